@@ -1,0 +1,1 @@
+"""The Pulumi program and what it is made of."""

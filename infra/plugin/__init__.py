@@ -1,0 +1,1 @@
+"""The local Pulumi provider: every resource that Slipway manages itself."""

@@ -1,0 +1,65 @@
+"""How a resource at work speaks to the person who waits for it."""
+
+import threading
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import grpc
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
+
+
+class Context(Protocol):
+    """The row of one resource in `pulumi up`, and whether the person still wants it."""
+
+    urn: str
+    cancelled: threading.Event
+
+    def status(self, message: str) -> None:
+        """Show `message` on the resource's own row until the next one."""
+
+    def info(self, message: str) -> None:
+        """Print `message` as a line that stays."""
+
+    def warn(self, message: str) -> None:
+        """Print `message` as a warning that stays."""
+
+
+def resource_name(urn: str) -> str:
+    """Return the name that the program gave the resource, the last part of its URN."""
+    return urn.rsplit("::", 1)[-1]
+
+
+@dataclass(frozen=True)
+class EngineContext:
+    """A `Context` that reports to the Pulumi engine.
+
+    Raises:
+        grpc.RpcError: the engine has gone away.
+    """
+
+    engine: engine_pb2_grpc.EngineStub
+    urn: str
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def status(self, message: str) -> None:
+        self._log(message, engine_pb2.INFO, ephemeral=True)
+
+    def info(self, message: str) -> None:
+        self._log(message, engine_pb2.INFO)
+
+    def warn(self, message: str) -> None:
+        self._log(message, engine_pb2.WARNING)
+
+    def _log(
+        self, message: str, severity: engine_pb2.LogSeverity.ValueType, *, ephemeral: bool = False
+    ) -> None:
+        self.engine.Log(
+            engine_pb2.LogRequest(
+                severity=severity, message=message, urn=self.urn, ephemeral=ephemeral
+            )
+        )
+
+
+def connect(address: str) -> grpc.Channel:
+    """Open the channel to the engine that started this plugin (its first argument)."""
+    return grpc.insecure_channel(address)

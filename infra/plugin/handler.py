@@ -1,0 +1,108 @@
+"""What a resource of the local provider has to say for itself.
+
+A `Handler` is the life of one resource type in plain Python values. The provider
+(`infra.plugin.provider`) speaks the engine's protocol; handlers never see it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from infra.plugin.context import Context
+from infra.plugin.values import UNKNOWN
+
+Properties = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CheckFailure:
+    """An input that is not allowed: which one, and what is allowed instead."""
+
+    property: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """One property that differs, as a preview names it.
+
+    Args:
+        path: The property, in Pulumi's path syntax (`manifest.spec.runPolicy`).
+        kind: Whether it appears, changes or disappears.
+        replace: Whether the resource must be made anew for it.
+        drift: True when the real thing differs from what was asked for, rather than
+            what is asked for now from what was asked for before.
+    """
+
+    path: str
+    kind: Literal["add", "update", "delete"] = "update"
+    replace: bool = False
+    drift: bool = False
+
+
+class Handler(ABC):
+    """The life cycle of one resource type.
+
+    Methods block and may run beside each other in threads. The text of whatever they
+    raise is what the person sees, so it names what failed and what to do next.
+    `state` is always the inputs of last time merged with the outputs.
+    """
+
+    type: ClassVar[str]
+    outputs: ClassVar[tuple[str, ...]] = ()
+    """Properties that are only known once the resource exists."""
+    secret_outputs: ClassVar[frozenset[str]] = frozenset()
+    """Properties that stay encrypted in the stack's state."""
+
+    def check(self, inputs: Properties) -> list[CheckFailure]:
+        """Return every input that is not allowed. Values may be UNKNOWN in a preview."""
+        return []
+
+    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+        """Return what differs. Called on every `up`, so it may look at the real thing."""
+        return compare(state, inputs)
+
+    def preview(self, state: Properties | None, inputs: Properties) -> Properties:
+        """Return the outputs as far as they are known before anything is changed."""
+        known = dict.fromkeys(self.outputs, UNKNOWN)
+        if state is not None:
+            known |= {name: state[name] for name in self.outputs if name in state}
+        return known
+
+    @abstractmethod
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Make the resource, or adopt what an interrupted create left; return id and outputs."""
+
+    @abstractmethod
+    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+        """Return the outputs as they are now, or None when the resource is gone."""
+
+    @abstractmethod
+    def update(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> Properties:
+        """Bring the resource to `inputs` in place and return its outputs."""
+
+    @abstractmethod
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        """Remove the resource; succeeds when it is not there."""
+
+
+def compare(state: Mapping[str, Any], inputs: Mapping[str, Any], path: str = "") -> list[Change]:
+    """Return the leaves in which `inputs` differ from `state`, in Pulumi's path syntax.
+
+    At the top level only the properties in `inputs` count, because a state holds outputs too.
+    """
+    changes = []
+    for key in inputs if not path else state.keys() | inputs.keys():
+        here = f"{path}.{key}" if path else key
+        if key not in state:
+            changes.append(Change(here, "add"))
+        elif key not in inputs:
+            changes.append(Change(here, "delete"))
+        elif isinstance(state[key], Mapping) and isinstance(inputs[key], Mapping):
+            changes += compare(state[key], inputs[key], here)
+        elif state[key] != inputs[key]:
+            changes.append(Change(here))
+    return sorted(changes, key=lambda change: change.path)

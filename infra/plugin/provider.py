@@ -1,0 +1,135 @@
+"""The engine's protocol on one side, `Handler`s on the other."""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+
+from pulumi.provider.experimental import provider as protocol
+from pulumi.runtime.proto import engine_pb2_grpc
+
+from infra.plugin.context import EngineContext
+from infra.plugin.handler import Change, Handler, Properties
+from infra.plugin.values import plain_map, wrap_map
+
+_KINDS = {
+    ("add", False): protocol.PropertyDiffKind.ADD,
+    ("add", True): protocol.PropertyDiffKind.ADD_REPLACE,
+    ("update", False): protocol.PropertyDiffKind.UPDATE,
+    ("update", True): protocol.PropertyDiffKind.UPDATE_REPLACE,
+    ("delete", False): protocol.PropertyDiffKind.DELETE,
+    ("delete", True): protocol.PropertyDiffKind.DELETE_REPLACE,
+}
+
+
+class SlipwayProvider(protocol.Provider):
+    """Hands each request to the handler of the resource's type.
+
+    Raises:
+        LookupError: a resource type that no handler serves.
+    """
+
+    def __init__(
+        self, handlers: Mapping[str, Handler], engine: engine_pb2_grpc.EngineStub
+    ) -> None:
+        self._handlers = handlers
+        self._engine = engine
+        self._cancelled = threading.Event()
+
+    def _handler(self, type_token: str) -> Handler:
+        handler = self._handlers.get(type_token)
+        if handler is None:
+            raise LookupError(
+                f"no resource type {type_token!r}; there are {', '.join(sorted(self._handlers))}"
+            )
+        return handler
+
+    def _context(self, urn: str) -> EngineContext:
+        return EngineContext(self._engine, urn, self._cancelled)
+
+    async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
+        handler = self._handler(request.type)
+        failures = handler.check(plain_map(request.new_inputs))
+        return protocol.CheckResponse(
+            request.new_inputs,
+            [protocol.CheckFailure(failure.property, failure.reason) for failure in failures],
+        )
+
+    async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
+        handler = self._handler(request.type)
+        changes = await asyncio.to_thread(
+            handler.diff,
+            request.resource_id,
+            plain_map(request.old_state),
+            plain_map(request.new_inputs),
+        )
+        ignored = tuple(request.ignore_changes)
+        return _response([change for change in changes if change.path not in ignored])
+
+    async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
+        handler = self._handler(request.type)
+        inputs = plain_map(request.properties)
+        if request.preview:
+            return protocol.CreateResponse(
+                "", _properties(handler, inputs, handler.preview(None, inputs))
+            )
+        resource_id, outputs = await asyncio.to_thread(
+            handler.create, inputs, self._context(request.urn)
+        )
+        return protocol.CreateResponse(resource_id, _properties(handler, inputs, outputs))
+
+    async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
+        handler = self._handler(request.type)
+        state, inputs = plain_map(request.olds), plain_map(request.news)
+        if request.preview:
+            outputs = handler.preview(state, inputs)
+        else:
+            outputs = await asyncio.to_thread(
+                handler.update, request.resource_id, state, inputs, self._context(request.urn)
+            )
+        return protocol.UpdateResponse(_properties(handler, inputs, outputs))
+
+    async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
+        handler = self._handler(request.type)
+        state, inputs = plain_map(request.properties), plain_map(request.inputs)
+        outputs = await asyncio.to_thread(
+            handler.read, request.resource_id, state, self._context(request.urn)
+        )
+        if outputs is None:
+            return protocol.ReadResponse("")
+        return protocol.ReadResponse(
+            request.resource_id, _properties(handler, inputs, outputs), request.inputs
+        )
+
+    async def delete(self, request: protocol.DeleteRequest) -> None:
+        handler = self._handler(request.type)
+        await asyncio.to_thread(
+            handler.delete,
+            request.resource_id,
+            plain_map(request.properties),
+            self._context(request.urn),
+        )
+
+    async def cancel(self) -> None:
+        self._cancelled.set()
+
+
+def _properties(
+    handler: Handler, inputs: Properties, outputs: Properties
+) -> dict[str, protocol.PropertyValue]:
+    return wrap_map({**inputs, **outputs}, handler.secret_outputs)
+
+
+def _response(changes: list[Change]) -> protocol.DiffResponse:
+    return protocol.DiffResponse(
+        changes=bool(changes),
+        replaces=[change.path for change in changes if change.replace],
+        # One PyTorchJob name, one cluster directory: the old has to go before the new can be.
+        delete_before_replace=True,
+        diffs=[change.path.split(".")[0] for change in changes],
+        detailed_diff={
+            change.path: protocol.PropertyDiff(
+                _KINDS[change.kind, change.replace], input_diff=not change.drift
+            )
+            for change in changes
+        },
+    )

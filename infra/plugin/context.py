@@ -11,8 +11,13 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 class Context(Protocol):
     """The row of one resource in `pulumi up`, and whether the person still wants it."""
 
-    urn: str
-    cancelled: threading.Event
+    @property
+    def urn(self) -> str:
+        """The resource, as the engine names it."""
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set once the person pressed Ctrl-C."""
 
     def status(self, message: str) -> None:
         """Show `message` on the resource's own row until the next one."""
@@ -22,11 +27,6 @@ class Context(Protocol):
 
     def warn(self, message: str) -> None:
         """Print `message` as a warning that stays."""
-
-
-def resource_name(urn: str) -> str:
-    """Return the name that the program gave the resource, the last part of its URN."""
-    return urn.rsplit("::", 1)[-1]
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping
 
 from pulumi.provider.experimental import provider as protocol
+from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.proto import engine_pb2_grpc
 
 from infra.plugin.context import EngineContext
@@ -28,9 +29,7 @@ class SlipwayProvider(protocol.Provider):
         LookupError: a resource type that no handler serves.
     """
 
-    def __init__(
-        self, handlers: Mapping[str, Handler], engine: engine_pb2_grpc.EngineStub
-    ) -> None:
+    def __init__(self, handlers: Mapping[str, Handler], engine: engine_pb2_grpc.EngineStub) -> None:
         self._handlers = handlers
         self._engine = engine
         self._cancelled = threading.Event()
@@ -70,12 +69,14 @@ class SlipwayProvider(protocol.Provider):
         inputs = plain_map(request.properties)
         if request.preview:
             return protocol.CreateResponse(
-                "", _properties(handler, inputs, handler.preview(None, inputs))
+                "", _properties(handler, request.properties, handler.preview(None, inputs))
             )
         resource_id, outputs = await asyncio.to_thread(
             handler.create, inputs, self._context(request.urn)
         )
-        return protocol.CreateResponse(resource_id, _properties(handler, inputs, outputs))
+        return protocol.CreateResponse(
+            resource_id, _properties(handler, request.properties, outputs)
+        )
 
     async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
         handler = self._handler(request.type)
@@ -86,18 +87,20 @@ class SlipwayProvider(protocol.Provider):
             outputs = await asyncio.to_thread(
                 handler.update, request.resource_id, state, inputs, self._context(request.urn)
             )
-        return protocol.UpdateResponse(_properties(handler, inputs, outputs))
+        return protocol.UpdateResponse(_properties(handler, request.news, outputs))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
         handler = self._handler(request.type)
-        state, inputs = plain_map(request.properties), plain_map(request.inputs)
         outputs = await asyncio.to_thread(
-            handler.read, request.resource_id, state, self._context(request.urn)
+            handler.read,
+            request.resource_id,
+            plain_map(request.properties),
+            self._context(request.urn),
         )
         if outputs is None:
             return protocol.ReadResponse("")
         return protocol.ReadResponse(
-            request.resource_id, _properties(handler, inputs, outputs), request.inputs
+            request.resource_id, _properties(handler, request.inputs, outputs), request.inputs
         )
 
     async def delete(self, request: protocol.DeleteRequest) -> None:
@@ -114,9 +117,10 @@ class SlipwayProvider(protocol.Provider):
 
 
 def _properties(
-    handler: Handler, inputs: Properties, outputs: Properties
-) -> dict[str, protocol.PropertyValue]:
-    return wrap_map({**inputs, **outputs}, handler.secret_outputs)
+    handler: Handler, inputs: Mapping[str, PropertyValue], outputs: Properties
+) -> dict[str, PropertyValue]:
+    """Merge outputs over the inputs as they came, so that a secret input stays secret."""
+    return {**inputs, **wrap_map(outputs, handler.secret_outputs)}
 
 
 def _response(changes: list[Change]) -> protocol.DiffResponse:

@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 import threading
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,33 +19,40 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2_grpc
 
-# The engine's own limit for one message (sdk/go/common/util/rpcutil); state can be large.
-_OPTIONS = [("grpc.max_receive_message_length", 400 << 20)]
+# A message holds a whole resource; the engine sends up to this many bytes and so do we.
+_MESSAGE_LIMIT = 400 << 20
 _PARALLEL_RESOURCES = 64
-_LOOKS = ("CheckConfig", "DiffConfig", "Configure", "Check", "Diff", "Read", "Invoke")
-_CHANGES = ("Create", "Update", "Delete")
+_WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
 
 
-class Servicer(ProviderServicer):
-    """The SDK's servicer with errors that read as they were written."""
+class PlainErrors(grpc.aio.ServerInterceptor):
+    """Ends a failed request with the text of its exception, and nothing around it.
 
+    With SLIPWAY_TRACEBACK set, the traceback goes to stderr as well.
+    """
 
-def _with_plain_errors(name: str) -> Any:
-    original = getattr(ProviderServicer, name)
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        handler = await continuation(handler_call_details)
+        if handler is None or handler.unary_unary is None:
+            return handler
 
-    async def method(self: Servicer, request: Any, context: grpc.aio.ServicerContext) -> Any:
-        try:
-            return await original(self, request, context)
-        except Exception as error:
-            if os.environ.get("SLIPWAY_TRACEBACK") is not None:
+        async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+            try:
+                return await handler.unary_unary(request, context)
+            except grpc.aio.AbortError:
                 raise
-            await context.abort(grpc.StatusCode.UNKNOWN, str(error) or repr(error))
+            except Exception as error:
+                if _WITH_TRACEBACK in os.environ:
+                    sys.excepthook(type(error), error, error.__traceback__)
+                await context.abort(grpc.StatusCode.UNKNOWN, str(error) or repr(error))
 
-    return method
-
-
-for _name in (*_LOOKS, *_CHANGES):
-    setattr(Servicer, _name, _with_plain_errors(_name))
+        return grpc.unary_unary_rpc_method_handler(
+            answer, handler.request_deserializer, handler.response_serializer
+        )
 
 
 def exit_with(channel: grpc.Channel) -> None:
@@ -61,14 +69,25 @@ def exit_with(channel: grpc.Channel) -> None:
     channel.subscribe(watch, try_to_connect=True)
 
 
-def serve(provider: Provider, engine_address: str, version: str) -> None:
+def serve(
+    provider: Provider,
+    engine_address: str,
+    version: str,
+    servicer_class: type[ProviderServicer] = ProviderServicer,
+) -> None:
     """Serve `provider` on a free loopback port, printed on stdout as the engine expects."""
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(_PARALLEL_RESOURCES))
-        server = grpc.aio.server(options=_OPTIONS)
-        servicer = Servicer([], version, provider, engine_address=engine_address)
+        server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
+                ("grpc.max_send_message_length", _MESSAGE_LIMIT),
+            ],
+            interceptors=[PlainErrors()],
+        )
+        servicer = servicer_class([], version, provider, engine_address=engine_address)
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()

@@ -6,7 +6,7 @@ A value that a preview cannot know yet is `UNKNOWN`.
 
 from collections.abc import Mapping, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, cast
 
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 
@@ -39,8 +39,8 @@ def plain(value: PropertyValue) -> Any:
     if isinstance(inner, Mapping):
         return plain_map(inner)
     if isinstance(inner, Sequence):
-        return [plain(item) for item in inner]
-    raise TypeError(f"a property of type {value.type().value} is not supported here")
+        return [plain(item) for item in cast(Sequence[PropertyValue], inner)]
+    raise TypeError(f"a property of type {value.type.value} is not supported here")
 
 
 def plain_map(values: Mapping[str, PropertyValue]) -> dict[str, Any]:

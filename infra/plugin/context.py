@@ -62,4 +62,6 @@ class EngineContext:
 
 def connect(address: str) -> grpc.Channel:
     """Open the channel to the engine that started this plugin (its first argument)."""
-    return grpc.insecure_channel(address)
+    # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
+    # and a channel that fell idle looks the same as an engine that has gone.
+    return grpc.insecure_channel(address, options=[("grpc.client_idle_timeout_ms", 2**31 - 1)])

@@ -25,7 +25,7 @@ _PARALLEL_RESOURCES = 64
 _WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
 
 
-class PlainErrors(grpc.aio.ServerInterceptor):
+class PlainErrors(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs only
     """Ends a failed request with the text of its exception, and nothing around it.
 
     With SLIPWAY_TRACEBACK set, the traceback goes to stderr as well.

@@ -1,0 +1,70 @@
+"""Which program to run for each tool: what `make setup` found or built, and wrote down.
+
+Imports nothing but the standard library. `toolchain.json` maps a tool's name to where it is:
+
+    {"tools": {"kubelet": {"path": "/…/kubelet", "version": "v1.34.4", "origin": "built from …"}}}
+"""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.paths import cache_dir
+
+
+class ToolMissing(Exception):
+    """A tool that `make setup` has not provided. The text says what to do."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool as `make setup` recorded it."""
+
+    name: str
+    path: Path
+    """A program, or a directory for `cni-plugins` and `training-operator-manifests`."""
+    version: str
+    origin: str
+    """Where it came from, in words: "on PATH", "Debian package runc", "built from its Go module"."""
+
+
+def record() -> Path:
+    """The file that `make setup` writes and this module reads."""
+    return cache_dir() / "toolchain.json"
+
+
+def tool(name: str) -> Tool:
+    """Looks a tool up by name.
+
+    Raises:
+        ToolMissing: there is no record, it doesn't name the tool, or the file has gone since.
+    """
+    entry = _entries().get(name)
+    if entry is None:
+        raise ToolMissing(f"{name}: not among the tools in {record()}. Run `make setup`.")
+    found = Tool(
+        name=name,
+        path=Path(entry["path"]),
+        version=entry["version"],
+        origin=entry["origin"],
+    )
+    if not found.path.exists():
+        raise ToolMissing(f"{name}: {found.path} has gone since set-up. Run `make setup`.")
+    return found
+
+
+def path(name: str) -> Path:
+    """The absolute path of a tool. Raises `ToolMissing` like `tool`."""
+    return tool(name).path
+
+
+def _entries() -> dict[str, Any]:
+    try:
+        document = json.loads(record().read_text())
+    except FileNotFoundError:
+        raise ToolMissing(f"No tools yet: {record()} is missing. Run `make setup`.") from None
+    except json.JSONDecodeError as error:
+        raise ToolMissing(f"{record()} is damaged ({error}). Run `make setup`.") from error
+    entries: dict[str, Any] = document["tools"]
+    return entries

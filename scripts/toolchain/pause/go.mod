@@ -1,0 +1,3 @@
+module slipway.local/toolchain/pause
+
+go 1.23

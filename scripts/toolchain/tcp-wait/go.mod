@@ -1,0 +1,3 @@
+module slipway.local/toolchain/tcp-wait
+
+go 1.23

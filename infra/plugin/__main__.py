@@ -13,6 +13,7 @@ VERSION = "0.1.0"
 
 
 def main() -> None:
+    """Serve until the engine ends."""
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
     channel = connect(address)
     exit_with(channel)

@@ -45,7 +45,7 @@ class PlainErrors(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # gene
                 return await handler.unary_unary(request, context)
             except grpc.aio.AbortError:
                 raise
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  # the engine must get an answer
                 if _WITH_TRACEBACK in os.environ:
                     sys.excepthook(type(error), error, error.__traceback__)
                 await context.abort(grpc.StatusCode.UNKNOWN, str(error) or repr(error))

@@ -39,7 +39,7 @@ def plain(value: PropertyValue) -> Any:
     if isinstance(inner, Mapping):
         return plain_map(inner)
     if isinstance(inner, Sequence):
-        return [plain(item) for item in cast(Sequence[PropertyValue], inner)]
+        return [plain(item) for item in cast("Sequence[PropertyValue]", inner)]
     raise TypeError(f"a property of type {value.type.value} is not supported here")
 
 

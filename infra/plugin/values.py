@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any, cast
 
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
+from pulumi.runtime import rpc
 
 
 class Unknown(Enum):
@@ -30,7 +31,8 @@ def plain(value: PropertyValue) -> Any:
         TypeError: for assets, archives and resource references, which no resource here takes.
     """
     inner = value.value
-    if isinstance(inner, Computed):
+    # The SDK reads the engine's mark of an unknown value as a string, and cannot write Computed.
+    if isinstance(inner, Computed) or inner == rpc.UNKNOWN:
         return UNKNOWN
     if isinstance(inner, float) and inner.is_integer():
         return int(inner)
@@ -51,7 +53,7 @@ def plain_map(values: Mapping[str, PropertyValue]) -> dict[str, Any]:
 def wrap(value: Any, *, secret: bool = False) -> PropertyValue:
     """Return plain Python `value` as a property value, the reverse of `plain`."""
     if value is UNKNOWN:
-        return PropertyValue(Computed(), is_secret=secret)
+        return PropertyValue(rpc.UNKNOWN, is_secret=secret)
     if isinstance(value, int) and not isinstance(value, bool):
         return PropertyValue(float(value), is_secret=secret)
     if isinstance(value, Mapping):

@@ -1,0 +1,1 @@
+"""Commands: set-up, what the Makefile calls, and the offline stand-in."""

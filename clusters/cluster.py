@@ -1,0 +1,74 @@
+"""What the rest of Slipway knows of a cluster, whatever its kind.
+
+A kind is one module, named in `clusters.CLUSTERS`, that has what `KindModule` lists. It is
+imported only when a stack asks for that kind, so what only it needs is loaded only then.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+import pulumi
+import pulumi_kubernetes
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that is there, and how to work with it. Nobody later asks for its kind.
+
+    Args:
+        kind: Its key in `clusters.CLUSTERS`, for messages alone.
+        provider: Every Kubernetes object of the stack is made through it.
+        kubeconfig: YAML with embedded credentials. Always a secret.
+        gpus_per_node: `nvidia.com/gpu` that one node of the training pool offers; 0 without GPUs.
+        image_target: How an image gets in, as the `target` of `slipway:images:Image`.
+        images: References that the cluster can surely run, by what is in them:
+            `training-operator` and `tcp-wait`.
+    """
+
+    kind: str
+    provider: pulumi_kubernetes.Provider
+    kubeconfig: pulumi.Output[str] = field(repr=False)
+    gpus_per_node: int
+    image_target: pulumi.Input[Mapping[str, Any]]
+    images: Mapping[str, str]
+
+
+class KindModule(Protocol):
+    """What a kind's module has."""
+
+    Settings: type[Any]
+    """A frozen dataclass: what `slipway:cluster` may say for this kind, besides `kind` itself.
+    A field `name` without a value is filled with the stack's name."""
+
+    def gpus_per_node(self, settings: Any, /) -> int:
+        """Return `Cluster.gpus_per_node` of such a cluster without looking at one."""
+
+    def provision(self, settings: Any, /) -> Cluster:
+        """Declare the cluster's resources in the running Pulumi program."""
+
+
+@dataclass(frozen=True)
+class ClusterKind:
+    """A kind of cluster by the name of its module."""
+
+    module: str
+
+    @cached_property
+    def _loaded(self) -> KindModule:
+        return cast("KindModule", import_module(self.module))
+
+    @property
+    def settings(self) -> type[Any]:
+        """The frozen dataclass of this kind's settings."""
+        return self._loaded.Settings
+
+    def gpus_per_node(self, settings: Any) -> int:
+        """Return how many GPUs a node of such a cluster offers."""
+        return self._loaded.gpus_per_node(settings)
+
+    def provision(self, settings: Any) -> Cluster:
+        """Declare such a cluster in the running Pulumi program and return it."""
+        return self._loaded.provision(settings)

@@ -45,6 +45,9 @@ class PlainErrors(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # gene
                 return await handler.unary_unary(request, context)
             except grpc.aio.AbortError:
                 raise
+            except NotImplementedError as error:
+                # The engine asks what a plugin can do by trying; only this code means "no".
+                await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
             except Exception as error:  # noqa: BLE001  # the engine must get an answer
                 if _WITH_TRACEBACK in os.environ:
                     sys.excepthook(type(error), error, error.__traceback__)

@@ -1,0 +1,186 @@
+"""A copy of this checkout with a state of its own, to try the whole product in.
+
+Whatever runs in it can't meet the person's own stacks: configuration files, Pulumi's state,
+the passphrase and clusters lie in the copy. Only the cache (tools, images) is shared, because
+it can be made again and holds nothing of anybody's.
+
+Standard library only: it runs before there is a Python environment.
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+# A person's shell may point to their own stack, and `make` passes its own flags on.
+_OF_THE_CALLER = ("PULUMI_", "MAKE", "MFLAGS", "PYTEST_", "SLIPWAY_", "KUBECONFIG", "VIRTUAL_ENV")
+_GRACE_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A command that has ended.
+
+    Args:
+        command: As typed.
+        code: Its exit status.
+        output: Its standard output.
+        errors: Its standard error.
+        seconds: How long it ran.
+    """
+
+    command: str
+    code: int
+    output: str
+    errors: str
+    seconds: float
+
+    @property
+    def said(self) -> str:
+        """Standard output, then standard error."""
+        return self.output + self.errors
+
+    def __str__(self) -> str:
+        ended = f"`{self.command}` exited {self.code} after {self.seconds:.1f} s"
+        return f"{ended}; its output:\n{self.said}"
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """A checkout and a state directory under one temporary directory.
+
+    Its path is short: it becomes part of the names of unix sockets, which end at 107 characters.
+    """
+
+    directory: Path
+
+    @property
+    def checkout(self) -> Path:
+        return self.directory / "checkout"
+
+    @property
+    def state_home(self) -> Path:
+        return self.directory / "state"
+
+    @property
+    def output(self) -> Path:
+        """What the last command said on its standard output."""
+        return self.directory / "output"
+
+    @property
+    def errors(self) -> Path:
+        """What the last command said on its standard error."""
+        return self.directory / "errors"
+
+    @classmethod
+    def of(cls, source: Path) -> Self:
+        """Copy what git tracks in `source` and what it doesn't ignore; commit it there.
+
+        Raises:
+            subprocess.CalledProcessError: `source` is no git checkout.
+        """
+        scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
+        try:
+            scratch.fill(source)
+        except BaseException:
+            scratch.remove()
+            raise
+        return scratch
+
+    def fill(self, source: Path) -> None:
+        """Copy the files and commit them, so that `git status` tells what is changed later."""
+        self.state_home.mkdir()
+        for name in _files(source):
+            target = self.checkout / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, target, follow_symlinks=False)
+        for arguments in (
+            ["init", "--quiet"],
+            ["add", "--all"],
+            ["config", "user.name", "scratch"],
+            ["config", "user.email", "scratch@localhost"],
+            ["commit", "--quiet", "--no-gpg-sign", "--message", "A copy to try things in"],
+        ):
+            subprocess.run(["git", *arguments], cwd=self.checkout, check=True)
+
+    def environment(self) -> dict[str, str]:
+        """Return the caller's environment without what points to the caller's own stacks."""
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_THE_CALLER)}
+        return kept | {"XDG_STATE_HOME": str(self.state_home)}
+
+    def start(self, command: str, *, show: bool = False) -> subprocess.Popen[bytes]:
+        """Start `command` in bash in the copy, in a session of its own.
+
+        With `show` it speaks to the caller's standard output and standard error, else into
+        the files `output` and `errors` beside the copy.
+        """
+        with self.output.open("wb") as output, self.errors.open("wb") as errors:
+            return subprocess.Popen(
+                ["bash", "-c", command],
+                cwd=self.checkout,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=None if show else output,
+                stderr=None if show else errors,
+                start_new_session=True,
+            )
+
+    def run(self, command: str, limit_seconds: float, *, show: bool = False) -> Finished:
+        """Run `command` to its end, whatever its exit status.
+
+        Raises:
+            TimeoutError: it ran longer than `limit_seconds` and was ended.
+        """
+        began = time.monotonic()
+        process = self.start(command, show=show)
+        try:
+            code = process.wait(limit_seconds)
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(
+                f"`{command}` ran longer than {limit_seconds:.0f} s and was ended; what it said:\n"
+                f"{_text(self.output)}{_text(self.errors)}"
+            ) from None
+        finally:
+            end(process)
+        seconds = time.monotonic() - began
+        return Finished(command, code, _text(self.output), _text(self.errors), seconds)
+
+    def remove(self) -> None:
+        """Delete the copy and its state."""
+        shutil.rmtree(self.directory)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End `process` and its children if it still runs: as Ctrl-C does, then by force."""
+    if process.poll() is not None:
+        return
+    os.killpg(process.pid, signal.SIGINT)
+    try:
+        process.wait(_GRACE_SECONDS)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _text(log: Path) -> str:
+    return log.read_text(errors="replace")
+
+
+def _files(checkout: Path) -> list[str]:
+    listing = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=checkout,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    names = set(listing.split("\0")) - {""}
+    # A tracked file that the person has deleted is listed, too.
+    return sorted(
+        name for name in names if (checkout / name).is_symlink() or (checkout / name).is_file()
+    )

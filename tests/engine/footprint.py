@@ -1,0 +1,143 @@
+"""What a running stack holds on this machine, and whether it is gone after `make down`.
+
+It is found by looking at the machine (which processes, which namespaces, which mounts) and
+not by asking the product, so that what the product forgot is found, too.
+"""
+
+import os
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.engine.procfs import Process, everyone
+
+_NAMESPACES = Path("/run/netns")
+_SHARED = tuple(
+    Path(name)
+    for name in (
+        "/etc/cni/net.d", "/run/containerd", "/run/containerd/s", "/run/netns", "/run/runc", "/run/slipway",
+        "/var/lib/cni", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet",
+        "/var/log/containers", "/var/log/pods",
+    )
+)  # fmt: skip
+"""Where Kubernetes' components and the embedded cluster keep things beside their state."""
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The machine before the stack: what is there now is nothing of the stack's."""
+
+    files: frozenset[Path]
+    tables: frozenset[str]
+
+    @classmethod
+    def take(cls, nft: Path) -> "Baseline":
+        return cls(frozenset(_shared_files()), _tables(nft))
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What belongs to the stack whose state lies under `directory`, while it runs."""
+
+    directory: Path
+    processes: frozenset[Process]
+    namespaces: frozenset[Path]
+    cgroups: frozenset[Path]
+    links: frozenset[str]
+
+    @classmethod
+    def take(cls, directory: Path) -> "Footprint":
+        processes = _belonging_to(directory)
+        inodes = {process.namespace for process in processes} - {_own_namespace()}
+        namespaces = {path for path in _named_namespaces() if path.stat().st_ino in inodes}
+        here = Process.of(os.getpid())
+        return cls(
+            directory=directory,
+            processes=frozenset(processes),
+            namespaces=frozenset(namespaces),
+            cgroups=frozenset(path for process in processes for path in process.cgroups)
+            - (frozenset() if here is None else here.cgroups),
+            links=frozenset(_links_into({path.name for path in namespaces})),
+        )
+
+    def left(self, before: Baseline, nft: Path) -> list[str]:
+        """Return a line for everything that is still there; empty when nothing is."""
+        running = {p for p in self.processes if p.runs_still()} | _belonging_to(self.directory)
+        marks = [str(self.directory), *(str(path) for path in self.namespaces)]
+        mounts = [
+            line
+            for line in Path("/proc/self/mountinfo").read_text().splitlines()
+            if any(mark in line for mark in marks)
+        ]
+        links = self.links & {path.name for path in Path("/sys/class/net").iterdir()}
+        files = {path for path in _shared_files() - before.files if not _in_use(path)}
+        return [
+            *(f"process {p.pid}: {p.places}" for p in running),
+            *(f"mount: {line}" for line in mounts),
+            *(f"network namespace: {path}" for path in self.namespaces if path.exists()),
+            *(f"network device: {name}" for name in links),
+            *(f"nftables table: {name}" for name in _tables(nft) - before.tables),
+            *(f"control group: {path}" for path in self.cgroups if path.exists()),
+            *(f"file: {path}" for path in sorted(files)),
+        ]
+
+
+def _belonging_to(directory: Path) -> set[Process]:
+    """Return the processes that run from, in or with `directory`, and their descendants.
+
+    This process and what it started on the way are not among them.
+    """
+    all_processes = everyone()
+    found = {p.pid: p for p in all_processes if str(directory) in p.places}
+    while True:
+        children = {p.pid: p for p in all_processes if p.parent in found and p.pid not in found}
+        if not children:
+            return set(found.values())
+        found |= children
+
+
+def _own_namespace() -> int:
+    return Path("/proc/self/ns/net").stat().st_ino
+
+
+def _named_namespaces() -> list[Path]:
+    return list(_NAMESPACES.iterdir()) if _NAMESPACES.is_dir() else []
+
+
+def _links_into(namespaces: set[str]) -> set[str]:
+    """Return this host's network devices whose other end lies in one of `namespaces`."""
+    listing = subprocess.run(
+        ["ip", "-details", "-oneline", "link", "show", "type", "veth"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    return {
+        line.split(":")[1].strip().split("@")[0]
+        for line in listing.splitlines()
+        if any(f"link-netns {name}" in line for name in namespaces)
+    }
+
+
+def _tables(nft: Path) -> frozenset[str]:
+    listing = subprocess.run([nft, "list", "tables"], check=True, capture_output=True, text=True)
+    return frozenset(listing.stdout.splitlines())
+
+
+def _shared_files() -> set[Path]:
+    return {path for place in _SHARED if place.is_dir() for path in place.iterdir()}
+
+
+def _in_use(path: Path) -> bool:
+    """Return whether another, living cluster on this machine holds `path`."""
+    sockets = [path] if path.is_socket() else [p for p in path.glob("*") if p.is_socket()]
+    if sockets:
+        return any(_answers(candidate) for candidate in sockets)
+    if path.parent == _NAMESPACES:
+        inode = path.stat().st_ino
+        return any(process.namespace == inode for process in everyone())
+    return False
+
+
+def _answers(path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0

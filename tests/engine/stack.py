@@ -1,0 +1,112 @@
+"""A stack of the tests' own, run through the commands that README.md gives a person."""
+
+import json
+import shlex
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from infra import toolchain
+from scripts.scratch import Finished, Scratch
+from tests import readme
+from tests.engine.footprint import Baseline, Footprint
+
+UP_SECONDS = 40 * 60
+"""A first `up` on a bare machine builds the tools and the trainer's image on the way."""
+COMMAND_SECONDS = 10 * 60
+_ENDING_SECONDS = 10
+"""How long what `make down` has ended may take to vanish from the process table."""
+
+
+@dataclass
+class LiveStack:
+    """The stack `dev` in a copy of the checkout, with state of its own.
+
+    Args:
+        scratch: The copy.
+        first_up: What the first `make up` said, and how long it took.
+    """
+
+    scratch: Scratch
+    first_up: Finished | None = None
+    _baseline: Baseline | None = field(default=None, repr=False)
+
+    def run(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
+        """Run `command` in the copy as a person would, and fail unless it succeeds."""
+        finished = self.attempt(command, limit_seconds)
+        assert finished.code == 0, str(finished)
+        return finished
+
+    def attempt(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
+        """Run `command` in the copy, whatever its exit status."""
+        return self.scratch.run(command, limit_seconds)
+
+    def pulumi(self, arguments: str) -> str:
+        """Run the Pulumi CLI by hand, as README.md tells, and return its standard output."""
+        return self.run(f'eval "$(make -s env)" && pulumi {arguments} --stack dev').output
+
+    def up(self) -> Finished:
+        """Run README.md's command for it."""
+        finished = self.run(_UP, UP_SECONDS)
+        self.first_up = finished if self.first_up is None else self.first_up
+        return finished
+
+    def down(self) -> Finished:
+        """Run README.md's command for it, and fail if anything of the stack is left."""
+        footprint = Footprint.take(self.scratch.directory)
+        finished = self.run(_DOWN)
+        assert self.leftovers(footprint) == [], str(finished)
+        return finished
+
+    def leftovers(self, footprint: Footprint) -> list[str]:
+        """Return what of `footprint` is there still, and clusters in the state."""
+        assert self._baseline is not None, "no baseline was taken before the stack was made"
+        deadline = time.monotonic() + _ENDING_SECONDS
+        while left := footprint.left(self._baseline, toolchain.path("nft")):
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.5)
+        clusters = self.scratch.state_home / "slipway/clusters"
+        return left + [f"state: {path}" for path in clusters.glob("*")]
+
+    def take_baseline(self) -> None:
+        """Remember the machine as it is without the stack; `make setup` comes first."""
+        self.run("make setup", UP_SECONDS)
+        self._baseline = Baseline.take(toolchain.path("nft"))
+
+    def outputs(self) -> dict[str, Any]:
+        """Return the stack's outputs, secrets included."""
+        outputs: dict[str, Any] = json.loads(self.pulumi("stack output --json --show-secrets"))
+        return outputs
+
+    def job(self, name: str) -> dict[str, Any]:
+        """Return the result of one job."""
+        result: dict[str, Any] = self.outputs()["jobs"][name]
+        return result
+
+    @property
+    def kubeconfig(self) -> str:
+        """The kubeconfig's content."""
+        content: str = self.outputs()["kubeconfig"]
+        return content
+
+    def kubectl(self, arguments: str) -> str:
+        """Run kubectl with the stack's kubeconfig and return what it said."""
+        file = self.scratch.directory / "kubeconfig"
+        file.touch(0o600)
+        file.write_text(self.kubeconfig)
+        kubectl = shlex.quote(str(toolchain.path("kubectl")))
+        return self.run(f"{kubectl} --kubeconfig {file} {arguments}").output
+
+    def uids(self) -> dict[str, str]:
+        """Return the identity of every training job and its pods: training anew changes it."""
+        listing = json.loads(
+            self.kubectl("--namespace slipway-jobs get pytorchjobs,pods --output json")
+        )
+        return {
+            f"{item['kind']}/{item['metadata']['name']}": item["metadata"]["uid"]
+            for item in listing["items"]
+        }
+
+
+_UP, _DOWN = readme.commands("Two commands")

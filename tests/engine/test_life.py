@@ -1,0 +1,137 @@
+"""A stack's life as a person has it: the commands of README.md, on a copy of the checkout.
+
+The order of the files matters: what follows in test_life_healing.py kills the cluster's parts,
+which leaves warnings in its events.
+"""
+
+import json
+from datetime import datetime
+
+import pytest
+
+from tests import readme
+from tests.engine.stack import LiveStack
+
+RANKS = 4
+_SECOND_UP_SECONDS = 15
+
+
+def test_make_up_trains_mnist_on_every_sample_with_four_ranks(live_stack: LiveStack) -> None:
+    result = live_stack.job("mnist-gloo")
+    assert result["state"] == "Succeeded", result
+    assert result["accuracy"] >= 0.97
+    assert result["epoch_accuracies"] == [result["accuracy"]]
+    assert result["samples_seen"] == 60_000
+    assert result["world_size"] == RANKS
+    assert result["backend"] == "gloo"
+    assert result["exit_codes"] == {str(rank): 0 for rank in range(RANKS)}
+    took = datetime.fromisoformat(result["completed"]) - datetime.fromisoformat(result["started"])
+    assert took.total_seconds() == pytest.approx(result["duration_seconds"], abs=1)
+
+
+def test_outputs_are_what_the_ranks_said_in_their_own_logs(live_stack: LiveStack) -> None:
+    result = live_stack.job("mnist-gloo")
+    epochs = []
+    for replica in ["master-0", *(f"worker-{index}" for index in range(RANKS - 1))]:
+        log = live_stack.kubectl(f"--namespace slipway-jobs logs mnist-gloo-{replica}")
+        events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+        epochs += [event for event in events if event["event"] == "epoch"]
+    assert sorted(event["rank"] for event in epochs) == list(range(RANKS))
+    assert sum(event["samples"] for event in epochs) == result["samples_seen"]
+    assert {event["accuracy"] for event in epochs} == {result["accuracy"]}
+
+
+def test_git_sees_nothing_of_what_make_up_made(live_stack: LiveStack) -> None:
+    assert live_stack.run("git status --porcelain").said == ""
+
+
+def test_the_kubeconfig_is_a_secret(live_stack: LiveStack) -> None:
+    assert "client-key-data" in live_stack.kubeconfig
+    assert "client-key-data" not in live_stack.pulumi("stack output --json")
+    assert "client-key-data" not in live_stack.pulumi("stack export")
+
+
+def test_a_second_make_up_changes_nothing_and_trains_nothing(live_stack: LiveStack) -> None:
+    before, result = live_stack.uids(), live_stack.job("mnist-gloo")
+    again = live_stack.up()
+    assert_nothing_changed(again.said)
+    assert live_stack.uids() == before
+    assert live_stack.job("mnist-gloo") == result
+    assert again.seconds < _SECOND_UP_SECONDS
+
+
+def test_the_commands_by_hand_work(live_stack: LiveStack) -> None:
+    before = live_stack.uids()
+    by_hand = readme.block("By hand")
+    assert "pulumi up" in by_hand
+    # Without a terminal there is nobody to answer "yes" to the preview.
+    finished = live_stack.run(f"set -e\nexport PULUMI_SKIP_CONFIRMATIONS=true\n{by_hand}")
+    assert_nothing_changed(finished.said)
+    assert live_stack.uids() == before
+
+
+def test_a_job_changed_by_hand_shows_in_the_preview_by_its_field(live_stack: LiveStack) -> None:
+    settings = live_stack.scratch.checkout / "Pulumi.dev.yaml"
+    before = settings.read_text()
+    try:
+        preview = live_stack.run(f"set -e\n{readme.block('Your own job')}")
+    finally:
+        settings.write_text(before)
+    assert "--epochs" in preview.said or "args" in preview.said, preview
+    assert "replace" in preview.said, preview
+
+
+def test_the_smoke_checks_pass(live_stack: LiveStack) -> None:
+    finished = live_stack.run("make smoke")
+    assert " passed" in finished.output, finished
+    assert "skipped" not in finished.output, finished
+
+
+def test_the_smoke_checks_of_a_stack_that_is_not_there_fail(live_stack: LiveStack) -> None:
+    finished = live_stack.attempt("make smoke STACK=nowhere")
+    assert finished.code != 0
+    assert "nowhere" in finished.said, finished
+
+
+def test_bad_settings_are_all_named_at_once_and_nothing_is_made(live_stack: LiveStack) -> None:
+    template = live_stack.scratch.checkout / "stacks/wrong.yaml"
+    template.write_text(_WRONG)
+    try:
+        finished = live_stack.attempt("make up STACK=wrong")
+        assert finished.code != 0
+        for words in _NAMED:
+            for word in words:
+                assert word in finished.said, f"{word!r} is missing in: {finished}"
+        clusters = live_stack.scratch.state_home / "slipway/clusters"
+        assert [path.name for path in clusters.iterdir()] == ["dev"]
+    finally:
+        live_stack.attempt("make down STACK=wrong")
+        template.unlink()
+        (live_stack.scratch.checkout / "Pulumi.wrong.yaml").unlink(missing_ok=True)
+
+
+_WRONG = """\
+config:
+  slipway:cluster: {kind: embeded, colour: red}
+  slipway:jobs:
+    mnist-glo: {}
+    mnist-gloo: {workers: 0, epochs: 1.5, backend: nccl, wrokers: 2}
+    Not_A_Name: {}
+"""
+_NAMED = (
+    ("embeded", "did you mean", "embedded"),
+    ("colour",),
+    ("mnist-glo", "did you mean"),
+    ("workers", "0"),
+    ("epochs", "1.5"),
+    ("wrokers",),
+    ("Not_A_Name",),
+)
+
+
+def assert_nothing_changed(said: str) -> None:
+    """Fail unless the summary of `pulumi up` tells of unchanged resources only."""
+    summary = said[said.rindex("Resources:") :]
+    assert "unchanged" in summary, said
+    for word in ("created", "updated", "replaced", "deleted", "changes."):
+        assert word not in summary, said

@@ -1,0 +1,79 @@
+"""What is killed comes back with the next `make up`, and no job is trained again for it."""
+
+import os
+import re
+import signal
+import time
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.engine.footprint import Footprint
+from tests.engine.procfs import Process
+from tests.engine.stack import UP_SECONDS, LiveStack
+
+
+def part(stack: LiveStack, name: str) -> Process:
+    """Return the process of the stack's cluster that runs the program `name`."""
+    processes = Footprint.take(stack.scratch.directory).processes
+    found = [p for p in processes if name == p.program or f"/{name} " in f"{p.places} "]
+    assert found, f"no {name} among: {sorted(process.program for process in processes)}"
+    return min(found, key=lambda process: process.started)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "supervisord",
+        "etcd",
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kubelet",
+        "kube-proxy",
+        "containerd",
+    ],
+)
+def test_the_next_make_up_heals_what_was_killed(live_stack: LiveStack, name: str) -> None:
+    before = live_stack.uids()
+    killed = part(live_stack, name)
+    os.kill(killed.pid, signal.SIGKILL)
+    live_stack.up()
+    assert part(live_stack, name) != killed
+    assert live_stack.kubectl("get nodes --no-headers").split()[1] == "Ready"
+    assert live_stack.uids() == before
+
+
+def test_a_killed_cli_is_picked_up_by_the_next_make_up(spare_stack: LiveStack) -> None:
+    first = spare_stack.scratch.start("make up")
+    wait_until_said(spare_stack, r"mnist-gloo.*(Running|running|epoch)")
+    (cli,) = {
+        p for p in Footprint.take(spare_stack.scratch.directory).processes if p.program == "pulumi"
+    }
+    killed_at = datetime.now(UTC)
+    os.kill(cli.pid, signal.SIGKILL)
+    assert first.wait(60) != 0
+    finished = spare_stack.up()
+    result = spare_stack.job("mnist-gloo")
+    assert result["state"] == "Succeeded", finished
+    assert result["samples_seen"] == 60_000
+    assert created(spare_stack) < killed_at, "the job was submitted anew and not adopted"
+    second = spare_stack.up()
+    assert "unchanged" in second.said[second.said.rindex("Resources:") :]
+
+
+def created(stack: LiveStack) -> datetime:
+    """Return when the job that is there now was submitted."""
+    field = "jsonpath={.metadata.creationTimestamp}"
+    return datetime.fromisoformat(
+        stack.kubectl(f"--namespace slipway-jobs get pytorchjob mnist-gloo --output {field}")
+    )
+
+
+def wait_until_said(stack: LiveStack, pattern: str) -> None:
+    """Wait until the running command has said `pattern`; at most as long as an `up` may take."""
+    deadline = time.monotonic() + UP_SECONDS
+    while re.search(pattern, stack.scratch.output.read_text(errors="replace")) is None:
+        said = stack.scratch.output.read_text() + stack.scratch.errors.read_text()
+        assert time.monotonic() < deadline, f"{pattern!r} was not said:\n{said}"
+        time.sleep(0.5)

@@ -1,0 +1,46 @@
+"""The commands that README.md tells a person to type, so that tests run those very commands."""
+
+import re
+from pathlib import Path
+
+README = Path(__file__).resolve().parent.parent / "README.md"
+_SECTION = re.compile(r"^## (?P<title>.+)$", re.MULTILINE)
+_BLOCK = re.compile(r"^```sh\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def sections() -> dict[str, str]:
+    """Return the text under each second-level heading."""
+    text = README.read_text()
+    starts = list(_SECTION.finditer(text))
+    ends = [match.start() for match in starts[1:]] + [len(text)]
+    return {m["title"]: text[m.end() : end] for m, end in zip(starts, ends, strict=True)}
+
+
+def block(title: str) -> str:
+    """Return the shell commands under the heading `title`, as they stand.
+
+    Raises:
+        KeyError: no such heading.
+        ValueError: no commands under it.
+    """
+    found = _BLOCK.findall(sections()[title])
+    if not found:
+        raise ValueError(f"README.md has no ```sh block under {title!r}")
+    return "".join(found)
+
+
+def commands(title: str) -> list[str]:
+    """Return the commands under the heading `title`, one a line; raises as `block` does."""
+    return block(title).splitlines()
+
+
+def all_commands() -> list[str]:
+    """Return every command of the whole file, each once."""
+    lines = (line for body in _BLOCK.findall(README.read_text()) for line in body.splitlines())
+    return sorted(set(lines))
+
+
+def links() -> list[str]:
+    """Return the files of this checkout that it links to, each once."""
+    found = re.findall(r"\]\(([^)#]+)", README.read_text())
+    return sorted({link for link in found if "://" not in link})

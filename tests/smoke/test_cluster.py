@@ -1,0 +1,42 @@
+"""The cluster and what Slipway has put into it."""
+
+from typing import Any
+
+import pytest
+
+from tests.smoke.kubectl import Kubectl
+from tests.smoke.objects import Pod, described, holds
+
+JOBS, OPERATOR = "slipway-jobs", "kubeflow"
+
+
+def test_every_node_is_ready(kubectl: Kubectl) -> None:
+    nodes = kubectl.items("nodes")
+    assert nodes, "the cluster has no node"
+    assert [node["metadata"]["name"] for node in nodes if not holds(node, "Ready")] == []
+
+
+def test_the_training_operator_is_available_as_it_was_last_declared(kubectl: Kubectl) -> None:
+    deployment = kubectl.item("deployment", "training-operator", "--namespace", OPERATOR)
+    status: dict[str, Any] = deployment["status"]
+    assert holds(deployment, "Available"), status
+    assert status["observedGeneration"] == deployment["metadata"]["generation"]
+    assert status.get("readyReplicas") == deployment["spec"]["replicas"], status
+
+
+def test_pytorchjobs_are_served(kubectl: Kubectl) -> None:
+    definition = kubectl.item("customresourcedefinition", "pytorchjobs.kubeflow.org")
+    assert holds(definition, "Established"), definition["status"]
+
+
+@pytest.mark.parametrize("namespace", [JOBS, OPERATOR])
+def test_no_event_warns(kubectl: Kubectl, namespace: str) -> None:
+    warnings = kubectl.items("events", "--namespace", namespace, "--field-selector", "type=Warning")
+    assert [described(event) for event in warnings] == []
+
+
+@pytest.mark.parametrize("namespace", [JOBS, OPERATOR])
+def test_every_pod_is_non_root(kubectl: Kubectl, namespace: str) -> None:
+    pods = [Pod(document) for document in kubectl.items("pods", "--namespace", namespace)]
+    assert pods, f"no pod in {namespace}"
+    assert [pod.name for pod in pods if not pod.is_non_root] == []

@@ -1,0 +1,47 @@
+"""README.md tells a person commands that are there; tests/engine runs them."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests import readme
+
+_COMMANDS = readme.all_commands()
+
+
+def targets(root: Path) -> set[str]:
+    """Return the Makefile's targets, as make itself reads them."""
+    database = subprocess.run(
+        ["make", "--question", "--print-data-base", "--no-builtin-rules", ":"],
+        cwd=root, capture_output=True, text=True, check=False,
+    ).stdout  # fmt: skip
+    lines = (line for line in database.splitlines() if not line.startswith(("#", "\t", ".", " ")))
+    return {line.split(":")[0] for line in lines if ":" in line and "=" not in line}
+
+
+@pytest.mark.parametrize("command", [c for c in _COMMANDS if c.startswith("make ")])
+def test_a_make_command_names_a_target(command: str, root: Path) -> None:
+    words = [word for word in command.split()[1:] if "=" not in word and not word.startswith("-")]
+    assert len(words) == 1, command
+    assert words[0] in targets(root)
+
+
+@pytest.mark.parametrize("command", [c for c in _COMMANDS if c.startswith("scripts/")])
+def test_a_script_can_be_run(command: str, root: Path) -> None:
+    script = root / command.split(maxsplit=1)[0]
+    assert script.stat().st_mode & 0o111, f"{script} is not executable"
+
+
+@pytest.mark.parametrize("link", readme.links())
+def test_a_link_leads_to_a_file(link: str, root: Path) -> None:
+    assert (root / link).is_file()
+
+
+def test_the_two_commands_are_the_first_that_it_tells() -> None:
+    assert readme.commands("Two commands") == ["make up", "make down"]
+
+
+def test_a_section_without_commands_is_an_error() -> None:
+    with pytest.raises(ValueError, match="no ```sh block"):
+        readme.block("Where things are")

@@ -16,7 +16,8 @@ _NAMESPACES = Path("/run/netns")
 _SHARED = tuple(
     Path(name)
     for name in (
-        "/etc/cni/net.d", "/run/containerd", "/run/containerd/s", "/run/netns", "/run/runc", "/run/slipway",
+        "/etc/cni/net.d", "/run/containerd", "/run/containerd/s", "/run/netns", "/run/runc",
+        "/run/slipway",
         "/var/lib/cni", "/var/lib/containerd", "/var/lib/etcd", "/var/lib/kubelet",
         "/var/log/containers", "/var/log/pods",
     )

@@ -31,14 +31,19 @@ def test_make_up_trains_mnist_on_every_sample_with_four_ranks(live_stack: LiveSt
 
 def test_outputs_are_what_the_ranks_said_in_their_own_logs(live_stack: LiveStack) -> None:
     result = live_stack.job("mnist-gloo")
-    epochs = []
+    started, epochs = [], []
     for replica in ["master-0", *(f"worker-{index}" for index in range(RANKS - 1))]:
         log = live_stack.kubectl(f"--namespace slipway-jobs logs mnist-gloo-{replica}")
         events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+        started += [event for event in events if event["event"] == "started"]
         epochs += [event for event in events if event["event"] == "epoch"]
+    assert sorted(event["rank"] for event in started) == list(range(RANKS))
+    assert {event["world_size"] for event in started} == {result["world_size"]}
+    assert {event["backend"] for event in started} == {result["backend"]}
     assert sorted(event["rank"] for event in epochs) == list(range(RANKS))
     assert sum(event["samples"] for event in epochs) == result["samples_seen"]
     assert {event["accuracy"] for event in epochs} == {result["accuracy"]}
+    assert {event["loss"] for event in epochs} == {result["loss"]}
 
 
 def test_git_sees_nothing_of_what_make_up_made(live_stack: LiveStack) -> None:

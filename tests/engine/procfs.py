@@ -29,7 +29,7 @@ class Process:
 
     @classmethod
     def of(cls, pid: int) -> Self | None:
-        """Look at one process; None when it has ended (also a zombie has)."""
+        """Look at one process; None when it has ended (also a zombie has) or can't be looked at."""
         directory = PROC / str(pid)
         try:
             # The name in brackets may hold blanks; the state is the first field after it.
@@ -46,8 +46,8 @@ class Process:
                 places=" ".join([*links, command.decode(errors="replace").strip()]),
                 cgroups=frozenset(_cgroups((directory / "cgroup").read_text())),
             )
-        except (FileNotFoundError, ProcessLookupError):
-            return None
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            return None  # it has ended, or is one of the machine's own that even root can't see
 
     @property
     def program(self) -> str:

@@ -1,0 +1,115 @@
+"""The proof that nothing is left finds whatever is left: it is shown something of each kind."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from infra import toolchain
+from tests.engine.footprint import Baseline, Footprint
+
+NAMESPACE = f"slw-test-{os.getpid()}"
+LINK = f"slwt{os.getpid()}"[:15]
+TABLE = f"slw_test_{os.getpid()}"
+
+
+@pytest.fixture
+def nft() -> Path:
+    return toolchain.path("nft")
+
+
+@pytest.fixture
+def baseline(nft: Path) -> Baseline:
+    return Baseline.take(nft)
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that works in the directory, in a network namespace with a link to the host."""
+    _ip("netns", "add", NAMESPACE)
+    _ip("link", "add", LINK, "type", "veth", "peer", "name", "uplink", "netns", NAMESPACE)
+    sleep = subprocess.Popen(
+        ["ip", "netns", "exec", NAMESPACE, "sleep", "600"], cwd=tmp_path, stdout=subprocess.PIPE
+    )
+    yield sleep
+    sleep.kill()
+    sleep.communicate()
+    _ip("netns", "delete", NAMESPACE)
+
+
+@pytest.fixture
+def footprint(
+    baseline: Baseline,  # noqa: ARG001 - it is taken before there is anything
+    process: subprocess.Popen[bytes],
+    tmp_path: Path,
+) -> Footprint:
+    inode = (Path("/run/netns") / NAMESPACE).stat().st_ino
+    while Path(f"/proc/{process.pid}/ns/net").stat().st_ino != inode:
+        assert process.poll() is None
+    return Footprint.take(tmp_path)
+
+
+def kinds(left: list[str]) -> set[str]:
+    return {line.partition(":")[0].partition(" ")[0] for line in left}
+
+
+def test_a_process_a_namespace_and_a_device_are_found(
+    footprint: Footprint, baseline: Baseline, nft: Path
+) -> None:
+    left = footprint.left(baseline, nft)
+    assert kinds(left) == {"process", "network", "mount"}
+    assert any(NAMESPACE in line for line in left)
+    assert any(LINK in line for line in left)
+
+
+def test_nothing_is_found_once_all_is_gone(
+    footprint: Footprint,
+    baseline: Baseline,
+    nft: Path,
+    process: subprocess.Popen[bytes],
+) -> None:
+    process.kill()
+    process.wait()
+    _ip("netns", "delete", NAMESPACE)
+    try:
+        assert footprint.left(baseline, nft) == []
+    finally:
+        _ip("netns", "add", NAMESPACE)
+
+
+@pytest.mark.parametrize("kind", ["mount", "nftables", "file"])
+def test_what_is_left_outside_of_processes_is_found(
+    kind: str, baseline: Baseline, nft: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    footprint = Footprint.take(tmp_path)
+    leave: dict[str, Callable[[], None]] = {
+        "mount": lambda: _mount(tmp_path, request),
+        "nftables": lambda: _table(nft, request),
+        "file": lambda: _namespace_file(request),
+    }
+    assert footprint.left(baseline, nft) == []
+    leave[kind]()
+    assert kinds(footprint.left(baseline, nft)) == {kind}
+
+
+def _mount(directory: Path, request: pytest.FixtureRequest) -> None:
+    subprocess.run(["mount", "-t", "tmpfs", "tmpfs", directory], check=True)
+    request.addfinalizer(lambda: subprocess.run(["umount", directory], check=True))
+
+
+def _table(nft: Path, request: pytest.FixtureRequest) -> None:
+    subprocess.run([nft, "add", "table", "inet", TABLE], check=True)
+    request.addfinalizer(
+        lambda: subprocess.run([nft, "delete", "table", "inet", TABLE], check=True)
+    )
+
+
+def _namespace_file(request: pytest.FixtureRequest) -> None:
+    _ip("netns", "add", NAMESPACE)
+    request.addfinalizer(lambda: _ip("netns", "delete", NAMESPACE))
+
+
+def _ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True)

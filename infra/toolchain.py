@@ -26,7 +26,7 @@ class Tool:
     """A program, or a directory for `cni-plugins` and `training-operator-manifests`."""
     version: str
     origin: str
-    """Where it came from, in words: "on PATH", "Debian package runc", "built from its Go module"."""
+    """Where it came from, in words: "on PATH", "Debian package", "built from its Go module"."""
 
 
 def record() -> Path:

@@ -17,8 +17,7 @@ OLDEST = (3, 11)
 INSTALL_LIMIT = 1200  # seconds; a cold install over a slow line
 
 
-def problems():
-    # type: () -> list[str]
+def problems() -> "list[str]":
     """What this Python lacks, each with what to do."""
     found = []
     if sys.version_info < OLDEST:
@@ -31,24 +30,29 @@ def problems():
             __import__(module)
         except ImportError:
             found.append(
-                "Python's module {} is missing: on Debian and Ubuntu, "
-                "apt-get install python3-venv.".format(module)
+                f"Python's module {module} is missing: on Debian and Ubuntu, "
+                "apt-get install python3-venv."
             )
     return found
 
 
 def environment() -> Path:
     """Makes the environment of this lock file unless it is there, and returns its directory."""
-    from infra.paths import venv_dir  # noqa: PLC0415 - needs a Python that `problems` has accepted
+    # These need a Python that `problems` has accepted.
+    from infra.paths import cache_dir, venv_dir  # noqa: PLC0415
+    from scripts.setup.lock import alone  # noqa: PLC0415
 
     venv = venv_dir()
     complete = venv / ".complete"
-    if not complete.exists():
-        print(f"Python environment: {venv} (about 30 s, 600 MB)", file=sys.stderr, flush=True)
-        started = time.monotonic()
-        install(venv)
-        complete.touch()
-        print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    if complete.exists():
+        return venv
+    with alone(cache_dir() / "setup.lock"):
+        if not complete.exists():
+            print(f"Python environment {venv} (about 40 s, 450 MB)", file=sys.stderr, flush=True)
+            started = time.monotonic()
+            install(venv)
+            complete.touch()
+            print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return venv
 
 
@@ -57,10 +61,11 @@ def install(venv: Path) -> None:
     shutil.rmtree(venv, ignore_errors=True)
     venv.parent.mkdir(parents=True, exist_ok=True)
     python = str(venv / "bin" / "python")
+    lock = str(CHECKOUT / "requirements.lock")
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     for command in (
         [sys.executable, "-m", "venv", str(venv)],
-        [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-        + ["--require-hashes", "--requirement", str(CHECKOUT / "requirements.lock")],
+        [*pip, "--require-hashes", "--requirement", lock],
     ):
         # Output to stderr: `make env` may be what started this, and its stdout is evaluated.
         subprocess.run(command, check=True, stdout=sys.stderr, timeout=INSTALL_LIMIT)
@@ -84,7 +89,7 @@ def main() -> None:
         sys.exit("\n".join(missing))
     try:
         venv = environment()
-    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+    except (subprocess.SubprocessError, TimeoutError) as error:
         sys.exit(f"The Python environment could not be made: {error}")
     link(venv)
     arguments = sys.argv[1:]

@@ -1,0 +1,95 @@
+"""The environment that Pulumi, the tests and a person by hand work in: what `make env` prints."""
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from infra.paths import CHECKOUT, cache_dir, state_dir
+
+CLUSTER_ADDRESSES = (
+    "localhost",
+    "127.0.0.1",
+    "::1",
+    "10.77.0.0/16",  # embedded clusters' nodes
+    "10.244.0.0/16",  # pods
+    "10.96.0.0/12",  # services
+    ".svc",
+    ".cluster.local",
+)
+"""What never goes through a proxy."""
+
+UNSET = ("PULUMI_CONFIG_PASSPHRASE",)
+"""Variables that must not be there: even empty, this one wins over the passphrase's file."""
+
+_STAND_INS = CHECKOUT / "scripts" / "offline" / "bin"
+
+
+def pulumi_home() -> Path:
+    """Pulumi's own directory, so that a person's ~/.pulumi (logins, plugins) is never touched."""
+    return cache_dir() / "pulumi-home"
+
+
+def downloaded_plugins() -> list[Path]:
+    """The pulumi-kubernetes plugins that Pulumi itself has fetched, each a directory."""
+    return [
+        directory
+        for directory in (pulumi_home() / "plugins").glob("resource-kubernetes-v*")
+        if (directory / "pulumi-resource-kubernetes").is_file()
+    ]
+
+
+def backend() -> Path:
+    """The directory that holds the state of every stack."""
+    return state_dir() / "pulumi"
+
+
+def passphrase_file() -> Path:
+    """The passphrase that encrypts the stacks' secrets."""
+    return state_dir() / "passphrase"
+
+
+def exports(given: Mapping[str, str]) -> dict[str, str]:
+    """The variables to set on top of a given environment. Applying them twice changes nothing."""
+    no_proxy = _without_proxy(given)
+    return {
+        "PATH": _path(given.get("PATH", os.defpath)),
+        "PULUMI_BACKEND_URL": f"file://{backend()}",
+        "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),
+        "PULUMI_HOME": str(pulumi_home()),
+        "PULUMI_SKIP_UPDATE_CHECK": "true",
+        "no_proxy": no_proxy,
+        "NO_PROXY": no_proxy,
+    }
+
+
+def applied(given: Mapping[str, str]) -> dict[str, str]:
+    """The whole environment for a child process."""
+    everything = {**given, **exports(given)}
+    return {name: value for name, value in everything.items() if name not in UNSET}
+
+
+def shell(given: Mapping[str, str]) -> str:
+    """The same as lines for a POSIX shell to evaluate."""
+    lines = [f"unset {name}" for name in UNSET]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in exports(given).items()]
+    return "\n".join(lines)
+
+
+def _path(given: str) -> str:
+    """The environment and the built tools first, the stand-in for a plugin last.
+
+    Last, since a real plugin wins. One that Pulumi has downloaded is not on PATH, and Pulumi takes
+    what is on PATH before it: then the stand-in is left out.
+    """
+    first = [str(CHECKOUT / ".venv" / "bin"), str(cache_dir() / "bin")]
+    last = [] if any(downloaded_plugins()) else [str(_STAND_INS)]
+    ours = {*first, str(_STAND_INS)}
+    rest = [directory for directory in given.split(os.pathsep) if directory not in ours]
+    return os.pathsep.join([*first, *rest, *last])
+
+
+def _without_proxy(given: Mapping[str, str]) -> str:
+    said = given.get("no_proxy") or given.get("NO_PROXY") or ""
+    kept = [address for address in said.split(",") if address]
+    return ",".join([*kept, *(address for address in CLUSTER_ADDRESSES if address not in kept)])

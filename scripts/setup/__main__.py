@@ -1,0 +1,56 @@
+"""The second half of `make setup`, inside the Python environment: the tools and the state."""
+
+import argparse
+import sys
+import time
+
+from rich.console import Console
+
+from infra.paths import cache_dir
+from scripts.setup import report
+from scripts.setup.lock import alone
+from scripts.setup.problems import SetupFailed
+from scripts.setup.provide import provide
+from scripts.setup.state import PassphraseLost, prepare
+from scripts.setup.tools import tools_of
+from scripts.stack.files import StackFileError, kind_of
+
+
+def main() -> int:
+    """Exits 0 when all the tools of the stack's kind of cluster are there."""
+    parser = argparse.ArgumentParser(prog="make setup", description=__doc__)
+    parser.add_argument("--stack", default="dev", help="the stack whose tools are needed")
+    arguments = parser.parse_args()
+    console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
+    try:
+        kind = kind_of(arguments.stack)
+        return set_up(kind, console)
+    except (StackFileError, PassphraseLost, TimeoutError) as error:
+        console.print(str(error), markup=False)
+    return 1
+
+
+def set_up(kind: str, console: Console) -> int:
+    """Makes the state, provides the tools, and prints the closing table."""
+    if kind == "embedded" and sys.platform != "linux":
+        console.print(report.elsewhere())
+        return 1
+    started = time.monotonic()
+    tools = tools_of(kind)
+    with alone(cache_dir() / "setup.lock"):
+        prepare()
+        try:
+            entries = provide(tools, console)
+        except SetupFailed as failure:
+            report.show_problems(failure.problems, kind, console)
+            return 1
+    console.print(report.table(entries))
+    line = report.stand_in_line(entries)
+    if line is not None:
+        console.print(line)
+    console.print(f"Everything is there, after {time.monotonic() - started:.1f} s.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

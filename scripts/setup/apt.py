@@ -1,0 +1,75 @@
+"""Debian packages: installs them as root, after saying which, and starts no service."""
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+
+from scripts.setup.steps import Step, run
+
+POLICY = Path("/usr/sbin/policy-rc.d")
+"""Maintainer scripts ask this program before they start a service; 101 means no."""
+
+_OURS = "#!/bin/sh\n# Made by Slipway's set-up for the time of an installation.\nexit 101\n"
+
+
+def obstacle() -> str | None:
+    """Why packages can't be installed here, or None."""
+    if shutil.which("apt-get") is None:
+        return "this system has no apt-get"
+    if os.geteuid() != 0:
+        return "only root can install packages"
+    return None
+
+
+def install(packages: Sequence[str], console: Console) -> None:
+    """Installs packages from the mirror in the machine's own apt configuration.
+
+    Raises:
+        StepFailed: apt failed; the text has the end of its output.
+    """
+    console.print(f"Debian packages that will be installed: {' '.join(packages)}")
+    apt = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for title, arguments, estimate, limit in (
+        ("Reading the package lists", ("update",), "10 s, 50 MB", 300.0),
+        (
+            "Installing the packages",
+            ("install", "--yes", "--no-install-recommends", *packages),
+            "30 s, 250 MB",
+            900.0,
+        ),
+    ):
+        with services_stay_down(POLICY):
+            run(
+                Step(
+                    title=title,
+                    command=(*apt, *arguments),
+                    log=f"apt-{arguments[0]}",
+                    estimate=estimate,
+                    limit=limit,
+                    environment=environment,
+                ),
+                console,
+            )
+
+
+@contextmanager
+def services_stay_down(policy: Path) -> Iterator[None]:
+    """Lets no package start a service meanwhile.
+
+    A policy that an administrator has made stays in force as it is. One of ours that a killed
+    set-up left behind is taken away at the end, too.
+    """
+    ours = not policy.exists() or policy.read_text() == _OURS
+    if ours:
+        policy.write_text(_OURS)
+        policy.chmod(0o755)
+    try:
+        yield
+    finally:
+        if ours:
+            policy.unlink(missing_ok=True)

@@ -1,0 +1,91 @@
+"""Finds tools that are on this machine already. Looks, and changes nothing."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from infra.paths import CHECKOUT, cache_dir
+from scripts.setup import versions
+from scripts.setup.record import Entries, Entry
+from scripts.setup.tools import Tool
+
+# A person's PATH often lacks these, and daemons and network tools are there.
+_SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+
+
+def search_path() -> str:
+    """PATH and the system's own directories, less what set-up itself puts there."""
+    ours = (cache_dir(), CHECKOUT)
+    given = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    directories = dict.fromkeys(
+        directory
+        for directory in (*given, *_SYSTEM)
+        if directory and not any(Path(directory).is_relative_to(root) for root in ours)
+    )
+    return os.pathsep.join(directories)
+
+
+def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | str:
+    """Looks for a tool.
+
+    Args:
+        tool: What to look for.
+        found: The tools before it, for one that has to lie beside another.
+        origin: What to write down as the tool's origin.
+
+    Returns:
+        Its entry, or why there is none.
+    """
+    if tool.directories:
+        return _find_directory(tool)
+    if tool.beside is not None:
+        return _find_beside(tool, found)
+    if tool.accepts is None:
+        return "it can't tell its version, so one on PATH is not used"
+    refused = []
+    for program in _programs(tool.name):
+        version = versions.ask(program, tool.version_command)
+        if version is not None and version in tool.accepts:
+            return Entry.of(program, version, origin, tool.stamp)
+        refused.append(f"{program} is version {version or 'unknown'}, needed is {tool.accepts}")
+    return "; ".join(refused) or "not on PATH"
+
+
+def _programs(name: str) -> Iterator[Path]:
+    """Every program of that name, in PATH's order: a newer one may stand behind an old one."""
+    seen = set()
+    for directory in search_path().split(os.pathsep):
+        program = shutil.which(name, path=directory)
+        if program is not None and (real := os.path.realpath(program)) not in seen:
+            seen.add(real)
+            yield Path(program)
+
+
+def _find_directory(tool: Tool) -> Entry | str:
+    for directory in tool.directories:
+        if all(os.access(directory / program, os.X_OK) for program in tool.holds):
+            version = _directory_version(directory, tool)
+            if version is None or tool.accepts is None or version not in tool.accepts:
+                return f"{directory} is version {version or 'unknown'}, needed is {tool.accepts}"
+            return Entry.of(directory, version, "on this machine", tool.stamp)
+    where = " or ".join(map(str, tool.directories))
+    return f"{', '.join(tool.holds)} are not all in {where}"
+
+
+def _directory_version(directory: Path, tool: Tool) -> str | None:
+    """Debian's CNI plugins say that their version is unknown, so there its package is asked."""
+    if tool.package is not None and directory.is_relative_to("/usr"):
+        return versions.of_package(tool.package)
+    return versions.ask(directory / tool.holds[0], ())
+
+
+def _find_beside(tool: Tool, found: Entries) -> Entry | str:
+    """A part of another tool's distribution is taken only together with it."""
+    leader = found.get(tool.beside or "")
+    if leader is None or leader.origin != "on PATH":
+        return f"no {tool.beside} on PATH that it could belong to"
+    program = Path(os.path.realpath(leader.path)).parent / tool.name
+    if not os.access(program, os.X_OK):
+        return f"not beside {leader.path}"
+    return Entry.of(program, leader.version, leader.origin, tool.stamp)

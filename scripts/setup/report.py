@@ -1,0 +1,70 @@
+"""What set-up says at its end: one table of the tools, or what keeps it from going on."""
+
+import os
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from infra.paths import cache_dir
+from scripts.setup import plugin
+from scripts.setup.problems import Problem
+from scripts.setup.record import Entries, Entry
+
+_LEGEND = (
+    "Looked for in this order: on PATH and new enough, Debian package, build from the Go module "
+    "that go.sum pins.\nThe projects' own downloads are left out: no checksum of theirs could be "
+    "checked against its publisher."
+)
+
+
+def table(entries: Entries) -> Table:
+    """Tool, version, and where it came from."""
+    result = Table(title="Tools", caption=_LEGEND, caption_justify="left")
+    result.add_column("tool", no_wrap=True)
+    result.add_column("version", no_wrap=True)
+    result.add_column("where it came from")
+    for name in sorted(entries):
+        entry = entries[name]
+        result.add_row(name, entry.version, _where(entry))
+    return result
+
+
+def _where(entry: Entry) -> str:
+    """What set-up made lies in the cache; for what it found, where that is."""
+    if plugin.is_stand_in(entry):
+        return "stand-in: scripts/offline"
+    if Path(entry.path).is_relative_to(cache_dir()):
+        return entry.origin
+    return f"{entry.origin}: {entry.path}"
+
+
+def stand_in_line(entries: Entries) -> str | None:
+    """The plain sentence that is due when the stand-in plugin is what serves Kubernetes."""
+    entry = entries.get(plugin.NAME)
+    if entry is None or not plugin.is_stand_in(entry):
+        return None
+    return (
+        "pulumi-kubernetes' plugin could not be downloaded, so the stand-in in scripts/offline "
+        "serves its resources; a real one on PATH takes its place."
+    )
+
+
+def show_problems(problems: list[Problem], kind: str, console: Console) -> None:
+    """Names every tool that can't be had, each with what to do."""
+    console.print(f"[red]{len(problems)} of the tools can't be had:[/red]")
+    for problem in problems:
+        console.print(Text(f"- {problem}"))
+    if kind == "embedded" and (sys.platform != "linux" or os.geteuid() != 0):
+        console.print(elsewhere())
+
+
+def elsewhere() -> str:
+    """Where to go when this machine can't hold the embedded cluster."""
+    return (
+        "The embedded cluster needs Linux and root. Without them use a cluster in docker, podman "
+        "or a virtual machine: `make up STACK=kind` or `make up STACK=minikube`, which need only "
+        "pulumi, python, kubectl and kind or minikube."
+    )

@@ -1,0 +1,1 @@
+"""What the Makefile calls for a stack: up, preview, down, logs, env."""

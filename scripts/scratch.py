@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from infra.paths import CHECKOUT
+
 # A person's shell may point to their own stack, and `make` passes its own flags on.
 _OF_THE_CALLER = ("PULUMI_", "MAKE", "MFLAGS", "PYTEST_", "SLIPWAY_", "KUBECONFIG", "VIRTUAL_ENV")
 _GRACE_SECONDS = 30
@@ -109,9 +111,14 @@ class Scratch:
             subprocess.run(["git", *arguments], cwd=self.checkout, check=True)
 
     def environment(self) -> dict[str, str]:
-        """Return the caller's environment without what points to the caller's own stacks."""
+        """Return the caller's environment without what points to the caller's own checkout."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_THE_CALLER)}
-        return kept | {"XDG_STATE_HOME": str(self.state_home)}
+        path = [
+            directory
+            for directory in os.get_exec_path()
+            if not Path(directory).is_relative_to(CHECKOUT)
+        ]
+        return kept | {"PATH": os.pathsep.join(path), "XDG_STATE_HOME": str(self.state_home)}
 
     def start(self, command: str, *, show: bool = False) -> subprocess.Popen[bytes]:
         """Start `command` in bash in the copy, in a session of its own.

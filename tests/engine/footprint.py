@@ -7,6 +7,7 @@ not by asking the product, so that what the product forgot is found, too.
 import os
 import socket
 import subprocess
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,8 +63,17 @@ class Footprint:
             links=frozenset(_links_into({path.name for path in namespaces})),
         )
 
-    def left(self, before: Baseline, nft: Path) -> list[str]:
-        """Return a line for everything that is still there; empty when nothing is."""
+    def left(self, before: Baseline, nft: Path, patience_seconds: float = 0) -> list[str]:
+        """Return a line for everything that is still there; empty when nothing is.
+
+        The kernel ends what was deleted a moment later, so this looks again for a while.
+        """
+        deadline = time.monotonic() + patience_seconds
+        while (left := self._left(before, nft)) and time.monotonic() < deadline:
+            time.sleep(0.2)
+        return left
+
+    def _left(self, before: Baseline, nft: Path) -> list[str]:
         running = {p for p in self.processes if p.runs_still()} | _belonging_to(self.directory)
         marks = [str(self.directory), *(str(path) for path in self.namespaces)]
         mounts = [

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,11 +60,7 @@ class LiveStack:
     def leftovers(self, footprint: Footprint) -> list[str]:
         """Return what of `footprint` is there still, and clusters in the state."""
         assert self._baseline is not None, "no baseline was taken before the stack was made"
-        deadline = time.monotonic() + _ENDING_SECONDS
-        while left := footprint.left(self._baseline, toolchain.path("nft")):
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.5)
+        left = footprint.left(self._baseline, toolchain.path("nft"), _ENDING_SECONDS)
         clusters = self.scratch.state_home / "slipway/clusters"
         return left + [f"state: {path}" for path in clusters.glob("*")]
 

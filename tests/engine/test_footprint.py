@@ -74,7 +74,7 @@ def test_nothing_is_found_once_all_is_gone(
     process.wait()
     _ip("netns", "delete", NAMESPACE)
     try:
-        assert footprint.left(baseline, nft) == []
+        assert footprint.left(baseline, nft, patience_seconds=10) == []
     finally:
         _ip("netns", "add", NAMESPACE)
 

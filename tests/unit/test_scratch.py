@@ -54,12 +54,15 @@ def test_it_starts_with_a_clean_git_status(scratch: Scratch) -> None:
 
 
 def test_commands_see_its_state_and_not_the_caller_s_stack(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+    scratch: Scratch, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "file:///somewhere/else")
     monkeypatch.setenv("KUBECONFIG", "/somewhere/else")
-    finished = scratch.run('echo "$XDG_STATE_HOME"; echo "$PULUMI_BACKEND_URL$KUBECONFIG"', 10)
-    assert finished.output == f"{scratch.state_home}\n\n"
+    monkeypatch.setenv("PATH", f"{root}/.venv/bin:/usr/bin:/bin:{root}/scripts/offline/bin")
+    finished = scratch.run(
+        'echo "$XDG_STATE_HOME"; echo "$PULUMI_BACKEND_URL$KUBECONFIG"; echo "$PATH"', 10
+    )
+    assert finished.output == f"{scratch.state_home}\n\n/usr/bin:/bin\n"
 
 
 def test_output_and_errors_are_kept_apart(scratch: Scratch) -> None:

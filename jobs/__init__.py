@@ -1,0 +1,1 @@
+"""Training jobs: how they are declared, and the life of a run."""

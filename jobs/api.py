@@ -1,0 +1,242 @@
+"""The API server as a run talks to it: plain dicts in, plain dicts out."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import tenacity
+import urllib3
+from kubernetes.client import ApiClient, CoreV1Api, CustomObjectsApi
+from kubernetes.client.exceptions import ApiException
+from kubernetes.watch import Watch
+
+from infra import kube
+
+Object = dict[str, Any]
+Answer = TypeVar("Answer")
+
+GROUP, VERSION, PLURAL = "kubeflow.org", "v1", "pytorchjobs"
+JOB_NAME_LABEL = "training.kubeflow.org/job-name"
+"""The operator puts it on a job's pods and services."""
+
+Unreachable = urllib3.exceptions.HTTPError
+"""What the client raises when no answer came."""
+
+_CONNECT_SECONDS, _ANSWER_SECONDS = 5, 20
+_RETRY_SECONDS = 30
+_WATCH_SECONDS = 30
+_SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
+
+
+def is_transient(error: BaseException) -> bool:
+    """Return whether the same request may well succeed in a moment."""
+    if isinstance(error, ApiException):
+        return error.status in _SERVER_BUSY
+    return isinstance(error, Unreachable)
+
+
+def said(error: ApiException | Unreachable) -> str:
+    """Return the API server's own words, or why there are none."""
+    return kube.said(error) if isinstance(error, ApiException) else str(error)
+
+
+@dataclass(frozen=True)
+class JobApi:
+    """One PyTorchJob and what belongs to it.
+
+    Transient errors are tried again for 30 s.
+
+    Args:
+        client: Connected to the cluster.
+        namespace: The job's.
+        name: The job's.
+
+    Raises:
+        ApiException: the API server's refusal.
+        Unreachable: no answer for 30 s.
+    """
+
+    client: ApiClient
+    namespace: str
+    name: str
+
+    @classmethod
+    def connect(cls, kubeconfig: str, namespace: str, name: str) -> "JobApi":
+        """Return the job `name` on the cluster of `kubeconfig` (its content)."""
+        return cls(kube.connect(kubeconfig), namespace, name)
+
+    def get(self) -> Object | None:
+        """Return the job, None when there is none: no CRD and no namespace are none, too."""
+        try:
+            job: Object = self._call(
+                lambda: self._jobs.get_namespaced_custom_object(*self._named, **_LIMIT)
+            )
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+        return job
+
+    def create(self, manifest: Object) -> Object:
+        """Submit the job; the API server's 409 tells that there is one of that name."""
+        return self._call(
+            lambda: self._jobs.create_namespaced_custom_object(*self._kind, manifest, **_LIMIT)
+        )
+
+    def patch(self, change: Object) -> None:
+        """Merge `change` into the job; nothing happens when there is none."""
+        try:
+            self._call(
+                lambda: self._jobs.patch_namespaced_custom_object(*self._named, change, **_LIMIT)
+            )
+        except ApiException as error:
+            if error.status != 404:
+                raise
+
+    def delete(self) -> None:
+        """Ask for the job and then its pods to be deleted; nothing happens when there is none."""
+        self._delete(
+            lambda: self._jobs.delete_namespaced_custom_object(
+                *self._named, propagation_policy="Foreground", **_LIMIT
+            )
+        )
+
+    def pods(self) -> list[Object]:
+        """Return the job's pods."""
+        return self._items(self._core.list_namespaced_pod, label_selector=self._label)
+
+    def delete_pod(self, name: str) -> None:
+        """Ask for one pod to be deleted; nothing happens when there is none."""
+        self._delete(lambda: self._core.delete_namespaced_pod(name, self.namespace, **_LIMIT))
+
+    def events(self, uids: set[str]) -> list[Object]:
+        """Return the events about the objects with these uids."""
+        events = self._items(self._core.list_namespaced_event)
+        return [event for event in events if event["involvedObject"].get("uid") in uids]
+
+    def log(self, pod: str, container: str, *, lines: int, previous: bool) -> str:
+        """Return the last `lines` of a container's log, or of the one before its restart."""
+        answer: bytes = self._call(
+            lambda: (
+                self._core.read_namespaced_pod_log(
+                    pod,
+                    self.namespace,
+                    container=container,
+                    tail_lines=lines,
+                    previous=previous,
+                    _preload_content=False,
+                    **_LIMIT,
+                ).data
+            )
+        )
+        return answer.decode(errors="replace")
+
+    def log_lines(self, pod: str, container: str) -> Iterator[str]:
+        """Follow a container's log from its beginning until it ends or falls silent.
+
+        Not tried again: the caller knows what it has seen.
+        """
+        answer = self._core.read_namespaced_pod_log(
+            pod,
+            self.namespace,
+            container=container,
+            follow=True,
+            _preload_content=False,
+            _request_timeout=(_CONNECT_SECONDS, _WATCH_SECONDS),
+        )
+        try:
+            rest = b""
+            for part in answer.stream(decode_content=False):
+                *lines, rest = (rest + part).split(b"\n")
+                yield from (line.decode(errors="replace") for line in lines)
+        finally:
+            answer.release_conn()
+
+    def watch_job(self) -> Iterator[list[Object]]:
+        """See `_watch`."""
+        return self._watch(
+            lambda **options: self._jobs.list_namespaced_custom_object(
+                *self._kind, field_selector=f"metadata.name={self.name}", **options
+            )
+        )
+
+    def watch_pods(self) -> Iterator[list[Object]]:
+        """See `_watch`."""
+        return self._watch(
+            lambda **options: self._core.list_namespaced_pod(
+                self.namespace, label_selector=self._label, **options
+            )
+        )
+
+    def _watch(self, list_: Callable[..., Any]) -> Iterator[list[Object]]:
+        """Yield all objects now, then again at each change, for half a minute; no longer.
+
+        Whoever follows calls again: what a watch may have missed, the next listing shows.
+        """
+        listing = self._plain(list_(_request_timeout=(_CONNECT_SECONDS, _ANSWER_SECONDS)))
+        objects = {item["metadata"]["uid"]: item for item in listing["items"]}
+        yield list(objects.values())
+        stream = Watch().stream(  # type: ignore[no-untyped-call]
+            list_,
+            resource_version=listing["metadata"]["resourceVersion"],
+            timeout_seconds=_WATCH_SECONDS,
+            _request_timeout=(_CONNECT_SECONDS, _WATCH_SECONDS + 5),
+        )
+        for change in stream:
+            item = change["raw_object"]
+            if change["type"] == "DELETED":
+                objects.pop(item["metadata"]["uid"], None)
+                # Its last state counts, too: an exit code may be in it.
+                yield [*objects.values(), item]
+            else:
+                objects[item["metadata"]["uid"]] = item
+            yield list(objects.values())
+
+    # Any: the client's own types leave out what its options change, `_preload_content` for one.
+    @property
+    def _jobs(self) -> Any:
+        return CustomObjectsApi(self.client)
+
+    @property
+    def _core(self) -> Any:
+        return CoreV1Api(self.client)
+
+    @property
+    def _kind(self) -> tuple[str, str, str, str]:
+        return GROUP, VERSION, self.namespace, PLURAL
+
+    @property
+    def _named(self) -> tuple[str, str, str, str, str]:
+        return *self._kind, self.name
+
+    @property
+    def _label(self) -> str:
+        return f"{JOB_NAME_LABEL}={self.name}"
+
+    def _items(self, list_: Callable[..., Any], **options: Any) -> list[Object]:
+        listing = self._call(lambda: self._plain(list_(self.namespace, **options, **_LIMIT)))
+        items: list[Object] = listing["items"]
+        return items
+
+    def _plain(self, answer: Any) -> Object:
+        plain: Object = kube.plain(self.client, answer)
+        return plain
+
+    def _delete(self, request: Callable[[], Any]) -> None:
+        try:
+            self._call(request)
+        except ApiException as error:
+            if error.status != 404:
+                raise
+
+    def _call(self, request: Callable[[], Answer]) -> Answer:
+        return _retrying(request)
+
+
+_LIMIT: dict[str, Any] = {"_request_timeout": (_CONNECT_SECONDS, _ANSWER_SECONDS)}
+_retrying = tenacity.Retrying(
+    retry=tenacity.retry_if_exception(is_transient),
+    stop=tenacity.stop_after_delay(_RETRY_SECONDS),
+    wait=tenacity.wait_exponential_jitter(initial=0.2, max=5),
+    reraise=True,
+)

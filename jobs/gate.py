@@ -1,0 +1,45 @@
+"""The resource `slipway:jobs:Gate`: an `up` fails when a run did not succeed.
+
+A resource of its own beside the run, so that the run's result is kept whatever it is.
+"""
+
+from typing import ClassVar
+
+from infra.plugin.context import Context
+from infra.plugin.handler import Change, Handler, Properties, compare
+from jobs.failure import explain
+
+
+class GateHandler(Handler):
+    """Its life: it exists exactly while the run's result is a success."""
+
+    type: ClassVar[str] = "slipway:jobs:Gate"
+
+    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+        """Every new result is judged anew."""
+        changed = {change.path.split(".")[0] for change in compare(state, inputs)}
+        return [Change(path, replace=True) for path in sorted(changed)]
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Let a success pass.
+
+        Raises:
+            RuntimeError: with the whole story of a run that did not succeed.
+        """
+        job, result = inputs["job"], inputs["result"]
+        if result["state"] != "Succeeded":
+            raise RuntimeError(explain(job, result))
+        return job, {}
+
+    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+        """A judgement stands."""
+        return {}
+
+    def update(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> Properties:
+        """See `diff`: a gate is replaced, never changed."""
+        raise NotImplementedError("a gate is replaced, never updated")
+
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        """There is nothing behind it."""

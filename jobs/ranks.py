@@ -1,0 +1,208 @@
+"""What the pod of a rank says about it. Pure: pods are the API server's JSON."""
+
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jobs.spec import CONTAINER
+
+_TYPE_LABEL = "training.kubeflow.org/replica-type"
+_INDEX_LABEL = "training.kubeflow.org/replica-index"
+
+# https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/types.go and
+# .../pkg/kubelet/kuberuntime/kuberuntime_container.go
+_CANNOT_START = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+    }
+)
+_CRASH_LOOP = "CrashLoopBackOff"
+_SIGNAL_BASE = 128
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a container ended.
+
+    Args:
+        code: Its exit code.
+        reason: The kubelet's word: Completed, Error, OOMKilled, StartError.
+        message: Its termination message.
+        finished: When, ISO 8601 with seconds.
+        container_id: Which of the rank's containers it was; a restart gets a new one.
+    """
+
+    code: int
+    reason: str
+    message: str
+    finished: str
+    container_id: str
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that ended it, as the shell's 128 + n tells."""
+        try:
+            return signal.Signals(self.code - _SIGNAL_BASE).name
+        except ValueError:
+            return None
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the kernel ended it at its memory limit."""
+        return self.reason == "OOMKilled"
+
+    def __str__(self) -> str:
+        """Say it in a few words."""
+        if self.out_of_memory:
+            return "was killed: out of memory"
+        if self.reason == "StartError":
+            return "could not be started"
+        by = f" ({self.signal})" if self.signal is not None else ""
+        return f"exited with code {self.code}{by}"
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One rank as its pod shows it. Rank 0 is the Master, rank i + 1 is Worker i."""
+
+    pod: Mapping[str, Any]
+
+    @property
+    def number(self) -> int:
+        """The rank."""
+        labels = self.pod["metadata"]["labels"]
+        index = int(labels[_INDEX_LABEL])
+        return index if labels[_TYPE_LABEL] == "master" else index + 1
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return str(self.pod["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        """The pod's identity."""
+        return str(self.pod["metadata"]["uid"])
+
+    @cached_property
+    def _status(self) -> Mapping[str, Any]:
+        return self.pod.get("status") or {}
+
+    @cached_property
+    def _container(self) -> Mapping[str, Any]:
+        statuses = self._status.get("containerStatuses") or []
+        return next((each for each in statuses if each["name"] == CONTAINER), {})
+
+    @property
+    def container_id(self) -> str | None:
+        """The container of its latest start, None before the first one."""
+        return self._container.get("containerID")
+
+    @property
+    def running(self) -> bool:
+        """Whether its program runs."""
+        return "running" in self._container.get("state", {})
+
+    @property
+    def active(self) -> bool:
+        """Whether the pod may still use its node: it has not ended for good."""
+        return self._status.get("phase") not in {"Succeeded", "Failed"}
+
+    @property
+    def restarts(self) -> int:
+        """How often its program was started again."""
+        return int(self._container.get("restartCount", 0))
+
+    @property
+    def exits(self) -> list[Exit]:
+        """How its program ended, the last time and the time before, oldest first."""
+        states = (self._container.get("lastState", {}), self._container.get("state", {}))
+        return [_exit(state["terminated"]) for state in states if "terminated" in state]
+
+    @property
+    def ended(self) -> Exit | None:
+        """How its program ended, None while it is going to be, or is, running."""
+        terminated = self._container.get("state", {}).get("terminated")
+        return None if terminated is None else _exit(terminated)
+
+    @property
+    def started(self) -> bool:
+        """Whether its program has ever run."""
+        return self.running or bool(self.exits)
+
+    @property
+    def unschedulable(self) -> str | None:
+        """The scheduler's reason while there is no node for it."""
+        for condition in self._status.get("conditions") or []:
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                return str(condition.get("message", condition.get("reason", "")))
+        return None
+
+    @property
+    def cannot_start(self) -> str | None:
+        """Why a container of it, its init container included, is not going to start."""
+        for status in self._statuses:
+            waiting = status.get("state", {}).get("waiting", {})
+            if waiting.get("reason") in _CANNOT_START:
+                image = f"image {status['image']}: " if "mage" in waiting["reason"] else ""
+                return f"{image}{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+        return None
+
+    @property
+    def crash_loop(self) -> str | None:
+        """The name of a container that keeps failing right after its start."""
+        for status in self._statuses:
+            if status.get("state", {}).get("waiting", {}).get("reason") == _CRASH_LOOP:
+                return str(status["name"])
+        return None
+
+    @property
+    def stage(self) -> str:
+        """Where it is on its way, in a few words."""
+        if self.ended is not None:
+            return "done" if self.ended.code == 0 else "failed"
+        if self.running:
+            return "running"
+        if self.unschedulable is not None:
+            return "waiting for a node"
+        if self.restarts > 0:
+            return "restarting"
+        init = self._status.get("initContainerStatuses") or []
+        if any("running" in each.get("state", {}) for each in init):
+            return "waiting for rank 0"
+        return "starting" if "nodeName" in self.pod.get("spec", {}) else "pending"
+
+    @property
+    def _statuses(self) -> list[Mapping[str, Any]]:
+        return [
+            *(self._status.get("initContainerStatuses") or []),
+            *(self._status.get("containerStatuses") or []),
+        ]
+
+
+def ranks(pods: Iterable[Mapping[str, Any]]) -> dict[int, Rank]:
+    """Return each rank as its latest pod shows it, by rank; other pods are left out."""
+    latest: dict[int, Rank] = {}
+    for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
+        if _TYPE_LABEL in pod["metadata"].get("labels", {}):
+            rank = Rank(pod)
+            latest[rank.number] = rank
+    return dict(sorted(latest.items()))
+
+
+def _exit(terminated: Mapping[str, Any]) -> Exit:
+    return Exit(
+        code=int(terminated["exitCode"]),
+        reason=str(terminated.get("reason", "")),
+        message=str(terminated.get("message", "")),
+        finished=str(terminated.get("finishedAt", "")),
+        container_id=str(terminated.get("containerID", "")),
+    )

@@ -1,0 +1,129 @@
+"""Put a PyTorchJob there and take it away again, however often either was interrupted."""
+
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException
+
+from infra.plugin.context import Context
+from jobs.api import JobApi, Object
+from jobs.spec import MANAGED_BY
+
+HASH_LABEL = "slipway.dev/spec-hash"
+_GONE_SECONDS = 120.0
+_POLL_SECONDS = 0.5
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """A job that is there.
+
+    Args:
+        job: The PyTorchJob.
+        age: Seconds since its creation; 0 for one that was created just now.
+    """
+
+    job: Object
+    age: float
+
+
+def spec_hash(manifest: Mapping[str, Any]) -> str:
+    """Return a hash of all that can alter a run's result: the run policy cannot."""
+    spec = {key: value for key, value in manifest["spec"].items() if key != "runPolicy"}
+    canonical = json.dumps(spec, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def submit(api: JobApi, manifest: Mapping[str, Any], context: Context) -> Submitted:
+    """Return the job of `manifest`: the one that runs or ran to success already, or a new one.
+
+    Raises:
+        ApiException: the API server or the operator's webhook refuses it.
+        RuntimeError: a job of that name is not ours, or an old one does not go away.
+    """
+    labels = {**manifest["metadata"].get("labels", {}), HASH_LABEL: spec_hash(manifest)}
+    labelled = {**manifest, "metadata": {**manifest["metadata"], "labels": labels}}
+    for _ in range(3):
+        there = api.get()
+        if there is None:
+            try:
+                return Submitted(api.create(labelled), age=0)
+            except ApiException as error:
+                if error.status != 409:
+                    raise
+                # Somebody was quicker, or a first answer got lost: see what is there now.
+                continue
+        _refuse_foreign(api, there)
+        if _adoptable(there, labels[HASH_LABEL], len(api.pods())):
+            context.info(f"PyTorchJob {api.name} is there already: waiting for it")
+            return Submitted(there, _age(there))
+        context.info(f"removing the PyTorchJob {api.name} of an earlier run")
+        remove(api, context)
+    raise RuntimeError(
+        f"PyTorchJob {api.namespace}/{api.name} is created and deleted by somebody else as well; "
+        "see who with `kubectl get pytorchjob --show-managed-fields --output yaml`"
+    )
+
+
+def remove(api: JobApi, context: Context) -> None:
+    """Delete the job and wait until it and its pods are gone; nothing happens without one.
+
+    Raises:
+        RuntimeError: something of it is still there after two minutes; it says what.
+    """
+    api.delete()
+    deadline = time.monotonic() + _GONE_SECONDS
+    while left := _left(api):
+        if time.monotonic() > deadline:
+            raise RuntimeError(
+                f"PyTorchJob {api.namespace}/{api.name} was deleted, but after "
+                f"{_GONE_SECONDS:g} s there is still {'; '.join(left)}. See why with `kubectl "
+                f"--namespace {api.namespace} describe`; then run the same command again"
+            )
+        context.status(f"waiting for the end of {', '.join(left)}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _left(api: JobApi) -> list[str]:
+    job = api.get()
+    there = [("PyTorchJob", job)] if job is not None else []
+    there += [("Pod", pod) for pod in api.pods()]
+    return [_described(kind, item["metadata"]) for kind, item in there]
+
+
+def _described(kind: str, metadata: Mapping[str, Any]) -> str:
+    finalizers = metadata.get("finalizers") or []
+    held = f" (finalizers: {', '.join(finalizers)})" if finalizers else ""
+    return f"{kind} {metadata['name']}{held}"
+
+
+def _refuse_foreign(api: JobApi, job: Object) -> None:
+    labels = job["metadata"].get("labels") or {}
+    if not MANAGED_BY.items() <= labels.items():
+        raise RuntimeError(
+            f"there is a PyTorchJob {api.namespace}/{api.name} that Slipway did not make. "
+            f"Delete it (`kubectl --namespace {api.namespace} delete pytorchjob {api.name}`), "
+            "or give this job another name"
+        )
+
+
+def _adoptable(job: Object, wanted: str, pods: int) -> bool:
+    if (
+        job["metadata"].get("deletionTimestamp")
+        or job["metadata"]["labels"].get(HASH_LABEL) != wanted
+    ):
+        return False
+    conditions = (job.get("status") or {}).get("conditions") or []
+    holding = {entry["type"] for entry in conditions if entry["status"] == "True"}
+    # Once its pods are gone, nobody can tell any more what it returned.
+    return "Failed" not in holding and ("Succeeded" not in holding or pods > 0)
+
+
+def _age(job: Object) -> float:
+    created = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
+    return max(0.0, (datetime.now(UTC) - created).total_seconds())

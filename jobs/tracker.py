@@ -1,0 +1,225 @@
+"""What a run has been seen to do so far, and whether that is its end. Pure.
+
+It is told what the API server shows and answers what to say and when to stop; it asks nobody.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from jobs.ranks import Exit, Rank, ranks
+from jobs.results import State, world_size
+
+_STRAGGLERS_SECONDS = 30
+"""The operator calls a job Succeeded once rank 0 is done; so long the others may still take."""
+_DEADLINE_WORDS = "active longer than specified deadline"
+"""https://github.com/kubeflow/trainer/blob/v1.9.3/pkg/controller.v1/common/job.go"""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long a run may take, in seconds since it was submitted."""
+
+    total: float
+    start: float
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended, why in one line, and what a person may do about it."""
+
+    state: State
+    reason: str
+    advice: str = "mend what failed"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A rank's container that ended with an exit code other than 0."""
+
+    rank: Rank
+    exit: Exit
+
+    def __str__(self) -> str:
+        """Name the rank and what happened to it."""
+        return f"rank {self.rank.number} ({self.rank.name}) {self.exit}"
+
+
+@dataclass
+class Tracker:
+    """One run as it was seen so far.
+
+    Args:
+        job: The PyTorchJob as it was submitted or adopted.
+    """
+
+    job: Mapping[str, Any]
+    failures: list[Failure] = field(default_factory=list)
+    epoch: Mapping[str, Any] | None = None
+    gone: bool = False
+    _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _succeeded_at: float | None = None
+
+    @property
+    def uid(self) -> str:
+        """The job's identity: another job of the same name is not this run."""
+        return str(self.job["metadata"]["uid"])
+
+    @cached_property
+    def world_size(self) -> int:
+        """How many ranks there will be."""
+        return world_size(self.job)
+
+    @property
+    def ranks(self) -> dict[int, Rank]:
+        """Each rank as it was seen last, also after its pod has gone."""
+        return ranks(self._pods.values())
+
+    def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
+        """Take in the jobs of this name: this one, another one, or none."""
+        mine = [job for job in jobs if job["metadata"]["uid"] == self.uid]
+        self.gone = not mine
+        if mine:
+            self.job = mine[-1]
+
+    def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
+        """Take in pods; what was known of others is kept."""
+        for pod in pods:
+            owners = pod["metadata"].get("ownerReferences") or []
+            if any(owner["uid"] == self.uid for owner in owners):
+                self._pods[pod["metadata"]["uid"]] = pod
+        known = {failure.exit.container_id for failure in self.failures}
+        new = [
+            Failure(rank, ended)
+            for rank in self.ranks.values()
+            for ended in rank.exits
+            if ended.code != 0 and ended.container_id not in known
+        ]
+        # The kubelet's clock has whole seconds; among equals whoever was seen first stays first.
+        self.failures += sorted(new, key=lambda failure: failure.exit.finished)
+
+    def see_line(self, line: str) -> bool:
+        """Take in a line of rank 0's log; tell whether it was an epoch's end that is new."""
+        try:
+            event = json.loads(line)
+        except ValueError:
+            return False
+        if not isinstance(event, dict) or event.get("event") != "epoch":
+            return False
+        if self.epoch is not None and event.get("epoch", 0) <= self.epoch.get("epoch", 0):
+            return False
+        self.epoch = event
+        return True
+
+    @property
+    def all_started(self) -> bool:
+        """Whether every rank's program has run."""
+        seen = self.ranks.values()
+        return len(seen) == self.world_size and all(rank.started for rank in seen)
+
+    @property
+    def status(self) -> str:
+        """Where the run is, in one line."""
+        stages = [rank.stage for rank in self.ranks.values()]
+        missing = self.world_size - len(stages)
+        counts = dict.fromkeys([*stages, *(["not created"] if missing > 0 else [])], 0)
+        for stage in stages:
+            counts[stage] += 1
+        if missing > 0:
+            counts["not created"] = missing
+        line = f"{self.world_size} ranks: " + ", ".join(
+            f"{n} {stage}" for stage, n in counts.items()
+        )
+        return line if self.epoch is None else f"{line}; {told(self.epoch)}"
+
+    def end(self, elapsed: float, limits: Limits) -> End | None:
+        """Return the run's end, None while there is none.
+
+        Args:
+            elapsed: Seconds since the job was submitted.
+            limits: Of the run.
+        """
+        if self.gone:
+            return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
+        if (message := self._condition("Failed")) is not None:
+            return self._failed(message, limits)
+        if (message := self._condition("Succeeded")) is not None:
+            return self._succeeded(message, elapsed)
+        return self._never_starts() or self._too_late(elapsed, limits)
+
+    def _too_late(self, elapsed: float, limits: Limits) -> End | None:
+        if elapsed > limits.total:
+            reason = f"not done after {limits.total:g} s; {self.status}"
+            return End("TimedOut", reason, _RAISE_TIMEOUT)
+        if elapsed > limits.start and not self.all_started:
+            return self._not_started_in_time(limits.start)
+        return None
+
+    def _condition(self, type_: str) -> str | None:
+        for condition in (self.job.get("status") or {}).get("conditions") or []:
+            if condition["type"] == type_ and condition["status"] == "True":
+                return str(condition.get("message", ""))
+        return None
+
+    def _failed(self, message: str, limits: Limits) -> End:
+        if _DEADLINE_WORDS in message:
+            return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
+        if self.failures:
+            return End("Failed", str(self.failures[0]))
+        return End("Failed", message)
+
+    def _succeeded(self, message: str, elapsed: float) -> End | None:
+        """Judge every rank by itself: the operator asks for rank 0 alone."""
+        ends = {number: rank.ended for number, rank in self.ranks.items()}
+        if any(ended is not None and ended.code != 0 for ended in ends.values()):
+            return End("Failed", f"{self.failures[0]}, although rank 0 succeeded")
+        missing = [number for number in range(self.world_size) if ends.get(number) is None]
+        if not missing:
+            return End("Succeeded", message)
+        if self._succeeded_at is None:
+            self._succeeded_at = elapsed
+        if elapsed - self._succeeded_at < _STRAGGLERS_SECONDS:
+            return None
+        listed = ", ".join(map(str, missing))
+        return End("Failed", f"rank {listed} did not end within 30 s after rank 0 succeeded")
+
+    def _never_starts(self) -> End | None:
+        for rank in self.ranks.values():
+            who = f"rank {rank.number} ({rank.name})"
+            if rank.cannot_start is not None:
+                return End("CannotStart", f"{who}: {rank.cannot_start}", _SEE_IMAGE)
+            if rank.crash_loop is not None and self.epoch is None:
+                reason = f"{who}: container {rank.crash_loop} fails again and again"
+                return End("CannotStart", reason)
+        return None
+
+    def _not_started_in_time(self, limit: float) -> End:
+        line = f"not all ranks started within {limit:g} s; {self.status}"
+        reasons = {rank.unschedulable for rank in self.ranks.values()} - {None}
+        reason = "; ".join([line, *sorted(str(reason) for reason in reasons)])
+        return End("CannotStart", reason, _ASK_LESS)
+
+
+_SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
+_ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
+_RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
+
+
+def told(epoch: Mapping[str, Any]) -> str:
+    """Return the event of an epoch's end in one line."""
+    parts = [f"epoch {epoch.get('epoch')}"]
+    for key, form in _EPOCH.items():
+        value = epoch.get(key)
+        if isinstance(value, int | float):
+            parts.append(form.format(value))
+    return ", ".join(parts)
+
+
+_EPOCH = {
+    "loss": "loss {:.4f}",
+    "accuracy": "accuracy {:.4f}",
+    "samples_per_second": "{:,.0f} samples/s on each rank",
+    "seconds": "{:.1f} s",
+}

@@ -1,0 +1,169 @@
+"""Wait for the end of a run, and show on the way what it does."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException
+
+from infra.plugin.context import Context
+from jobs import failure
+from jobs.api import JobApi, Unreachable, said
+from jobs.failure import LOG_LINES
+from jobs.feed import Feed
+from jobs.ranks import Rank
+from jobs.results import Result, result
+from jobs.spec import CONTAINER
+from jobs.tracker import End, Failure, Limits, Tracker, told
+
+_TICK_SECONDS = 0.5
+_EVENTS_SECONDS = 2.0
+_SILENCE_SECONDS = 120.0
+"""How long the API server may be away, while a component is restarted for example."""
+
+
+class InterruptedWait(Exception):
+    """Nobody waits for the run any more; the run itself goes on."""
+
+
+@dataclass
+class Wait:
+    """One run on its way to its end.
+
+    Args:
+        api: Of the job.
+        job: As it was submitted or adopted.
+        limits: How long it may take.
+        age: How many seconds ago it was submitted.
+        context: Where to show what happens.
+    """
+
+    api: JobApi
+    job: Mapping[str, Any]
+    limits: Limits
+    age: float
+    context: Context
+    _logs: dict[str, list[str]] = field(default_factory=dict)
+    _told: set[str] = field(default_factory=set)
+    _status: str = ""
+    _events_at: float = 0.0
+
+    def to_the_end(self) -> Result:
+        """Return the run's result, whatever it is, and stop what is left running of it.
+
+        Raises:
+            InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
+        """
+        tracker = Tracker(self.job)
+        begun = time.monotonic() - self.age
+        with Feed(self.api) as feed:
+            while (end := tracker.end(time.monotonic() - begun, self.limits)) is None:
+                self._take_in(feed, tracker)
+                self._show(feed, tracker)
+                self._check(feed)
+        return self._conclude(tracker, end)
+
+    def _take_in(self, feed: Feed, tracker: Tracker) -> None:
+        for seen in feed.next(_TICK_SECONDS):
+            if seen.kind == "jobs":
+                tracker.see_jobs(seen.what)
+            elif seen.kind == "pods":
+                tracker.see_pods(seen.what)
+            elif tracker.see_line(seen.what) and tracker.epoch is not None:
+                self.context.info(told(tracker.epoch))
+
+    def _show(self, feed: Feed, tracker: Tracker) -> None:
+        for failed in tracker.failures:
+            self._report(failed)
+        if (first := tracker.ranks.get(0)) is not None and first.container_id is not None:
+            feed.follow_log(first.name, first.container_id)
+        if tracker.status != self._status:
+            self._status = tracker.status
+            self.context.status(tracker.status)
+        if not tracker.all_started and time.monotonic() - self._events_at > _EVENTS_SECONDS:
+            self._events_at = time.monotonic()
+            for warning in failure.warnings(self._events(tracker)):
+                self._warn_once(warning)
+
+    def _check(self, feed: Feed) -> None:
+        job = f"{self.api.namespace}/{self.api.name}"
+        if self.context.cancelled.is_set():
+            raise InterruptedWait(
+                f"stopped waiting for PyTorchJob {job}; it goes on. The next `pulumi up` takes "
+                "the wait up again; `pulumi destroy` ends the run"
+            )
+        if feed.silent_seconds > _SILENCE_SECONDS:
+            raise InterruptedWait(
+                f"no answer from the API server for {_SILENCE_SECONDS:g} s while waiting for "
+                f"PyTorchJob {job}: {feed.last_error}. Once it answers again, the next "
+                "`pulumi up` takes the wait up again"
+            )
+
+    def _report(self, failed: Failure) -> None:
+        """Tell of a failure at once, and keep its log: the operator may delete the pod."""
+        if failed.exit.container_id in self._logs:
+            return
+        previous = failed.exit.container_id != failed.rank.container_id
+        self._logs[failed.exit.container_id] = self._log(failed.rank, previous=previous) or (
+            failed.exit.message.splitlines()
+        )
+        self._warn_once(str(failed))
+
+    def _warn_once(self, message: str) -> None:
+        if message not in self._told:
+            self._told.add(message)
+            self.context.warn(message)
+
+    def _log(self, rank: Rank, *, previous: bool) -> list[str]:
+        try:
+            text = self.api.log(rank.name, CONTAINER, lines=LOG_LINES, previous=previous)
+        except (ApiException, Unreachable):
+            return []  # The pod or the container has gone; its termination message has to do.
+        return text.splitlines()
+
+    def _events(self, tracker: Tracker) -> list[dict[str, Any]]:
+        try:
+            return self.api.events({tracker.uid, *(rank.uid for rank in tracker.ranks.values())})
+        except (ApiException, Unreachable) as error:
+            self._warn_once(f"the events of {self.api.name} cannot be read: {said(error)}")
+            return []
+
+    def _conclude(self, tracker: Tracker, end: End) -> Result:
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        pods = self.api.pods()
+        tracker.see_pods(pods)
+        for failed in tracker.failures:
+            self._report(failed)
+        end = tracker.end(0, self.limits) or end
+        story = {}
+        if end.state != "Succeeded":
+            log = self._matter(tracker)
+            story["failure"] = failure.details(end, tracker.failures, log, self._events(tracker))
+        self._stop_survivors(end, {pod["metadata"]["name"] for pod in pods}, tracker)
+        ended = result(
+            end.state,
+            end.reason,
+            tracker.job,
+            tracker.ranks,
+            seen_at=now,
+        )
+        return {**ended, **story}
+
+    def _matter(self, tracker: Tracker) -> list[str]:
+        """Return the log that tells most: of the first rank that failed, otherwise of rank 0."""
+        if tracker.failures:
+            return self._logs[tracker.failures[0].exit.container_id]
+        first = tracker.ranks.get(0)
+        return self._log(first, previous=False) if first is not None and first.started else []
+
+    def _stop_survivors(self, end: End, there: set[str], tracker: Tracker) -> None:
+        """Stop what still runs of a run that has ended; pods that are done stay, to be read."""
+        if end.state in {"TimedOut", "CannotStart"}:
+            # To the operator it has not ended: without its job no pod is made again.
+            self.api.delete()
+            return
+        for rank in tracker.ranks.values():
+            if rank.active and rank.name in there:
+                self.api.delete_pod(rank.name)

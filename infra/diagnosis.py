@@ -1,0 +1,83 @@
+"""Why a Deployment is not available: what the cluster itself says, for an error's text."""
+
+from typing import Any
+
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from infra.kube import plain, said
+
+_LOG_LINES = 20
+_EVENTS = 10
+_LIMITED: dict[str, Any] = {"_request_timeout": 5}
+
+
+def explain(api: client.ApiClient, namespace: str, deployment: str) -> str:
+    """Return the Deployment's conditions, its pods' states and events, and the end of their logs.
+
+    What cannot be looked up is said in its place.
+    """
+    see_also = f"See also: kubectl --namespace {namespace} describe deployment {deployment}"
+    try:
+        return "\n".join([*_lines(api, namespace, deployment), see_also])
+    except ApiException as error:
+        return f"Deployment {namespace}/{deployment} could not be looked at: {said(error)}"
+    except urllib3.exceptions.HTTPError as error:
+        return f"Deployment {namespace}/{deployment} could not be looked at: {error}"
+
+
+def _lines(api: client.ApiClient, namespace: str, deployment: str) -> list[str]:
+    apps, core = client.AppsV1Api(api), client.CoreV1Api(api)
+    found = plain(api, apps.read_namespaced_deployment(deployment, namespace, **_LIMITED))
+    labels = found["spec"]["selector"]["matchLabels"]
+    selector = ",".join(f"{name}={value}" for name, value in labels.items())
+    pods = plain(api, core.list_namespaced_pod(namespace, label_selector=selector, **_LIMITED))[
+        "items"
+    ]
+    events = plain(api, core.list_namespaced_event(namespace, **_LIMITED))["items"]
+
+    lines = [
+        f"Deployment {namespace}/{deployment}: {condition['type']}={condition['status']}, "
+        f"{condition.get('message', '')}"
+        for condition in found["status"].get("conditions", [])
+    ]
+    for pod in pods:
+        lines.append(f"Pod {pod['metadata']['name']}: {_state(pod)}")
+        lines += [f"  log: {line}" for line in _log(core, pod)]
+    uids = {pod["metadata"]["uid"] for pod in pods}
+    about = [event for event in events if event["involvedObject"].get("uid") in uids]
+    lines += [
+        f"Event: {event['type']} {event['reason']}, {event.get('message', '')}"
+        for event in about[-_EVENTS:]
+    ]
+    return lines
+
+
+def _state(pod: dict[str, Any]) -> str:
+    """Return the pod's phase, and why its containers do not run."""
+    status = pod["status"]
+    reasons = [
+        f"{state['reason']} {state.get('message', '')}".strip()
+        for container in status.get("containerStatuses", [])
+        for kind, state in container["state"].items()
+        if kind != "running"
+    ]
+    unmet = [
+        condition["message"]
+        for condition in status.get("conditions", [])
+        if condition["status"] != "True" and "message" in condition
+    ]
+    return "; ".join([status["phase"], *reasons, *unmet])
+
+
+def _log(core: client.CoreV1Api, pod: dict[str, Any]) -> list[str]:
+    metadata = pod["metadata"]
+    try:
+        text = core.read_namespaced_pod_log(
+            metadata["name"], metadata["namespace"], tail_lines=_LOG_LINES, **_LIMITED
+        )
+    except (ApiException, urllib3.exceptions.HTTPError):
+        # A container that never ran has none; its state, above, says why.
+        return []
+    return str(text).splitlines()

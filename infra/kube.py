@@ -1,0 +1,73 @@
+"""Connects to a cluster by the content of its kubeconfig, leaving no key on disk."""
+
+import base64
+import json
+import os
+import sys
+from functools import cache
+from typing import Any
+
+import yaml
+from kubernetes import client, config
+from kubernetes.client.exceptions import ApiException
+
+_INLINE = {
+    "certificate-authority-data": "certificate-authority",
+    "client-certificate-data": "client-certificate",
+    "client-key-data": "client-key",
+}
+
+
+def connect(kubeconfig: str) -> client.ApiClient:
+    """Return a client of the current context of `kubeconfig`, a YAML document.
+
+    Raises:
+        kubernetes.config.ConfigException: it is no usable kubeconfig.
+    """
+    document = yaml.safe_load(kubeconfig)
+    if sys.platform == "linux":
+        # TLS reads keys from files only. The client would leave them in the temporary
+        # directory when this process is killed; a file in memory goes with the process.
+        document = _with_files_in_memory(document)
+    loaded = client.Configuration()
+    config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
+        document, client_configuration=loaded
+    )
+    # Whoever asks decides what to try again; urllib3 doing so too would multiply the limits.
+    loaded.retries = False
+    return client.ApiClient(loaded)
+
+
+def plain(api: client.ApiClient, answer: object) -> Any:
+    """Return a model of the client, or a list of them, as plain dicts in Kubernetes' spelling."""
+    return api.sanitize_for_serialization(answer)  # type: ignore[no-untyped-call]
+
+
+def said(error: ApiException) -> str:
+    """Return the API server's own words, without headers and without Python around them."""
+    try:
+        return str(json.loads(error.body or "")["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"{error.status} {error.reason}"
+
+
+def _with_files_in_memory(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_with_files_in_memory(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    return {
+        _INLINE.get(key, key): (
+            _in_memory(base64.b64decode(value)) if key in _INLINE else _with_files_in_memory(value)
+        )
+        for key, value in node.items()
+    }
+
+
+@cache
+def _in_memory(content: bytes) -> str:
+    """Return the path of a file that only this process has, for as long as it lives."""
+    descriptor = os.memfd_create("slipway")
+    with os.fdopen(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    return f"/proc/self/fd/{descriptor}"

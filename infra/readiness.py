@@ -1,0 +1,81 @@
+"""The resource `slipway:gates:OperatorReady`: what depends on it may submit PyTorchJobs."""
+
+from typing import ClassVar
+
+import tenacity
+
+from infra.diagnosis import explain
+from infra.operator_probe import NotReadyError, Operator
+from infra.operator_rights import NAMESPACE
+from infra.plugin.context import Context
+from infra.plugin.handler import Change, Handler, Properties, compare
+from infra.plugin.values import UNKNOWN
+
+LIMIT_SECONDS = 120
+_POLL_SECONDS = 0.5
+
+
+class OperatorReadyHandler(Handler):
+    """Waits until the operator is ready, and on every `up` looks whether it still is."""
+
+    type: ClassVar[str] = "slipway:gates:OperatorReady"
+
+    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+        changes = compare(state, inputs)
+        if changes or UNKNOWN in inputs.values():
+            return changes
+        try:
+            Operator.of(inputs).probe()
+        except NotReadyError:
+            return [Change("deployment", drift=True)]
+        return []
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        _wait(Operator.of(inputs), context)
+        return f"{NAMESPACE}/{inputs['deployment']}", {}
+
+    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+        return {}
+
+    def update(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> Properties:
+        _wait(Operator.of(inputs), context)
+        return {}
+
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        """Nothing to remove: the operator is not this resource's own."""
+
+
+def _wait(operator: Operator, context: Context) -> None:
+    """Wait until `operator` is ready.
+
+    Raises:
+        TimeoutError: after `LIMIT_SECONDS`, with what the cluster says of the operator.
+        InterruptedError: the person pressed Ctrl-C.
+    """
+
+    def say(state: tenacity.RetryCallState) -> None:
+        if state.outcome is not None:
+            context.status(f"waiting for the training operator: {state.outcome.exception()}")
+
+    attempts = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(NotReadyError),
+        stop=tenacity.stop_any(
+            tenacity.stop_after_delay(LIMIT_SECONDS),
+            tenacity.stop_when_event_set(context.cancelled),
+        ),
+        wait=tenacity.wait_fixed(_POLL_SECONDS),
+        sleep=tenacity.sleep_using_event(context.cancelled),
+        before_sleep=say,
+        reraise=True,
+    )
+    try:
+        attempts(operator.probe)
+    except NotReadyError as error:
+        if context.cancelled.is_set():
+            raise InterruptedError("interrupted while waiting for the training operator") from error
+        raise TimeoutError(
+            f"the training operator was not ready within {LIMIT_SECONDS} s: {error}\n"
+            f"{explain(operator.api, NAMESPACE, operator.deployment)}"
+        ) from error

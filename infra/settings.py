@@ -1,0 +1,158 @@
+"""The stack's configuration as values. Nothing else reads it.
+
+    slipway:cluster: {kind: embedded}       one of `clusters.CLUSTERS` and its own settings
+    slipway:jobs:
+      mnist-gloo: {epochs: 2}               an entry of `jobs.catalog.CATALOG`, or one's own
+
+Whatever is wrong is found before the first resource is declared, and reported all at once.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from clusters import CLUSTERS
+from infra.validation import Problem, check, choices, quote
+from jobs import declaration
+from jobs.declaration import InvalidDeclarationError, cluster_problems, declare
+from jobs.spec import TrainingJob
+
+_KEYS = ("cluster", "jobs")
+
+
+@dataclass(frozen=True)
+class ClusterSettings:
+    """Which cluster.
+
+    Args:
+        kind: A key of `clusters.CLUSTERS`.
+        options: That kind's `Settings`.
+    """
+
+    kind: str
+    options: Any
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a stack asks for."""
+
+    cluster: ClusterSettings
+    jobs: tuple[TrainingJob, ...]
+
+
+class SettingsError(pulumi.RunError):
+    """Everything that is wrong with the configuration; the CLI prints it with no traceback."""
+
+    def __init__(self, problems: list[Problem], stack: str) -> None:
+        self.problems = problems
+        count = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        lines = "".join(f"\n  {problem}" for problem in problems)
+        super().__init__(
+            f"{count} in the configuration, so nothing was changed:{lines}\n"
+            f"Correct Pulumi.{stack}.yaml, or a single value with\n"
+            f"  pulumi config set --path {problems[0].key} VALUE"
+        )
+
+
+def load() -> Settings:
+    """Read the running stack's configuration.
+
+    Raises:
+        SettingsError: with every problem in it.
+    """
+    stack = pulumi.get_stack()
+    secrets = pulumi.runtime.get_config_secret_keys_env()
+    return parse(pulumi.runtime.get_config_env(), stack, secrets)
+
+
+def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = None) -> Settings:
+    """Return the settings that `config` stands for.
+
+    Args:
+        config: The engine's configuration, by full key, each value as text or JSON.
+        stack: The stack's name, which also names its cluster unless the settings do.
+        secrets: The keys that hold encrypted values.
+
+    Raises:
+        SettingsError: with every problem in `config`.
+    """
+    problems: list[Problem] = list(_misplaced(config, secrets or []))
+    cluster = _cluster(config, stack, problems)
+    jobs = _jobs(config, problems)
+    if cluster is not None:
+        problems += _without_gpu(cluster, jobs)
+    if problems or cluster is None:
+        raise SettingsError(problems, stack)
+    return Settings(cluster, tuple(jobs))
+
+
+def _misplaced(config: Mapping[str, str], secrets: list[str]) -> Iterator[Problem]:
+    for key in config:
+        namespace, _, name = key.partition(":")
+        if namespace == "slipway" and name not in _KEYS:
+            yield Problem(key, f"there is no such key; {choices(name, _KEYS)}")
+        elif namespace == "slipway" and key in secrets:
+            yield Problem(
+                key,
+                "holds a secret, which would be stored unencrypted with the job; put it "
+                "into a Kubernetes Secret instead",
+            )
+
+
+def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> dict[str, Any]:
+    """Return the map at `key`; anything else becomes a problem and an empty map."""
+    text = config.get(key, "{}")
+    try:
+        section = json.loads(text)
+    except json.JSONDecodeError:
+        section = text
+    if not isinstance(section, dict):
+        problems.append(Problem(key, f"{quote(section)} is not allowed; it takes a map"))
+        return {}
+    return section
+
+
+def _cluster(
+    config: Mapping[str, str], stack: str, problems: list[Problem]
+) -> ClusterSettings | None:
+    key = "slipway:cluster"
+    before = len(problems)
+    section = _section(config, key, problems)
+    if len(problems) > before:
+        return None
+    kind = section.pop("kind", None)
+    if not isinstance(kind, str) or kind not in CLUSTERS:
+        said = "is missing" if kind is None else f"{quote(kind)} is not a kind of cluster"
+        problems.append(Problem(f"{key}.kind", f"{said}; {choices(str(kind), CLUSTERS.keys())}"))
+        return None
+    options = check(CLUSTERS[kind].settings, section, key, base={"name": stack})
+    if isinstance(options, list):
+        problems += options
+        return None
+    return ClusterSettings(kind, options)
+
+
+def _jobs(config: Mapping[str, str], problems: list[Problem]) -> list[TrainingJob]:
+    jobs = []
+    for name, declared in _section(config, "slipway:jobs", problems).items():
+        try:
+            jobs.append(declare(name, declared))
+        except InvalidDeclarationError as error:
+            problems += [_of_job(name, problem) for problem in error.problems]
+    return jobs
+
+
+def _without_gpu(cluster: ClusterSettings, jobs: list[TrainingJob]) -> Iterator[Problem]:
+    gpus = CLUSTERS[cluster.kind].gpus_per_node(cluster.options)
+    for job in jobs:
+        for problem in cluster_problems(job, gpus):
+            yield _of_job(job.name, problem)
+
+
+def _of_job(name: str, problem: declaration.Problem) -> Problem:
+    key = f"slipway:jobs.{name}.{problem.key}".removesuffix(".")
+    return Problem(key, f"{quote(problem.value)} is not allowed; {problem.allowed}")

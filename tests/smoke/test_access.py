@@ -9,7 +9,8 @@ from tests.smoke.kubectl import Kubectl
 
 OPERATOR = "system:serviceaccount:kubeflow:training-operator"
 JOB = "system:serviceaccount:slipway-jobs:slipway-job"
-NOBODY_IN_PARTICULAR = "system:serviceaccount:slipway-jobs:default"
+SUBMITTER = "system:serviceaccount:slipway-jobs:slipway-submitter"
+UNNAMED = "system:serviceaccount:slipway-jobs:default"
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_the_operator_may_do_no_more(kubectl: Kubectl, right: str) -> None:
     assert not allows(kubectl, OPERATOR, right)
 
 
-@pytest.mark.parametrize("account", [JOB, NOBODY_IN_PARTICULAR])
+@pytest.mark.parametrize("account", [JOB, UNNAMED])
 @pytest.mark.parametrize(
     "right",
     [
@@ -68,6 +69,39 @@ def test_the_operator_may_do_no_more(kubectl: Kubectl, right: str) -> None:
 )
 def test_training_code_may_do_nothing(kubectl: Kubectl, account: str, right: str) -> None:
     assert not allows(kubectl, account, right)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "create pytorchjobs.kubeflow.org slipway-jobs",
+        "watch pytorchjobs.kubeflow.org slipway-jobs",
+        "delete pytorchjobs.kubeflow.org slipway-jobs",
+        "list pods slipway-jobs",
+        "get pods/log slipway-jobs",
+        "list events slipway-jobs",
+    ],
+)
+def test_a_submitter_may_run_and_follow_jobs(kubectl: Kubectl, right: str) -> None:
+    assert allows(kubectl, SUBMITTER, right)
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        "create pytorchjobs.kubeflow.org default",
+        "update pytorchjobs.kubeflow.org/status slipway-jobs",
+        "create pods slipway-jobs",
+        "create pods/exec slipway-jobs",
+        "list secrets slipway-jobs",
+        "create serviceaccounts/token slipway-jobs",
+        "create rolebindings.rbac.authorization.k8s.io slipway-jobs",
+        "list pods kubeflow",
+        "list nodes -",
+    ],
+)
+def test_a_submitter_may_do_no_more(kubectl: Kubectl, right: str) -> None:
+    assert not allows(kubectl, SUBMITTER, right)
 
 
 def allows(kubectl: Kubectl, account: str, right: str) -> bool:

@@ -13,7 +13,7 @@ from scripts.setup.problems import SetupFailed
 from scripts.setup.provide import provide
 from scripts.setup.state import PassphraseLost, prepare
 from scripts.setup.tools import tools_of
-from scripts.stack.files import StackFileError, kind_of
+from scripts.stack.files import StackFileError, cluster_of
 
 
 def main() -> int:
@@ -23,7 +23,7 @@ def main() -> int:
     arguments = parser.parse_args()
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
     try:
-        kind = kind_of(arguments.stack)
+        kind = str(cluster_of(arguments.stack).get("kind"))
         return set_up(kind, console)
     except (StackFileError, PassphraseLost, TimeoutError) as error:
         console.print(str(error), markup=False)

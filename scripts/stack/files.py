@@ -4,6 +4,7 @@ Pulumi writes its encryption salt into the latter, so git ignores it; it starts 
 """
 
 import shutil
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from infra.paths import CHECKOUT
 
 
 class StackFileError(Exception):
-    """There is no such stack, or its file can't be read. The text says what to do."""
+    """There is no such stack. The text says what to do."""
 
 
 def template(stack: str, root: Path = CHECKOUT) -> Path:
@@ -61,23 +62,18 @@ def ensure_own(stack: str, root: Path = CHECKOUT) -> Path:
     return file
 
 
-def kind_of(stack: str, root: Path = CHECKOUT) -> str:
-    """The kind of cluster that the stack asks for; the person's file counts when there is one.
+def cluster_of(stack: str, root: Path = CHECKOUT) -> Mapping[str, Any]:
+    """What the stack's file says of its cluster; the person's file counts when there is one.
 
-    What the kind may be is checked by the program; here it only decides which tools are needed.
+    Whether that is allowed, the program checks and says; so whatever can't be read is empty here.
 
     Raises:
-        StackFileError: there is no such stack, or its file is no YAML or names no kind.
+        StackFileError: there is no such stack.
     """
     check(stack, root)
     file = own(stack, root) if own(stack, root).exists() else template(stack, root)
     try:
-        document: Any = yaml.safe_load(file.read_text())
-        kind = document["config"]["slipway:cluster"]["kind"]
-    except yaml.YAMLError as error:
-        raise StackFileError(f"{file.name} is no YAML: {error}") from error
-    except (KeyError, TypeError):
-        raise StackFileError(
-            f"{file.name}: config: slipway:cluster: kind is missing; see stacks/dev.yaml."
-        ) from None
-    return str(kind)
+        cluster = yaml.safe_load(file.read_text())["config"]["slipway:cluster"]
+    except (yaml.YAMLError, KeyError, TypeError):
+        return {}
+    return cluster if isinstance(cluster, dict) else {}

@@ -1,0 +1,55 @@
+# Slipway from the command line; `make help` lists what there is.
+#
+#   make up                     everything: tools, cluster, operator, jobs
+#   make logs JOB=mnist-gloo RANK=1
+#   make up STACK=kind          another stack: one of stacks/*.yaml
+
+STACK  ?= dev
+PYTHON ?= python3
+JOB    ?=
+RANK   ?=
+
+IN_VENV     := .venv/bin/python -m
+ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
+
+.DEFAULT_GOAL := help
+.PHONY: help setup python up preview down logs env check test test-long smoke
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
+
+setup: ## get every tool that the stack needs (3 s when they are there)
+	@$(PYTHON) -m scripts.setup.bootstrap --stack "$(STACK)"
+
+python: ## only the Python environment, for `make check`
+	@$(PYTHON) -m scripts.setup.bootstrap --python-only
+
+up: setup ## bring the stack up: cluster, operator, image, jobs
+	@$(IN_VENV) scripts.stack up "$(STACK)"
+
+preview: setup ## show what `up` would change
+	@$(IN_VENV) scripts.stack preview "$(STACK)"
+
+down: python ## destroy the stack and leave nothing behind
+	@$(IN_VENV) scripts.stack down "$(STACK)"
+
+logs: python ## what a job printed: JOB=… and, for one rank alone, RANK=…
+	@$(IN_VENV) scripts.stack logs "$(STACK)" "$(JOB)" "$(RANK)"
+
+env: python ## exports for working by hand, to be evaluated: make -s env
+	@$(IN_VENV) scripts.stack env
+
+check: python ## format, lint, types, unit and program tests (under 60 s)
+	.venv/bin/ruff format --check
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	$(IN_VENV) pytest tests/unit tests/program
+
+test: setup check ## check, then the tests on a real engine and cluster
+	$(ENVIRONMENT) $(IN_VENV) pytest tests/engine -m "not long"
+
+test-long: setup ## the tests that take minutes, with their figures
+	$(ENVIRONMENT) $(IN_VENV) pytest tests -m long --durations=0
+
+smoke: setup ## check a stack that is up
+	$(ENVIRONMENT) $(IN_VENV) pytest tests/smoke --stack "$(STACK)"

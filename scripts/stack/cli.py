@@ -1,0 +1,80 @@
+"""Runs the pulumi CLI on one stack, in the environment that `make env` prints."""
+
+import os
+import subprocess
+from dataclasses import dataclass
+from typing import Any
+
+from infra import toolchain
+from infra.paths import CHECKOUT
+from scripts.environment import applied
+
+_QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
+
+
+class PulumiFailed(Exception):
+    """The CLI refused something; the text is what it said."""
+
+
+@dataclass(frozen=True)
+class Cli:
+    """The CLI, bound to a stack."""
+
+    stack: str
+
+    def run(self, *arguments: str, **variables: str) -> int:
+        """Runs a command that talks to the person itself, for as long as it takes.
+
+        Args:
+            arguments: The command and its options; the stack is added.
+            variables: Environment variables on top.
+
+        Returns:
+            Its exit status.
+        """
+        with subprocess.Popen(
+            [*self._command(arguments)], cwd=CHECKOUT, env={**applied(os.environ), **variables}
+        ) as process:
+            while True:
+                try:
+                    return process.wait()
+                except KeyboardInterrupt:
+                    # The terminal sends Ctrl-C to pulumi, too, which ends in good order.
+                    continue
+
+    def ask(self, *arguments: str, given: str = "") -> str:
+        """Runs a short command and returns what it prints.
+
+        Args:
+            arguments: The command and its options; the stack is added.
+            given: Its standard input.
+
+        Raises:
+            PulumiFailed: it exited non-zero, or did not end in time.
+        """
+        command = self._command(arguments)
+        try:
+            finished = subprocess.run(
+                command,
+                cwd=CHECKOUT,
+                env=applied(os.environ),
+                input=given,
+                capture_output=True,
+                text=True,
+                timeout=_QUERY_LIMIT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise PulumiFailed(f"{error}") from error
+        if finished.returncode != 0:
+            said = finished.stderr.strip() or finished.stdout.strip()
+            raise PulumiFailed(f"pulumi {' '.join(arguments)}: {said}")
+        return finished.stdout
+
+    def _command(self, arguments: tuple[str, ...]) -> list[str]:
+        return [str(toolchain.path("pulumi")), *arguments, "--stack", self.stack]
+
+
+def rows(value: Any) -> list[Any]:
+    """A list of a Pulumi document, which leaves out or nulls those that are empty."""
+    return value if isinstance(value, list) else []

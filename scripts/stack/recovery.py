@@ -1,0 +1,79 @@
+"""Clears what an interrupted Pulumi left behind, so that the next command just works.
+
+A killed CLI leaves its lock, which names host and process, and the operations that it had begun.
+The lock is broken only when that process is surely gone. The operations are dropped from the state
+by exporting and importing it, which needs no cluster to answer: every resource of this project
+adopts what an interrupted create has made.
+"""
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scripts.stack.backend import Lock, locks
+from scripts.stack.cli import Cli, rows
+
+
+class StackBusy(Exception):
+    """Somebody else is at work on the stack, or may be."""
+
+
+def recover(cli: Cli, say: Callable[[str], None]) -> None:
+    """Makes a stack that exists ready for the next command.
+
+    Args:
+        cli: Bound to the stack.
+        say: Takes a line for the person.
+
+    Raises:
+        StackBusy: its lock is held by a live process, or by another machine.
+    """
+    found = locks(cli.stack)
+    for lock in found:
+        require_stale(lock, cli.stack)
+    if found:
+        say(f"A pulumi that was killed had left {cli.stack} locked; the lock is removed.")
+        cli.ask("cancel", "--yes")
+    state = cli.ask("stack", "export")
+    pending = pending_operations(json.loads(state))
+    if pending:
+        say("An earlier run was interrupted while " + ", ".join(pending) + "; going on from there.")
+        cli.ask("stack", "import", given=state)
+
+
+def require_stale(lock: Lock, stack: str) -> None:
+    """Raises `StackBusy` unless the lock's holder ran on this machine and is gone."""
+    if lock.hostname != socket.gethostname():
+        raise StackBusy(
+            f"Stack {stack} is locked by process {lock.pid} on {lock.hostname} since "
+            f"{lock.timestamp}. If that has ended: pulumi cancel --stack {stack}"
+        )
+    if _is_pulumi(lock.pid):
+        raise StackBusy(
+            f"Stack {stack} is being worked on by pulumi, process {lock.pid}, since "
+            f"{lock.timestamp}. Wait for it, or end that process."
+        )
+
+
+def pending_operations(deployment: Any) -> list[str]:
+    """What was begun and not ended, as "creating NAME", from an exported state."""
+    operations = rows((deployment.get("deployment") or {}).get("pending_operations"))
+    return [
+        f"{operation['type']} {operation['resource']['urn'].rsplit('::', 1)[-1]}"
+        for operation in operations
+    ]
+
+
+def _is_pulumi(pid: int) -> bool:
+    """Whether that process lives and is a pulumi: after a reboot the number may be another's."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    name = Path(f"/proc/{pid}/comm")
+    return "pulumi" in name.read_text() if name.exists() else True

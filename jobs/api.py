@@ -237,6 +237,6 @@ _LIMIT: dict[str, Any] = {"_request_timeout": (_CONNECT_SECONDS, _ANSWER_SECONDS
 _retrying = tenacity.Retrying(
     retry=tenacity.retry_if_exception(is_transient),
     stop=tenacity.stop_after_delay(_RETRY_SECONDS),
-    wait=tenacity.wait_exponential_jitter(initial=0.2, max=5),
+    wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=5),
     reraise=True,
 )

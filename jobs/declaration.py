@@ -1,133 +1,89 @@
 """From what a stack's configuration says of a job to a `TrainingJob`, or to all that is wrong."""
 
-import difflib
-import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from pydantic.alias_generators import to_camel
 
+from infra.validation import Problem, check, choices, quote
 from jobs.catalog import CATALOG
 from jobs.spec import TrainingJob
 
-_OWN_TO_CATALOG = {"name", "module"}
+_NOT_DECLARED = {"name", "module"}
+_OWN = {"image", "command", "args"}
+_OF_MODULE = {"epochs", "batchSize", "learningRate", "momentum", "seed"}
+
 KEYS = tuple(
-    to_camel(name) for name in TrainingJob.__dataclass_fields__ if name not in _OWN_TO_CATALOG
+    to_camel(name) for name in TrainingJob.__dataclass_fields__ if name not in _NOT_DECLARED
 )
 """What a job's declaration may say."""
 
-_JOB = TypeAdapter(TrainingJob)
-_OWN = {"image", "command", "args"}
-_OF_MODULE = {"epochs", "batchSize", "learningRate", "momentum", "seed"}
-_NOT_YET = {"script", "build"}
 
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that a declaration gets wrong.
+def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem]:
+    """Return a job, or everything that is wrong with its declaration.
 
     Args:
-        key: Path below the job's own key, like `env.RANK`; empty for the job as a whole.
-        value: What is there.
-        allowed: What may be there instead.
-    """
-
-    key: str
-    value: object
-    allowed: str
-
-
-class InvalidDeclarationError(ValueError):
-    """A declaration with problems, all of them in `problems`."""
-
-    def __init__(self, problems: tuple[Problem, ...]) -> None:
-        super().__init__("; ".join(f"{each.key or 'job'}: {each.allowed}" for each in problems))
-        self.problems = problems
-
-
-def declare(name: str, declared: object) -> TrainingJob:
-    """Return the job `name`: an entry of the catalogue with fields overridden, or one's own.
-
-    Args:
-        name: Its key in `slipway:jobs`.
-        declared: What stands there, as decoded from the configuration.
-
-    Raises:
-        InvalidDeclarationError: with every problem there is.
+        name: An entry of the catalogue, whose fields `declared` overrides, or one's own name.
+        declared: Its fields, as decoded from the configuration; None is none.
+        key: Where they stand in the configuration.
     """
     fields = {} if declared is None else declared
     if not isinstance(fields, Mapping):
-        raise InvalidDeclarationError((Problem("", declared, "a map of fields, {} for none"),))
-    entry = CATALOG.get(name)
-    problems = [*_unknown_keys(fields), *_mixed(name, fields)]
-    known = {key: value for key, value in fields.items() if key in KEYS}
-    try:
-        job = _JOB.validate_json(json.dumps({**_base(name, entry), **known}))
-    except ValidationError as error:
-        problems += [_problem(each, name) for each in error.errors()]
-    if problems:
-        raise InvalidDeclarationError(tuple(problems))
+        return [Problem(key, f"{quote(declared)} is not allowed; it takes a map, {{}} for none")]
+    known = {field: value for field, value in fields.items() if field in KEYS}
+    job = check(TrainingJob, known, key, base=_base(name))
+    wrong = [] if isinstance(job, TrainingJob) else [_named(each, name, key) for each in job]
+    unknown = [
+        Problem(f"{key}.{field}", f"there is no such key; {choices(field, KEYS)}")
+        for field in fields
+        if field not in KEYS
+    ]
+    # Of a field that doesn't belong there at all it need not be said that its value is wrong, too.
+    problems = {problem.key: problem for problem in [*wrong, *_mixed(name, fields, key), *unknown]}
+    if problems or isinstance(job, list):
+        return list(problems.values())
     return job
 
 
-def cluster_problems(job: TrainingJob, gpus_per_node: int) -> tuple[Problem, ...]:
-    """Return what of `job` a cluster with so many GPUs on a node cannot run."""
+def cluster_problems(job: TrainingJob, gpus_per_node: int, key: str) -> list[Problem]:
+    """Return what of `job`, declared at `key`, a cluster with so many GPUs on a node cannot run."""
     if job.backend == "nccl" and gpus_per_node == 0:
-        return (Problem("backend", "nccl", "gloo: nccl needs GPUs, and this cluster has none"),)
-    return ()
+        text = '"nccl" needs GPUs, and this cluster has none; use "gloo"'
+        return [Problem(f"{key}.backend", text)]
+    return []
 
 
-def _base(name: str, entry: TrainingJob | None) -> dict[str, Any]:
-    if entry is None:
+def _base(name: str) -> dict[str, Any]:
+    if name not in CATALOG:
         return {"name": name}
-    return {to_camel(key): value for key, value in asdict(entry).items()}
+    return {to_camel(field): value for field, value in asdict(CATALOG[name]).items()}
 
 
-def _unknown_keys(fields: Mapping[str, Any]) -> list[Problem]:
-    return [
-        Problem(key, fields[key], _instead(key, KEYS, "a key")) for key in fields if key not in KEYS
-    ]
-
-
-def _mixed(name: str, fields: Mapping[str, Any]) -> list[Problem]:
+def _mixed(name: str, fields: Mapping[str, Any], key: str) -> list[Problem]:
     """Return where fields of the catalogue's programs and of one's own do not go together."""
     if name in CATALOG:
-        own = sorted(_OWN & fields.keys())
-        allowed = f"left out: {name} runs the catalogue's program; give a job of another name"
-        return [Problem(key, fields[key], allowed) for key in own]
-    missing = [key for key in ("image", "command") if fields.get(key) is None]
-    if len(missing) == 2 and not _NOT_YET & fields.keys():
-        allowed = _instead(name, tuple(CATALOG), "a job of the catalogue")
-        return [Problem("", name, f"{allowed}; or one's own, with `image` and `command`")]
-    problems = [Problem(key, None, "given, for a job of one's own") for key in missing]
-    allowed = "left out: only the catalogue's programs take it; a command has `args`"
-    return problems + [
-        Problem(key, fields[key], allowed) for key in sorted(_OF_MODULE & fields.keys())
+        text = f"{name} runs the catalogue's program; give a job of one's own another name"
+        return [Problem(f"{key}.{field}", text) for field in sorted(_OWN & fields.keys())]
+    if not _OWN & fields.keys():
+        text = (
+            f"there is no such job in the catalogue; {choices(name, CATALOG.keys())}. "
+            "A job of one's own has an `image` and a `command`"
+        )
+        return [Problem(key, text)]
+    text = "only the catalogue's programs take it; a command has `args`"
+    return [
+        *(
+            Problem(f"{key}.{field}", "is missing; a job of one's own has it")
+            for field in ("image", "command")
+            if fields.get(field) is None
+        ),
+        *(Problem(f"{key}.{field}", text) for field in sorted(_OF_MODULE & fields.keys())),
     ]
 
 
-def _instead(given: str, known: tuple[str, ...], what: str) -> str:
-    close = difflib.get_close_matches(given, known, n=1)
-    guess = f"did you mean {close[0]}? " if close else ""
-    return f"{guess}{what} is one of {', '.join(known)}"
-
-
-def _problem(error: Any, name: str) -> Problem:
-    """Return one of pydantic's errors in our words."""
-    key = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    if key == "name":
-        allowed = "a DNS label: at most 40 of a-z, 0-9 and -, the first a letter, the last no -"
-        return Problem("", name, allowed)
-    message = str(error["msg"])
-    for start in ("Input should be ", "Value error, ", "String should "):
-        message = message.removeprefix(start)
-    return Problem(key, error["input"], _PATTERNS.get(key, message))
-
-
-_PATTERNS = {
-    "command": "a list of at least one word",
-    "cpu": "cores such as 2, 0.5 or 500m, above 0",
-    "memory": "an amount with its unit, such as 512Mi or 2Gi",
-}
+def _named(problem: Problem, name: str, key: str) -> Problem:
+    """Let a problem with the job's name point to where it stands: it is the job's own key."""
+    if problem.key != f"{key}.name":
+        return problem
+    return Problem(key, problem.text.replace(f"{quote(name)} is", f"the name {quote(name)} is"))

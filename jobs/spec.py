@@ -41,14 +41,31 @@ def _operator_leaves_free(name: str) -> str:
 
 _OPERATOR_SETS = frozenset({"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"})
 
-Name = Annotated[str, Field(pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$", max_length=40)]
-"""A DNS-1035 label, as the operator's webhook demands, short enough for its pods' names."""
+# Descriptions are what a person is told that the field takes.
+Name = Annotated[
+    str,
+    Field(
+        # DNS-1035, as the operator's webhook demands; its pods' names are longer and may have 63.
+        pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
+        max_length=40,
+        description="a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last",
+    ),
+]
 Cpu = Annotated[
     str,
     BeforeValidator(_text),
-    Field(pattern=r"^([1-9]\d*(\.\d{1,3})?|0\.\d{0,2}[1-9]|[1-9]\d*m)$"),
+    Field(
+        pattern=r"^([1-9]\d*(\.\d{1,3})?|0\.\d{0,2}[1-9]|[1-9]\d*m)$",
+        description="cores above 0, such as 2, 0.5 or 500m",
+    ),
 ]
-Memory = Annotated[str, Field(pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|k|M|G|T)$")]
+Memory = Annotated[
+    str,
+    Field(
+        pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|k|M|G|T)$",
+        description="an amount above 0 with its unit, such as 512Mi or 2Gi",
+    ),
+]
 Variable = Annotated[
     str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), BeforeValidator(_operator_leaves_free)
 ]

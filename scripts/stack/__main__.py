@@ -7,6 +7,7 @@ import sys
 
 from infra import toolchain
 from scripts.environment import shell
+from scripts.setup.state import PassphraseLost, prepare
 from scripts.stack import commands, logs
 from scripts.stack.cli import Cli, PulumiFailed
 from scripts.stack.files import StackFileError, check
@@ -16,6 +17,7 @@ _EXPECTED = (
     StackFileError,
     StackBusy,
     PulumiFailed,
+    PassphraseLost,
     logs.NoLogs,
     toolchain.ToolMissing,
     subprocess.SubprocessError,
@@ -36,7 +38,8 @@ def main() -> int:
 def _dispatch(arguments: argparse.Namespace) -> int:
     match arguments.command:
         case "env":
-            toolchain.path("pulumi")  # says so now when there has been no set-up
+            toolchain.path("pulumi")  # says so when there has been no set-up
+            prepare()
             print(shell(os.environ))
             return 0
         case "up":

@@ -4,14 +4,19 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from infra import toolchain
-from infra.tenancy import NAME as NAMESPACE
 from scripts.environment import applied
+from scripts.stack.backend import exists
 from scripts.stack.cli import Cli, rows
 
 _JOB = "training.kubeflow.org/job-name"
+_ROLE = "training.kubeflow.org/replica-type"
+_INDEX = "training.kubeflow.org/replica-index"
+_CONTAINER = "pytorch"
 _LIMIT = 60  # seconds for a query
 
 
@@ -19,40 +24,56 @@ class NoLogs(Exception):
     """There is nothing to show; the text says what there is."""
 
 
+@dataclass(frozen=True)
+class Pod:
+    """The pod of one rank."""
+
+    namespace: str
+    name: str
+    job: str
+    rank: int
+
+    @classmethod
+    def of(cls, document: Any) -> "Pod":
+        """From what the API server says of it. Rank 0 is the master, rank 1 the first worker."""
+        metadata = document["metadata"]
+        labels: Mapping[str, str] = metadata["labels"]
+        rank = 0 if labels[_ROLE] == "master" else int(labels[_INDEX]) + 1
+        return cls(metadata["namespace"], metadata["name"], labels[_JOB], rank)
+
+
 def show(cli: Cli, job: str, rank: int | None) -> int:
-    """Prints the logs of one rank, or of all, each line with its pod.
+    """Prints the logs of one rank, or of all, one after the other.
 
     Args:
         cli: Bound to the stack.
         job: The job's name.
-        rank: 0 is the master.
+        rank: None for all.
 
     Returns:
-        kubectl's exit status.
+        kubectl's exit status, the worst of several.
 
     Raises:
         NoLogs: the stack has no cluster, or no pods of that job and rank.
         PulumiFailed: the stack's state can't be read.
     """
-    kubeconfig = kubeconfig_of(json.loads(cli.ask("stack", "export", "--show-secrets")))
+    kubeconfig = None
+    if exists(cli.stack):
+        kubeconfig = kubeconfig_of(json.loads(cli.ask("stack", "export", "--show-secrets")))
     if kubeconfig is None:
         raise NoLogs(f"Stack {cli.stack} has no cluster; `make up STACK={cli.stack}` makes one.")
     with tempfile.NamedTemporaryFile("w", prefix="kubeconfig-") as file:  # made with mode 0600
         file.write(kubeconfig)
         file.flush()
-        kubectl = [str(toolchain.path("kubectl")), "--kubeconfig", file.name, "-n", NAMESPACE]
-        _require_pods(kubectl, job, rank)
-        command = [*kubectl, "logs", "--selector", selector(job, rank), "--container", "pytorch"]
-        command += ["--tail=-1", "--max-log-requests=64"]
-        if rank is None:
-            command.append("--prefix")
-        return subprocess.run(command, env=applied(os.environ), check=False).returncode
+        kubectl = [str(toolchain.path("kubectl")), "--kubeconfig", file.name]
+        pods = chosen(_pods(kubectl), job, rank)
+        return max(_print(kubectl, pod, heading=len(pods) > 1) for pod in pods)
 
 
 def kubeconfig_of(deployment: Any) -> str | None:
-    """The kubeconfig in an exported state with plain secrets: the cluster's, or the stack's own.
+    """The kubeconfig in an exported state with plain secrets.
 
-    Taken from the resource, since the stack's outputs appear only when its first `up` has ended.
+    Taken from the cluster's resource, since the stack's outputs appear only when `up` has ended.
     """
     for resource in rows((deployment.get("deployment") or {}).get("resources")):
         value = resource.get("outputs", {}).get("kubeconfig")
@@ -63,32 +84,37 @@ def kubeconfig_of(deployment: Any) -> str | None:
     return None
 
 
-def selector(job: str, rank: int | None) -> str:
-    """The labels of a job's pods, or of the one pod of a rank: rank 1 is the first worker."""
-    if rank is None:
-        return f"{_JOB}={job}"
-    role, index = ("master", 0) if rank == 0 else ("worker", rank - 1)
-    return (
-        f"{_JOB}={job},training.kubeflow.org/replica-type={role},"
-        f"training.kubeflow.org/replica-index={index}"
-    )
+def chosen(pods: list[Pod], job: str, rank: int | None) -> list[Pod]:
+    """The pods of a job's rank, or of all its ranks, in their order.
+
+    Raises:
+        NoLogs: there are none; it names the jobs or ranks that there are.
+    """
+    of_job = sorted((pod for pod in pods if pod.job == job), key=lambda pod: pod.rank)
+    if not of_job:
+        names = ", ".join(sorted({pod.job for pod in pods})) or "none"
+        asked = f"There are no pods of a job {job!r}" if job else "Say which job: JOB=NAME"
+        raise NoLogs(f"{asked}. Jobs with pods: {names}.")
+    of_rank = [pod for pod in of_job if rank is None or pod.rank == rank]
+    if not of_rank:
+        there = ", ".join(str(pod.rank) for pod in of_job)
+        raise NoLogs(f"Job {job} has no pod of rank {rank}. There are ranks {there}.")
+    return of_rank
 
 
-def _require_pods(kubectl: list[str], job: str, rank: int | None) -> None:
+def _pods(kubectl: list[str]) -> list[Pod]:
     finished = subprocess.run(
-        [*kubectl, "get", "pods", "--output", "json"],
+        [*kubectl, "get", "pods", "--all-namespaces", "--selector", _JOB, "--output", "json"],
         env=applied(os.environ),
         stdout=subprocess.PIPE,
-        text=True,
         timeout=_LIMIT,
         check=True,
     )
-    labels = [pod["metadata"].get("labels", {}) for pod in json.loads(finished.stdout)["items"]]
-    wanted = dict(pair.split("=") for pair in selector(job, rank).split(","))
-    if any(wanted.items() <= label.items() for label in labels):
-        return
-    ranks = sum(label.get(_JOB) == job for label in labels)
-    if ranks:
-        raise NoLogs(f"Job {job} has no rank {rank}; it has ranks 0 to {ranks - 1}.")
-    jobs = sorted({label[_JOB] for label in labels if _JOB in label})
-    raise NoLogs(f"There are no pods of a job {job!r}. There are: {', '.join(jobs) or 'none'}.")
+    return [Pod.of(document) for document in json.loads(finished.stdout)["items"]]
+
+
+def _print(kubectl: list[str], pod: Pod, *, heading: bool) -> int:
+    if heading:
+        print(f"--- rank {pod.rank} ({pod.name})", flush=True)
+    command = [*kubectl, "logs", "--namespace", pod.namespace, pod.name, "--container", _CONTAINER]
+    return subprocess.run(command, env=applied(os.environ), timeout=_LIMIT, check=False).returncode

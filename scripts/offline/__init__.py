@@ -1,0 +1,1 @@
+"""What takes the place of a download that cannot be had here."""

@@ -1,0 +1,23 @@
+"""Entry point of the stand-in plugin; the engine's address is its first argument."""
+
+import sys
+
+from pulumi.runtime.proto import engine_pb2_grpc
+
+from infra.plugin.context import connect
+from infra.plugin.server import exit_with, serve
+from scripts.offline.kubernetes_standin.servicer import StandIn
+from scripts.offline.kubernetes_standin.session import Session
+from scripts.offline.kubernetes_standin.unserved import SDK_VERSION
+
+
+def main() -> None:
+    """Serve until the engine goes away."""
+    address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
+    channel = connect(address)
+    exit_with(channel)
+    engine = engine_pb2_grpc.EngineStub(channel)
+    serve(Session(engine), address, f"{SDK_VERSION}+standin", StandIn)
+
+
+main()

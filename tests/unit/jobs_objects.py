@@ -1,0 +1,127 @@
+"""Jobs, pods and events as the API server shows them, as far as a run looks at them."""
+
+import json
+from typing import Any
+
+JOB_UID = "job-uid"
+
+
+def job(
+    *conditions: str, workers: int = 1, message: str = "", uid: str = JOB_UID
+) -> dict[str, Any]:
+    return {
+        "metadata": {"name": "mine", "uid": uid, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "spec": {
+            "pytorchReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": workers}}
+        },
+        "status": {
+            "startTime": "2026-01-01T00:00:01Z",
+            **({"completionTime": "2026-01-01T00:01:01Z"} if "Succeeded" in conditions else {}),
+            "conditions": [
+                {"type": type_, "status": "True", "message": message} for type_ in conditions
+            ],
+        },
+    }
+
+
+def pod(
+    rank: int,
+    *,
+    state: dict[str, Any] | None = None,
+    last: dict[str, Any] | None = None,
+    init: dict[str, Any] | None = None,
+    conditions: list[dict[str, Any]] | None = None,
+    restarts: int = 0,
+    created: str = "2026-01-01T00:00:02Z",
+    owner: str = JOB_UID,
+    phase: str = "Running",
+) -> dict[str, Any]:
+    kind, index = ("master", 0) if rank == 0 else ("worker", rank - 1)
+    container = {
+        "name": "pytorch",
+        "image": "example.org/mine:1",
+        "state": state or {},
+        "lastState": last or {},
+        "restartCount": restarts,
+        "containerID": f"containerd://{rank}-{restarts}",
+    }
+    init_status = {
+        "name": "tcp-wait",
+        "image": "tcp-wait:1",
+        "state": init or {},
+        "restartCount": 0,
+    }
+    return {
+        "metadata": {
+            "name": f"mine-{kind}-{index}",
+            "uid": f"pod-{rank}-{created}",
+            "creationTimestamp": created,
+            "ownerReferences": [{"uid": owner}],
+            "labels": {
+                "training.kubeflow.org/replica-type": kind,
+                "training.kubeflow.org/replica-index": str(index),
+            },
+        },
+        "spec": {
+            "nodeName": "node",
+            "containers": [{"name": "pytorch", "resources": {"limits": {"memory": "1Gi"}}}],
+        },
+        "status": {
+            "phase": phase,
+            "conditions": conditions or [],
+            "containerStatuses": [container],
+            **({"initContainerStatuses": [init_status]} if init is not None else {}),
+        },
+    }
+
+
+RUNNING: dict[str, Any] = {"running": {"startedAt": "2026-01-01T00:00:05Z"}}
+
+
+def waiting(reason: str, message: str = "") -> dict[str, Any]:
+    return {"waiting": {"reason": reason, "message": message}}
+
+
+def ended(
+    code: int,
+    message: object = "",
+    *,
+    reason: str | None = None,
+    finished: str = "2026-01-01T00:01:00Z",
+    container: str = "",
+) -> dict[str, Any]:
+    text = message if isinstance(message, str) else json.dumps(message)
+    return {
+        "terminated": {
+            "exitCode": code,
+            "reason": reason or ("Completed" if code == 0 else "Error"),
+            "message": text,
+            "finishedAt": finished,
+            "containerID": container or f"containerd://{code}-{finished}-{text[:20]}",
+        }
+    }
+
+
+def summary(rank: int, samples: int = 30_000, **changed: Any) -> dict[str, Any]:
+    return {
+        "rank": rank,
+        "world_size": 2,
+        "backend": "gloo",
+        "dataset": "mnist",
+        "epoch_accuracies": [0.9, 0.97],
+        "accuracy": 0.97,
+        "samples_seen": samples,
+        "loss": 0.1,
+        "duration_seconds": 33.25,
+        **changed,
+    }
+
+
+def warning(message: str, at: str = "2026-01-01T00:00:09Z") -> dict[str, Any]:
+    return {
+        "type": "Warning",
+        "reason": "Failed",
+        "message": message,
+        "lastTimestamp": at,
+        "involvedObject": {"kind": "Pod", "name": "mine-master-0", "uid": "x"},
+    }

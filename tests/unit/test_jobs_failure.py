@@ -1,0 +1,75 @@
+"""A run that did not succeed tells why, and what to do."""
+
+from typing import Any
+
+from jobs import failure
+from jobs.ranks import Rank
+from jobs.tracker import End, Failure
+from tests.unit.jobs_objects import ended, pod, warning
+
+
+def failed(state: dict[str, Any], rank: int = 1) -> Failure:
+    seen = Rank(pod(rank, state=state))
+    return Failure(seen, seen.exits[-1])
+
+
+def story(end: End, *failures: Failure, log: list[str] | None = None) -> str:
+    told = failure.details(end, failures, log or [], [warning("Back-off restarting")])
+    return failure.explain("mine", {"state": end.state, "reason": end.reason, "failure": told})
+
+
+def test_the_whole_story_of_a_rank_that_failed() -> None:
+    program_said = {"rank": 1, "error": "ValueError: bad shape", "traceback": "..."}
+    first = failed(ended(3, program_said))
+    log = [f"line {number}" for number in range(40)]
+    text = story(End("Failed", str(first)), first, log=log)
+    assert (
+        text.splitlines()[0] == "job mine ended Failed: rank 1 (mine-worker-0) exited with code 3"
+    )
+    assert "its error: ValueError: bad shape" in text
+    assert "the end of rank 1's log:" in text
+    assert "line 39" in text
+    assert "line 10\n" in text
+    assert "line 9\n" not in text
+    assert "Pod mine-master-0: Failed: Back-off restarting" in text
+    assert "`pulumi up` trains again" in text
+
+
+def test_out_of_memory_is_named_with_the_limit_and_what_to_raise() -> None:
+    first = failed(ended(137, reason="OOMKilled"))
+    text = story(End("Failed", str(first)), first)
+    assert "out of memory" in text
+    assert "its memory limit: 1Gi" in text
+    assert "raise the job's `memory`" in text
+
+
+def test_a_command_that_is_not_there_is_told_in_the_runtimes_words() -> None:
+    first = failed(ended(128, 'exec: "nope": executable file not found', reason="StartError"))
+    text = story(End("Failed", str(first)), first)
+    assert 'exec: "nope"' in text
+    assert "`command`" in text
+
+
+def test_without_a_failed_rank_there_is_still_a_story() -> None:
+    text = story(End("TimedOut", "not done after 5 s", "raise it"), log=["waiting"])
+    assert "job mine ended TimedOut: not done after 5 s" in text
+    assert "the end of rank 0's log:" in text
+    assert "raise it" in text
+
+
+def test_a_result_without_details_is_explained_too() -> None:
+    text = failure.explain("mine", {"state": "CannotStart", "reason": "refused: no such CRD"})
+    assert text == "job mine ended CannotStart: refused: no such CRD"
+
+
+def test_the_end_of_a_log_as_termination_message_is_no_error_of_the_program() -> None:
+    assert failure.error(failed(ended(1, "last line of the log")).exit) is None
+
+
+def test_warnings_are_told_once_and_in_order() -> None:
+    later, earlier = warning("b", "2026-01-01T00:00:02Z"), warning("a", "2026-01-01T00:00:01Z")
+    normal = {**warning("c"), "type": "Normal"}
+    assert failure.warnings([later, earlier, earlier, normal]) == [
+        "Pod mine-master-0: Failed: a",
+        "Pod mine-master-0: Failed: b",
+    ]

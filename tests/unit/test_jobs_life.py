@@ -1,0 +1,135 @@
+"""When a run is trained again, changed in place, or left alone; and what its gate lets pass."""
+
+import copy
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from infra.plugin.values import UNKNOWN
+from jobs.catalog import CATALOG
+from jobs.gate import GateHandler
+from jobs.run import PyTorchJobHandler
+from jobs.spec import manifest
+
+
+@dataclass
+class Quiet:
+    """A context that nobody reads."""
+
+    urn: str = "urn"
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def status(self, message: str) -> None: ...
+
+    def info(self, message: str) -> None: ...
+
+    def warn(self, message: str) -> None: ...
+
+
+INPUTS: Mapping[str, Any] = {
+    "kubeconfig": "kubeconfig",
+    "namespace": "slipway-jobs",
+    "manifest": manifest(
+        CATALOG["mnist-gloo"],
+        namespace="slipway-jobs",
+        service_account="slipway-job",
+        trainer_image="localhost/slipway-trainer:1",
+    ),
+    "timeoutSeconds": 3600,
+    "startTimeoutSeconds": 300,
+}
+SUCCEEDED = {"state": "Succeeded", "reason": "", "accuracy": 0.97}
+
+
+def diff(inputs: Mapping[str, Any], result: Mapping[str, Any] = SUCCEEDED) -> dict[str, bool]:
+    """Return what differs from a run with INPUTS, and whether that trains again."""
+    changes = PyTorchJobHandler().diff("id", {**INPUTS, "result": result}, dict(inputs))
+    return {change.path: change.replace for change in changes}
+
+
+def changed(path: str, value: object) -> dict[str, Any]:
+    inputs: dict[str, Any] = copy.deepcopy(dict(INPUTS))
+    *parents, last = path.split("/")
+    place: Any = inputs
+    for parent in parents:
+        place = place[parent]
+    place[last] = value
+    return inputs
+
+
+def test_a_run_that_succeeded_is_left_alone() -> None:
+    assert diff(INPUTS) == {}
+
+
+@pytest.mark.parametrize("state", ["Failed", "TimedOut", "CannotStart"])
+def test_a_run_that_did_not_succeed_is_trained_again_by_a_plain_up(state: str) -> None:
+    assert diff(INPUTS, {"state": state}) == {"result": True}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("manifest/metadata/name", "other"),
+        ("manifest/metadata/namespace", "other"),
+        ("manifest/spec/pytorchReplicaSpecs/Worker/replicas", 2),
+        ("manifest/spec/pytorchReplicaSpecs/Worker/restartPolicy", "Never"),
+        ("manifest/spec/pytorchReplicaSpecs/Master/template", {}),
+        ("namespace", "other"),
+    ],
+)
+def test_what_can_alter_the_result_trains_again(path: str, value: object) -> None:
+    found = diff(changed(path, value))
+    assert found
+    assert all(found.values())
+    assert all(each.startswith(path.replace("/", ".")) for each in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("manifest/metadata/labels/team", "vision"),
+        ("manifest/metadata/annotations", {"note": "x"}),
+        ("manifest/spec/runPolicy/ttlSecondsAfterFinished", 60),
+        ("manifest/spec/runPolicy/backoffLimit", 5),
+        ("timeoutSeconds", 60),
+        ("kubeconfig", "renewed"),
+    ],
+)
+def test_what_cannot_alter_the_result_is_changed_in_place(path: str, value: object) -> None:
+    found = diff(changed(path, value))
+    assert len(found) == 1
+    assert not any(found.values())
+
+
+def test_an_image_that_is_not_known_yet_trains_again() -> None:
+    inputs = copy.deepcopy(dict(INPUTS))
+    for spec in inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values():
+        spec["template"]["spec"]["containers"][0]["image"] = UNKNOWN
+    assert set(diff(inputs).values()) == {True}
+
+
+def test_a_refresh_keeps_the_result_without_asking_the_cluster() -> None:
+    kept = PyTorchJobHandler().read("id", {**INPUTS, "result": SUCCEEDED}, Quiet())
+    assert kept == {"result": SUCCEEDED}
+
+
+def test_a_gate_lets_a_success_pass() -> None:
+    inputs = {"job": "mine", "result": SUCCEEDED}
+    assert GateHandler().create(inputs, Quiet()) == ("mine", {})
+
+
+def test_a_gate_raises_with_the_reason() -> None:
+    inputs = {"job": "mine", "result": {"state": "Failed", "reason": "rank 1 exited with code 3"}}
+    with pytest.raises(RuntimeError, match="job mine ended Failed: rank 1 exited with code 3"):
+        GateHandler().create(inputs, Quiet())
+
+
+@pytest.mark.parametrize("result", [{**SUCCEEDED, "accuracy": 0.5}, UNKNOWN])
+def test_a_gate_judges_every_new_result_anew(result: object) -> None:
+    state = {"job": "mine", "result": SUCCEEDED}
+    (change,) = GateHandler().diff("mine", state, {"job": "mine", "result": result})
+    assert change.replace
+    assert GateHandler().diff("mine", state, dict(state)) == []

@@ -1,0 +1,112 @@
+"""A run's result comes from its ranks' termination messages, whatever these hold."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.ranks import ranks
+from jobs.results import Result, refused, result
+from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
+
+
+def of(*pods: dict[str, Any], workers: int = 1) -> Result:
+    return result(
+        "Succeeded",
+        "",
+        job("Succeeded", workers=workers),
+        ranks(pods),
+        seen_at="2026-01-01T01:00:00Z",
+    )
+
+
+def test_what_rank_0_says_of_all_ranks_is_the_runs_accuracy() -> None:
+    found = of(
+        pod(0, state=ended(0, summary(0))),
+        pod(1, state=ended(0, summary(1, accuracy=0.1, epoch_accuracies=[0.1]))),
+    )
+    assert found["accuracy"] == 0.97
+    assert found["epoch_accuracies"] == [0.9, 0.97]
+    assert (found["backend"], found["dataset"], found["world_size"]) == ("gloo", "mnist", 2)
+    assert found["training_seconds"] == 33.25
+
+
+def test_samples_are_summed_over_the_ranks() -> None:
+    found = of(
+        pod(0, state=ended(0, summary(0, samples=15_001))),
+        pod(1, state=ended(0, summary(1, samples=14_999))),
+    )
+    assert found["samples_seen"] == 30_000
+
+
+def test_times_are_the_jobs_own() -> None:
+    found = of(pod(0, state=ended(0, summary(0))), pod(1, state=ended(0, summary(1))))
+    assert found["started"] == "2026-01-01T00:00:01Z"
+    assert found["completed"] == "2026-01-01T00:01:01Z"
+    assert found["duration_seconds"] == 60
+
+
+def test_worker_i_is_rank_i_plus_1() -> None:
+    found = of(pod(2, state=ended(143)), pod(0, state=ended(0)), pod(1, state=ended(3)), workers=3)
+    assert found["exit_codes"] == {"0": 0, "1": 3, "2": 143, "3": None}
+
+
+def test_a_rank_that_was_started_again_counts_with_its_last_exit() -> None:
+    found = of(
+        pod(0, state=ended(0, summary(0))),
+        pod(1, state=ended(0, summary(1)), last=ended(1), restarts=1),
+    )
+    assert found["exit_codes"] == {"0": 0, "1": 0}
+    assert found["restarts"] == 1
+
+
+def test_a_rank_that_runs_again_after_a_failure_shows_that_failure() -> None:
+    found = of(pod(0, state=RUNNING), pod(1, state=RUNNING, last=ended(3), restarts=1))
+    assert found["exit_codes"] == {"0": None, "1": 3}
+
+
+def test_a_missing_summary_leaves_the_sum_unknown_instead_of_too_small() -> None:
+    found = of(pod(0, state=ended(0, summary(0))), pod(1, state=ended(0)))
+    assert found["samples_seen"] is None
+    assert found["accuracy"] == 0.97
+
+
+@pytest.mark.parametrize(
+    "message",
+    ["", "no JSON", json.dumps(summary(0))[:100], "[1, 2]", "3", '"text"', "null", "\x00\ufffd"],
+)
+def test_a_cut_or_foreign_message_is_no_summary(message: str) -> None:
+    found = of(pod(0, state=ended(0, message)), pod(1, state=ended(0, summary(1))))
+    assert found["accuracy"] is None
+    assert found["samples_seen"] is None
+    assert found["exit_codes"] == {"0": 0, "1": 0}
+
+
+@given(st.text(max_size=200), st.integers(0, 255))
+def test_any_message_and_exit_code_give_a_result_that_can_be_stored(
+    message: str, code: int
+) -> None:
+    found = of(pod(0, state=ended(code, message)), pod(1))
+    assert json.loads(json.dumps(found)) == found
+    assert found["exit_codes"] == {"0": code, "1": None}
+
+
+def test_what_a_failed_rank_reports_does_not_count_as_trained() -> None:
+    found = of(pod(0, state=ended(0, summary(0))), pod(1, state=ended(1, summary(1))))
+    assert found["samples_seen"] is None
+
+
+def test_the_latest_pod_of_a_rank_speaks_for_it() -> None:
+    lost = pod(1, phase="Failed", created="2026-01-01T00:00:02Z")
+    again = pod(1, state=ended(0, summary(1)), created="2026-01-01T00:00:30Z")
+    found = of(again, lost, pod(0, state=ended(0, summary(0))))
+    assert found["exit_codes"] == {"0": 0, "1": 0}
+
+
+def test_a_job_that_was_not_admitted_has_a_result_too() -> None:
+    found = refused("admission webhook denied the request", job(workers=3))
+    assert found["state"] == "CannotStart"
+    assert "admission webhook denied" in found["reason"]
+    assert found["world_size"] == 4

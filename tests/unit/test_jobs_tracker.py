@@ -1,0 +1,237 @@
+"""When a run has ended, and how, from nothing but what the API server shows."""
+
+import json
+from typing import Any
+
+import pytest
+
+from jobs.ranks import Rank
+from jobs.tracker import Limits, Tracker
+from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary, waiting
+
+LIMITS = Limits(total=600, start=60)
+
+
+def tracker(*pods: dict[str, Any], of: dict[str, Any] | None = None) -> Tracker:
+    tracked = Tracker(job("Created"))
+    if of is not None:
+        tracked.see_jobs([of])
+    tracked.see_pods(pods)
+    return tracked
+
+
+def done(rank: int) -> dict[str, Any]:
+    return pod(rank, state=ended(0, summary(rank)), phase="Succeeded")
+
+
+def test_a_running_job_has_no_end() -> None:
+    running = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Created", "Running"))
+    assert running.end(300, LIMITS) is None
+    assert running.status == "2 ranks: 2 running"
+
+
+def test_it_succeeds_once_the_operator_says_so_and_every_rank_exited_with_0() -> None:
+    end = tracker(done(0), done(1), of=job("Created", "Succeeded")).end(10, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+
+
+def test_ranks_that_end_after_rank_0_are_waited_for_but_not_for_ever() -> None:
+    """The operator calls a job Succeeded when rank 0 is done."""
+    tracked = tracker(done(0), pod(1, state=RUNNING), of=job("Succeeded"))
+    assert tracked.end(100, LIMITS) is None
+    assert tracked.end(129, LIMITS) is None
+    end = tracked.end(131, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert "rank 1 did not end" in end.reason
+
+
+def test_a_rank_that_fails_beside_a_successful_master_fails_the_run() -> None:
+    end = tracker(done(0), pod(1, state=ended(3)), of=job("Succeeded")).end(10, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert "rank 1 (mine-worker-0) exited with code 3" in end.reason
+
+
+def test_a_rank_that_failed_once_and_then_succeeded_is_forgiven() -> None:
+    again = pod(1, state=ended(0, summary(1)), last=ended(1), restarts=1)
+    end = tracker(done(0), again, of=job("Succeeded")).end(10, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+
+
+def test_the_first_rank_to_fail_is_named_and_not_those_that_followed() -> None:
+    tracked = tracker(
+        pod(0, state=ended(1, finished="2026-01-01T00:00:20Z")),
+        pod(1, state=ended(3, finished="2026-01-01T00:00:19Z")),
+        of=job("Failed", message="2 replicas failed"),
+    )
+    end = tracked.end(10, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
+
+
+def test_within_the_same_second_the_rank_seen_first_is_the_first() -> None:
+    tracked = tracker(pod(1, state=ended(3)))
+    tracked.see_pods([pod(0, state=ended(1)), pod(1, state=ended(3))])
+    assert [failure.rank.number for failure in tracked.failures] == [1, 0]
+
+
+def test_a_failure_is_known_before_the_operator_knows_and_after_the_pod_is_gone() -> None:
+    tracked = tracker(pod(1, state=RUNNING, last=ended(3), restarts=1))
+    assert [str(failure) for failure in tracked.failures] == [
+        "rank 1 (mine-worker-0) exited with code 3"
+    ]
+    tracked.see_pods([])
+    tracked.see_jobs([job("Failed", message="backoff limit")])
+    end = tracked.end(10, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 1 (mine-worker-0) exited with code 3"
+
+
+def test_each_exit_counts_once_however_often_it_is_seen() -> None:
+    tracked = tracker(pod(1, state=ended(3)))
+    tracked.see_pods([pod(1, state=RUNNING, last=ended(3), restarts=1)])
+    assert len(tracked.failures) == 1
+
+
+@pytest.mark.parametrize(
+    ("terminated", "words"),
+    [
+        (ended(137, reason="OOMKilled"), "was killed: out of memory"),
+        (ended(137), "exited with code 137 (SIGKILL)"),
+        (ended(139), "exited with code 139 (SIGSEGV)"),
+        (ended(128, "no such file", reason="StartError"), "could not be started"),
+        (ended(250), "exited with code 250"),
+    ],
+)
+def test_how_a_rank_ended_is_told_in_words(terminated: dict[str, Any], words: str) -> None:
+    (failure,) = tracker(pod(1, state=terminated)).failures
+    assert str(failure) == f"rank 1 (mine-worker-0) {words}"
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
+def test_an_image_that_cannot_be_had_ends_the_run_at_once(reason: str) -> None:
+    end = tracker(pod(0, state=waiting(reason, "not found"), phase="Pending")).end(1, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+    assert "example.org/mine:1" in end.reason
+    assert "not found" in end.reason
+    assert "image" in end.advice
+
+
+def test_the_image_of_an_init_container_counts_too() -> None:
+    blocked = pod(1, init=waiting("ErrImagePull"), state=waiting("PodInitializing"))
+    end = tracker(blocked).end(1, LIMITS)
+    assert end is not None
+    assert "tcp-wait:1" in end.reason
+
+
+def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
+    looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
+    end = tracker(looping).end(1, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+    trained = tracker(looping)
+    trained.see_line(json.dumps({"event": "epoch", "epoch": 1}))
+    assert trained.end(1, LIMITS) is None
+
+
+def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:
+    full = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available: 1 Insufficient memory.",
+    }
+    tracked = tracker(pod(0, conditions=[full], phase="Pending"))
+    assert tracked.status == "2 ranks: 1 waiting for a node, 1 not created"
+    assert tracked.end(59, LIMITS) is None
+    end = tracked.end(61, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+    assert "Insufficient memory" in end.reason
+    assert "startTimeout" in end.advice
+
+
+def test_pods_that_were_never_made_are_not_waited_for_beyond_the_start_limit() -> None:
+    end = tracker().end(61, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+    assert "2 not created" in end.reason
+
+
+def test_the_start_limit_is_over_once_every_rank_has_run() -> None:
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=waiting("x"), last=ended(1), restarts=1))
+    assert tracked.end(599, LIMITS) is None
+
+
+def test_a_run_ends_at_its_limit() -> None:
+    end = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING)).end(601, LIMITS)
+    assert end is not None
+    assert end.state == "TimedOut"
+    assert "600 s" in end.reason
+    assert "`timeout`" in end.advice
+
+
+def test_the_operators_own_deadline_is_a_timeout_and_no_failure() -> None:
+    message = "Job mine has failed because it was active longer than specified deadline"
+    end = tracker(pod(0, state=RUNNING), of=job("Failed", message=message)).end(1, LIMITS)
+    assert end is not None
+    assert end.state == "TimedOut"
+
+
+def test_a_job_deleted_by_somebody_else_ends_the_wait() -> None:
+    tracked = tracker(pod(0, state=RUNNING))
+    tracked.see_jobs([])
+    end = tracked.end(1, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert "deleted" in end.reason
+
+
+def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
+    tracked = tracker()
+    tracked.see_jobs([job("Succeeded", uid="another")])
+    tracked.see_pods([pod(0, state=ended(0), owner="another")])
+    end = tracked.end(1, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert tracked.ranks == {}
+
+
+@pytest.mark.parametrize(
+    "line", ["", "not JSON", "[]", '{"event": "step"}', '{"epoch": 1}', "{\x00", "3"]
+)
+def test_a_line_that_is_no_epochs_end_changes_nothing(line: str) -> None:
+    tracked = tracker()
+    assert not tracked.see_line(line)
+    assert tracked.epoch is None
+
+
+def test_an_epoch_is_told_once_with_its_figures() -> None:
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING))
+    line = json.dumps(
+        {"event": "epoch", "epoch": 1, "loss": 0.25, "accuracy": 0.97, "samples_per_second": 1234.5}
+    )
+    assert tracked.see_line(line)
+    assert not tracked.see_line(line)
+    assert tracked.status == (
+        "2 ranks: 2 running; epoch 1, loss 0.2500, accuracy 0.9700, 1,234 samples/s on each rank"
+    )
+
+
+@pytest.mark.parametrize(
+    ("document", "stage"),
+    [
+        (pod(1, state=waiting("PodInitializing"), init=RUNNING), "waiting for rank 0"),
+        (pod(1, state=waiting("ContainerCreating")), "starting"),
+        (pod(1, state=RUNNING), "running"),
+        (pod(1, state=waiting("CrashLoopBackOff"), restarts=1), "restarting"),
+        (pod(1, state=ended(0)), "done"),
+        (pod(1, state=ended(1)), "failed"),
+    ],
+)
+def test_a_ranks_stage(document: dict[str, Any], stage: str) -> None:
+    assert Rank(document).stage == stage

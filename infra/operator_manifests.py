@@ -81,10 +81,10 @@ def deployment(source: Path, job_namespace: str, image: str, wait_image: str) ->
             "limits": {"memory": "256Mi"},
         },
         "securityContext": _RESTRICTED,
-        # The release waits 10 s before it asks for the first time, and then 15 s each time.
-        "startupProbe": _probe("/healthz", every=1, failures=60),
-        "readinessProbe": _probe("/readyz", every=1, failures=3),
-        "livenessProbe": _probe("/healthz", every=20, failures=3),
+        # Its certificate takes it a few seconds, and each probe before that would leave a
+        # warning in the events. The release waits 10 s, and 15 s more each time.
+        "readinessProbe": _probe("/readyz", after=5, every=1),
+        "livenessProbe": _probe("/healthz", after=15, every=20),
     }
     container["volumeMounts"].append(
         {"name": "init-container", "mountPath": _TEMPLATE_DIRECTORY, "readOnly": True}
@@ -145,10 +145,10 @@ def _webhook(manifest: Manifest) -> Manifest:
     return manifest | {"metadata": {"name": WEBHOOK}, "webhooks": [webhook]}
 
 
-def _probe(path: str, *, every: int, failures: int) -> Manifest:
+def _probe(path: str, *, after: int, every: int) -> Manifest:
     return {
         "httpGet": {"path": path, "port": 8081},
+        "initialDelaySeconds": after,
         "periodSeconds": every,
         "timeoutSeconds": 3,
-        "failureThreshold": failures,
     }

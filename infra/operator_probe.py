@@ -4,6 +4,8 @@ An available Deployment says less: the operator reports ready before it serves t
 and the API server asks a webhook only once it has heard of it.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +14,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from infra.kube import connect, plain, said
-from infra.operator_rights import NAMESPACE
+from infra.operator_rights import CERTIFICATE, NAME, NAMESPACE
 from infra.plugin.handler import Properties
 
 _LIMITED: dict[str, Any] = {"_request_timeout": 5}
@@ -47,13 +49,33 @@ class Operator:
         Raises:
             NotReadyError: with what is missing.
         """
-        try:
+        with _not_ready_on_errors():
             self._probe_rollout()
             self._probe_webhook()
-        except ApiException as error:
-            raise NotReadyError(said(error)) from error
-        except urllib3.exceptions.HTTPError as error:
-            raise NotReadyError(f"the API server does not answer: {error}") from error
+
+    def deliver_certificate(self) -> None:
+        """Have the kubelet bring the webhook's certificate to the operator's pod now.
+
+        The operator writes it to a Secret and waits for it in its own mounted file, which the
+        kubelet brings up to date once a minute, or when the pod's annotations change
+        (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
+
+        Raises:
+            NotReadyError: there is no Secret, or no answer.
+        """
+        with _not_ready_on_errors():
+            core = client.CoreV1Api(self.api)
+            secret = plain(
+                self.api, core.read_namespaced_secret(CERTIFICATE, NAMESPACE, **_LIMITED)
+            )
+            if not secret.get("data"):
+                return
+            version = secret["metadata"]["resourceVersion"]
+            change = {"metadata": {"annotations": {"slipway.dev/certificate": version}}}
+            selector = f"control-plane=kubeflow-{NAME}"
+            pods = core.list_namespaced_pod(NAMESPACE, label_selector=selector, **_LIMITED)
+            for pod in plain(self.api, pods)["items"]:
+                core.patch_namespaced_pod(pod["metadata"]["name"], NAMESPACE, change, **_LIMITED)
 
     def _probe_rollout(self) -> None:
         apps = client.AppsV1Api(self.api)
@@ -84,6 +106,16 @@ class Operator:
         client.CustomObjectsApi(self.api).create_namespaced_custom_object(
             "kubeflow.org", "v1", self.job_namespace, "pytorchjobs", job, dry_run="All", **_LIMITED
         )
+
+
+@contextmanager
+def _not_ready_on_errors() -> Iterator[None]:
+    try:
+        yield
+    except ApiException as error:
+        raise NotReadyError(said(error)) from error
+    except urllib3.exceptions.HTTPError as error:
+        raise NotReadyError(f"the API server does not answer: {error}") from error
 
 
 def _job(*, container: str) -> dict[str, Any]:

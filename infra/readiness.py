@@ -55,6 +55,10 @@ def _wait(operator: Operator, context: Context) -> None:
         InterruptedError: the person pressed Ctrl-C.
     """
 
+    def attempt() -> None:
+        operator.deliver_certificate()
+        operator.probe()
+
     def say(state: tenacity.RetryCallState) -> None:
         if state.outcome is not None:
             context.status(f"waiting for the training operator: {state.outcome.exception()}")
@@ -71,7 +75,7 @@ def _wait(operator: Operator, context: Context) -> None:
         reraise=True,
     )
     try:
-        attempts(operator.probe)
+        attempts(attempt)
     except NotReadyError as error:
         if context.cancelled.is_set():
             raise InterruptedError("interrupted while waiting for the training operator") from error

@@ -16,8 +16,7 @@ import pulumi
 
 from clusters import CLUSTERS
 from infra.validation import Problem, check, choices, quote
-from jobs import declaration
-from jobs.declaration import InvalidDeclarationError, cluster_problems, declare
+from jobs.declaration import cluster_problems, declare
 from jobs.spec import TrainingJob
 
 _KEYS = ("cluster", "jobs")
@@ -139,20 +138,15 @@ def _cluster(
 def _jobs(config: Mapping[str, str], problems: list[Problem]) -> list[TrainingJob]:
     jobs = []
     for name, declared in _section(config, "slipway:jobs", problems).items():
-        try:
-            jobs.append(declare(name, declared))
-        except InvalidDeclarationError as error:
-            problems += [_of_job(name, problem) for problem in error.problems]
+        job = declare(name, declared, f"slipway:jobs.{name}")
+        if isinstance(job, list):
+            problems += job
+        else:
+            jobs.append(job)
     return jobs
 
 
 def _without_gpu(cluster: ClusterSettings, jobs: list[TrainingJob]) -> Iterator[Problem]:
     gpus = CLUSTERS[cluster.kind].gpus_per_node(cluster.options)
     for job in jobs:
-        for problem in cluster_problems(job, gpus):
-            yield _of_job(job.name, problem)
-
-
-def _of_job(name: str, problem: declaration.Problem) -> Problem:
-    key = f"slipway:jobs.{name}.{problem.key}".removesuffix(".")
-    return Problem(key, f"{quote(problem.value)} is not allowed; {problem.allowed}")
+        yield from cluster_problems(job, gpus, f"slipway:jobs.{job.name}")

@@ -1,0 +1,70 @@
+"""The API server, asked from the host with a certificate."""
+
+import ssl
+from collections.abc import Callable
+from typing import TypeVar
+
+import urllib3.exceptions
+from kubernetes import client
+
+from clusters.embedded.layout import Layout
+from infra import kube
+
+LIMIT = (2, 10)
+"""Seconds to connect, and to answer."""
+
+# How it looks when the API server is not there, or not yet.
+UNREACHABLE = (urllib3.exceptions.HTTPError, client.ApiException, ssl.SSLError, OSError)
+
+T = TypeVar("T")
+
+
+def connect(layout: Layout, user: str = "bootstrap") -> client.ApiClient:
+    """A client that uses the certificate of `user`, and never a proxy."""
+    configuration = client.Configuration()
+    configuration.host = layout.api_url
+    configuration.ssl_ca_cert = str(layout.certificate("ca"))
+    configuration.cert_file = str(layout.certificate(user))
+    configuration.key_file = str(layout.key(user))
+    configuration.proxy = None
+    configuration.retries = False
+    return client.ApiClient(configuration)
+
+
+def attempt(call: Callable[[], str | None]) -> str | None:
+    """Run a check against the API; where it can't be reached, that is the answer."""
+    try:
+        return call()
+    except UNREACHABLE as error:
+        return reason(error)
+
+
+def reason(error: Exception) -> str:
+    """One of `UNREACHABLE` in words."""
+    if isinstance(error, client.ApiException):
+        return f"the API server answers: {kube.said(error)}"
+    return f"the API server can't be reached: {error}"
+
+
+def readiness_problem(api: client.ApiClient) -> str | None:
+    """What keeps the API server from being ready (its /readyz), or None."""
+
+    def ask() -> str | None:
+        url = f"{api.configuration.host}/readyz"
+        answer = api.call_api("GET", url, _request_timeout=LIMIT)
+        return None if answer.status == 200 else f"/readyz answers {answer.status}"
+
+    return attempt(ask)
+
+
+def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
+    """What keeps the node from being Ready, or None."""
+
+    def ask() -> str | None:
+        found = client.CoreV1Api(api).read_node(layout.node, _request_timeout=LIMIT)
+        for condition in kube.plain(api, found)["status"].get("conditions", []):
+            if condition["type"] == "Ready":
+                return None if condition["status"] == "True" else str(condition["message"])
+        return "the kubelet has not reported yet"
+
+    return attempt(ask)

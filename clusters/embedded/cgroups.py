@@ -1,0 +1,170 @@
+"""The node's control group: what belongs to the cluster, as the kernel knows it.
+
+Every process of the cluster is in `/slipway-<id>`: the components in `system`, the pods in what the
+kubelet makes beside it. A process can't leave by forking, changing its name or losing its parent,
+so this is how the cluster's processes are found and ended.
+
+Version 1 has one tree for each controller, version 2 one tree for all; some machines mount both.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusters.embedded.layout import Layout
+
+KILL_LIMIT = 20
+"""Seconds for the kernel to end processes that have been killed."""
+SYSTEM = "system"
+
+
+@dataclass(frozen=True)
+class Hierarchy:
+    """One mounted cgroup tree."""
+
+    root: Path
+    controllers: frozenset[str]
+    version: int
+
+
+def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
+    """Every cgroup tree of this machine.
+
+    Args:
+        mounts: The text of /proc/self/mounts; read from there when left out.
+    """
+    text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
+    found = []
+    for line in text.splitlines():
+        _, root, kind, options, *_ = line.split(" ")
+        if kind == "cgroup":
+            found.append(Hierarchy(Path(root), frozenset(options.split(",")), 1))
+        elif kind == "cgroup2":
+            found.append(Hierarchy(Path(root), frozenset(), 2))
+    return found
+
+
+def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
+    """The tree in which the components are put: version 1's `pids`, or version 2 where it is alone.
+
+    Raises:
+        RuntimeError: the machine has neither.
+    """
+    trees = list(trees)
+    pids = [tree for tree in trees if "pids" in tree.controllers]
+    unified = [tree for tree in trees if tree.version == 2]
+    for tree in pids + unified:
+        return tree
+    raise RuntimeError(
+        "no cgroup tree that can hold the cluster: /proc/self/mounts names neither version 2 "
+        "nor version 1's pids controller. In a container, share the host's cgroups with it."
+    )
+
+
+def ensure(layout: Layout) -> None:
+    """Make the cluster's groups in every tree; the kubelet wants its root to exist in each."""
+    for tree in hierarchies():
+        group = tree.root / layout.node
+        group.mkdir(exist_ok=True)
+        if tree.version == 2:
+            _delegate(tree.root)
+            _delegate(group)
+    (tracking(hierarchies()).root / layout.node / SYSTEM).mkdir(exist_ok=True)
+
+
+def join(layout: Layout) -> None:
+    """Put this process, and all that it will start, in the cluster's group."""
+    group = tracking(hierarchies()).root / layout.node / SYSTEM
+    (group / "cgroup.procs").write_text("0")
+
+
+def components(layout: Layout) -> set[int]:
+    """The processes of the components, the containers' shims among them, by id."""
+    return _processes([tracking(hierarchies()).root / layout.node / SYSTEM])
+
+
+def processes(layout: Layout) -> set[int]:
+    """All processes of the cluster by id, the pods' among them."""
+    return _processes(_groups(layout))
+
+
+def kill(layout: Layout) -> None:
+    """End every process of the cluster.
+
+    Raises:
+        RuntimeError: some are still there after `KILL_LIMIT` seconds; names them.
+    """
+    deadline = time.monotonic() + KILL_LIMIT
+    while remaining := processes(layout):
+        if time.monotonic() > deadline:
+            names = ", ".join(f"{pid} ({_command(pid)})" for pid in sorted(remaining))
+            raise RuntimeError(
+                f"processes of the cluster are still there {KILL_LIMIT} s after SIGKILL: {names}. "
+                "They wait for a device or a file system; once that answers, try again."
+            )
+        for pid in remaining:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.05)
+
+
+def remove(layout: Layout) -> None:
+    """Remove the cluster's groups, which must be empty.
+
+    Raises:
+        OSError: the kernel still holds one after a second.
+    """
+    for group in reversed(_groups(layout)):
+        for attempt in range(20):
+            try:
+                group.rmdir()
+            except FileNotFoundError:
+                break
+            except OSError:
+                # A process that has ended leaves its group a moment later.
+                if attempt == 19:
+                    raise
+                time.sleep(0.05)
+            else:
+                break
+
+
+def leftovers(layout: Layout) -> list[str]:
+    """What is still there, in words."""
+    return [f"cgroup {group}" for group in _groups(layout)] + [
+        f"process {pid} ({_command(pid)})" for pid in sorted(processes(layout))
+    ]
+
+
+def _groups(layout: Layout) -> list[Path]:
+    """The cluster's groups in every tree, parents first."""
+    tops = [tree.root / layout.node for tree in hierarchies()]
+    return [Path(group) for top in tops for group, _, _ in os.walk(top)]
+
+
+def _processes(groups: Iterable[Path]) -> set[int]:
+    found: set[int] = set()
+    for group in groups:
+        try:
+            found.update(int(pid) for pid in (group / "cgroup.procs").read_text().split())
+        except (FileNotFoundError, OSError):
+            continue  # removed while we looked
+    return found
+
+
+def _delegate(group: Path) -> None:
+    """Let a version 2 group's children use every controller that it has itself."""
+    for controller in (group / "cgroup.controllers").read_text().split():
+        (group / "cgroup.subtree_control").write_text(f"+{controller}")
+
+
+def _command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return "ended"

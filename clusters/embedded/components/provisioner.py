@@ -1,0 +1,29 @@
+"""The volume provisioner, a program of ours: see `clusters.embedded.provisioner`."""
+
+import sys
+
+from clusters.embedded import kubeconfig
+from clusters.embedded.component import Component, Host, flags
+from clusters.embedded.layout import Layout
+from infra.paths import CHECKOUT
+
+
+def component(layout: Layout, host: Host) -> Component:  # noqa: ARG001 (every component's shape)
+    """Runs in the Python environment and from the checkout that started the cluster."""
+    config = kubeconfig.path(layout, "provisioner")
+    return Component(
+        name="volume-provisioner",
+        command=(
+            sys.executable,
+            "-m",
+            "clusters.embedded.provisioner",
+            *flags(kubeconfig=config, volumes=layout.volumes, node=layout.node),
+        ),
+        files={config: kubeconfig.by_reference(layout, "provisioner")},
+        reads=(
+            layout.certificate("ca"),
+            layout.certificate("provisioner"),
+            layout.key("provisioner"),
+        ),
+        environment={"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"},
+    )

@@ -1,0 +1,102 @@
+"""Looks at everything that makes the cluster work, and changes nothing."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from clusters.embedded import (
+    api,
+    cgroups,
+    configuration,
+    dns,
+    images,
+    network,
+    pki,
+    supervisor,
+)
+from clusters.embedded.command import CommandFailed
+from clusters.embedded.component import Host
+from clusters.embedded.components import components
+from clusters.embedded.layout import Layout
+from infra.toolchain import ToolMissing
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something that is the matter.
+
+    Args:
+        part: Which part of the cluster, in one word.
+        reason: What is the matter with it.
+    """
+
+    part: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.part}: {self.reason}"
+
+
+def problems(layout: Layout, host: Host) -> list[Problem]:
+    """Everything that is the matter; empty when the cluster works.
+
+    Where supervisord is down or the network is gone, nothing beyond that is asked.
+    """
+    try:
+        found = _at_rest(layout, host)
+    except ToolMissing as error:
+        return [Problem("tools", str(error))]
+    try:
+        states = supervisor.states(layout)
+    except supervisor.Unreachable as error:
+        return [*found, Problem("supervisord", f"does not answer: {error}")]
+    for name, state in states.items():
+        if state != "RUNNING":
+            found.append(Problem(name, f"{state}; its log is {layout.log(name)}"))
+    if reason := displaced(layout, host):
+        return [*found, Problem("network", reason)]
+    return found + _at_work(layout, host)
+
+
+def displaced(layout: Layout, host: Host) -> str | None:
+    """Why programs that run can't go on: their network is not the named one; or None."""
+    if reason := network.problem(layout, host):
+        return reason
+    namespace = layout.network_namespace.stat().st_ino
+    strangers = [
+        pid for pid in cgroups.components(layout) if _network(pid) not in {namespace, None}
+    ]
+    if strangers:
+        return f"processes {sorted(strangers)} are in another network namespace"
+    return None
+
+
+def _at_rest(layout: Layout, host: Host) -> list[Problem]:
+    found = [Problem("certificates", reason) for reason in pki.problems(layout)]
+    if reason := configuration.problem(layout, host, components(layout, host)):
+        found.append(Problem("configuration", reason))
+    return found
+
+
+def _at_work(layout: Layout, host: Host) -> list[Problem]:
+    connection = api.connect(layout)
+    if reason := api.readiness_problem(connection):
+        return [Problem("api", reason)]
+    found = []
+    if reason := api.node_problem(connection, layout):
+        found.append(Problem("node", reason))
+    try:
+        absent = [image.tool for image in images.missing(layout, host)]
+    except CommandFailed as error:
+        found.append(Problem("containerd", str(error)))
+    else:
+        found += [Problem("images", f"{name} is missing") for name in absent]
+    if reason := dns.problem(layout, host):
+        found.append(Problem("coredns", reason))
+    return found
+
+
+def _network(pid: int) -> int | None:
+    try:
+        return Path(f"/proc/{pid}/ns/net").stat().st_ino
+    except FileNotFoundError:
+        return None  # it has ended since

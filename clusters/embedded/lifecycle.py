@@ -1,0 +1,189 @@
+"""The cluster's life: brought up, stopped, removed. Each works on whatever state it finds."""
+
+import fcntl
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from clusters.embedded import (
+    addons,
+    api,
+    apply,
+    cgroups,
+    configuration,
+    dns,
+    files,
+    health,
+    images,
+    mounts,
+    network,
+    pki,
+    supervisor,
+    waiting,
+)
+from clusters.embedded.component import Host
+from clusters.embedded.components import components
+from clusters.embedded.host import examine
+from clusters.embedded.layout import RUNTIME_ROOT, Layout
+from clusters.embedded.suitability import require
+
+API_LIMIT = 60
+NODE_LIMIT = 60
+DNS_LIMIT = 60
+LOCK_LIMIT = 120
+
+Report = Callable[[str], None]
+"""Takes a line about what has been reached."""
+
+
+@dataclass
+class _Stopwatch:
+    report: Report
+    started: float = field(default_factory=time.monotonic)
+
+    def reached(self, what: str) -> None:
+        self.report(f"{what} ({time.monotonic() - self.started:.1f} s)")
+
+
+def bring_up(layout: Layout, report: Report) -> None:
+    """Make the cluster work: a new one, a half-made one, a stopped one, a broken one.
+
+    What works already is left alone, so running pods go on.
+
+    Raises:
+        Unsuitable: this machine can't run it; nothing was changed.
+        TimeoutError: a step took too long; says what was the matter last.
+        CommandFailed: a program refused; says which and why.
+    """
+    require(layout)
+    host = examine(layout)
+    files.private_directory(layout.directory)
+    with _locked(layout):
+        clock = _Stopwatch(report)
+        if health.displaced(layout, host) is not None:
+            _halt(layout, host)
+        pki.ensure(layout)
+        network.ensure(layout, host)
+        cgroups.ensure(layout)
+        clock.reached("certificates and network are there")
+        _run_components(layout, host)
+        clock.reached("components are started")
+        with ThreadPoolExecutor() as pool:
+            # Both wait for what has just been started, so they wait side by side.
+            for task in [
+                pool.submit(_await_images, layout, host, clock),
+                pool.submit(_await_api, layout, host, clock),
+            ]:
+                task.result()
+        waiting.until_well(
+            lambda: dns.problem(layout, host),
+            what="coredns answering",
+            limit=DNS_LIMIT,
+            log=layout.logs / "pods",
+        )
+        clock.reached("coredns answers")
+
+
+def stop(layout: Layout) -> None:
+    """End everything that runs and keep the data, as a reboot does."""
+    with _locked(layout):
+        _halt(layout, examine(layout))
+
+
+def remove(layout: Layout) -> None:
+    """Remove the cluster and its data; succeeds when there is none.
+
+    Raises:
+        RuntimeError: something is still there; names it.
+    """
+    host = examine(layout)
+    if layout.directory.exists():
+        with _locked(layout):
+            _halt(layout, host)
+            shutil.rmtree(layout.directory)
+    else:
+        _halt(layout, host)
+    if left := leftovers(layout, host):
+        listed = "".join(f"\n  {thing}" for thing in left)
+        raise RuntimeError(f"the cluster {layout.directory} is not wholly gone:{listed}")
+
+
+def leftovers(layout: Layout, host: Host) -> list[str]:
+    """What is still there of the cluster, in words."""
+    directories = [path for path in (layout.directory, layout.runtime) if path.exists()]
+    return [
+        *cgroups.leftovers(layout),
+        *network.leftovers(layout, host),
+        *mounts.leftovers(layout),
+        *[f"directory {path}" for path in directories],
+    ]
+
+
+def _run_components(layout: Layout, host: Host) -> None:
+    configuration.write(layout, host, components(layout, host))
+    try:
+        supervisor.reload(layout)
+    except supervisor.Unreachable:
+        supervisor.start(layout, host)
+
+
+def _await_images(layout: Layout, host: Host, clock: _Stopwatch) -> None:
+    if made := images.ensure(layout, host):
+        clock.reached(f"images are in: {', '.join(made)}")
+
+
+def _await_api(layout: Layout, host: Host, clock: _Stopwatch) -> None:
+    connection = api.connect(layout)
+    waiting.until_well(
+        lambda: api.readiness_problem(connection),
+        what="API server ready",
+        limit=API_LIMIT,
+        log=layout.log("kube-apiserver"),
+    )
+    clock.reached("API server is ready")
+    apply.ensure(layout, connection, addons.manifests(host))
+    waiting.until_well(
+        lambda: api.node_problem(connection, layout),
+        what=f"node {layout.node} Ready",
+        limit=NODE_LIMIT,
+        log=layout.log("kubelet"),
+    )
+    clock.reached("node is Ready")
+
+
+def _halt(layout: Layout, host: Host) -> None:
+    """The kernel ends the mounts with the processes that see them, and the network with its name.
+
+    Killing is safe: etcd and containerd write their data so that a power cut costs nothing.
+    """
+    cgroups.kill(layout)
+    cgroups.remove(layout)
+    network.remove(layout, host)
+    if mounted := mounts.leftovers(layout):
+        # Removing what is under a mount would remove somebody's data.
+        raise RuntimeError(f"not made by the cluster, so unmount it first: {', '.join(mounted)}")
+    if layout.runtime.exists():
+        shutil.rmtree(layout.runtime)
+    if RUNTIME_ROOT.exists() and not any(RUNTIME_ROOT.iterdir()):
+        RUNTIME_ROOT.rmdir()
+
+
+@contextmanager
+def _locked(layout: Layout) -> Iterator[None]:
+    """One at a time: a program that was left behind may still be at work on the same cluster."""
+    with (layout.directory / "lock").open("w") as lock:
+        waiting.until_well(
+            lambda: _lock_problem(lock.fileno()), what="the cluster's lock", limit=LOCK_LIMIT
+        )
+        yield
+
+
+def _lock_problem(descriptor: int) -> str | None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return "another program is at work on the cluster"
+    return None

@@ -1,0 +1,92 @@
+"""The embedded cluster in a Pulumi program."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import pulumi
+import pulumi_kubernetes
+from pydantic import Field
+
+from clusters.cluster import Cluster
+from clusters.embedded import images
+from clusters.embedded.layout import Layout
+from infra import toolchain
+from infra.paths import state_dir
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `slipway:cluster` may say for the kind `embedded`.
+
+    Args:
+        name: Tells several clusters of one person apart; the stack's name unless said.
+    """
+
+    name: Annotated[
+        str,
+        Field(
+            pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$",
+            description="a DNS label: at most 63 of a-z, 0-9 and -, and no - first or last",
+        ),
+    ]
+
+
+class Embedded(pulumi.CustomResource):
+    """A one-node Kubernetes cluster on this machine; its life is in `handler.py`.
+
+    Args:
+        name: What the cluster is called.
+        directory: Holds everything that must survive a reboot; absolute.
+    """
+
+    kubeconfig: pulumi.Output[str]
+    nodeAddress: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
+    nodeName: pulumi.Output[str]  # noqa: N815
+    containerdAddress: pulumi.Output[str]  # noqa: N815
+    containerdNamespace: pulumi.Output[str]  # noqa: N815
+
+    def __init__(
+        self, name: str, *, directory: str, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        outputs = dict.fromkeys(Embedded.__annotations__)
+        properties = {"name": name, "directory": directory, **outputs}
+        super().__init__("slipway:clusters:Embedded", name, properties, opts)
+
+
+def gpus_per_node(settings: Settings) -> int:  # noqa: ARG001 (every kind's shape)
+    """None: the embedded cluster is for CPUs."""
+    return 0
+
+
+def provision(settings: Settings) -> Cluster:
+    """Declare the cluster and its provider."""
+    directory = state_dir() / "clusters" / settings.name
+    embedded = Embedded(
+        settings.name,
+        directory=str(directory),
+        # The provider says so too; this way a preview of the first `up` knows it.
+        opts=pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
+    )
+    kubeconfig: pulumi.Output[str] = pulumi.Output.secret(embedded.kubeconfig)
+    provider = pulumi_kubernetes.Provider(
+        settings.name,
+        kubeconfig=kubeconfig,
+        # Without it any change of the kubeconfig looks like another cluster, and everything in it
+        # would be replaced.
+        cluster_identifier=Layout(directory).node,
+    )
+    return Cluster(
+        kind="embedded",
+        provider=provider,
+        kubeconfig=kubeconfig,
+        gpus_per_node=gpus_per_node(settings),
+        image_target={
+            "kind": "containerd",
+            "address": embedded.containerdAddress,
+            "namespace": embedded.containerdNamespace,
+        },
+        images={
+            name: images.reference(toolchain.tool, name)
+            for name in ("training-operator", "tcp-wait")
+        },
+    )

@@ -1,0 +1,167 @@
+"""Gives every claim of the default StorageClass a directory of the cluster's own.
+
+    python -m clusters.embedded.provisioner --kubeconfig FILE --volumes DIRECTORY --node NAME
+
+A volume is a `local` PersistentVolume: for those the kubelet itself gives the directory to the
+pod's fsGroup, which it does not do for `hostPath`. The claim's size is not enforced.
+"""
+
+import argparse
+import logging
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from kubernetes import client, watch
+
+from clusters.embedded.addons.storage import PROVISIONER
+from clusters.embedded.api import LIMIT, UNREACHABLE, reason
+from clusters.embedded.volumes import (
+    Object,
+    claim_reference,
+    is_done,
+    is_waiting,
+    refusal,
+    volume,
+)
+from infra import kube
+
+RESYNC = 30
+"""Seconds after which everything is looked at, whether anything changed or not."""
+RETRY = 1
+WATCH = 300
+
+log = logging.getLogger("provisioner")
+
+
+@dataclass(frozen=True)
+class Provisioner:
+    """Brings directories and PersistentVolumes to what the claims ask for."""
+
+    api: client.ApiClient
+    volumes: Path
+    node: str
+
+    @cached_property
+    def _core(self) -> client.CoreV1Api:
+        return client.CoreV1Api(self.api)
+
+    def reconcile(self) -> None:
+        """Look at everything once. May be repeated and interrupted at any point."""
+        reclaim = {
+            found["metadata"]["name"]: found["reclaimPolicy"]
+            for found in self._list(client.StorageV1Api(self.api).list_storage_class)
+            if found["provisioner"] == PROVISIONER
+        }
+        for claim in self._list(self._core.list_persistent_volume_claim_for_all_namespaces):
+            storage_class = claim["spec"].get("storageClassName")
+            if storage_class in reclaim and is_waiting(claim):
+                self._provide(claim, reclaim[storage_class])
+        for found in self._list(self._core.list_persistent_volume):
+            if is_done(found):
+                self._remove(found)
+
+    def run(self) -> None:
+        """Reconcile now, after every change, and every `RESYNC` seconds; never returns."""
+        changed = threading.Event()
+        for listing in (
+            self._core.list_persistent_volume_claim_for_all_namespaces,
+            self._core.list_persistent_volume,
+        ):
+            threading.Thread(target=_watch, args=(listing, changed), daemon=True).start()
+        while True:
+            changed.clear()
+            try:
+                self.reconcile()
+            except UNREACHABLE as error:
+                log.warning("will try again: %s", reason(error))
+                time.sleep(RETRY)
+            else:
+                changed.wait(RESYNC)
+
+    def _list(self, listing: Callable[..., Any]) -> list[Object]:
+        items: list[Object] = kube.plain(self.api, listing(_request_timeout=LIMIT))["items"]
+        return items
+
+    def _provide(self, claim: Object, reclaim: str) -> None:
+        meta = claim["metadata"]
+        if (why := refusal(claim)) is not None:
+            self._warn(meta, why)
+            return
+        path = self.volumes / f"pvc-{meta['uid']}"
+        path.mkdir(exist_ok=True)
+        # For whatever user the pod runs as. Nobody else gets here: the directory above is private.
+        path.chmod(0o777)
+        body: Any = volume(claim, reclaim, path, self.node)
+        with _tolerated(409):
+            self._core.create_persistent_volume(body, _request_timeout=LIMIT)
+        log.info("%s/%s: %s", meta["namespace"], meta["name"], path)
+
+    def _remove(self, found: Object) -> None:
+        name = found["metadata"]["name"]
+        path = self.volumes / name
+        if found["spec"].get("local", {}).get("path") != str(path):
+            log.error("%s is not at %s and is left alone", name, path)
+            return
+        if path.exists():
+            shutil.rmtree(path)
+        with _tolerated(404):
+            self._core.delete_persistent_volume(name, _request_timeout=LIMIT)
+        log.info("%s: removed", path)
+
+    def _warn(self, meta: Object, why: str) -> None:
+        """Tell whoever runs `kubectl describe pvc`; once, since the event's name is the claim's."""
+        event: Any = {
+            "metadata": {"name": f"{meta['name']}.{meta['uid']}"},
+            "involvedObject": claim_reference(meta),
+            "type": "Warning",
+            "reason": "ProvisioningFailed",
+            "message": why,
+            "source": {"component": PROVISIONER},
+        }
+        with _tolerated(409):
+            self._core.create_namespaced_event(meta["namespace"], event, _request_timeout=LIMIT)
+
+
+def _watch(listing: Callable[..., Any], changed: threading.Event) -> None:
+    while True:
+        try:
+            for _ in watch.Watch().stream(  # type: ignore[no-untyped-call]
+                listing, timeout_seconds=WATCH
+            ):
+                changed.set()
+        except UNREACHABLE as error:
+            log.warning("watch ended: %s", reason(error))
+            time.sleep(RETRY)
+
+
+@contextmanager
+def _tolerated(status: int) -> Iterator[None]:
+    """The API server's answer that somebody has done it already."""
+    try:
+        yield
+    except client.ApiException as error:
+        if error.status != status:
+            raise
+
+
+def main() -> None:
+    """Serve until ended."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kubeconfig", type=Path, required=True)
+    parser.add_argument("--volumes", type=Path, required=True)
+    parser.add_argument("--node", required=True)
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    api = kube.connect(arguments.kubeconfig.read_text())
+    Provisioner(api, arguments.volumes, arguments.node).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,7 @@ and a plugin whose engine was killed ends at once, so that no create goes on uns
 
 import asyncio
 import os
+import signal
 import sys
 import threading
 from collections.abc import Awaitable, Callable
@@ -82,6 +83,9 @@ def serve(
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
+        # How the engine ends a plugin that it needs no more (its Ctrl-C comes as Cancel); it
+        # would kill it after 5 s. An orderly end would wait for threads at work.
+        loop.add_signal_handler(signal.SIGINT, os._exit, 0)
         loop.set_default_executor(ThreadPoolExecutor(_PARALLEL_RESOURCES))
         server = grpc.aio.server(
             options=[

@@ -15,7 +15,7 @@ from typing import Any
 import pulumi
 
 from clusters import CLUSTERS
-from infra.validation import Problem, check, choices, quote
+from infra.validation import Problem, check, choices, likeliest, quote
 from jobs.declaration import cluster_problems, declare
 from jobs.spec import TrainingJob
 
@@ -52,8 +52,9 @@ class SettingsError(pulumi.RunError):
         lines = "".join(f"\n  {problem}" for problem in problems)
         super().__init__(
             f"{count} in the configuration, so nothing was changed:{lines}\n"
-            f"Correct Pulumi.{stack}.yaml, or a single value with\n"
-            f"  pulumi config set --path {problems[0].key} VALUE"
+            f"Correct Pulumi.{stack}.yaml, or use these keys with\n"
+            "  pulumi config set --path KEY VALUE\n"
+            "  pulumi config rm --path KEY"
         )
 
 
@@ -79,7 +80,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     Raises:
         SettingsError: with every problem in `config`.
     """
-    problems: list[Problem] = list(_misplaced(config, secrets or []))
+    problems = list(_misplaced(config, [] if secrets is None else secrets))
     cluster = _cluster(config, stack, problems)
     jobs = _jobs(config, problems)
     if cluster is not None:
@@ -123,16 +124,18 @@ def _cluster(
     section = _section(config, key, problems)
     if len(problems) > before:
         return None
-    kind = section.pop("kind", None)
-    if not isinstance(kind, str) or kind not in CLUSTERS:
-        said = "is missing" if kind is None else f"{quote(kind)} is not a kind of cluster"
-        problems.append(Problem(f"{key}.kind", f"{said}; {choices(str(kind), CLUSTERS.keys())}"))
+    said = section.pop("kind", "")
+    if said not in list(CLUSTERS):
+        reason = f"{quote(said)} is not a kind of cluster" if said else "is missing"
+        problems.append(Problem(f"{key}.kind", f"{reason}; {choices(str(said), CLUSTERS.keys())}"))
+    kind = likeliest(str(said), CLUSTERS.keys())
+    if kind is None:
         return None
+    # The other settings are checked as those of the kind that was probably meant.
     options = check(CLUSTERS[kind].settings, section, key, base={"name": stack})
     if isinstance(options, list):
         problems += options
-        return None
-    return ClusterSettings(kind, options)
+    return None if len(problems) > before else ClusterSettings(kind, options)
 
 
 def _jobs(config: Mapping[str, str], problems: list[Problem]) -> list[TrainingJob]:

@@ -73,9 +73,16 @@ def check(
 
 def choices(word: str, allowed: Collection[str]) -> str:
     """Return what there is instead of `word`, the likeliest first."""
-    close = difflib.get_close_matches(word, allowed, n=1)
-    meant = f"did you mean {quote(close[0])}? " if close else ""
-    return f"{meant}There is: {', '.join(sorted(allowed))}"
+    close = likeliest(word, allowed)
+    listed = ", ".join(sorted(allowed))
+    if close is None:
+        return f"there is {listed}"
+    return f"did you mean {quote(close)}? There is {listed}"
+
+
+def likeliest(word: str, allowed: Collection[str]) -> str | None:
+    """Return the one of `allowed` that `word` most probably means; None when it is like none."""
+    return next(iter(difflib.get_close_matches(word, allowed, n=1)), None)
 
 
 def quote(value: object) -> str:

@@ -38,7 +38,7 @@ def details(
 def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the warnings among `events`, each once, oldest first."""
     ordered = sorted(
-        (event for event in events if event.get("type") == "Warning"),
+        (event for event in events if event.get("type") == "Warning" and not _repeats(event)),
         key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""),
     )
     lines = [
@@ -47,6 +47,12 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
         for event in ordered
     ]
     return list(dict.fromkeys(lines))
+
+
+def _repeats(event: Mapping[str, Any]) -> bool:
+    """Return whether it is the operator telling again what the events of a pod tell."""
+    # https://github.com/kubeflow/trainer/blob/v1.9.3/pkg/core/pod.go, RecordAbnormalPods
+    return str(event.get("message", "")).startswith("Error pod ")
 
 
 def error(ended: Exit) -> str | None:

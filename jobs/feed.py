@@ -3,7 +3,7 @@
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ class Feed:
     _closed: threading.Event = field(default_factory=threading.Event)
     _contact: float = field(default_factory=time.monotonic)
     _followed: set[str] = field(default_factory=set)
+    _broken: Exception | None = None
 
     def __enter__(self) -> "Feed":
         self._start(lambda: self._repeat("jobs", self.api.watch_job))
@@ -53,7 +54,13 @@ class Feed:
         return time.monotonic() - self._contact
 
     def next(self, wait_seconds: float) -> list[Seen]:
-        """Return what was seen since the last call; wait when that is nothing yet."""
+        """Return what was seen since the last call; wait when that is nothing yet.
+
+        Raises:
+            Exception: whatever a thread did not expect.
+        """
+        if self._broken is not None:
+            raise self._broken
         try:
             seen = [self._seen.get(timeout=wait_seconds)]
         except queue.Empty:
@@ -64,14 +71,15 @@ class Feed:
 
     def follow_log(self, pod: str, container_id: str) -> None:
         """Follow the log of a pod's container too, once for each start of it."""
-        if container_id in self._followed:
-            return
-        self._followed.add(container_id)
+        if container_id not in self._followed:
+            self._followed.add(container_id)
+            self._start(lambda: self._follow_log(pod, container_id))
 
-        def lines() -> Iterator[str]:
-            return self.api.log_lines(pod, CONTAINER)
-
-        self._start(lambda: self._once("line", lines))
+    def _follow_log(self, pod: str, container_id: str) -> None:
+        if not self._once("line", lambda: self.api.log_lines(pod, CONTAINER)):
+            # Broken off: it is read again from its beginning when it is asked for again.
+            self._closed.wait(_PAUSE_SECONDS)
+            self._followed.discard(container_id)
 
     def _start(self, target: Callable[[], object]) -> None:
         threading.Thread(target=target, daemon=True).start()
@@ -95,5 +103,8 @@ class Feed:
                     break
         except (ApiException, Unreachable) as error:
             self.last_error = said(error)
+            return False
+        except Exception as error:  # noqa: BLE001 - raised by `next`, to whoever waits
+            self._broken = error
             return False
         return True

@@ -113,8 +113,13 @@ class Rank:
 
     @property
     def active(self) -> bool:
-        """Whether the pod may still use its node: it has not ended for good."""
-        return self._status.get("phase") not in {"Succeeded", "Failed"}
+        """Whether its program runs, or is going to."""
+        if self._status.get("phase") in {"Succeeded", "Failed"}:
+            return False
+        # The phase of the pod follows the end of its container by a moment.
+        if self.ended is None:
+            return True
+        return self.ended.code != 0 and self.pod["spec"].get("restartPolicy") != "Never"
 
     @property
     def restarts(self) -> int:

@@ -12,6 +12,7 @@ from kubernetes.client.exceptions import ApiException
 
 from infra.plugin.context import Context
 from jobs.api import JobApi, Object
+from jobs.results import world_size
 from jobs.spec import MANAGED_BY
 
 HASH_LABEL = "slipway.dev/spec-hash"
@@ -59,7 +60,7 @@ def submit(api: JobApi, manifest: Mapping[str, Any], context: Context) -> Submit
                 # Somebody was quicker, or a first answer got lost: see what is there now.
                 continue
         _refuse_foreign(api, there)
-        if _adoptable(there, labels[HASH_LABEL], len(api.pods())):
+        if _adoptable(there, labels[HASH_LABEL], pods=len(api.pods())):
             context.info(f"PyTorchJob {api.name} is there already: waiting for it")
             return Submitted(there, _age(there))
         context.info(f"removing the PyTorchJob {api.name} of an earlier run")
@@ -113,15 +114,15 @@ def _refuse_foreign(api: JobApi, job: Object) -> None:
 
 
 def _adoptable(job: Object, wanted: str, pods: int) -> bool:
-    if (
-        job["metadata"].get("deletionTimestamp")
-        or job["metadata"]["labels"].get(HASH_LABEL) != wanted
-    ):
+    metadata = job["metadata"]
+    if metadata.get("deletionTimestamp") or metadata["labels"].get(HASH_LABEL) != wanted:
         return False
     conditions = (job.get("status") or {}).get("conditions") or []
     holding = {entry["type"] for entry in conditions if entry["status"] == "True"}
-    # Once its pods are gone, nobody can tell any more what it returned.
-    return "Failed" not in holding and ("Succeeded" not in holding or pods > 0)
+    if "Succeeded" in holding:
+        # What its ranks returned is in their pods; without them nobody can tell any more.
+        return pods >= world_size(job)
+    return "Failed" not in holding
 
 
 def _age(job: Object) -> float:

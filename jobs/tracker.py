@@ -4,6 +4,7 @@ It is told what the API server shows and answers what to say and when to stop; i
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -122,16 +123,13 @@ class Tracker:
     @property
     def status(self) -> str:
         """Where the run is, in one line."""
-        stages = [rank.stage for rank in self.ranks.values()]
-        missing = self.world_size - len(stages)
-        counts = dict.fromkeys([*stages, *(["not created"] if missing > 0 else [])], 0)
-        for stage in stages:
-            counts[stage] += 1
-        if missing > 0:
-            counts["not created"] = missing
-        line = f"{self.world_size} ranks: " + ", ".join(
-            f"{n} {stage}" for stage, n in counts.items()
-        )
+        counts = Counter(rank.stage for rank in self.ranks.values())
+        if not counts:
+            return f"submitted; {self.world_size} pods are to be created"
+        if (missing := self.world_size - counts.total()) > 0:
+            counts["to be created"] = missing
+        stages = ", ".join(f"{count} {stage}" for stage, count in counts.items())
+        line = f"{self.world_size} ranks: {stages}"
         return line if self.epoch is None else f"{line}; {told(self.epoch)}"
 
     def end(self, elapsed: float, limits: Limits) -> End | None:

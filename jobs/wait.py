@@ -106,9 +106,10 @@ class Wait:
         if failed.exit.container_id in self._logs:
             return
         previous = failed.exit.container_id != failed.rank.container_id
-        self._logs[failed.exit.container_id] = self._log(failed.rank, previous=previous) or (
-            failed.exit.message.splitlines()
-        )
+        log = self._log(failed.rank, previous=previous)
+        if not log and failure.error(failed.exit) is None:
+            log = failed.exit.message.splitlines()
+        self._logs[failed.exit.container_id] = log
         self._warn_once(str(failed))
 
     def _warn_once(self, message: str) -> None:

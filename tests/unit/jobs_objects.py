@@ -35,6 +35,7 @@ def pod(
     created: str = "2026-01-01T00:00:02Z",
     owner: str = JOB_UID,
     phase: str = "Running",
+    restart_policy: str = "OnFailure",
 ) -> dict[str, Any]:
     kind, index = ("master", 0) if rank == 0 else ("worker", rank - 1)
     container = {
@@ -64,6 +65,7 @@ def pod(
         },
         "spec": {
             "nodeName": "node",
+            "restartPolicy": restart_policy,
             "containers": [{"name": "pytorch", "resources": {"limits": {"memory": "1Gi"}}}],
         },
         "status": {

@@ -69,7 +69,8 @@ def test_the_end_of_a_log_as_termination_message_is_no_error_of_the_program() ->
 def test_warnings_are_told_once_and_in_order() -> None:
     later, earlier = warning("b", "2026-01-01T00:00:02Z"), warning("a", "2026-01-01T00:00:01Z")
     normal = {**warning("c"), "type": "Normal"}
-    assert failure.warnings([later, earlier, earlier, normal]) == [
+    repeated = warning("Error pod mine-master-0 container pytorch waiting message: b")
+    assert failure.warnings([later, earlier, earlier, normal, repeated]) == [
         "Pod mine-master-0: Failed: a",
         "Pod mine-master-0: Failed: b",
     ]

@@ -146,7 +146,7 @@ def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:
         "message": "0/1 nodes are available: 1 Insufficient memory.",
     }
     tracked = tracker(pod(0, conditions=[full], phase="Pending"))
-    assert tracked.status == "2 ranks: 1 waiting for a node, 1 not created"
+    assert tracked.status == "2 ranks: 1 waiting for a node, 1 to be created"
     assert tracked.end(59, LIMITS) is None
     end = tracked.end(61, LIMITS)
     assert end is not None
@@ -159,7 +159,7 @@ def test_pods_that_were_never_made_are_not_waited_for_beyond_the_start_limit() -
     end = tracker().end(61, LIMITS)
     assert end is not None
     assert end.state == "CannotStart"
-    assert "2 not created" in end.reason
+    assert "2 pods are to be created" in end.reason
 
 
 def test_the_start_limit_is_over_once_every_rank_has_run() -> None:
@@ -220,6 +220,23 @@ def test_an_epoch_is_told_once_with_its_figures() -> None:
     assert tracked.status == (
         "2 ranks: 2 running; epoch 1, loss 0.2500, accuracy 0.9700, 1,234 samples/s on each rank"
     )
+
+
+@pytest.mark.parametrize(
+    ("document", "active"),
+    [
+        (pod(1, state=RUNNING), True),
+        (pod(1, state=waiting("ContainerCreating"), phase="Pending"), True),
+        (pod(1, state=ended(0)), False),
+        (pod(1, state=ended(3)), True),
+        (pod(1, state=ended(3), restart_policy="Never"), False),
+        (pod(1, state=ended(3), phase="Failed"), False),
+    ],
+)
+def test_a_pod_whose_program_is_not_going_to_run_again_is_left_to_be_read(
+    document: dict[str, Any], active: bool
+) -> None:
+    assert Rank(document).active == active
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,15 @@ import signal
 from pathlib import Path
 from types import FrameType
 
+import hypothesis
 import pytest
 
 # They check a live stack, so they run only when they are asked for: `make smoke`.
 collect_ignore = ["smoke"]
+
+# How long an example takes says how busy the machine is, not whether the code is right.
+hypothesis.settings.register_profile("slipway", deadline=None)
+hypothesis.settings.load_profile("slipway")
 
 
 @pytest.fixture(scope="session")

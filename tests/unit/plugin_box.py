@@ -1,0 +1,59 @@
+"""A plugin with one resource type, `slipway:test:Box`; started as the engine starts a plugin.
+
+python -m tests.unit.plugin_box ENGINE_ADDRESS
+"""
+
+import sys
+from typing import ClassVar
+
+from pulumi.runtime.proto import engine_pb2_grpc
+
+from infra.plugin.context import Context, connect
+from infra.plugin.handler import Change, CheckFailure, Handler, Properties, compare
+from infra.plugin.provider import SlipwayProvider
+from infra.plugin.server import exit_with, serve
+
+TOKEN = "slipway:test:Box"
+
+
+class BoxHandler(Handler):
+    """A box of some size: none has size 0, and none of size 13 can be made."""
+
+    type: ClassVar[str] = TOKEN
+    outputs: ClassVar[tuple[str, ...]] = ("address", "key")
+    secret_outputs: ClassVar[frozenset[str]] = frozenset({"key"})
+
+    def check(self, inputs: Properties) -> list[CheckFailure]:
+        return [CheckFailure("size", "0: at least 1")] if inputs["size"] == 0 else []
+
+    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+        return [
+            Change(change.path, change.kind, replace=change.path == "place")
+            for change in compare(state, inputs)
+        ]
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        context.status("at work")
+        context.info("done")
+        if inputs["size"] == 13:
+            raise RuntimeError("there is no size 13;\ntake another")
+        return "box-1", {"address": "here", "key": "k3y"}
+
+    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+        return None if resource_id == "gone" else {"address": "there", "key": "k3y"}
+
+    def update(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> Properties:
+        return {"address": f"from {state['size']} to {inputs['size']}", "key": "k3y"}
+
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        if resource_id == "stuck":
+            raise OSError("it is nailed down")
+
+
+if __name__ == "__main__":
+    engine = connect(sys.argv[1])
+    exit_with(engine)
+    provider = SlipwayProvider({TOKEN: BoxHandler()}, engine_pb2_grpc.EngineStub(engine))
+    serve(provider, sys.argv[1], "0.1.0")

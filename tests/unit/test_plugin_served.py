@@ -1,0 +1,188 @@
+"""A plugin as the engine meets it: another process that speaks gRPC."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent import futures
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from google.protobuf import empty_pb2
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.struct_pb2 import Struct
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, provider_pb2_grpc
+
+from tests.unit.plugin_box import TOKEN
+
+URN = f"urn:pulumi:dev::slipway::{TOKEN}::box"
+UNKNOWN_MARK = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
+"""How the engine writes an unknown value (sdk/go/common/resource/plugin/rpc.go)."""
+SECRET_MARK = "4dabf18193072939515e22adb298388d"
+SECRET = "1b47061264138c4ac30d75fd1eb44270"
+_EXIT_LIMIT = 10
+
+
+class Engine(engine_pb2_grpc.EngineServicer):
+    """The engine's side: it keeps what a plugin tells it."""
+
+    def __init__(self) -> None:
+        self.told: list[engine_pb2.LogRequest] = []
+
+    def Log(  # noqa: N802 (the protocol's name)
+        self, request: engine_pb2.LogRequest, context: Any
+    ) -> empty_pb2.Empty:
+        self.told.append(request)
+        return empty_pb2.Empty()
+
+
+@dataclass
+class Plugin:
+    """A plugin at work, and the engine that started it."""
+
+    process: subprocess.Popen[str]
+    calls: provider_pb2_grpc.ResourceProviderStub
+    server: grpc.Server
+    engine: Engine = field(default_factory=Engine)
+
+
+@pytest.fixture
+def plugin(root: Path) -> Iterator[Plugin]:
+    engine = Engine()
+    server = grpc.server(futures.ThreadPoolExecutor(2))
+    engine_pb2_grpc.add_EngineServicer_to_server(engine, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    command = [sys.executable, "-m", "tests.unit.plugin_box", f"127.0.0.1:{port}"]
+    with subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert address, "the plugin printed no port"
+        with grpc.insecure_channel(f"127.0.0.1:{address}") as channel:
+            yield Plugin(process, provider_pb2_grpc.ResourceProviderStub(channel), server, engine)
+        process.kill()
+    server.stop(grace=None)
+
+
+def struct(**values: Any) -> Struct:
+    message = Struct()
+    message.update(values)
+    return message
+
+
+def create(plugin: Plugin, *, preview: bool = False, **inputs: Any) -> provider_pb2.CreateResponse:
+    request = provider_pb2.CreateRequest(urn=URN, properties=struct(**inputs), preview=preview)
+    return plugin.calls.Create(request)
+
+
+def refusal(call: Any, request: Any) -> str:
+    """Return the text with which `call` fails."""
+    with pytest.raises(grpc.RpcError) as caught:
+        call(request)
+    return str(caught.value.details())
+
+
+def secret(value: str) -> dict[str, str]:
+    return {SECRET_MARK: SECRET, "value": value}
+
+
+def test_a_create_returns_inputs_and_outputs_with_its_secrets_marked(plugin: Plugin) -> None:
+    response = create(plugin, size=1)
+    assert response.id == "box-1"
+    assert MessageToDict(response.properties) == {
+        "size": 1,
+        "address": "here",
+        "key": secret("k3y"),
+    }
+
+
+def test_a_secret_input_stays_secret(plugin: Plugin) -> None:
+    response = create(plugin, size=1, password=secret("hush"))
+    assert MessageToDict(response.properties)["password"] == secret("hush")
+
+
+def test_progress_stands_on_the_resources_own_row(plugin: Plugin) -> None:
+    create(plugin, size=1)
+    told = [(request.message, request.ephemeral, request.urn) for request in plugin.engine.told]
+    assert told == [("at work", True, URN), ("done", False, URN)]
+
+
+def test_a_preview_makes_nothing_and_leaves_outputs_unknown(plugin: Plugin) -> None:
+    response = create(plugin, preview=True, size=13)
+    assert plugin.engine.told == []
+    assert MessageToDict(response.properties) == {
+        "size": 13,
+        "address": UNKNOWN_MARK,
+        "key": secret(UNKNOWN_MARK),
+    }
+
+
+def test_a_failed_create_is_told_in_its_own_words_and_no_others(plugin: Plugin) -> None:
+    request = provider_pb2.CreateRequest(urn=URN, properties=struct(size=13))
+    assert refusal(plugin.calls.Create, request) == "there is no size 13;\ntake another"
+
+
+def test_a_failed_delete_is_told_in_its_own_words(plugin: Plugin) -> None:
+    request = provider_pb2.DeleteRequest(urn=URN, id="stuck", properties=struct(size=1))
+    assert refusal(plugin.calls.Delete, request) == "it is nailed down"
+
+
+def test_an_unknown_type_is_told_which_there_are(plugin: Plugin) -> None:
+    request = provider_pb2.CreateRequest(
+        urn="urn:pulumi:dev::slipway::slipway:test:Bag::bag", properties=struct()
+    )
+    words = refusal(plugin.calls.Create, request)
+    assert words == f"no resource type 'slipway:test:Bag'; there are {TOKEN}"
+
+
+def test_a_failed_check_names_the_property(plugin: Plugin) -> None:
+    response = plugin.calls.Check(provider_pb2.CheckRequest(urn=URN, news=struct(size=0)))
+    assert [(failure.property, failure.reason) for failure in response.failures] == [
+        ("size", "0: at least 1")
+    ]
+
+
+@pytest.mark.parametrize(("ignored", "changed"), [([], ["size"]), (["size"], [])])
+def test_a_diff_names_what_changed_and_heeds_what_is_ignored(
+    plugin: Plugin, ignored: list[str], changed: list[str]
+) -> None:
+    response = plugin.calls.Diff(
+        provider_pb2.DiffRequest(
+            urn=URN,
+            id="box-1",
+            olds=struct(size=1, address="here"),
+            news=struct(size=2),
+            ignoreChanges=ignored,
+        )
+    )
+    assert [*response.detailedDiff] == changed
+    none, some = provider_pb2.DiffResponse.DIFF_NONE, provider_pb2.DiffResponse.DIFF_SOME
+    assert response.changes == (some if changed else none)
+
+
+def test_an_update_knows_what_was_before(plugin: Plugin) -> None:
+    response = plugin.calls.Update(
+        provider_pb2.UpdateRequest(urn=URN, id="box-1", olds=struct(size=1), news=struct(size=2))
+    )
+    assert MessageToDict(response.properties)["address"] == "from 1 to 2"
+
+
+def test_what_is_gone_is_read_as_gone(plugin: Plugin) -> None:
+    there = plugin.calls.Read(provider_pb2.ReadRequest(id="box-1", urn=URN, inputs=struct(size=1)))
+    assert (there.id, MessageToDict(there.properties)["address"]) == ("box-1", "there")
+    gone = plugin.calls.Read(provider_pb2.ReadRequest(id="gone", urn=URN))
+    assert gone.id == ""
+
+
+def test_it_ends_at_once_when_the_engine_is_gone(plugin: Plugin) -> None:
+    create(plugin, size=1)
+    plugin.server.stop(grace=None).wait()
+    assert plugin.process.wait(_EXIT_LIMIT) == 1
+
+
+def test_it_ends_cleanly_when_the_engine_needs_it_no_more(plugin: Plugin) -> None:
+    plugin.process.send_signal(signal.SIGINT)
+    assert plugin.process.wait(_EXIT_LIMIT) == 0

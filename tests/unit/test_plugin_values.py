@@ -1,0 +1,62 @@
+"""Plain Python values travel to the engine and back unchanged."""
+
+import pytest
+from hypothesis import given, strategies
+from pulumi import FileAsset
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.runtime import rpc
+
+from infra.plugin.values import UNKNOWN, plain, plain_map, wrap, wrap_map
+
+# What JSON has, less integers that a 64-bit float cannot hold.
+_scalars = (
+    strategies.none()
+    | strategies.booleans()
+    | strategies.integers(min_value=-(2**53), max_value=2**53)
+    | strategies.floats(allow_nan=False, allow_infinity=False)
+    | strategies.text().filter(lambda text: text != rpc.UNKNOWN)
+    | strategies.just(UNKNOWN)
+)
+_values = strategies.recursive(
+    _scalars,
+    lambda inner: strategies.lists(inner) | strategies.dictionaries(strategies.text(), inner),
+    max_leaves=10,
+)
+
+
+@given(_values)
+def test_a_value_comes_back_as_it_went(value: object) -> None:
+    assert plain(wrap(value)) == value
+
+
+@given(strategies.dictionaries(strategies.text(), _values, max_size=3))
+def test_a_map_comes_back_as_it_went(values: dict[str, object]) -> None:
+    assert plain_map(wrap_map(values)) == values
+
+
+@given(strategies.integers(min_value=-(2**53), max_value=2**53))
+def test_a_whole_number_comes_back_as_an_int(number: int) -> None:
+    assert type(plain(wrap(number))) is int
+
+
+@given(strategies.booleans())
+def test_a_boolean_does_not_become_a_number(value: bool) -> None:
+    assert plain(wrap(value)) is value
+
+
+@given(_values)
+def test_a_secret_stays_one_and_its_value_the_same(value: object) -> None:
+    wrapped = wrap_map({"token": value, "name": value}, frozenset({"token"}))
+    assert wrapped["token"].is_secret
+    assert not wrapped["name"].is_secret
+    assert plain(wrapped["token"]) == value
+
+
+def test_what_the_engine_does_not_know_yet_is_unknown() -> None:
+    assert plain(PropertyValue(rpc.UNKNOWN)) is UNKNOWN
+    assert plain_map({"a": PropertyValue([PropertyValue(rpc.UNKNOWN)])}) == {"a": [UNKNOWN]}
+
+
+def test_a_file_is_refused() -> None:
+    with pytest.raises(TypeError, match="not supported"):
+        plain(PropertyValue(FileAsset("somewhere")))

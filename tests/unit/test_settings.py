@@ -1,0 +1,167 @@
+"""A stack's configuration becomes values, or is told everything that is wrong with it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from infra.settings import Settings, SettingsError, parse
+from jobs.catalog import CATALOG
+
+EMBEDDED = {"kind": "embedded"}
+
+
+def configured(cluster: Any = None, jobs: Any = None, **others: str) -> dict[str, str]:
+    """Return a configuration as the engine hands it over: each map as JSON."""
+    sections = {
+        "slipway:cluster": json.dumps(EMBEDDED if cluster is None else cluster),
+        "slipway:jobs": json.dumps({} if jobs is None else jobs),
+    }
+    return sections | {f"slipway:{name}": value for name, value in others.items()}
+
+
+def problems(config: dict[str, str], secrets: list[str] | None = None) -> dict[str, str]:
+    """Return what is wrong, by key."""
+    with pytest.raises(SettingsError) as caught:
+        parse(config, "dev", secrets)
+    found = {problem.key: problem.text for problem in caught.value.problems}
+    assert len(found) == len(caught.value.problems), "a key is named twice"
+    assert all(str(problem) in str(caught.value) for problem in caught.value.problems)
+    return found
+
+
+def test_a_catalogue_job_comes_as_it_is_and_the_cluster_is_named_after_the_stack() -> None:
+    settings = parse(configured(jobs={"mnist-gloo": {}}), "dev")
+    assert isinstance(settings, Settings)
+    assert settings.jobs == (CATALOG["mnist-gloo"],)
+    assert settings.cluster.kind == "embedded"
+    assert settings.cluster.options.name == "dev"
+
+
+def test_a_cluster_keeps_the_name_it_is_given() -> None:
+    assert parse(configured({**EMBEDDED, "name": "mine"}), "dev").cluster.options.name == "mine"
+
+
+def test_jobs_keep_the_order_of_the_configuration() -> None:
+    own = {"image": "example.org/own:1", "command": ["true"]}
+    settings = parse(configured(jobs={"z": own, "mnist-gloo": {"epochs": 2}, "a": own}), "dev")
+    assert [job.name for job in settings.jobs] == ["z", "mnist-gloo", "a"]
+    assert settings.jobs[1].epochs == 2
+
+
+def test_a_stack_may_have_no_jobs() -> None:
+    assert parse({"slipway:cluster": json.dumps(EMBEDDED)}, "dev").jobs == ()
+
+
+def test_other_projects_keys_are_left_alone() -> None:
+    parse({**configured(), "pulumi:tags": "x", "kubernetes:context": "y"}, "dev", ["aws:token"])
+
+
+@pytest.mark.parametrize(
+    ("cluster", "key", "words"),
+    [
+        ({}, "slipway:cluster.kind", ["is missing", "embedded"]),
+        ({"kind": None}, "slipway:cluster.kind", ["is missing", "embedded"]),
+        ({"kind": "embeded"}, "slipway:cluster.kind", ['"embeded"', 'did you mean "embedded"?']),
+        ({"kind": "gke"}, "slipway:cluster.kind", ['"gke"', "there is embedded"]),
+        ({"kind": ["embedded"]}, "slipway:cluster.kind", ['["embedded"]']),
+        ({"kind": 1}, "slipway:cluster.kind", ["1 is not a kind"]),
+        ({**EMBEDDED, "nam": "x"}, "slipway:cluster.nam", ["no such key", 'did you mean "name"?']),
+        ({**EMBEDDED, "name": "A_b"}, "slipway:cluster.name", ['"A_b"', "DNS label"]),
+        ({**EMBEDDED, "name": 7}, "slipway:cluster.name", ["7 is not allowed", "DNS label"]),
+        ([], "slipway:cluster", ["[] is not allowed", "a map"]),
+    ],
+)
+def test_a_wrong_cluster_is_told_apart(cluster: Any, key: str, words: list[str]) -> None:
+    found = problems(configured(cluster))
+    assert [*found] == [key]
+    for word in words:
+        assert word in found[key]
+
+
+def test_a_section_that_is_plain_text_is_told_what_it_takes() -> None:
+    found = problems({"slipway:cluster": "embedded", "slipway:jobs": "mnist-gloo"})
+    assert found == {
+        "slipway:cluster": '"embedded" is not allowed; it takes a map',
+        "slipway:jobs": '"mnist-gloo" is not allowed; it takes a map',
+    }
+
+
+@pytest.mark.parametrize(
+    ("workers", "shown"), [(0, "0"), (-3, "-3"), (2.5, "2.5"), ("two", '"two"'), (True, "true")]
+)
+def test_workers_are_a_whole_number_above_none(workers: Any, shown: str) -> None:
+    found = problems(configured(jobs={"mnist-gloo": {"workers": workers}}))
+    assert found == {
+        "slipway:jobs.mnist-gloo.workers": (
+            f"{shown} is not allowed; it takes a whole number from 1 to 999"
+        )
+    }
+
+
+@pytest.mark.parametrize("name", ["Mine", "my_job", "-mine", "mine-", "1st", "a.b", "a" * 41, "ü"])
+def test_a_jobs_name_is_a_dns_label(name: str) -> None:
+    job = {"image": "example.org/own:1", "command": ["true"]}
+    found = problems(configured(jobs={name: job}))
+    assert [*found] == [f"slipway:jobs.{name}"]
+    assert "DNS label" in found[f"slipway:jobs.{name}"]
+
+
+def test_an_unknown_job_is_told_which_was_probably_meant() -> None:
+    found = problems(configured(jobs={"mnist-glo": {}}))
+    assert 'did you mean "mnist-gloo"?' in found["slipway:jobs.mnist-glo"]
+
+
+def test_an_unknown_key_of_a_job_is_told_which_was_probably_meant() -> None:
+    found = problems(configured(jobs={"mnist-gloo": {"wrokers": 2}}))
+    assert 'did you mean "workers"?' in found["slipway:jobs.mnist-gloo.wrokers"]
+
+
+def test_an_unknown_section_is_told_which_was_probably_meant() -> None:
+    assert 'did you mean "jobs"?' in problems(configured(job="{}"))["slipway:job"]
+
+
+@pytest.mark.parametrize("jobs", [{"mnist-nccl": {}}, {"mnist-gloo": {"backend": "nccl"}}])
+def test_nccl_is_refused_where_there_are_no_gpus(jobs: dict[str, Any]) -> None:
+    (name,) = jobs
+    found = problems(configured(jobs=jobs))
+    assert [*found] == [f"slipway:jobs.{name}.backend"]
+    assert "GPU" in found[f"slipway:jobs.{name}.backend"]
+
+
+def test_a_secret_is_refused_since_a_job_would_show_it() -> None:
+    found = problems(configured(jobs={"mnist-gloo": {}}), ["slipway:jobs"])
+    assert "secret" in found["slipway:jobs"]
+
+
+def test_all_problems_are_told_at_once() -> None:
+    found = problems(
+        configured(
+            {"kind": "embeded", "colour": "red"},
+            {
+                "mnist-glo": {},
+                "mnist-gloo": {"workers": 0, "epochs": 1.5, "wrokers": 2},
+                "Not_A_Name": {"image": "example.org/own:1", "command": ["true"]},
+            },
+            clutser="{}",
+        )
+    )
+    assert found.keys() == {
+        "slipway:clutser",
+        "slipway:cluster.kind",
+        "slipway:cluster.colour",
+        "slipway:jobs.mnist-glo",
+        "slipway:jobs.mnist-gloo.workers",
+        "slipway:jobs.mnist-gloo.epochs",
+        "slipway:jobs.mnist-gloo.wrokers",
+        "slipway:jobs.Not_A_Name",
+    }
+
+
+def test_the_message_counts_the_problems_and_says_what_to_do() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse(configured({"kind": "x"}, {"y": {}}), "dev")
+    text = str(caught.value)
+    assert text.startswith("2 problems in the configuration, so nothing was changed:\n")
+    assert "Pulumi.dev.yaml" in text
+    assert "pulumi config set --path KEY VALUE" in text

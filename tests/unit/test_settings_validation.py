@@ -1,0 +1,89 @@
+"""A document is checked against a dataclass, and what is wrong is said in plain words."""
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+
+from infra.validation import Problem, check, choices, quote
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A made-up section with one field of each shape."""
+
+    name: Annotated[str, Field(pattern="^[a-z]+$", description="lower-case letters")]
+    size: Annotated[int, Field(ge=1, le=9)] = 1
+    share: Annotated[float, Field(gt=0)] = 0.5
+    kind: Literal["spot", "regular"] = "spot"
+    zones: tuple[str, ...] = ()
+    labels: dict[str, str] = field(default_factory=dict)
+    zone: str | None = None
+    spread: bool = False
+
+
+def only_problem(document: dict[str, Any]) -> Problem:
+    found = check(Pool, {"name": "a", **document}, "it")
+    assert isinstance(found, list)
+    (problem,) = found
+    return problem
+
+
+@pytest.mark.parametrize(
+    ("document", "key", "text"),
+    [
+        ({"name": "A"}, "it.name", '"A" is not allowed; it takes lower-case letters'),
+        ({"size": 0}, "it.size", "0 is not allowed; it takes a whole number from 1 to 9"),
+        ({"size": "3"}, "it.size", '"3" is not allowed; it takes a whole number from 1 to 9'),
+        ({"size": True}, "it.size", "true is not allowed; it takes a whole number from 1 to 9"),
+        ({"size": None}, "it.size", "null is not allowed; it takes a whole number from 1 to 9"),
+        ({"share": 0}, "it.share", "0 is not allowed; it takes a number above 0"),
+        ({"share": "x"}, "it.share", '"x" is not allowed; it takes a number above 0'),
+        ({"kind": "spto"}, "it.kind", '"spto" is not allowed; it takes one of spot, regular'),
+        ({"zones": "a"}, "it.zones", '"a" is not allowed; it takes a list'),
+        ({"zones": [1]}, "it.zones.0", "1 is not allowed; it takes text"),
+        ({"labels": {"a": 1}}, "it.labels.a", "1 is not allowed; it takes text"),
+        ({"zone": 1}, "it.zone", "1 is not allowed; it takes text"),
+        ({"spread": 1}, "it.spread", "1 is not allowed; it takes true or false"),
+        ({"siez": 1}, "it.siez", 'there is no such key; did you mean "size"?'),
+    ],
+)
+def test_each_problem_names_key_value_and_what_is_allowed(
+    document: dict[str, Any], key: str, text: str
+) -> None:
+    problem = only_problem(document)
+    assert problem.key == key
+    assert problem.text.startswith(text)
+
+
+def test_what_is_missing_is_told() -> None:
+    assert check(Pool, {}, "it") == [Problem("it.name", "is missing; it takes lower-case letters")]
+
+
+def test_what_is_right_becomes_a_value() -> None:
+    document = {"name": "a", "zones": ["x", "y"], "share": 1, "labels": {"k": "v"}}
+    assert check(Pool, document, "it") == Pool("a", zones=("x", "y"), share=1, labels={"k": "v"})
+
+
+def test_a_number_written_as_text_by_the_command_line_is_read() -> None:
+    assert check(Pool, {"name": "a", "share": "0.25"}, "it") == Pool("a", share=0.25)
+
+
+def test_what_the_document_leaves_out_comes_from_the_base() -> None:
+    base = {"name": "b", "size": 3, "not a field": 1}
+    assert check(Pool, {"size": 2}, "it", base=base) == Pool("b", size=2)
+
+
+def test_a_wrong_value_and_an_unknown_key_are_told_together() -> None:
+    found = check(Pool, {"name": "a", "size": 0, "colour": 1}, "it")
+    assert isinstance(found, list)
+    assert {problem.key for problem in found} == {"it.size", "it.colour"}
+
+
+def test_choices_lists_all_when_nothing_is_like_the_word() -> None:
+    assert choices("gke", ["minikube", "kind"]) == "there is kind, minikube"
+
+
+def test_a_long_value_is_cut() -> None:
+    assert quote("x" * 500) == '"' + "x" * 59 + "…"

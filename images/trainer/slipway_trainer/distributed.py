@@ -1,0 +1,53 @@
+"""The process group: alone, under torchrun, or as the replicas of a PyTorchJob.
+
+All three are told apart by nothing but the environment: RANK, WORLD_SIZE, MASTER_ADDR and
+MASTER_PORT, which torchrun and the training operator set. Without them the world is one rank.
+"""
+
+import os
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+
+@dataclass(frozen=True)
+class World:
+    """The ranks that train together, and which of them this one is."""
+
+    rank: int
+    size: int
+    device: torch.device
+
+    def sum(self, *values: float) -> list[float]:
+        """Return each of `values` summed over all ranks, in double precision."""
+        totals = torch.tensor(values, dtype=torch.float64, device=self.device)
+        dist.all_reduce(totals)
+        return totals.tolist()
+
+
+def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
+    """Wait for all ranks and return the world they form.
+
+    Args:
+        backend: gloo or nccl.
+        timeout: How long to wait for the other ranks, here and in every collective operation.
+        use_cuda: Train on this rank's GPU, where there is one.
+
+    Raises:
+        ValueError: nccl is asked for without a GPU.
+        RuntimeError: not all ranks came in time; the message says how many did.
+    """
+    cuda = use_cuda and torch.cuda.is_available()
+    if backend == "nccl" and not cuda:
+        raise ValueError("--backend nccl needs a GPU, and torch sees none; use --backend gloo")
+    local_rank = int(os.environ.get("LOCAL_RANK", "0"))
+    device = torch.device("cuda", local_rank) if cuda else torch.device("cpu")
+    if "WORLD_SIZE" in os.environ:
+        dist.init_process_group(backend, timeout=timeout)
+    else:
+        dist.init_process_group(
+            backend, timeout=timeout, store=dist.HashStore(), rank=0, world_size=1
+        )
+    return World(dist.get_rank(), dist.get_world_size(), device)

@@ -1,0 +1,107 @@
+"""What a rank leaves behind when it ends: its termination message and its exit code.
+
+The kubelet copies the file /dev/termination-log of a container into the pod's status, up to
+4096 bytes of it, so a result reaches the job's owner without anybody reading logs.
+https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
+"""
+
+import json
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from slipway_trainer.events import Events
+
+LIMIT_BYTES = 4096
+EXIT_FAILED = 1
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+
+def run(work: Callable[[Events], dict[str, Any]]) -> None:
+    """Do the work of this rank, leave its summary or its failure behind, and end the process.
+
+    The process ends at once, without Python's own tear-down: that could wait for ranks that
+    are gone. Their connections to this one close with it, so they end within seconds, too.
+    """
+    events = Events(rank=int(os.environ.get("RANK", "0")))
+    _end_on_sigterm(events)
+    try:
+        summary = work(events)
+    except BaseException as error:
+        code = _fail(events, error)
+    else:
+        events.emit("completed", **_without_rank(summary))
+        leave(summary)
+        code = 0
+    _end(code)
+
+
+def leave(message: dict[str, Any]) -> None:
+    """Write `message` as the container's termination message, when there is a place for it.
+
+    The kubelet makes the file beforehand; outside a pod there is none. TERMINATION_LOG names
+    another file.
+    """
+    path = Path(os.environ.get("TERMINATION_LOG", "/dev/termination-log"))
+    if path.exists():
+        path.write_bytes(fit(message))
+
+
+def fit(message: dict[str, Any]) -> bytes:
+    """Return `message` as JSON of at most LIMIT_BYTES.
+
+    The oldest goes first: the accuracies of early epochs, the outer lines of a traceback.
+    """
+    message = dict(message)
+    while len(encoded := json.dumps(message).encode()) > LIMIT_BYTES:
+        if message.get("epoch_accuracies"):
+            message["epoch_accuracies"] = message["epoch_accuracies"][1:]
+        elif message.get("traceback"):
+            message["traceback"] = message["traceback"][200:]
+        else:
+            message["error"] = message["error"][:500]
+    return encoded
+
+
+def _fail(events: Events, error: BaseException) -> int:
+    """Report `error` on stderr, as an event and as the termination message; return the exit code."""
+    if isinstance(error, SystemExit) and error.code in (0, None):
+        return 0  # --help
+    trace = "".join(traceback.format_exception(error))
+    print(trace, file=sys.stderr, flush=True)
+    text = f"{type(error).__name__}: {error}"
+    events.emit("failed", error=text)
+    leave({"rank": events.rank, "error": text, "traceback": trace})
+    return EXIT_FAILED
+
+
+def _end_on_sigterm(events: Events) -> None:
+    """End within moments of a SIGTERM, also while a collective operation waits for other ranks.
+
+    As process 1 of a container a program without a handler ignores SIGTERM, and a Python
+    handler runs only once torch returns from C++. So a thread of its own waits for it.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+
+    def wait() -> None:
+        signal.sigwait({signal.SIGTERM})
+        events.emit("terminated")
+        leave({"rank": events.rank, "error": "ended by SIGTERM"})
+        _end(EXIT_TERMINATED)
+
+    threading.Thread(target=wait, name="sigterm", daemon=True).start()
+
+
+def _end(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _without_rank(summary: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in summary.items() if key != "rank"}

@@ -35,7 +35,8 @@ class SlipwayProvider(protocol.Provider):
         self._cancelled = threading.Event()
 
     def _handler(self, type_token: str) -> Handler:
-        handler = self._handlers.get(type_token)
+        # The SDK reads it from the URN, where a child's type follows its parents': `parent$child`.
+        handler = self._handlers.get(type_token.rpartition("$")[2])
         if handler is None:
             raise LookupError(
                 f"no resource type {type_token!r}; there are {', '.join(sorted(self._handlers))}"

@@ -83,9 +83,10 @@ def explain(name: str, result: Mapping[str, Any]) -> str:
 
 
 def _of_rank(first: Failure) -> dict[str, Any]:
+    """Return what is known of the rank that failed; what is not is left out."""
     containers = first.rank.pod["spec"]["containers"]
     container = next(each for each in containers if each["name"] == CONTAINER)
-    return {
+    told = {
         "rank": first.rank.number,
         "pod": first.rank.name,
         "exit_code": first.exit.code,
@@ -94,6 +95,7 @@ def _of_rank(first: Failure) -> dict[str, Any]:
         "memory_limit": container.get("resources", {}).get("limits", {}).get("memory"),
         "error": error(first.exit),
     }
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def _advice(end: End, first: Failure | None) -> str:

@@ -33,7 +33,7 @@ def result(
     ranks: Mapping[int, Rank],
     seen_at: str,
 ) -> Result:
-    """Return the result of a run that has come to its end.
+    """Return the result of a run that has come to its end; what is not known is left out.
 
     Args:
         state: How it ended.
@@ -53,7 +53,7 @@ def result(
     started = status.get("startTime") or job["metadata"].get("creationTimestamp")
     completed = status.get("completionTime") or seen_at
     counts = [message["samples_seen"] for message in summaries.values() if _counts(message)]
-    return {
+    found = {
         "state": state,
         "reason": reason,
         "world_size": size,
@@ -64,11 +64,12 @@ def result(
         "started": started,
         "completed": completed,
         "exit_codes": {
-            str(number): ended.code if (ended := ends.get(number)) is not None else None
-            for number in range(size)
+            str(number): ended.code for number, ended in ends.items() if ended is not None
         },
         "restarts": sum(rank.restarts for rank in ranks.values()),
     }
+    # The engine drops what is null; here it would differ before and after.
+    return {key: value for key, value in found.items() if value is not None}
 
 
 def _last_exit(rank: Rank) -> Exit | None:

@@ -116,5 +116,5 @@ def _merge_patch(old: Properties, new: Properties) -> Properties:
 def _last_words(result: Result) -> str:
     if result["state"] != "Succeeded":
         return f"{result['state']}: {result['reason']}"
-    accuracy = "" if result["accuracy"] is None else f", accuracy {result['accuracy']}"
+    accuracy = f", accuracy {result['accuracy']}" if "accuracy" in result else ""
     return f"Succeeded in {result['duration_seconds']:g} s{accuracy}"

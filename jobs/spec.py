@@ -120,7 +120,7 @@ class TrainingJob:
     momentum: Annotated[float, Field(ge=0, lt=1)] = 0.9
     seed: Annotated[int, Field(ge=0)] = 1
     cpu: Cpu = "400m"
-    memory: Memory = "1Gi"
+    memory: Memory = "768Mi"
     restart_policy: Literal["OnFailure", "Never"] = "OnFailure"
     backoff_limit: Annotated[int, Field(ge=0)] = 1
     timeout: Annotated[int, Field(ge=1)] = 3600

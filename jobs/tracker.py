@@ -101,18 +101,17 @@ class Tracker:
         # The kubelet's clock has whole seconds; among equals whoever was seen first stays first.
         self.failures += sorted(new, key=lambda failure: failure.exit.finished)
 
-    def see_line(self, line: str) -> bool:
-        """Take in a line of rank 0's log; tell whether it was an epoch's end that is new."""
+    def see_line(self, line: str) -> None:
+        """Take in a line of rank 0's log: it may be the event of an epoch's end."""
         try:
             event = json.loads(line)
         except ValueError:
-            return False
+            return
         if not isinstance(event, dict) or event.get("event") != "epoch":
-            return False
-        if self.epoch is not None and event.get("epoch", 0) <= self.epoch.get("epoch", 0):
-            return False
-        self.epoch = event
-        return True
+            return
+        # A log that broke off is read again from its beginning.
+        if self.epoch is None or event.get("epoch", 0) > self.epoch.get("epoch", 0):
+            self.epoch = event
 
     @property
     def all_started(self) -> bool:

@@ -16,7 +16,7 @@ from jobs.feed import Feed
 from jobs.ranks import Rank
 from jobs.results import Result, result
 from jobs.spec import CONTAINER
-from jobs.tracker import End, Failure, Limits, Tracker, told
+from jobs.tracker import End, Failure, Limits, Tracker
 
 _TICK_SECONDS = 0.5
 _EVENTS_SECONDS = 2.0
@@ -71,8 +71,8 @@ class Wait:
                 tracker.see_jobs(seen.what)
             elif seen.kind == "pods":
                 tracker.see_pods(seen.what)
-            elif tracker.see_line(seen.what) and tracker.epoch is not None:
-                self.context.info(told(tracker.epoch))
+            else:
+                tracker.see_line(seen.what)
 
     def _show(self, feed: Feed, tracker: Tracker) -> None:
         for failed in tracker.failures:

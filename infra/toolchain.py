@@ -8,7 +8,6 @@ Imports nothing but the standard library. `toolchain.json` maps a tool's name to
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from infra.paths import cache_dir
 
@@ -40,15 +39,9 @@ def tool(name: str) -> Tool:
     Raises:
         ToolMissing: there is no record, it doesn't name the tool, or the file has gone since.
     """
-    entry = _entries().get(name)
-    if entry is None:
+    found = _recorded().get(name)
+    if found is None:
         raise ToolMissing(f"{name}: not among the tools in {record()}. Run `make setup`.")
-    found = Tool(
-        name=name,
-        path=Path(entry["path"]),
-        version=entry["version"],
-        origin=entry["origin"],
-    )
     if not found.path.exists():
         raise ToolMissing(f"{name}: {found.path} has gone since set-up. Run `make setup`.")
     return found
@@ -59,12 +52,14 @@ def path(name: str) -> Path:
     return tool(name).path
 
 
-def _entries() -> dict[str, Any]:
+def _recorded() -> dict[str, Tool]:
     try:
-        document = json.loads(record().read_text())
+        entries = json.loads(record().read_text())["tools"]
+        return {
+            name: Tool(name, Path(entry["path"]), entry["version"], entry["origin"])
+            for name, entry in entries.items()
+        }
     except FileNotFoundError:
         raise ToolMissing(f"No tools yet: {record()} is missing. Run `make setup`.") from None
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         raise ToolMissing(f"{record()} is damaged ({error}). Run `make setup`.") from error
-    entries: dict[str, Any] = document["tools"]
-    return entries

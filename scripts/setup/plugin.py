@@ -31,7 +31,7 @@ def provide(recorded: Entry | None, pulumi: Entry, console: Console) -> Entry | 
         pulumi: The CLI, whose own download of plugins is used.
         console: Where progress goes.
     """
-    stamp = version_of_package("pulumi-kubernetes")
+    stamp = sdk_version()
     on_path = shutil.which(NAME, path=search_path())
     if on_path is not None:
         version = versions.ask(Path(on_path), ("--version",)) or "not told"
@@ -51,6 +51,11 @@ def provide(recorded: Entry | None, pulumi: Entry, console: Console) -> Entry | 
         remedy = f"Put {NAME} {stamp} on PATH."
         return Problem(NAME, f"its download failed ({failure}) and {STAND_IN} is missing", remedy)
     return Entry.of(STAND_IN, "-", f"{STAND_IN_ORIGIN}{failure}", stamp)
+
+
+def sdk_version() -> str:
+    """The version of the SDK that the program uses: the plugin has the same."""
+    return version_of_package("pulumi-kubernetes")
 
 
 def is_stand_in(entry: Entry) -> bool:

@@ -1,0 +1,84 @@
+"""Packages are named before they are installed, and no service starts with them."""
+
+import io
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scripts.setup import apt
+from scripts.setup.steps import Step, StepFailed
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    return tmp_path / "policy-rc.d"
+
+
+def test_services_are_refused_meanwhile_and_allowed_again_after(policy: Path) -> None:
+    with apt.services_stay_down(policy):
+        assert subprocess.run([policy, "etcd", "start"], check=False).returncode == 101
+    assert not policy.exists()
+
+
+def test_services_are_allowed_again_after_a_failure(policy: Path) -> None:
+    with pytest.raises(StepFailed), apt.services_stay_down(policy):
+        raise StepFailed("apt failed")
+    assert not policy.exists()
+
+
+def test_an_administrators_policy_is_left_alone(policy: Path) -> None:
+    policy.write_text("#!/bin/sh\nexit 0\n")
+    policy.chmod(0o700)
+    with apt.services_stay_down(policy):
+        assert policy.read_text() == "#!/bin/sh\nexit 0\n"
+    assert policy.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_a_killed_set_up_left_behind_is_removed(policy: Path) -> None:
+    killed = apt.services_stay_down(policy)
+    killed.__enter__()
+    with apt.services_stay_down(policy):
+        pass
+    assert not policy.exists()
+
+
+def test_packages_are_named_before_anything_runs(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = io.StringIO()
+    ran: list[Sequence[str | Path]] = []
+
+    def record(step: Step, _console: Console) -> None:
+        assert "runc buildah" in output.getvalue()
+        assert policy.exists()
+        assert step.environment is not None
+        assert step.environment["DEBIAN_FRONTEND"] == "noninteractive"
+        assert step.environment["http_proxy"] == "http://proxy:1"
+        ran.append(step.command)
+
+    monkeypatch.setenv("http_proxy", "http://proxy:1")
+    monkeypatch.setattr(apt, "POLICY", policy)
+    monkeypatch.setattr(apt, "run", record)
+    apt.install(["runc", "buildah"], Console(file=output, soft_wrap=True))
+    assert [command[4] for command in ran] == ["update", "install"]
+    assert ran[1][-2:] == ("runc", "buildah")
+    assert not policy.exists()
+
+
+@pytest.mark.parametrize(
+    ("user", "program", "obstacle"),
+    [
+        (0, "/usr/bin/apt-get", None),
+        (1000, "/usr/bin/apt-get", "only root can install packages"),
+        (0, None, "this system has no apt-get"),
+    ],
+)
+def test_packages_are_installed_by_root_and_on_debian_only(
+    user: int, program: str | None, obstacle: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    monkeypatch.setattr("shutil.which", lambda _name: program)
+    assert apt.obstacle() == obstacle

@@ -1,0 +1,149 @@
+"""A person's Python makes the environment, or says what it lacks; two never do it at once."""
+
+import ast
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from scripts.setup import __main__ as setup
+from scripts.setup import bootstrap, lock
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(bootstrap, "CHECKOUT", tmp_path)
+    return tmp_path
+
+
+def test_this_python_lacks_nothing() -> None:
+    assert bootstrap.problems() == []
+
+
+def test_an_old_python_is_told_which_one_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.version_info", (3, 9, 2))
+    (problem,) = bootstrap.problems()
+    assert problem.startswith("Python 3.11 or newer is needed, and ")
+    assert problem.endswith("is 3.9. Name another one: make PYTHON=python3.12 …")
+
+
+def test_a_python_without_venv_is_told_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ensurepip", None)
+    (problem,) = bootstrap.problems()
+    assert "ensurepip is missing" in problem
+    assert "apt-get install python3-venv" in problem
+
+
+def test_it_is_read_by_pythons_that_are_too_old() -> None:
+    """They must get as far as the message."""
+    ast.parse(Path(bootstrap.__file__).read_text(), feature_version=(3, 7))
+
+
+def test_it_uses_nothing_but_the_standard_library(tmp_path: Path, root: Path) -> None:
+    code = "import scripts.setup.bootstrap, scripts.setup.lock, infra.paths, infra.toolchain"
+    isolated = [sys.executable, "-S", "-c", code]  # -S: no installed packages
+    subprocess.run(isolated, cwd=root, check=True, env={"HOME": str(tmp_path)})
+
+
+def test_the_link_is_made_moved_and_left(checkout: Path) -> None:
+    for venv in (checkout / "one", checkout / "two", checkout / "two"):
+        bootstrap.link(venv)
+        assert (checkout / ".venv").readlink() == venv
+
+
+def test_a_persons_own_environment_is_not_replaced(checkout: Path) -> None:
+    (checkout / ".venv").mkdir()
+    with pytest.raises(SystemExit, match="Move it away"):
+        bootstrap.link(checkout / "one")
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "slipway"
+
+
+def test_an_environment_that_is_complete_is_not_made_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Path] = []
+
+    def install(venv: Path) -> None:
+        made.append(venv)
+        venv.mkdir(parents=True)
+
+    monkeypatch.setattr(bootstrap, "install", install)
+    first = bootstrap.environment()
+    assert bootstrap.environment() == first
+    assert made == [first]
+    assert first.parent == cache
+
+
+def test_an_environment_that_was_interrupted_is_made_again(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(venv: Path) -> None:
+        venv.mkdir(parents=True)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(bootstrap, "install", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bootstrap.environment()
+    made: list[Path] = []
+    monkeypatch.setattr(bootstrap, "install", made.append)
+    assert made == [bootstrap.environment()]
+    assert made[0].parent == cache
+
+
+def test_a_second_set_up_waits_and_gives_up_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lock, "_LIMIT", 0.3)
+    monkeypatch.setattr(lock, "_PAUSE", 0.05)
+    file = tmp_path / "cache" / "setup.lock"
+    with (
+        lock.alone(file),
+        pytest.raises(TimeoutError, match=f"another set-up has held {file}"),
+        lock.alone(file),
+    ):
+        pass
+
+
+def test_a_second_set_up_goes_on_when_the_first_has_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lock, "_PAUSE", 0.05)
+    file = tmp_path / "setup.lock"
+    entered = threading.Event()
+
+    def second() -> None:
+        with lock.alone(file):
+            entered.set()
+
+    thread = threading.Thread(target=second)
+    with lock.alone(file):
+        thread.start()
+        assert not entered.wait(0.2)
+    thread.join(5)
+    assert entered.is_set()
+    assert "Waiting for another set-up" in capsys.readouterr().err
+
+
+def test_another_system_than_linux_is_pointed_to_the_other_clusters(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.platform", "darwin")
+    monkeypatch.setattr("sys.argv", ["setup", "--stack", "dev"])
+    assert setup.main() == 1
+    assert "make up STACK=kind" in "".join(capsys.readouterr())
+
+
+def test_a_stack_that_is_not_there_is_named_before_anything_is_made(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["setup", "--stack", "dve"])
+    assert setup.main() == 1
+    assert "Did you mean dev?" in "".join(capsys.readouterr())
+    assert not cache.exists()

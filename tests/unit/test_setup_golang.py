@@ -1,0 +1,130 @@
+"""A Go module is built by a Go that can build it, into the cache; a failure names its log."""
+
+import io
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scripts.setup import golang, modules
+from scripts.setup.modules import GoModule
+from scripts.setup.problems import Problem
+from scripts.setup.record import Entry
+from scripts.setup.tools import Tool
+
+CONSOLE = Console(file=io.StringIO())
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache of Slipway's; Go keeps its own, which does not depend on it."""
+    for variable in ("GOCACHE", "GOMODCACHE"):
+        asked = subprocess.run(
+            ["go", "env", variable], capture_output=True, text=True, check=True
+        ).stdout
+        monkeypatch.setenv(variable, asked.strip())
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "slipway"
+
+
+@pytest.fixture
+def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A wrapper module `hello` that builds."""
+    monkeypatch.setattr(modules, "WRAPPERS", tmp_path)
+    directory = tmp_path / "hello"
+    directory.mkdir()
+    (directory / "go.mod").write_text("module hello\n\ngo 1.21\n")
+    (directory / "main.go").write_text('package main\n\nfunc main() { println("hello") }\n')
+    return directory
+
+
+def hello() -> tuple[GoModule, Tool]:
+    module = GoModule("hello", {"greeter": "."}, "1 s")
+    return module, Tool("greeter", module=module)
+
+
+@pytest.mark.usefixtures("wrapper")
+def test_a_tool_is_built_into_the_cache_and_runs(cache: Path) -> None:
+    module, tool = hello()
+    made = golang.build(module, [tool], CONSOLE)
+    assert isinstance(made, dict)
+    path = cache / "bin" / "greeter"
+    origin = "built from its Go module"
+    assert made == {"greeter": Entry.of(path, module.version, origin, tool.stamp)}
+    ran = subprocess.run([path], capture_output=True, text=True, check=True)
+    assert ran.stderr == "hello\n"
+    assert list((cache / "build").iterdir()) == []
+
+
+def test_a_build_that_fails_is_a_problem_of_each_of_its_tools(wrapper: Path, cache: Path) -> None:
+    (wrapper / "main.go").write_text("package main\n\nfunc main() { undefined() }\n")
+    module, tool = hello()
+    (problem,) = golang.build(module, [tool], CONSOLE)
+    assert isinstance(problem, Problem)
+    assert problem.tool == "greeter"
+    assert "undefined: undefined" in problem.why
+    assert str(cache / "logs" / "build-hello.log") in problem.why
+
+
+@pytest.mark.parametrize(
+    ("version", "toolchain", "fits"),
+    [
+        ("go1.26.8", "local", True),
+        ("go1.25.11", "local", True),
+        ("go1.25.10", "local", False),
+        ("go1.21.0", "auto", True),
+        ("go1.19.8", "auto", False),
+        ("go1.19.8", "", False),
+    ],
+)
+def test_a_go_that_is_too_old_is_named_with_what_is_needed(
+    version: str,
+    toolchain: str,
+    fits: bool,
+    wrapper: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (wrapper / "go.mod").write_text("module hello\n\ngo 1.25.11\n")
+    go = tmp_path / "bin" / "go"
+    go.parent.mkdir()
+    go.write_text(f"#!/bin/sh\necho {version}\necho {toolchain}\n")
+    go.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
+    why = golang._unfit(hello()[0])
+    if fits:
+        assert why is None
+    else:
+        assert why == f"it is built with Go 1.25.11 or newer, and {go} is {version}"
+
+
+@pytest.mark.usefixtures("wrapper")
+def test_a_machine_without_go_is_told_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(golang, "_go", lambda: None)
+    module, tool = hello()
+    (problem,) = golang.build(module, [tool], CONSOLE)
+    assert isinstance(problem, Problem)
+    assert "there is no `go` on PATH" in problem.why
+    assert "Install" in problem.remedy
+
+
+def test_a_file_and_a_directory_are_copied_out_of_gos_cache(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "module"
+    (source / "manifests" / "base").mkdir(parents=True)
+    (source / "manifests" / "base" / "crd.yaml").write_text("kind: X\n")
+    (source / "script").write_text("#!/bin/sh\n")
+    for path in (*source.rglob("*"), source):
+        path.chmod(0o555 if path.is_dir() else 0o444)  # as Go keeps them
+    monkeypatch.setattr(golang, "_ask", lambda *_arguments, **_options: str(source))
+    module = GoModule("x", {}, "1 s", copies={"files": "manifests", "script": "script"})
+    monkeypatch.setattr(GoModule, "version", "v1.0.0")
+    for _ in range(2):  # a second time over what is there
+        directory = golang._copy(module, "files")
+        assert directory == cache / "x-v1.0.0"
+        assert (directory / "base" / "crd.yaml").read_text() == "kind: X\n"
+        assert os.access(golang._copy(module, "script"), os.X_OK)
+        assert (directory / "base").stat().st_mode & 0o200

@@ -1,0 +1,94 @@
+"""The wrapper modules say what they pin, and every tool has a way to be had."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts.setup import modules, tools
+from scripts.setup.modules import GoModule
+from scripts.setup.tools import OF_KIND, Tool
+
+MODULES = [value for value in vars(modules).values() if isinstance(value, GoModule)]
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
+def test_a_module_of_others_is_pinned_with_its_checksums(module: GoModule) -> None:
+    assert module.version
+    assert module.go_version >= (1, 23)
+    if module.requires is not None:
+        sums = (module.directory / "go.sum").read_text()
+        assert re.search(rf"^{re.escape(module.requires)} {module.version} h1:", sums, re.MULTILINE)
+
+
+def test_every_wrapper_module_is_used() -> None:
+    directories = {path.name for path in modules.WRAPPERS.iterdir() if path.is_dir()}
+    assert directories == {module.name for module in MODULES}
+
+
+def test_all_parts_of_kubernetes_have_one_version() -> None:
+    pinned = (modules.KUBERNETES.directory / "go.mod").read_text()
+    replaced = re.findall(r"^\t(k8s\.io/\S+) => (k8s\.io/\S+) (v\S+)$", pinned, re.MULTILINE)
+    assert len(replaced) == 31
+    patch = modules.KUBERNETES.version.removeprefix("v1.")
+    assert {version for _, _, version in replaced} == {f"v0.{patch}"}
+    assert all(name == by for name, by, _ in replaced)
+
+
+def test_the_linker_is_told_the_version_that_go_mod_pins() -> None:
+    flags = modules.KUBERNETES.ldflags
+    assert flags.startswith("-s -w ")
+    assert f".gitVersion={modules.KUBERNETES.version} " in flags
+    assert ".gitMajor=1 " in flags
+    assert ".gitMinor=34 " in flags
+
+
+def test_a_changed_source_is_another_digest_and_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modules, "WRAPPERS", tmp_path)
+    (tmp_path / "pause").mkdir()
+    source = tmp_path / "pause" / "main.go"
+    source.write_text("package main")
+    # Anew each time, since both are kept once they are computed.
+    first = GoModule("pause", {"pause": "."}, "1 s")
+    assert GoModule("pause", {"pause": "."}, "1 s").digest == first.digest
+    assert first.digest.startswith(first.version)
+    source.write_text("package main // changed")
+    second = GoModule("pause", {"pause": "."}, "1 s")
+    assert second.digest != first.digest
+    assert second.version != first.version
+    assert GoModule("pause", {"pause": "."}, "1 s", copies={"a": "b"}).digest != second.digest
+
+
+def test_a_module_that_pins_something_else_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(modules, "WRAPPERS", tmp_path)
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "go.mod").write_text("module x\n\nrequire example.com/other v1.0.0\n")
+    with pytest.raises(ValueError, match=r"does not require example\.com/this"):
+        _ = GoModule("x", {}, "1 s", requires="example.com/this").version
+
+
+@pytest.mark.parametrize("tool", OF_KIND["embedded"], ids=lambda tool: tool.name)
+def test_a_tool_of_the_embedded_cluster_can_be_installed_or_built(tool: Tool) -> None:
+    assert (tool.package is None) != (tool.module is None)
+    if tool.module is not None:
+        assert tool.name in {**tool.module.packages, **tool.module.copies}
+
+
+@pytest.mark.parametrize("kind", ["kind", "minikube"])
+def test_a_cluster_in_a_container_needs_only_common_tools_and_its_own(kind: str) -> None:
+    assert [tool.name for tool in tools.tools_of(kind)] == [
+        "pulumi",
+        "pulumi-language-python",
+        "pulumi-language-python-exec",
+        "kubectl",
+        "training-operator-manifests",
+        kind,
+    ]
+
+
+def test_a_kind_that_set_up_does_not_know_gets_the_common_tools() -> None:
+    assert tools.tools_of("kubeconfig") == tools.EVERYWHERE

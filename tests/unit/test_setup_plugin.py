@@ -1,0 +1,112 @@
+"""A real pulumi-kubernetes plugin always wins, and a refused download is tried only once."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scripts.environment import pulumi_home
+from scripts.setup import lookup, plugin, versions
+from scripts.setup.plugin import NAME, STAND_IN, is_stand_in
+from scripts.setup.problems import Problem
+from scripts.setup.record import Entry
+
+
+class Cli:
+    """A pulumi whose download of plugins does what a test says, and counts."""
+
+    def __init__(self, directory: Path) -> None:
+        self.program = directory / "pulumi"
+        self.calls = directory / "calls"
+        self.calls.touch()
+
+    def will(self, script: str) -> Entry:
+        self.program.write_text(f'#!/bin/sh\necho "$@" >> {self.calls}\n{script}\n')
+        self.program.chmod(0o755)
+        return Entry.of(self.program, "v3.250.0", "built from its Go module", "")
+
+    def asked(self) -> list[str]:
+        return self.calls.read_text().splitlines()
+
+
+REFUSE = "echo no such host >&2; exit 1"
+CONSOLE = Console(file=io.StringIO())
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setattr(lookup, "_SYSTEM", ())
+    return Cli(tmp_path)
+
+
+def entry(recorded: Entry | None, pulumi: Entry) -> Entry:
+    result = plugin.provide(recorded, pulumi, CONSOLE)
+    assert isinstance(result, Entry)
+    return result
+
+
+def test_the_version_that_the_sdk_needs_is_downloaded(cli: Cli) -> None:
+    place = pulumi_home() / "plugins" / f"resource-kubernetes-v{plugin.sdk_version()}" / NAME
+    pulumi = cli.will(f"mkdir -p {place.parent} && touch {place}")
+    first = entry(None, pulumi)
+    assert first.path == str(place)
+    assert cli.asked() == [f"plugin install resource kubernetes {plugin.sdk_version()}"]
+    assert entry(first, pulumi) == first
+    assert len(cli.asked()) == 1
+
+
+def test_the_stand_in_serves_when_the_download_is_refused_and_it_is_tried_once(cli: Cli) -> None:
+    first = entry(None, cli.will(REFUSE))
+    assert first.path == str(STAND_IN)
+    assert is_stand_in(first)
+    assert first.origin.endswith("no such host")
+    assert entry(first, cli.will(REFUSE)) == first
+    assert len(cli.asked()) == 1
+
+
+def test_a_download_that_hangs_is_given_up(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plugin, "_DOWNLOAD_LIMIT", 0.2)
+    assert "no end within 0.2 s" in entry(None, cli.will("exec sleep 20")).origin
+
+
+def test_a_refused_download_is_tried_again_for_another_version(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = entry(None, cli.will(REFUSE))
+    monkeypatch.setattr(plugin, "version_of_package", lambda _name: "99.0.0")
+    entry(first, cli.will(REFUSE))
+    assert cli.asked()[-1] == "plugin install resource kubernetes 99.0.0"
+
+
+def test_another_checkouts_stand_in_is_replaced_by_ours(cli: Cli) -> None:
+    first = entry(None, cli.will(REFUSE))
+    elsewhere = Entry("/elsewhere/plugin", "-", first.origin, first.stamp, 1, 1)
+    assert entry(elsewhere, cli.will(REFUSE)) == first
+    assert len(cli.asked()) == 1
+
+
+def test_a_real_plugin_on_path_wins_over_a_recorded_stand_in(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = entry(None, cli.will(REFUSE))
+    real = tmp_path / "bin" / NAME
+    real.parent.mkdir()
+    real.write_text("#!/bin/sh\n")
+    real.chmod(0o755)
+    monkeypatch.setenv("PATH", f"/usr/bin:/bin:{real.parent}")
+    monkeypatch.setattr(versions, "ask", lambda *_arguments: "4.34.2")
+    found = entry(first, cli.will(REFUSE))
+    assert (found.path, found.version, found.origin) == (str(real), "4.34.2", "on PATH")
+
+
+def test_without_a_stand_in_the_refusal_is_a_problem(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plugin, "STAND_IN", tmp_path / "nothing")
+    problem = plugin.provide(None, cli.will(REFUSE), CONSOLE)
+    assert isinstance(problem, Problem)
+    assert "no such host" in problem.why
+    assert problem.remedy == f"Put {NAME} {plugin.sdk_version()} on PATH."

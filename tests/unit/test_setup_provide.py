@@ -1,0 +1,206 @@
+"""The routes are tried in their order, and all that can't be had is named at once."""
+
+import io
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scripts.setup import apt, golang, plugin, record, report
+from scripts.setup import provide as providing
+from scripts.setup.modules import COREDNS, KUBERNETES, GoModule
+from scripts.setup.problems import Problem, SetupFailed
+from scripts.setup.record import Entries, Entry
+from scripts.setup.steps import StepFailed
+from scripts.setup.tools import Tool
+
+PULUMI = Tool("pulumi")
+CONSOLE = Console(file=io.StringIO())
+
+
+class Machine:
+    """What is on PATH, what apt and Go can provide, and what has been asked of them."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.on_path = {"pulumi"}
+        self.packages: dict[str, str] = {}
+        self.builds = set[str]()
+        self.apt_obstacle: str | None = None
+        self.apt_failure: str | None = None
+        self.installed: list[Sequence[str]] = []
+        self.built: list[str] = []
+        self.looked_for: list[str] = []
+
+    def entry(self, origin: str, tool: Tool) -> Entry:
+        return Entry.of(self.file, "1.0", origin, tool.stamp)
+
+    def find(self, tool: Tool, _found: Entries, origin: str) -> Entry | str:
+        self.looked_for.append(tool.name)
+        return self.entry(origin, tool) if tool.name in self.on_path else "not on PATH"
+
+    def install(self, packages: Sequence[str], _console: Console) -> None:
+        self.installed.append(packages)
+        if self.apt_failure is not None:
+            raise StepFailed(self.apt_failure)
+        self.on_path |= {self.packages[name] for name in packages if name in self.packages}
+
+    def build(
+        self, module: GoModule, tools: Sequence[Tool], _console: Console
+    ) -> Entries | list[Problem]:
+        self.built.append(module.name)
+        if module.name not in self.builds:
+            return [Problem(tool.name, "it did not compile", "See its log.") for tool in tools]
+        return {tool.name: self.entry("built", tool) for tool in tools}
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    file = tmp_path / "program"
+    file.touch()
+    made = Machine(file)
+    monkeypatch.setattr(providing, "find", made.find)
+    monkeypatch.setattr(apt, "install", made.install)
+    monkeypatch.setattr(apt, "obstacle", lambda: made.apt_obstacle)
+    monkeypatch.setattr(golang, "build", made.build)
+    monkeypatch.setattr(plugin, "provide", lambda *_arguments: made.entry("stand-in", PULUMI))
+    return made
+
+
+def test_path_comes_before_a_package_and_a_package_before_a_build(machine: Machine) -> None:
+    machine.on_path |= {"runc"}
+    machine.packages = {"etcd-server": "etcd"}
+    machine.builds = {"coredns"}
+    tools = (
+        PULUMI,
+        Tool("runc", package="runc"),
+        Tool("etcd", package="etcd-server"),
+        Tool("coredns", module=COREDNS),
+    )
+    found = providing.provide(tools, CONSOLE)
+    assert {name: entry.origin for name, entry in found.items()} == {
+        "pulumi": "on PATH",
+        "runc": "on PATH",
+        "etcd": "Debian package",
+        "coredns": "built",
+        plugin.NAME: "stand-in",
+    }
+    assert machine.installed == [["etcd-server"]]
+    assert machine.built == ["coredns"]
+    assert record.load() == found
+
+
+def test_one_installation_brings_all_packages_each_once(machine: Machine) -> None:
+    machine.packages = {"containerd": "containerd", "runc": "runc"}
+    tools = (
+        PULUMI,
+        Tool("containerd", package="containerd"),
+        Tool("ctr", package="containerd"),
+        Tool("runc", package="runc"),
+    )
+    with pytest.raises(SetupFailed, match="ctr: not on PATH"):
+        providing.provide(tools, CONSOLE)
+    assert machine.installed == [["containerd", "runc"]]
+
+
+def test_everything_that_cannot_be_had_is_named_with_what_to_do(machine: Machine) -> None:
+    machine.apt_obstacle = "only root can install packages"
+    machine.builds = {"coredns"}
+    tools = (
+        PULUMI,
+        Tool("runc", package="runc"),
+        Tool("nft", package="nftables"),
+        Tool("kubelet", module=KUBERNETES),
+        Tool("coredns", module=COREDNS),
+        Tool("kind", hint="Install it."),
+    )
+    with pytest.raises(SetupFailed) as failed:
+        providing.provide(tools, CONSOLE)
+    assert sorted(map(str, failed.value.problems)) == [
+        "kind: not on PATH. Install it.",
+        "kubelet: it did not compile. See its log.",
+        "nft: not on PATH; only root can install packages. As root: apt-get install nftables runc",
+        "runc: not on PATH; only root can install packages. As root: apt-get install nftables runc",
+    ]
+    # A build that fails keeps no other from being made, and what was made is not made again.
+    assert machine.built == ["kubernetes", "coredns"]
+    assert "coredns" in record.load()
+
+
+def test_a_failed_installation_is_told_and_the_builds_go_on(machine: Machine) -> None:
+    machine.apt_failure = "Installing the packages: exited 100"
+    machine.builds = {"coredns"}
+    tools = (PULUMI, Tool("runc", package="runc"), Tool("coredns", module=COREDNS))
+    with pytest.raises(SetupFailed, match=r"runc: .*exited 100"):
+        providing.provide(tools, CONSOLE)
+    assert machine.built == ["coredns"]
+
+
+def test_without_pulumi_its_plugin_is_named_too(machine: Machine) -> None:
+    machine.on_path.clear()
+    with pytest.raises(SetupFailed) as failed:
+        providing.provide((PULUMI,), CONSOLE)
+    assert {problem.tool for problem in failed.value.problems} == {"pulumi", plugin.NAME}
+
+
+def test_a_second_set_up_looks_for_nothing_runs_nothing_and_takes_no_time(
+    machine: Machine,
+) -> None:
+    tools = (PULUMI, Tool("runc", package="runc"))
+    machine.on_path |= {"runc"}
+    first = providing.provide(tools, CONSOLE)
+    machine.looked_for.clear()
+    started = time.monotonic()
+    assert providing.provide(tools, CONSOLE) == first
+    assert time.monotonic() - started < 0.5
+    assert machine.looked_for == []
+    assert machine.installed == []
+
+
+def test_a_set_up_for_one_cluster_keeps_what_another_needs(machine: Machine) -> None:
+    machine.on_path |= {"runc", "kind"}
+    providing.provide((PULUMI, Tool("runc")), CONSOLE)
+    providing.provide((PULUMI, Tool("kind")), CONSOLE)
+    assert {"pulumi", "runc", "kind"} <= record.load().keys()
+
+
+def lines(*, kind: str, user: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    console = Console(file=io.StringIO(), soft_wrap=True)
+    report.show_problems([Problem("runc", "not [on] PATH", "Do it.")], kind, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_without_root_the_other_clusters_are_pointed_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = lines(kind="embedded", user=1000, monkeypatch=monkeypatch)
+    assert "- runc: not [on] PATH. Do it." in said
+    assert "make up STACK=kind" in said
+    assert "make up STACK=minikube" in said
+
+
+def test_where_it_would_not_help_no_other_cluster_is_pointed_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for kind, user in (("embedded", 0), ("kind", 1000)):
+        assert "STACK=" not in lines(kind=kind, user=user, monkeypatch=monkeypatch)
+
+
+def test_the_table_says_where_each_tool_came_from(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    stand_in = Entry.of(machine.file, "-", f"{plugin.STAND_IN_ORIGIN}no such host", "")
+    found = {"runc": machine.entry("on PATH", PULUMI), plugin.NAME: stand_in}
+    console = Console(file=io.StringIO(), width=300)
+    console.print(report.table(found))
+    assert isinstance(console.file, io.StringIO)
+    printed = console.file.getvalue()
+    assert f"on PATH: {machine.file}" in printed
+    assert "stand-in: scripts/offline" in printed
+    assert "no checksum of theirs" in printed
+    assert report.stand_in_line(found) is not None
+    assert report.stand_in_line({plugin.NAME: machine.entry("on PATH", PULUMI)}) is None

@@ -1,0 +1,55 @@
+"""The record is trusted only while file and demand are the same as when it was written."""
+
+from pathlib import Path
+
+import pytest
+
+from infra import toolchain
+from scripts.setup import record
+from scripts.setup.record import Entry
+from scripts.setup.tools import Tool
+from scripts.setup.versions import Range
+
+RUNC = Tool("runc", Range("1.1"))
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "runc"
+    path.write_text("one")
+    return path
+
+
+def test_what_is_saved_is_loaded_and_is_what_the_toolchain_reads(program: Path) -> None:
+    entries = {"runc": Entry.of(program, "1.1.5", "on PATH", RUNC.stamp)}
+    record.save(entries)
+    assert record.load() == entries
+    assert record.still_good(entries, (RUNC,)) == entries
+    found = toolchain.tool("runc")
+    assert (found.path, found.version, found.origin) == (program, "1.1.5", "on PATH")
+
+
+def test_a_changed_file_is_looked_at_again(program: Path) -> None:
+    entries = {"runc": Entry.of(program, "1.1.5", "on PATH", RUNC.stamp)}
+    program.write_text("another")
+    assert record.still_good(entries, (RUNC,)) == {}
+    program.unlink()
+    assert record.still_good(entries, (RUNC,)) == {}
+
+
+def test_a_raised_demand_is_looked_at_again(program: Path) -> None:
+    entries = {"runc": Entry.of(program, "1.1.5", "on PATH", RUNC.stamp)}
+    assert record.still_good(entries, (Tool("runc", Range("1.2")),)) == {}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"tools": {"runc": {"path": "/x"}}}'])
+def test_a_record_that_cannot_be_read_is_as_none(content: str) -> None:
+    toolchain.record().parent.mkdir()
+    toolchain.record().write_text(content)
+    assert record.load() == {}

@@ -1,0 +1,54 @@
+"""The passphrase is made once, for its owner alone, and never replaced."""
+
+from pathlib import Path
+
+import pytest
+
+from scripts.environment import backend, passphrase_file
+from scripts.setup.state import PassphraseLost, prepare
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    return tmp_path / "slipway"
+
+
+def test_the_passphrase_is_random_and_private(state: Path) -> None:
+    prepare()
+    first = passphrase_file().read_text()
+    assert len(first.strip()) >= 32
+    assert passphrase_file().stat().st_mode & 0o777 == 0o600
+    assert backend().stat().st_mode & 0o777 == 0o700
+    assert sorted(path.name for path in state.iterdir()) == ["passphrase", "pulumi"]
+    passphrase_file().unlink()
+    prepare()
+    assert passphrase_file().read_text() != first
+
+
+def test_a_passphrase_that_is_there_stays_and_is_closed_to_others() -> None:
+    prepare()
+    first = passphrase_file().read_text()
+    passphrase_file().chmod(0o644)
+    prepare()
+    assert passphrase_file().read_text() == first
+    assert passphrase_file().stat().st_mode & 0o777 == 0o600
+
+
+def test_what_a_killed_set_up_left_half_written_is_not_taken(state: Path) -> None:
+    state.mkdir()
+    (state / "passphrase.partial").write_text("hal")
+    prepare()
+    assert "hal" not in passphrase_file().read_text()
+    assert not (state / "passphrase.partial").exists()
+
+
+def test_a_lost_passphrase_is_told_and_not_replaced() -> None:
+    prepare()
+    passphrase_file().unlink()
+    stack = backend() / ".pulumi" / "stacks" / "slipway" / "dev.json"
+    stack.parent.mkdir(parents=True)
+    stack.touch()
+    with pytest.raises(PassphraseLost, match="these stacks are encrypted with it: dev"):
+        prepare()
+    assert not passphrase_file().exists()

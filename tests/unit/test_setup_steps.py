@@ -1,0 +1,79 @@
+"""A long command says what it takes, has a limit, and shows its log's end when it fails."""
+
+import io
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from scripts.setup import steps
+from scripts.setup.steps import Step, StepFailed, run
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    return tmp_path / "slipway"
+
+
+@pytest.fixture
+def console() -> Console:
+    return Console(file=io.StringIO(), soft_wrap=True)
+
+
+def printed(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def step(script: str, limit: float = 20) -> Step:
+    return Step("Building it", ["sh", "-c", script], "it", "2 min, 1 GB", limit)
+
+
+def test_what_a_step_takes_is_said_before_and_how_long_it_took_after(
+    console: Console, cache: Path
+) -> None:
+    run(step("echo told"), console)
+    assert printed(console) == "Building it (about 2 min, 1 GB)\n  done in 0 s\n"
+    assert (cache / "logs" / "it.log").read_text() == "told\n"
+
+
+def test_a_step_gives_signs_of_life(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(steps, "_HEARTBEAT", 0.2)
+    run(step("sleep 0.5"), console)
+    assert "so far" in printed(console)
+
+
+def test_a_failed_step_shows_its_status_the_end_of_its_log_and_where_the_rest_is(
+    console: Console, cache: Path
+) -> None:
+    with pytest.raises(StepFailed) as failed:
+        run(step("seq 100; echo why >&2; exit 3"), console)
+    text = str(failed.value)
+    assert text.startswith("Building it: exited 3 after 0 s. The end of ")
+    assert str(cache / "logs" / "it.log") in text
+    assert text.endswith("  100\n  why")
+    assert "\n  50\n" not in text
+
+
+def test_a_step_that_runs_past_its_limit_is_ended_with_its_children(
+    console: Console, tmp_path: Path
+) -> None:
+    started = time.monotonic()
+    alive = tmp_path / "alive"
+    with pytest.raises(StepFailed, match="did not end within 0 s"):
+        run(step(f"(sleep 1; touch {alive}) & wait", limit=0.3), console)
+    assert time.monotonic() - started < 1
+    time.sleep(1.2)
+    assert not alive.exists()
+
+
+def test_a_program_that_is_not_there_is_a_failed_step(console: Console) -> None:
+    with pytest.raises(StepFailed, match="No such file"):
+        run(Step("Building it", ["/nowhere/go"], "it", "1 s", 1), console)
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (125, "2 min 5 s")])
+def test_a_duration_is_given_in_minutes_and_seconds(seconds: float, text: str) -> None:
+    assert steps._duration(seconds) == text

@@ -1,0 +1,228 @@
+"""What a stack's commands do around Pulumi: its file, its lock, and what was interrupted."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.environment import backend
+from scripts.stack import commands, files
+from scripts.stack.backend import Lock, exists, locks
+from scripts.stack.files import StackFileError, cluster_of, ensure_own
+from scripts.stack.recovery import StackBusy, pending_operations, recover, require_stale
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with the stacks dev and kind, and a person's own one, mine."""
+    (tmp_path / "stacks").mkdir()
+    for name in ("dev", "kind"):
+        text = f"config:\n  slipway:cluster:\n    kind: {name}\n"
+        (tmp_path / "stacks" / f"{name}.yaml").write_text(text)
+    (tmp_path / "Pulumi.mine.yaml").write_text("config: {'slipway:cluster': {kind: mine}}")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "slipway"
+
+
+def test_a_stacks_file_starts_as_a_copy_and_is_then_the_persons(checkout: Path) -> None:
+    file = ensure_own("dev", checkout)
+    assert file == checkout / "Pulumi.dev.yaml"
+    assert file.read_text() == (checkout / "stacks" / "dev.yaml").read_text()
+    file.write_text("changed")
+    assert ensure_own("dev", checkout).read_text() == "changed"
+
+
+def test_the_persons_file_says_what_the_cluster_is(checkout: Path) -> None:
+    assert cluster_of("dev", checkout) == {"kind": "dev"}
+    assert cluster_of("mine", checkout) == {"kind": "mine"}
+    ensure_own("dev", checkout).write_text("config: {'slipway:cluster': {kind: other, name: n}}")
+    assert cluster_of("dev", checkout) == {"kind": "other", "name": "n"}
+
+
+@pytest.mark.parametrize("text", ["", "config:", "config: {}", "[]", "a: [", "config: {x: 1}"])
+def test_a_file_that_names_no_cluster_is_left_for_the_program_to_judge(
+    text: str, checkout: Path
+) -> None:
+    (checkout / "Pulumi.mine.yaml").write_text(text)
+    assert cluster_of("mine", checkout) == {}
+
+
+def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: Path) -> None:
+    with pytest.raises(StackFileError) as unknown:
+        ensure_own("knid", checkout)
+    text = str(unknown.value)
+    assert text.startswith(
+        "There is no stack 'knid'. Did you mean kind? There are: dev, kind, mine"
+    )
+    assert "\n" not in text
+    assert not (checkout / "Pulumi.knid.yaml").exists()
+
+
+def test_every_stack_of_the_repository_names_its_cluster(root: Path) -> None:
+    committed = sorted(path.stem for path in (root / "stacks").glob("*.yaml"))
+    assert "dev" in committed
+    for name in committed:
+        assert files.template(name) == root / "stacks" / f"{name}.yaml"
+        assert "kind" in cluster_of(name)
+
+
+def hold(pid: int, hostname: str = "") -> None:
+    """Locks stack dev as Pulumi does."""
+    directory = backend() / ".pulumi" / "locks" / "organization" / "slipway" / "dev"
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = {
+        "pid": pid,
+        "username": "someone",
+        "hostname": hostname or socket.gethostname(),
+        "timestamp": "2026-11-21T11:55:01Z",
+    }
+    (directory / f"{pid}.json").write_text(json.dumps(lock))
+    (directory / f"{pid}.json.attrs").write_text("{}")
+
+
+def dead() -> int:
+    """The number of a process that has ended."""
+    with subprocess.Popen(["true"]) as process:
+        pass
+    return process.pid
+
+
+class FakeCli:
+    """Stands for the CLI, with a state that has an operation pending, or none."""
+
+    stack = "dev"
+
+    def __init__(self, *pending: str) -> None:
+        operations = [
+            {"type": "creating", "resource": {"urn": f"urn:pulumi:dev::slipway::x:y:Z::{name}"}}
+            for name in pending
+        ]
+        self.state = json.dumps({"version": 3, "deployment": {"pending_operations": operations}})
+        self.asked: list[tuple[str, ...]] = []
+        self.given = ""
+
+    def ask(self, *arguments: str, given: str = "") -> str:
+        self.asked.append(arguments)
+        self.given += given
+        return self.state if arguments == ("stack", "export") else ""
+
+
+def recovered(cli: Any) -> list[str]:
+    said: list[str] = []
+    recover(cli, said.append)
+    return said
+
+
+def test_a_stack_that_nothing_happened_to_is_left_alone() -> None:
+    cli = FakeCli()
+    assert recovered(cli) == []
+    assert cli.asked == [("stack", "export")]
+
+
+def test_the_lock_of_a_dead_process_is_removed() -> None:
+    hold(dead())
+    cli = FakeCli()
+    (line,) = recovered(cli)
+    assert "killed" in line
+    assert cli.asked[0] == ("cancel", "--yes")
+
+
+def test_the_lock_of_another_program_with_the_same_number_is_removed() -> None:
+    """After a reboot the number of the dead one may be anybody's; here it is this test's."""
+    hold(os.getpid())
+    cli = FakeCli()
+    recovered(cli)
+    assert cli.asked[0] == ("cancel", "--yes")
+
+
+def test_the_lock_of_a_live_pulumi_is_respected(tmp_path: Path) -> None:
+    pulumi = tmp_path / "pulumi"
+    pulumi.write_bytes(Path("/bin/sleep").read_bytes())
+    pulumi.chmod(0o755)
+    process = subprocess.Popen([pulumi, "30"])
+    try:
+        hold(process.pid)
+        cli = FakeCli()
+        with pytest.raises(StackBusy, match=rf"worked on by pulumi, process {process.pid}, since"):
+            recovered(cli)
+        assert cli.asked == []
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_lock_of_another_machine_is_respected_and_the_way_on_is_said() -> None:
+    hold(dead(), hostname="elsewhere")
+    with pytest.raises(StackBusy, match=r"on elsewhere since .* pulumi cancel --stack dev"):
+        recovered(FakeCli())
+
+
+def test_one_live_lock_among_dead_ones_is_respected() -> None:
+    hold(dead())
+    hold(1, hostname="elsewhere")
+    with pytest.raises(StackBusy):
+        recovered(FakeCli())
+
+
+def test_interrupted_operations_are_named_and_dropped_by_exporting_and_importing() -> None:
+    cli = FakeCli("cluster", "image")
+    (line,) = recovered(cli)
+    assert "creating cluster, creating image" in line
+    assert cli.asked == [("stack", "export"), ("stack", "import")]
+    assert cli.given == cli.state
+
+
+@pytest.mark.parametrize("deployment", [{}, {"deployment": None}, {"deployment": {}}])
+def test_an_empty_state_has_nothing_pending(deployment: Any) -> None:
+    assert pending_operations(deployment) == []
+
+
+def test_a_stale_lock_is_that_of_a_process_that_has_gone() -> None:
+    require_stale(Lock(dead(), socket.gethostname(), "now"), "dev")
+
+
+def test_the_backends_files_tell_whether_a_stack_is_there_and_who_holds_it() -> None:
+    assert not exists("dev")
+    assert locks("dev") == []
+    file = backend() / ".pulumi" / "stacks" / "slipway" / "dev.json"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    hold(7, "elsewhere")
+    assert exists("dev")
+    assert not exists("de")
+    assert locks("dev") == [Lock(7, "elsewhere", "2026-11-21T11:55:01Z")]
+
+
+def test_down_with_nothing_there_succeeds_and_needs_no_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-cache"))
+    assert commands.down("dev") == 0
+    assert "nothing to destroy" in capsys.readouterr().err
+
+
+def test_down_removes_a_cluster_that_the_state_does_not_know(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_options: Any) -> "subprocess.CompletedProcess[str]":
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 3)
+
+    directory = state / "clusters" / "dev"
+    directory.mkdir(parents=True)
+    monkeypatch.setattr("subprocess.run", run)
+    assert commands.down("dev") == 3
+    arguments = ["-m", "clusters.embedded", "delete", "--directory", str(directory)]
+    assert ran == [[sys.executable, *arguments]]

@@ -1,0 +1,87 @@
+"""The environment for Pulumi: tools first, the stand-in last, nothing of the person's changed."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from infra.paths import CHECKOUT
+from scripts import environment
+from scripts.environment import CLUSTER_ADDRESSES, applied, exports, shell
+
+STAND_INS = str(CHECKOUT / "scripts" / "offline" / "bin")
+
+
+@pytest.fixture(autouse=True)
+def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a state"))
+
+
+def test_the_tools_come_first_and_the_stand_in_last(tmp_path: Path) -> None:
+    path = exports({"PATH": "/usr/bin:/bin"})["PATH"].split(os.pathsep)
+    assert path == [
+        str(CHECKOUT / ".venv" / "bin"),
+        str(tmp_path / "cache" / "slipway" / "bin"),
+        "/usr/bin",
+        "/bin",
+        STAND_INS,
+    ]
+
+
+def test_a_downloaded_plugin_takes_the_stand_ins_place() -> None:
+    directory = environment.pulumi_home() / "plugins" / "resource-kubernetes-v4.34.2"
+    directory.mkdir(parents=True)
+    assert STAND_INS in exports({})["PATH"]  # an empty directory is no plugin
+    (directory / "pulumi-resource-kubernetes").touch()
+    assert STAND_INS not in exports({})["PATH"]
+
+
+def test_applying_it_twice_changes_nothing() -> None:
+    given = {"PATH": "/bin", "NO_PROXY": "example.com", "HOME": "/root"}
+    once = applied(given)
+    assert applied(once) == once
+    assert once["HOME"] == "/root"
+
+
+def test_the_backend_and_pulumis_home_are_slipways_own(tmp_path: Path) -> None:
+    variables = exports({})
+    state = tmp_path / "a state" / "slipway"
+    assert variables["PULUMI_BACKEND_URL"] == f"file://{state}/pulumi"
+    assert variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == f"{state}/passphrase"
+    assert variables["PULUMI_HOME"] == str(tmp_path / "cache" / "slipway" / "pulumi-home")
+
+
+def test_a_passphrase_in_the_environment_is_taken_out() -> None:
+    assert "PULUMI_CONFIG_PASSPHRASE" not in applied({"PULUMI_CONFIG_PASSPHRASE": ""})
+
+
+@pytest.mark.parametrize("variable", ["no_proxy", "NO_PROXY"])
+def test_the_clusters_addresses_bypass_a_proxy_beside_the_persons_own(variable: str) -> None:
+    given = {variable: "example.com,localhost", "https_proxy": "http://proxy:1"}
+    variables = applied(given)
+    assert variables["no_proxy"] == variables["NO_PROXY"]
+    addresses = variables["no_proxy"].split(",")
+    assert addresses[:2] == ["example.com", "localhost"]
+    assert set(CLUSTER_ADDRESSES) <= set(addresses)
+    assert len(addresses) == len(set(addresses))
+    assert variables["https_proxy"] == "http://proxy:1"
+
+
+def test_a_shell_that_evaluates_the_lines_has_that_environment() -> None:
+    given = {"PATH": os.environ["PATH"], "PULUMI_CONFIG_PASSPHRASE": "x"}
+    script = f"{shell(given)}\nenv -0"
+    printed = subprocess.run(
+        ["/bin/sh", "-c", script], env=given, capture_output=True, text=True, check=True
+    ).stdout
+    variables = dict(line.split("=", 1) for line in printed.split("\0") if line)
+    expected = applied(given)
+    assert {name: variables.get(name) for name in expected} == expected
+    assert "PULUMI_CONFIG_PASSPHRASE" not in variables
+
+
+def test_the_lines_are_nothing_but_exports() -> None:
+    lines = shell({}).splitlines()
+    assert lines[0] == "unset PULUMI_CONFIG_PASSPHRASE"
+    assert all(line.startswith("export ") for line in lines[1:])

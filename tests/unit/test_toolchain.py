@@ -1,0 +1,52 @@
+"""A tool is where `make setup` recorded it; whatever else is the case, the next step is said."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from infra import toolchain
+from infra.toolchain import Tool, ToolMissing
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The record's place in an empty cache."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    place = toolchain.record()
+    place.parent.mkdir()
+    return place
+
+
+def write(record: Path, program: Path) -> None:
+    entry = {"path": str(program), "version": "v1.2.3", "origin": "on PATH", "size": 3}
+    record.write_text(json.dumps({"tools": {"runc": entry}}))
+
+
+def test_a_recorded_tool_is_found(record: Path, tmp_path: Path) -> None:
+    program = tmp_path / "runc"
+    program.touch()
+    write(record, program)
+    assert toolchain.path("runc") == program
+    assert toolchain.tool("runc") == Tool("runc", program, "v1.2.3", "on PATH")
+
+
+def test_a_tool_that_is_not_recorded_is_named(record: Path, tmp_path: Path) -> None:
+    write(record, tmp_path)
+    with pytest.raises(ToolMissing, match=r"^kubelet: not among .* Run `make setup`\.$"):
+        toolchain.path("kubelet")
+
+
+def test_a_tool_that_has_gone_is_named_with_its_place(record: Path, tmp_path: Path) -> None:
+    gone = tmp_path / "runc"
+    write(record, gone)
+    with pytest.raises(ToolMissing, match=rf"^runc: {gone} has gone .* Run `make setup`\.$"):
+        toolchain.path("runc")
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "{}", "[]", '{"tools": {"runc": {}}}'])
+def test_without_a_readable_record_set_up_is_asked_for(content: str | None, record: Path) -> None:
+    if content is not None:
+        record.write_text(content)
+    with pytest.raises(ToolMissing, match="Run `make setup`"):
+        toolchain.path("runc")

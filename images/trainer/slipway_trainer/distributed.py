@@ -24,7 +24,8 @@ class World:
         """Return each of `values` summed over all ranks, in double precision."""
         totals = torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(totals)
-        return totals.tolist()
+        summed: list[float] = totals.tolist()
+        return summed
 
 
 def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:

@@ -9,13 +9,16 @@ containers run the same line as alone.
 """
 
 import argparse
+import math
 import time
+from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -29,25 +32,27 @@ EVALUATION_BATCH = 500
 
 
 def arguments() -> argparse.Namespace:
+    """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
     parser = argparse.ArgumentParser(prog="slipway_trainer.mnist", exit_on_error=False)
     add = parser.add_argument
+    add_count = partial(add, type=_positive)
     add("--backend", default="gloo", choices=["gloo", "nccl"])
-    add("--epochs", type=int, default=1)
-    add("--batch-size", type=int, default=64, help="samples per rank and step")
+    add_count("--epochs", default=1)
+    add_count("--batch-size", default=64, help="samples per rank and step")
     add("--lr", type=float, default=0.01, help="learning rate for one rank; see main")
     add("--momentum", type=float, default=0.9)
     add("--seed", type=int, default=1)
-    add("--log-interval", type=int, default=50, help="steps between two step events")
+    add_count("--log-interval", default=50, help="steps between two step events")
     add("--no-cuda", action="store_true", help="train on the CPU although there is a GPU")
-    add("--threads", type=int, default=1, help="CPU threads of this rank")
+    add_count("--threads", default=1, help="CPU threads of this rank")
     add("--timeout", type=float, default=5, help="minutes to wait for the other ranks")
     add("--data", type=Path, default=Path("/data/mnist"))
-    add("--limit-train", type=int, help="train on the first so many samples only")
-    add("--limit-test", type=int, help="test on the first so many samples only")
+    add_count("--limit-train", help="train on the first so many samples only")
+    add_count("--limit-test", help="test on the first so many samples only")
     return parser.parse_args()
 
 
-class Net(nn.Module):
+class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
     """Two convolutions (20 and 50 maps, 5 x 5) and two linear layers: 431,080 parameters."""
 
     def __init__(self) -> None:
@@ -65,16 +70,20 @@ class Net(nn.Module):
         return self.fc2(x)  # (n, 10), unnormalized log-probabilities
 
 
+@dataclass(frozen=True)
+class Run:
+    """What stays the same throughout a run."""
+
+    args: argparse.Namespace
+    world: World
+    events: Events
+
+
 def train(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    samples: Samples,
-    epoch: int,
-    args: argparse.Namespace,
-    world: World,
-    events: Events,
+    run: Run, model: nn.Module, optimizer: torch.optim.Optimizer, samples: Samples, epoch: int
 ) -> tuple[float, int]:
     """Train for one epoch; return the sum of this rank's losses and the number of its samples."""
+    args, world = run.args, run.world
     model.train()
     shuffle = torch.Generator().manual_seed(args.seed + epoch)  # the same order on every rank
     order = torch.randperm(len(samples), generator=shuffle)
@@ -84,29 +93,33 @@ def train(
     ):
         images, labels = samples[indices]
         loss = F.cross_entropy(model(images), labels, reduction="sum")
+        loss_sum += loss.item()
+        if not math.isfinite(loss_sum):
+            raise FloatingPointError(f"the loss grew without bound by step {step}; lower --lr")
         optimizer.zero_grad()
         # DistributedDataParallel averages gradients over ranks. Weighted like this, the average is
         # the mean over the samples of the global batch, also where ranks have unequal shares of it.
         (loss * (world.size / global_size)).backward()
         optimizer.step()
-        loss_sum += loss.item()
         seen += len(labels)
         if step % args.log_interval == 0 and len(labels) > 0:
-            events.emit("step", epoch=epoch, step=step, samples=seen, loss=loss.item() / len(labels))
+            run.events.emit(
+                "step", epoch=epoch, step=step, samples=seen, loss=loss.item() / len(labels)
+            )
     return loss_sum, seen
 
 
-@torch.no_grad()
 def test(model: nn.Module, samples: Samples, world: World) -> tuple[float, float]:
     """Return accuracy and mean loss over the whole test set; each rank evaluates its share."""
     model.eval()
     correct, loss_sum = 0, 0.0
     mine = torch.arange(len(samples))[world.rank :: world.size]
-    for indices in mine.split(EVALUATION_BATCH):
-        images, labels = samples[indices]
-        output = model(images)
-        loss_sum += F.cross_entropy(output, labels, reduction="sum").item()
-        correct += int((output.argmax(1) == labels).sum())
+    with torch.no_grad():
+        for indices in mine.split(EVALUATION_BATCH):
+            images, labels = samples[indices]
+            output = model(images)
+            loss_sum += F.cross_entropy(output, labels, reduction="sum").item()
+            correct += int((output.argmax(1) == labels).sum())
     all_correct, all_loss, count = world.sum(correct, loss_sum, len(mine))
     return all_correct / count, all_loss / count
 
@@ -118,6 +131,7 @@ def main(events: Events) -> dict[str, Any]:
     torch.set_num_threads(args.threads)
     # Join before anything else can fail: then the other ranks notice at once if this one does.
     world = join(args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda)
+    run = Run(args, world, events)
     events.emit("started", world_size=world.size, torch=torch.__version__, **_plain(args))
 
     train_set = data.load(args.data, train=True, limit=args.limit_train, device=world.device)
@@ -133,7 +147,7 @@ def main(events: Events) -> dict[str, Any]:
     loss, samples_seen = 0.0, 0
     for epoch in range(1, args.epochs + 1):
         begun = time.monotonic()
-        loss_sum, seen = train(model, optimizer, train_set, epoch, args, world, events)
+        loss_sum, seen = train(run, model, optimizer, train_set, epoch)
         seconds = time.monotonic() - begun
         all_losses, all_seen = world.sum(loss_sum, seen)
         accuracy, test_loss = test(net, test_set, world)
@@ -161,6 +175,13 @@ def main(events: Events) -> dict[str, Any]:
         "loss": round(loss, 6),
         "duration_seconds": round(time.monotonic() - started, 3),
     }
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not allowed, it takes 1 or more")
+    return number
 
 
 def _plain(args: argparse.Namespace) -> dict[str, Any]:

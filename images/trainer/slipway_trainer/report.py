@@ -32,7 +32,7 @@ def run(work: Callable[[Events], dict[str, Any]]) -> None:
     _end_on_sigterm(events)
     try:
         summary = work(events)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001 - reported whatever it is, then the process ends
         code = _fail(events, error)
     else:
         events.emit("completed", **_without_rank(summary))
@@ -69,7 +69,7 @@ def fit(message: dict[str, Any]) -> bytes:
 
 
 def _fail(events: Events, error: BaseException) -> int:
-    """Report `error` on stderr, as an event and as the termination message; return the exit code."""
+    """Report `error` on stderr, as an event and as the termination message; return the code."""
     if isinstance(error, SystemExit) and error.code in (0, None):
         return 0  # --help
     trace = "".join(traceback.format_exception(error))

@@ -1,0 +1,87 @@
+"""Where this machine gets Debian packages from, and the command that makes a Debian from there."""
+
+import os
+import platform
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from images.engines import answer
+
+SUITE = "trixie"
+_POCKETS = ("", "-updates", "-security")
+# What Debian's own slim images leave out, too.
+_LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
+
+
+def mirror_lines(indextargets: str, codename: str) -> list[str]:
+    """Return the sources of `SUITE` on the mirrors that this machine uses for its own Debian.
+
+    Args:
+        indextargets: What `indextargets` printed: apt itself has read sources of both formats.
+        codename: Of this machine's Debian; its suites' names begin with it.
+    """
+    lines = {
+        f"deb {uri} {SUITE}{release.removeprefix(codename)} main": None
+        for uri, release, component in (line.split("|") for line in indextargets.split())
+        if component == "main" and release in [f"{codename}{pocket}" for pocket in _POCKETS]
+    }
+    return list(lines)
+
+
+def sources() -> list[str]:
+    """Return `mirror_lines` of this machine; none where it is no Debian."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return []
+    targets = answer(
+        "apt-get", "indextargets", "--no-release-info",
+        "--format", "$(REPO_URI)|$(RELEASE)|$(COMPONENT)", "Created-By: Packages",
+    )  # fmt: skip
+    if release["ID"] != "debian" or "VERSION_CODENAME" not in release or targets is None:
+        return []
+    return mirror_lines(targets, release["VERSION_CODENAME"])
+
+
+def proxies() -> dict[str, str]:
+    """Return the proxy variables that hold for a build, from the environment, else from apt."""
+    names = ("http_proxy", "https_proxy", "no_proxy")
+    found = {name: os.environ.get(name, os.environ.get(name.upper(), "")) for name in names}
+    for name, option in (("http_proxy", "http"), ("https_proxy", "https")):
+        if not found[name]:
+            setting = answer("apt-config", "shell", "proxy", f"Acquire::{option}::Proxy")
+            found[name] = _value(setting or "")
+    return {name: value for name, value in found.items() if value and value != "DIRECT"}
+
+
+def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str]) -> tuple[str, ...]:
+    """Return the command that writes a minimal Debian to `archive`, as a tar file.
+
+    Args:
+        mmdebstrap: The program.
+        archive: Where to.
+        mirrors: Lines of sources; without any it is Debian's own mirror.
+    """
+    options = [
+        "--variant=minbase",
+        "--mode=root",
+        "--format=tar",
+        *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _LEFT_OUT),
+        "--dpkgopt=path-include=/usr/share/doc/*/copyright",
+        '--aptopt=Acquire::Languages "none"',
+        *(f'--aptopt={name} "{value}"' for name, value in _freshness().items()),
+    ]
+    return (str(mmdebstrap), *options, SUITE, str(archive), *mirrors)
+
+
+def _freshness() -> Mapping[str, str]:
+    """Whether this machine takes package lists from a mirror that stands still."""
+    names = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
+    values = {name: _value(answer("apt-config", "shell", "it", name) or "") for name in names}
+    return {name: value for name, value in values.items() if value}
+
+
+def _value(assignment: str) -> str:
+    """Return what `apt-config shell` assigns: `it='false'` is `false`."""
+    return shlex.split(assignment)[0].partition("=")[2] if assignment else ""

@@ -1,0 +1,122 @@
+"""The long commands of a build: logged, with a limit, and ended when the person asks to stop."""
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from images.exclusive import Cancelled
+
+LIMIT = 1800.0
+_PAUSE = 1.0
+_TAIL_LINES = 30
+_TAIL_BYTES = 16384
+_MARKS = ("STEP ", "Step ", "#", "I: ")
+"""How buildah, docker (old and new builder) and mmdebstrap begin the lines that name a step."""
+
+
+class BuildFailed(Exception):
+    """A command failed; the text holds the end of its log, and where the whole log is."""
+
+
+class Reporter(Protocol):
+    """Whoever waits; `infra.plugin.context.Context` is one."""
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set once the person pressed Ctrl-C."""
+
+    def status(self, message: str) -> None:
+        """Show `message` until the next one."""
+
+    def info(self, message: str) -> None:
+        """Print `message` as a line that stays."""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs the commands of one build.
+
+    Args:
+        log: Takes all that they print.
+        reporter: Is told how far they are.
+        environment: Variables besides this process's own.
+    """
+
+    log: Path
+    reporter: Reporter
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def run(self, title: str, command: Sequence[str], limit: float = LIMIT) -> None:
+        """Run `command` to its end.
+
+        Raises:
+            BuildFailed: it could not be started, failed, or ran longer than `limit` seconds.
+            images.exclusive.Cancelled: the person asked to stop; it has been ended.
+        """
+        began = time.monotonic()
+        with self.log.open("ab") as log:
+            log.write(f"\n$ {' '.join(command)}\n".encode())
+            log.flush()
+            start = log.tell()
+            code = self._finish(title, self._start(title, command, log.fileno()), limit, start)
+        if code != 0:
+            after = f"after {time.monotonic() - began:.0f} s"
+            ended = f"ran longer than its limit and was ended {after}"
+            raise self._failed(title, ended if code is None else f"failed with {code} {after}")
+
+    def _start(self, title: str, command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **self.environment},
+                start_new_session=True,  # so that its children can be ended with it
+            )
+        except OSError as error:
+            raise self._failed(title, f"can't be run: {error}") from error
+
+    def _finish(
+        self, title: str, process: subprocess.Popen[bytes], limit: float, start: int
+    ) -> int | None:
+        """Return the exit code, or None when the limit came first."""
+        began = time.monotonic()
+        try:
+            while True:
+                try:
+                    return process.wait(_PAUSE)
+                except subprocess.TimeoutExpired:
+                    seconds = time.monotonic() - began
+                step = current_step(self.log, start)
+                self.reporter.status(f"{title}, {seconds:.0f} s{f': {step}' if step else ''}")
+                if self.reporter.cancelled.is_set():
+                    raise Cancelled(f"{title}: stopped")
+                if seconds > limit:
+                    return None
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+
+    def _failed(self, title: str, what: str) -> BuildFailed:
+        with self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
+            tail = log.read().decode(errors="replace").splitlines()[-_TAIL_LINES:]
+        lines = [f"{title}: {what}. The end of its log:", *(f"  {line}" for line in tail)]
+        return BuildFailed("\n".join([*lines, f"The whole log is {self.log}"]))
+
+
+def current_step(log: Path, start: int) -> str:
+    """Return the last line of `log` behind the byte `start` that names a step, else nothing."""
+    with log.open("rb") as file:
+        file.seek(max(start, log.stat().st_size - _TAIL_BYTES))
+        lines = file.read().decode(errors="replace").splitlines()
+    named = [line for line in lines if line.startswith(_MARKS)]
+    return named[-1][:100] if named else ""

@@ -1,56 +1,17 @@
-"""Kubernetes objects as plain dicts: read from YAML, declared as typed Pulumi resources."""
+"""Kubernetes objects as plain dicts."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
-import pulumi
 import yaml
-from pulumi_kubernetes import admissionregistration, apiextensions, apps, core, networking, rbac
 
 Manifest = dict[str, Any]
-
-_CLASSES: Mapping[str, type[pulumi.CustomResource]] = {
-    "ClusterRole": rbac.v1.ClusterRole,
-    "ClusterRoleBinding": rbac.v1.ClusterRoleBinding,
-    "ConfigMap": core.v1.ConfigMap,
-    "CustomResourceDefinition": apiextensions.v1.CustomResourceDefinition,
-    "Deployment": apps.v1.Deployment,
-    "Namespace": core.v1.Namespace,
-    "NetworkPolicy": networking.v1.NetworkPolicy,
-    "Role": rbac.v1.Role,
-    "RoleBinding": rbac.v1.RoleBinding,
-    "Secret": core.v1.Secret,
-    "Service": core.v1.Service,
-    "ServiceAccount": core.v1.ServiceAccount,
-    "ValidatingWebhookConfiguration": admissionregistration.v1.ValidatingWebhookConfiguration,
-}
-# The classes take their arguments in snake case, and nested dicts as Kubernetes spells them.
-_ARGUMENTS = {
-    "automountServiceAccountToken": "automount_service_account_token",
-    "roleRef": "role_ref",
-}
 
 
 def read(path: Path) -> Manifest:
     """Return the one object in the YAML file at `path`."""
     # The C loader: the PyTorchJob CRD has 8,000 lines, and is read on every `up`.
     return cast("Manifest", yaml.load(path.read_text(), Loader=yaml.CSafeLoader))
-
-
-def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
-    """Declare `manifest` as a resource of its own type, named like the object.
-
-    Raises:
-        KeyError: a kind that has no class here yet.
-    """
-    arguments = {
-        _ARGUMENTS.get(key, key): value
-        for key, value in manifest.items()
-        if key not in {"apiVersion", "kind"}
-    }
-    kind = manifest["kind"]
-    return _CLASSES[kind](manifest["metadata"]["name"], **arguments, opts=opts)
 
 
 def restricted_namespace(name: str) -> Manifest:

@@ -2,7 +2,8 @@
 
 import pulumi
 
-from infra.manifests import Manifest, declare, restricted_namespace
+from infra.declare import declare
+from infra.manifests import Manifest, restricted_namespace
 from infra.rbac import grant, rule
 
 NAME = "slipway-jobs"

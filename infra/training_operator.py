@@ -7,7 +7,8 @@ import pulumi
 
 from clusters.cluster import Cluster
 from infra import toolchain
-from infra.manifests import Manifest, declare
+from infra.declare import declare
+from infra.manifests import Manifest
 from infra.operator_manifests import deployment, foundations
 from infra.operator_rights import NAME
 

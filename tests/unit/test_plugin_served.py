@@ -75,7 +75,8 @@ def struct(**values: Any) -> Struct:
 
 def create(plugin: Plugin, *, preview: bool = False, **inputs: Any) -> provider_pb2.CreateResponse:
     request = provider_pb2.CreateRequest(urn=URN, properties=struct(**inputs), preview=preview)
-    return plugin.calls.Create(request)
+    response: provider_pb2.CreateResponse = plugin.calls.Create(request)
+    return response
 
 
 def refusal(call: Any, request: Any) -> str:

@@ -1,0 +1,79 @@
+"""An API server that answers from a table, for what asks a cluster a few plain questions."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import yaml
+
+Answer = tuple[int, Any]
+Respond = Callable[[Any], Answer]
+
+
+@dataclass
+class FakeApi:
+    """What the server answers, and what it was asked.
+
+    Args:
+        answers: By method and path, without the query: a function from the request's body to
+            status and document. What is not there is answered 404.
+    """
+
+    answers: dict[tuple[str, str], Respond] = field(default_factory=dict)
+    asked: list[tuple[str, str, Any]] = field(default_factory=list)
+    kubeconfig: str = ""
+
+    def says(self, method: str, path: str, document: Any, status: int = 200) -> None:
+        """Answer the same whatever is sent."""
+        self.answers[method, path] = lambda _body: (status, document)
+
+
+@contextmanager
+def served(api: FakeApi) -> Iterator[FakeApi]:
+    """Serve `api` on this machine; its `kubeconfig` leads there."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self) -> None:
+            length = int(self.headers.get("Content-Length") or 0)
+            body = json.loads(self.rfile.read(length)) if length else None
+            path = self.path.partition("?")[0]
+            api.asked.append((self.command, self.path, body))
+            refused: Answer = (404, {"kind": "Status", "message": f"{path} not found"})
+            respond = api.answers.get((self.command, path), lambda _body: refused)
+            status, document = respond(body)
+            text = document if isinstance(document, str) else json.dumps(document)
+            kind = "text/plain" if isinstance(document, str) else "application/json"
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(text.encode())))
+            self.end_headers()
+            self.wfile.write(text.encode())
+
+        do_GET = do_POST = do_PATCH = answer  # noqa: N815 (as http.server calls them)
+
+        def log_message(self, *_arguments: Any) -> None:
+            """Print nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        address = f"http://127.0.0.1:{server.server_address[1]}"
+        api.kubeconfig = yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": "c", "cluster": {"server": address}}],
+                "users": [{"name": "u", "user": {"token": "made-up"}}],
+                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+                "current-context": "x",
+            }
+        )
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield api
+        finally:
+            server.shutdown()
+            thread.join()

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 
 from clusters.embedded import health, lifecycle
@@ -10,23 +11,29 @@ from clusters.embedded.layout import Layout
 
 
 def main() -> int:
-    """Returns 1 when `health` finds something the matter."""
+    """Do what the command line says; 1 when `health` finds something the matter."""
     parser = argparse.ArgumentParser(prog="python -m clusters.embedded", description=__doc__)
     parser.add_argument("action", choices=["create", "health", "stop", "delete"])
     parser.add_argument("--directory", type=Path, required=True)
     arguments = parser.parse_args()
     layout = Layout(arguments.directory.resolve())
-    match arguments.action:
-        case "create":
-            lifecycle.bring_up(layout, report=lambda line: print(line, flush=True))  # noqa: T201
-        case "stop":
-            lifecycle.stop(layout)
-        case "delete":
-            lifecycle.remove(layout)
-        case _:
-            problems = health.problems(layout, examine(layout))
-            print("\n".join(map(str, problems)) or "healthy")  # noqa: T201
-            return 1 if problems else 0
+    try:
+        return _perform(arguments.action, layout)
+    except (RuntimeError, TimeoutError) as error:
+        sys.exit(str(error))
+
+
+def _perform(action: str, layout: Layout) -> int:
+    if action == "create":
+        lifecycle.bring_up(layout, report=partial(print, flush=True))
+    elif action == "stop":
+        lifecycle.stop(layout)
+    elif action == "delete":
+        lifecycle.remove(layout)
+    else:
+        problems = health.problems(layout, examine(layout))
+        print("\n".join(map(str, problems)) or "healthy")  # noqa: T201
+        return 1 if problems else 0
     return 0
 
 

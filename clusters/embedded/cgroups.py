@@ -152,15 +152,29 @@ def _processes(groups: Iterable[Path]) -> set[int]:
     for group in groups:
         try:
             found.update(int(pid) for pid in (group / "cgroup.procs").read_text().split())
-        except (FileNotFoundError, OSError):
+        except OSError:
             continue  # removed while we looked
     return found
 
 
 def _delegate(group: Path) -> None:
-    """Let a version 2 group's children use every controller that it has itself."""
+    """Let a version 2 group's children use every controller that it has itself.
+
+    Raises:
+        RuntimeError: the group has processes, which the kernel allows in the real root alone.
+    """
+    control = group / "cgroup.subtree_control"
+    given = control.read_text().split()
     for controller in (group / "cgroup.controllers").read_text().split():
-        (group / "cgroup.subtree_control").write_text(f"+{controller}")
+        if controller in given:
+            continue
+        try:
+            control.write_text(f"+{controller}")
+        except OSError as error:
+            raise RuntimeError(
+                f"{control} does not take +{controller}: {error.strerror}. "
+                "In a container, share the host's control groups with it (--cgroupns=host)."
+            ) from error
 
 
 def _command(pid: int) -> str:

@@ -4,7 +4,7 @@ import subprocess
 from typing import IO
 
 
-class CommandFailed(Exception):
+class CommandFailed(RuntimeError):
     """A program that ended with an error or ran too long; the text holds what it printed."""
 
 

@@ -26,7 +26,7 @@ class EmbeddedHandler(Handler):
     def check(self, inputs: Properties) -> list[CheckFailure]:
         failures = []
         name, directory = inputs.get("name"), inputs.get("directory")
-        if name is not UNKNOWN and not NAME.fullmatch(str(name)):
+        if name is not UNKNOWN and not (isinstance(name, str) and NAME.fullmatch(name)):
             failures.append(
                 CheckFailure(
                     "name",

@@ -57,6 +57,16 @@ def problems(layout: Layout, host: Host) -> list[Problem]:
     return found + _at_work(layout, host)
 
 
+def component_problem(layout: Layout) -> str | None:
+    """Which component is not running, or None."""
+    try:
+        states = supervisor.states(layout)
+    except supervisor.Unreachable as error:
+        return str(error)
+    stopped = [f"{name} is {state}" for name, state in states.items() if state != "RUNNING"]
+    return ", ".join(stopped) or None
+
+
 def displaced(layout: Layout, host: Host) -> str | None:
     """Why programs that run can't go on: their network is not the named one; or None."""
     if reason := network.problem(layout, host):

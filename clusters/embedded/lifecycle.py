@@ -33,6 +33,7 @@ from clusters.embedded.suitability import require
 API_LIMIT = 60
 NODE_LIMIT = 60
 DNS_LIMIT = 60
+COMPONENTS_LIMIT = 30
 LOCK_LIMIT = 120
 
 Report = Callable[[str], None]
@@ -85,6 +86,12 @@ def bring_up(layout: Layout, report: Report) -> None:
             log=layout.logs / "pods",
         )
         clock.reached("coredns answers")
+        waiting.until_well(
+            lambda: health.component_problem(layout),
+            what="all components running",
+            limit=COMPONENTS_LIMIT,
+            log=layout.logs,
+        )
 
 
 def stop(layout: Layout) -> None:

@@ -29,7 +29,7 @@ table inet slipway {{
     chain uplink {{
         type filter hook prerouting priority raw; policy accept;
         iifname "{UPLINK}" ip saddr {layout.host_address} accept
-        iifname "{UPLINK}" drop
+        iifname "{UPLINK}" counter drop
     }}
 }}
 """

@@ -33,7 +33,7 @@ NEEDED = 2 * 2**30
 """Bytes: images stored and unpacked, the database, logs, and what eviction keeps free."""
 
 
-class Unsuitable(Exception):
+class Unsuitable(RuntimeError):
     """This machine can't run the cluster as it is; names everything that is in the way."""
 
 

@@ -43,7 +43,9 @@ class _Transport(xmlrpc.client.Transport):
         self._path = path
 
     def make_connection(self, host: Any) -> http.client.HTTPConnection:
-        return _Connection(self._path)
+        # Kept where the base class looks for what to close.
+        self._connection = host, _Connection(self._path)
+        return self._connection[1]
 
 
 def states(layout: Layout) -> dict[str, str]:

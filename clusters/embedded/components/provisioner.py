@@ -1,8 +1,9 @@
 """The volume provisioner, a program of ours: see `clusters.embedded.provisioner`."""
 
 import sys
+from pathlib import Path
 
-from clusters.embedded import kubeconfig
+from clusters.embedded import kubeconfig, provisioner, volumes
 from clusters.embedded.component import Component, Host, flags
 from clusters.embedded.layout import Layout
 from infra.paths import CHECKOUT
@@ -14,7 +15,8 @@ def component(layout: Layout, host: Host) -> Component:  # noqa: ARG001 (every c
     return Component(
         name="volume-provisioner",
         command=(
-            sys.executable,
+            # By its real place: the same one however this process was started.
+            str(Path(sys.prefix).resolve() / "bin" / "python"),
             "-m",
             "clusters.embedded.provisioner",
             *flags(kubeconfig=config, volumes=layout.volumes, node=layout.node),
@@ -24,6 +26,8 @@ def component(layout: Layout, host: Host) -> Component:  # noqa: ARG001 (every c
             layout.certificate("ca"),
             layout.certificate("provisioner"),
             layout.key("provisioner"),
+            Path(provisioner.__file__),
+            Path(volumes.__file__),
         ),
         environment={"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"},
     )

@@ -1,0 +1,131 @@
+"""A real embedded cluster of the tests' own, and how to ask and hurt it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from clusters.embedded import health, images, kubeconfig, lifecycle, supervisor
+from clusters.embedded.component import Host
+from clusters.embedded.host import examine
+from clusters.embedded.layout import Layout
+from infra import toolchain
+
+API_NAME = "kubernetes.default.svc"
+KUBECTL_IMAGE = "slipway.local/kubectl:test"
+
+
+@dataclass(frozen=True)
+class TestCluster:
+    """A cluster in a directory of the tests' own."""
+
+    __test__ = False
+
+    layout: Layout
+
+    @cached_property
+    def host(self) -> Host:
+        return examine(self.layout)
+
+    def command_line(self, action: str) -> list[str]:
+        """What a person would type."""
+        module = [sys.executable, "-m", "clusters.embedded", action]
+        return [*module, "--directory", str(self.layout.directory)]
+
+    def heal(self) -> list[str]:
+        """Do what `up` does, and return what it said."""
+        said: list[str] = []
+        lifecycle.bring_up(self.layout, said.append)
+        return said
+
+    def problems(self) -> list[str]:
+        return [str(problem) for problem in health.problems(self.layout, self.host)]
+
+    def await_health(self, limit: float = 45) -> None:
+        await_true(lambda: not self.problems(), limit, lambda: f"unwell: {self.problems()}")
+
+    def processes(self) -> dict[str, int]:
+        """The process of each component that runs."""
+        infos = supervisor._ask(self.layout, "getAllProcessInfo")
+        return {info["name"]: info["pid"] for info in infos if info["pid"] != 0}
+
+    def kill(self, *pids: int) -> None:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+
+    def kubectl(self, *arguments: str, manifests: list[dict[str, Any]] | None = None) -> str:
+        file = self.layout.directory.parent / "kubeconfig"
+        file.touch(0o600)
+        file.write_text(kubeconfig.embedded(self.layout, "admin"))
+        documents = None if manifests is None else "\n---\n".join(map(json.dumps, manifests))
+        done = subprocess.run(
+            [toolchain.path("kubectl"), "--kubeconfig", file, *arguments],
+            input=documents, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def get(self, *arguments: str) -> Any:
+        return json.loads(self.kubectl("get", *arguments, "--output=json"))
+
+    def add_kubectl_image(self) -> None:
+        """A static program that can write and read a file and ask the API server."""
+        archive = self.layout.directory.parent / "kubectl.tar"
+        with archive.open("w+b") as file:
+            images.write_archive(file, KUBECTL_IMAGE, toolchain.path("kubectl"), "/kubectl")
+        address = f"--address={self.layout.containerd_socket}"
+        subprocess.run(
+            [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "import", archive],
+            check=True, capture_output=True, timeout=60,
+        )  # fmt: skip
+
+
+def await_true(holds: Callable[[], bool], limit: float, otherwise: Callable[[], str]) -> None:
+    deadline = time.monotonic() + limit
+    while not holds():
+        assert time.monotonic() < deadline, f"not within {limit} s: {otherwise()}"
+        time.sleep(0.2)
+
+
+def restricted_pod(name: str, *arguments: str, claim: str | None = None) -> dict[str, Any]:
+    """A pod that Pod Security's level `restricted` admits; it runs kubectl once."""
+    mounts = [] if claim is None else [{"name": "data", "mountPath": "/data"}]
+    source = {"name": "data", "persistentVolumeClaim": {"claimName": claim}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "restartPolicy": "Never",
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 4711,
+                "runAsGroup": 4711,
+                "fsGroup": 4712,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [
+                {
+                    "name": "kubectl",
+                    "image": KUBECTL_IMAGE,
+                    "imagePullPolicy": "IfNotPresent",
+                    "args": list(arguments),
+                    # A name instead of the address that the kubelet puts there.
+                    "env": [{"name": "KUBERNETES_SERVICE_HOST", "value": API_NAME}],
+                    "volumeMounts": mounts,
+                    "securityContext": {
+                        "allowPrivilegeEscalation": False,
+                        "readOnlyRootFilesystem": True,
+                        "capabilities": {"drop": ["ALL"]},
+                    },
+                }
+            ],
+            "volumes": [] if claim is None else [source],
+        },
+    }

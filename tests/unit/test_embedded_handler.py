@@ -1,0 +1,84 @@
+"""The embedded cluster as a resource."""
+
+from pathlib import Path
+
+import pytest
+
+from clusters.embedded import pki
+from clusters.embedded.handler import EmbeddedHandler
+from clusters.embedded.health import Problem
+from clusters.embedded.kubeconfig import embedded
+from clusters.embedded.layout import Layout
+from infra.plugin.values import UNKNOWN
+
+
+@pytest.mark.parametrize("name", ["Dev", "-dev", "dev-", "", "a" * 64, "a_b", 3, None])
+def test_a_name_that_is_no_dns_label_is_refused(name: object) -> None:
+    (failure,) = EmbeddedHandler().check({"name": name, "directory": "/state/dev"})
+    assert failure.property == "name"
+    assert repr(name) in failure.reason
+
+
+def test_everything_that_is_wrong_is_said_at_once() -> None:
+    failures = EmbeddedHandler().check({"name": "A", "directory": "relative"})
+    assert [failure.property for failure in failures] == ["name", "directory"]
+
+
+@pytest.mark.parametrize("name", ["dev", "a", "0-9", "a" * 63, UNKNOWN])
+def test_a_dns_label_is_taken(name: object) -> None:
+    assert EmbeddedHandler().check({"name": name, "directory": UNKNOWN}) == []
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> dict[str, str]:
+    layout = Layout(tmp_path / "dev")
+    pki.ensure(layout)
+    return {
+        "name": "dev",
+        "directory": str(layout.directory),
+        "kubeconfig": embedded(layout, "admin"),
+    }
+
+
+def _healthy(monkeypatch: pytest.MonkeyPatch, *problems: Problem) -> None:
+    monkeypatch.setattr("clusters.embedded.health.problems", lambda *_: list(problems))
+
+
+def test_a_healthy_cluster_does_not_change(
+    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _healthy(monkeypatch)
+    inputs = {"name": "dev", "directory": made["directory"]}
+    assert EmbeddedHandler().diff("id", made, inputs) == []
+
+
+def test_what_is_the_matter_is_drift_in_place(
+    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    etcd = Problem("etcd", "FATAL")
+    _healthy(monkeypatch, etcd, etcd, Problem("node", "not Ready"))
+    changes = EmbeddedHandler().diff("id", made, {"name": "dev", "directory": made["directory"]})
+    assert [(change.path, change.drift, change.replace) for change in changes] == [
+        ("etcd", True, False),
+        ("node", True, False),
+    ]
+
+
+def test_renewed_credentials_are_handed_out(
+    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _healthy(monkeypatch)
+    layout = Layout(Path(made["directory"]))
+    layout.certificate("admin").unlink()
+    pki.ensure(layout)
+    (change,) = EmbeddedHandler().diff("id", made, {"name": "dev", "directory": made["directory"]})
+    assert change.path == "kubeconfig"
+
+
+def test_another_directory_is_another_cluster(made: dict[str, str]) -> None:
+    (change,) = EmbeddedHandler().diff("id", made, {"name": "dev", "directory": "/state/other"})
+    assert (change.path, change.replace) == ("directory", True)
+
+
+def test_the_kubeconfig_is_secret() -> None:
+    assert "kubeconfig" in EmbeddedHandler.secret_outputs

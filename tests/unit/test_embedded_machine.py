@@ -1,0 +1,128 @@
+"""What the embedded cluster reads off the machine."""
+
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from clusters.embedded import cgroups, mounts, network, suitability, waiting
+from clusters.embedded.command import CommandFailed, run
+from clusters.embedded.host import filesystem
+from clusters.embedded.layout import Layout
+from infra.toolchain import ToolMissing
+
+LAYOUT = Layout(Path("/state/dev"))
+
+VERSION_1 = """\
+tmpfs /sys/fs/cgroup tmpfs rw,relatime,mode=755 0 0
+cgroup /sys/fs/cgroup/cpu,cpuacct cgroup rw,relatime,cpu,cpuacct 0 0
+cgroup /sys/fs/cgroup/pids cgroup rw,relatime,pids 0 0
+cgroup2 /sys/fs/cgroup/unified cgroup2 rw,relatime 0 0
+"""
+VERSION_2 = "cgroup2 /sys/fs/cgroup cgroup2 rw,nosuid,nodev,noexec,relatime,nsdelegate 0 0\n"
+
+
+def test_components_are_tracked_by_version_1s_pids_controller_where_there_is_one() -> None:
+    trees = cgroups.hierarchies(VERSION_1)
+    assert len(trees) == 3
+    assert cgroups.tracking(trees).root == Path("/sys/fs/cgroup/pids")
+
+
+def test_components_are_tracked_by_version_2_where_it_is_alone() -> None:
+    tree = cgroups.tracking(cgroups.hierarchies(VERSION_2))
+    assert (tree.root, tree.version) == (Path("/sys/fs/cgroup"), 2)
+
+
+def test_a_machine_without_control_groups_is_told_what_to_do() -> None:
+    with pytest.raises(RuntimeError, match="share the host's cgroups"):
+        cgroups.tracking(cgroups.hierarchies("tmpfs /run tmpfs rw 0 0\n"))
+
+
+def test_only_mounts_inside_the_clusters_directories_count() -> None:
+    mountinfo = "".join(
+        f"30 1 0:26 / {point} rw,relatime - ext4 /dev/vda rw\n"
+        for point in ("/", "/state", "/state/dev/volumes/a\\040b", "/state/dev2", "/run/netns/x")
+    )
+    assert mounts.leftovers(LAYOUT, mountinfo) == ["mount /state/dev/volumes/a b"]
+
+
+def test_the_file_system_of_a_path_is_that_of_the_nearest_mount() -> None:
+    mountinfo = """\
+25 1 0:26 / / rw,relatime shared:1 - overlay overlay rw,lowerdir=/a
+26 25 8:1 / /state rw,relatime - ext4 /dev/sda rw
+27 25 8:1 / /state/deep rw,relatime - xfs /dev/sdb rw
+28 26 8:1 / /state rw,relatime - btrfs /dev/sdc rw
+"""
+    assert filesystem(Path("/var/lib"), mountinfo) == "overlay"
+    assert filesystem(Path("/state/dev"), mountinfo) == "btrfs"
+    assert filesystem(Path("/state/deep/dev"), mountinfo) == "xfs"
+    assert filesystem(Path("/statement"), mountinfo) == "overlay"
+
+
+def _interface(name: str, address: str, prefix: int) -> dict[str, object]:
+    inet = {"family": "inet", "local": address, "prefixlen": prefix}
+    six = {"family": "inet6", "local": "fe80::1", "prefixlen": 64}
+    return {"ifname": name, "addr_info": [inet, six]}
+
+
+def test_another_interface_with_the_clusters_addresses_is_named() -> None:
+    own = _interface(LAYOUT.host_interface, str(LAYOUT.host_address), 30)
+    lan = _interface("eth0", "192.168.1.2", 24)
+    assert network.conflict(LAYOUT, [own, lan, {}]) is None
+    vpn = _interface("wg0", "10.77.0.1", 16)
+    assert "wg0 has 10.77.0.1/16" in str(network.conflict(LAYOUT, [own, vpn]))
+
+
+def _unequipped(name: str) -> Path:
+    raise ToolMissing(f"{name}: run `make setup`")
+
+
+def test_everything_that_is_in_the_way_is_said_at_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**10, 10**10, 2**29))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    monkeypatch.setattr("infra.toolchain.path", _unequipped)
+    with pytest.raises(suitability.Unsuitable) as raised:
+        suitability.require(Layout(tmp_path / "new"))
+    text = str(raised.value)
+    assert "has 0.5 GiB free, it needs 2 GiB" in text
+    assert "etcd: run `make setup`" in text
+    assert "runc: run `make setup`" in text
+
+
+def test_without_root_there_are_other_kinds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(suitability.Unsuitable, match="use kind or minikube"):
+        suitability.require(Layout(tmp_path))
+
+
+def test_a_wait_that_ends_says_what_was_the_matter_last() -> None:
+    answers = iter(["starting", "listening", "listening", *["deaf"] * 9])
+    with pytest.raises(TimeoutError, match=r"x ready: not after 0 s: \w+\. Its log is /log/x\."):
+        waiting.until_well(lambda: next(answers), what="x ready", limit=0.3, log=Path("/log/x"))
+
+
+def test_a_wait_ends_as_soon_as_all_is_well() -> None:
+    answers = iter(["starting", None])
+    waiting.until_well(lambda: next(answers), what="x ready", limit=5)
+    assert next(answers, "asked no more") == "asked no more"
+
+
+def test_a_failed_command_says_what_it_printed() -> None:
+    with pytest.raises(CommandFailed, match=r"`ls /nowhere` failed with 2: .*No such file"):
+        run("ls", "/nowhere")
+
+
+def test_a_command_that_does_not_end_is_ended() -> None:
+    with pytest.raises(CommandFailed, match="`sleep 60` did not end within 0 s"):
+        run("sleep", "60", limit=0.1)
+
+
+def test_a_command_that_is_not_there_is_named() -> None:
+    with pytest.raises(CommandFailed, match="`/nowhere/program` can't be run"):
+        run("/nowhere/program")

@@ -1,0 +1,134 @@
+"""The embedded cluster's keys and certificates."""
+
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ed25519
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from clusters.embedded import files, keys, pki
+from clusters.embedded.certificates import AUTHORITIES, requests
+from clusters.embedded.layout import Layout
+
+
+@pytest.fixture
+def layout(tmp_path: Path) -> Layout:
+    made = Layout(tmp_path / "cluster")
+    pki.ensure(made)
+    return made
+
+
+def _load(layout: Layout, name: str) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(layout.certificate(name).read_bytes())
+
+
+def _contents(layout: Layout) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in layout.pki.iterdir()}
+
+
+def test_every_certificate_is_signed_by_its_authority(layout: Layout) -> None:
+    for request in requests(layout):
+        _load(layout, request.name).verify_directly_issued_by(_load(layout, request.authority))
+    assert pki.problems(layout) == []
+
+
+def test_keys_are_their_owners_alone(layout: Layout) -> None:
+    secret = [*layout.pki.glob("*.key"), keys.encryption_config(layout)]
+    assert len(secret) == len(requests(layout)) + len(AUTHORITIES) + 2
+    assert {stat.S_IMODE(path.stat().st_mode) for path in secret} == {0o600}
+    assert stat.S_IMODE(layout.pki.stat().st_mode) == 0o700
+
+
+def test_a_certificate_can_be_used_only_as_meant(layout: Layout) -> None:
+    client = _load(layout, "admin").extensions.get_extension_for_class(x509.ExtendedKeyUsage)
+    server = _load(layout, "apiserver").extensions.get_extension_for_class(x509.ExtendedKeyUsage)
+    assert list(client.value) == [ExtendedKeyUsageOID.CLIENT_AUTH]
+    assert list(server.value) == [ExtendedKeyUsageOID.SERVER_AUTH]
+
+
+def test_the_admin_is_not_of_the_group_that_no_binding_limits(layout: Layout) -> None:
+    groups = _load(layout, "admin").subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    assert [group.value for group in groups] == ["slipway:admins"]
+
+
+def test_the_api_servers_certificate_names_its_address(layout: Layout) -> None:
+    names = _load(layout, "apiserver").extensions.get_extension_for_class(
+        x509.SubjectAlternativeName
+    )
+    addresses = names.value.get_values_for_type(x509.IPAddress)
+    assert {str(address) for address in addresses} == {str(layout.node_address), "10.96.0.1"}
+
+
+def test_a_second_run_changes_nothing(layout: Layout) -> None:
+    before = _contents(layout)
+    pki.ensure(layout)
+    assert _contents(layout) == before
+
+
+def test_a_certificate_about_to_expire_is_renewed_alone(
+    layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(pki, "LIFE", timedelta(days=29))
+        layout.certificate("scheduler").unlink()
+        pki.ensure(layout)
+    before = _contents(layout)
+    assert [problem.split(":")[0] for problem in pki.problems(layout)] == ["scheduler"]
+    pki.ensure(layout)
+    after = _contents(layout)
+    changed = {name for name in after if after[name] != before[name]}
+    assert changed == {"scheduler.crt", "scheduler.key"}
+    left = _load(layout, "scheduler").not_valid_after_utc - datetime.now(UTC)
+    assert left > timedelta(days=364)
+
+
+def test_a_new_authority_has_everything_under_it_made_anew(layout: Layout) -> None:
+    layout.key("etcd-ca").unlink()
+    before = _contents(layout)
+    pki.ensure(layout)
+    after = _contents(layout)
+    changed = {name.rsplit(".", 1)[0] for name in after if after[name] != before.get(name)}
+    assert changed == {"etcd-ca", "etcd", "apiserver-etcd-client"}
+    assert pki.problems(layout) == []
+
+
+def test_keys_that_data_depends_on_are_never_made_anew(layout: Layout) -> None:
+    kept = [keys.encryption_config(layout), layout.key("service-account")]
+    before = [path.read_bytes() for path in kept]
+    for path in layout.pki.iterdir():
+        if path not in kept:
+            path.unlink()
+    pki.ensure(layout)
+    assert [path.read_bytes() for path in kept] == before
+
+
+@pytest.mark.parametrize("content", [b"", b"-----BEGIN CERTIFICATE-----\n"])
+def test_a_damaged_certificate_counts_as_missing(layout: Layout, content: bytes) -> None:
+    layout.certificate("kubelet").write_bytes(content)
+    assert pki.problems(layout) == ["kubelet: missing"]
+
+
+def test_a_key_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "other.key"
+    path.write_bytes(
+        ed25519.Ed25519PrivateKey.generate().private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    with pytest.raises(TypeError, match=r"other\.key"):
+        keys.load(path)
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    files.write(path, "old", mode=0o600)
+    with pytest.raises(UnicodeEncodeError):
+        files.write(path, "half \udcff", mode=0o600)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]

@@ -9,7 +9,7 @@ from infra.plugin.context import Context
 from scripts.offline.kubernetes_standin.cluster import Cluster
 from scripts.offline.kubernetes_standin.kinds import Kind, Place
 from scripts.offline.kubernetes_standin.manifest import Object, is_set
-from scripts.offline.kubernetes_standin.ownership import owns, yields
+from scripts.offline.kubernetes_standin.ownership import owns, with_owner, yields
 from scripts.offline.kubernetes_standin.paths import Steps, parse
 from scripts.offline.kubernetes_standin.planning import in_namespace, is_namespaced
 from scripts.offline.kubernetes_standin.settings import Settings
@@ -73,7 +73,8 @@ class Applier:
         return applied
 
     def _send(self, obj: Object, *, force: bool) -> Answer:
-        return self.cluster.apply(obj, self.manager, force=force, dry_run=self.dry_run)
+        owned = with_owner(obj, self.manager)
+        return self.cluster.apply(owned, self.manager, force=force, dry_run=self.dry_run)
 
     def scoped(self, obj: Object) -> Object:
         """Return `obj` with a namespace where its kind has one, and without where it has none."""

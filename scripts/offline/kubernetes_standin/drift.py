@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from scripts.offline.kubernetes_standin.manifest import Object, with_metadata
+from scripts.offline.kubernetes_standin.ownership import OWNER_ANNOTATION
 
 _MISSING = object()
 _SERVER_MADE = (
@@ -19,6 +20,7 @@ _SERVER_MADE = (
     "uid",
 )
 _NOT_GIVEN = (
+    OWNER_ANNOTATION,
     "kubectl.kubernetes.io/last-applied-configuration",
     "deployment.kubernetes.io/revision",
 )

@@ -5,12 +5,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from scripts.offline.kubernetes_standin.manifest import metadata
+from scripts.offline.kubernetes_standin.manifest import Object, metadata, with_metadata
 
 # Whose changes by hand an update takes back, as the real plugin does: kubectl's, and those that
 # the plugin itself made before it knew server-side apply.
 _YIELDING = ("kubectl", "before-first-apply")
 _YIELDING_UPDATES = ("pulumi-kubernetes", "pulumi-resource-kubernetes")
+_NAMES = frozenset({"name", "namespace"})
+OWNER_ANNOTATION = "pulumi.com/patchFieldManager"
 
 
 def field_manager(urn: str) -> str:
@@ -29,6 +31,16 @@ def is_managed_by(obj: Mapping[str, Any], manager: str) -> bool:
         entry.get("manager") == manager and entry.get("operation") == "Apply"
         for entry in _entries(obj)
     )
+
+
+def with_owner(obj: Mapping[str, Any], manager: str) -> Object:
+    """Return `obj` with at least one field that `manager` can be seen to manage.
+
+    The server notes no manager for an object of nothing but a name, such as a namespace.
+    """
+    if obj.keys() - {"apiVersion", "kind", "metadata"} or metadata(obj).keys() - _NAMES:
+        return dict(obj)
+    return with_metadata(obj, annotations={OWNER_ANNOTATION: manager})
 
 
 def managers(obj: Mapping[str, Any]) -> tuple[str, ...]:

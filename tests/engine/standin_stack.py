@@ -1,0 +1,180 @@
+"""A stack of ordinary `pulumi_kubernetes` programs, run by the real CLI on the stand-in."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra import toolchain
+
+_PROJECT = "name: standin\nruntime: python\n"
+_MAIN = "from tests.engine.standin_programs import main\n\nmain()\n"
+_STACK = "test"
+COMMAND_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one command of the CLI said, as text and as the engine's events."""
+
+    code: int
+    text: str
+    events: tuple[Mapping[str, Any], ...]
+
+    def __str__(self) -> str:
+        return f"exit status {self.code}\n{self.text}"
+
+    @property
+    def changes(self) -> dict[str, int]:
+        """How many resources were created, updated and so on; unchanged ones are left out."""
+        for event in self.events:
+            if "summaryEvent" in event:
+                counted = dict(event["summaryEvent"]["resourceChanges"])
+                counted.pop("same", None)
+                return counted
+        return {}
+
+    def diff(self, name: str) -> dict[str, str]:
+        """Return the property paths that the steps for `name` say changed, and how."""
+        found: dict[str, str] = {}
+        for event in self.events:
+            metadata = event.get("resourcePreEvent", {}).get("metadata", {})
+            if metadata.get("urn", "").endswith(f"::{name}"):
+                for path, change in (metadata.get("detailedDiff") or {}).items():
+                    found[path] = change["diffKind"]
+        return found
+
+
+class Stack:
+    """A project in a directory of its own, with state of its own."""
+
+    def __init__(self, directory: Path, root: Path, kubeconfig: str) -> None:
+        self.directory = directory
+        self.kubeconfig = kubeconfig
+        self._root = root
+        self._environment = self._make_environment()
+        (directory / "Pulumi.yaml").write_text(_PROJECT)
+        (directory / "__main__.py").write_text(_MAIN)
+        self.pulumi("stack", "init", _STACK)
+
+    def _make_environment(self) -> dict[str, str]:
+        state = self.directory / "state"
+        state.mkdir()
+        tools = dict.fromkeys(
+            str(toolchain.path(name).parent) for name in ("pulumi", "pulumi-language-python")
+        )
+        path = [
+            str(self._root / ".venv/bin"),
+            *tools,
+            os.environ["PATH"],
+            str(self._root / "scripts/offline/bin"),
+        ]
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PULUMI_")}
+        return kept | {
+            "PATH": os.pathsep.join(path),
+            "PYTHONPATH": str(self._root),
+            "PULUMI_BACKEND_URL": f"file://{state}",
+            # Has the CLI write the engine's events to a file (`--event-log`).
+            "PULUMI_DEBUG_COMMANDS": "true",
+            "PULUMI_CONFIG_PASSPHRASE": "made up for this test",
+            "PULUMI_HOME": str(self.directory / "home"),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+        }
+
+    def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
+        """Return the environment in which the CLI runs `program`."""
+        return self._environment | {
+            "STANDIN_KUBECONFIG": self.kubeconfig,
+            "STANDIN_PROGRAM": json.dumps([program, arguments]),
+        }
+
+    def pulumi(self, *command: str, environment: Mapping[str, str] | None = None) -> Outcome:
+        """Run a command of the CLI, whatever its exit status."""
+        finished = subprocess.run(
+            [str(toolchain.path("pulumi")), *command, "--non-interactive", "--color", "never"],
+            cwd=self.directory,
+            env=self.environment() if environment is None else environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=COMMAND_SECONDS,
+            check=False,
+        )
+        return Outcome(finished.returncode, finished.stdout, ())
+
+    def attempt(
+        self, operation: str, *options: str, environment: Mapping[str, str] | None = None
+    ) -> Outcome:
+        """Run `operation` on the stack and collect the engine's events, whatever comes out."""
+        log = self.directory / "events.json"
+        log.unlink(missing_ok=True)
+        outcome = self.pulumi(
+            operation,
+            "--stack",
+            _STACK,
+            "--event-log",
+            str(log),
+            *(() if operation == "preview" else ("--yes", "--skip-preview")),
+            *options,
+            environment=environment,
+        )
+        lines = log.read_text().splitlines() if log.exists() else []
+        return Outcome(outcome.code, outcome.text, tuple(map(json.loads, lines)))
+
+    def run(self, operation: str, *options: str, program: str, **arguments: Any) -> Outcome:
+        """Run `operation` with a program of standin_programs.py and fail unless it succeeds."""
+        environment = self.environment(program, **arguments)
+        outcome = self.attempt(operation, *options, environment=environment)
+        assert outcome.code == 0, str(outcome)
+        return outcome
+
+    def refused(self, operation: str, *options: str, program: str, **arguments: Any) -> str:
+        """Run `operation` with a program, fail unless the CLI does, and return what it said."""
+        environment = self.environment(program, **arguments)
+        outcome = self.attempt(operation, *options, environment=environment)
+        assert outcome.code != 0, str(outcome)
+        return outcome.text
+
+    def up(self, program: str, **arguments: Any) -> Outcome:
+        """Bring the stack to what `program` declares."""
+        return self.run("up", program=program, **arguments)
+
+    def preview(self, program: str, **arguments: Any) -> Outcome:
+        """Show what `up` would do."""
+        return self.run("preview", program=program, **arguments)
+
+    def refresh(self) -> Outcome:
+        """Read every object again."""
+        return self.run("refresh", program="")
+
+    def destroy(self) -> Outcome:
+        """Delete everything."""
+        return self.run("destroy", program="")
+
+    def output(self, name: str) -> Any:
+        """Return one of the stack's outputs."""
+        return json.loads(self.pulumi("stack", "output", name, "--json", "--show-secrets").text)
+
+    def export(self) -> dict[str, Any]:
+        """Return the state, its secrets as they are stored."""
+        state: dict[str, Any] = json.loads(self.pulumi("stack", "export").text)
+        return state
+
+    @property
+    def has_resources(self) -> bool:
+        """Whether the state holds anything, read from the backend's own file."""
+        [file] = (self.directory / "state").glob(f".pulumi/stacks/*/{_STACK}.json")
+        return bool(json.loads(file.read_text())["checkpoint"]["latest"].get("resources"))
+
+    def lose_state(self) -> None:
+        """Make the state forget every resource, as if it had never been saved."""
+        state = self.export()
+        state["deployment"]["resources"] = []
+        file = self.directory / "empty.json"
+        file.write_text(json.dumps(state))
+        outcome = self.pulumi("stack", "import", "--file", str(file))
+        assert outcome.code == 0, str(outcome)

@@ -43,7 +43,7 @@ def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manif
         *rights(job_namespace),
         _certificate(),
         _init_container(wait_image),
-        _placed(read(base / "service.yaml")),
+        _not_awaited(_placed(read(base / "service.yaml"))),
         _webhook(read(base / "webhook" / "manifests.yaml")),
     ]
 
@@ -57,9 +57,7 @@ def deployment(source: Path, job_namespace: str, image: str, wait_image: str) ->
         image: The operator's own.
         wait_image: See there; the operator reads its template once, so a new one restarts it.
     """
-    manifest = _placed(read(source / "base" / "deployment.yaml"))
-    # Who waits for the operator waits for its webhook to answer, which says more.
-    manifest["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true"}
+    manifest = _not_awaited(_placed(read(source / "base" / "deployment.yaml")))
     # Two at a time would both act on each job: there is no leader election among one replica.
     manifest["spec"]["strategy"] = {"type": "Recreate"}
     template = manifest["spec"]["template"]
@@ -90,6 +88,17 @@ def deployment(source: Path, job_namespace: str, image: str, wait_image: str) ->
         {"name": "init-container", "mountPath": _TEMPLATE_DIRECTORY, "readOnly": True}
     )
     return manifest
+
+
+def _not_awaited(manifest: Manifest) -> Manifest:
+    """Return `manifest` as one that Pulumi goes on from at once.
+
+    Who waits for the operator waits for its webhook to answer, which says more. The Service
+    would even wait for pods of a Deployment that comes after it.
+    """
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), "pulumi.com/skipAwait": "true"}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
 
 
 def _placed(manifest: Manifest) -> Manifest:

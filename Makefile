@@ -13,7 +13,7 @@ IN_VENV     := .venv/bin/python -m
 ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup python up preview down logs env check test test-long smoke
+.PHONY: help setup tools python up preview down logs env check test test-long smoke
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -21,13 +21,16 @@ help: ## this list
 setup: ## get every tool that the stack needs (3 s when they are there)
 	@$(PYTHON) -m scripts.setup.bootstrap --stack "$(STACK)"
 
+tools: # `make setup` that says nothing when everything is there
+	@$(PYTHON) -m scripts.setup.bootstrap --stack "$(STACK)" --brief
+
 python: ## only the Python environment, for `make check`
 	@$(PYTHON) -m scripts.setup.bootstrap --python-only
 
-up: setup ## bring the stack up: cluster, operator, image, jobs
+up: tools ## bring the stack up: cluster, operator, image, jobs
 	@$(IN_VENV) scripts.stack up "$(STACK)"
 
-preview: setup ## show what `up` would change
+preview: tools ## show what `up` would change
 	@$(IN_VENV) scripts.stack preview "$(STACK)"
 
 down: python ## destroy the stack and leave nothing behind
@@ -45,11 +48,11 @@ check: python ## format, lint, types, unit and program tests (under 60 s)
 	.venv/bin/mypy
 	$(IN_VENV) pytest tests/unit tests/program
 
-test: setup check ## check, then the tests on a real engine and cluster
+test: tools check ## check, then the tests on a real engine and cluster
 	$(ENVIRONMENT) $(IN_VENV) pytest tests/engine -m "not long"
 
-test-long: setup ## the tests that take minutes, with their figures
+test-long: tools ## the tests that take minutes, with their figures
 	$(ENVIRONMENT) $(IN_VENV) pytest tests -m long --durations=0
 
-smoke: setup ## check a stack that is up
+smoke: tools ## check a stack that is up
 	$(ENVIRONMENT) $(IN_VENV) pytest tests/smoke --stack "$(STACK)"

@@ -91,6 +91,8 @@ def main() -> None:
         venv = environment()
     except (subprocess.SubprocessError, TimeoutError) as error:
         sys.exit(f"The Python environment could not be made: {error}")
+    except KeyboardInterrupt:
+        sys.exit(130)
     link(venv)
     arguments = sys.argv[1:]
     if "--python-only" in arguments:

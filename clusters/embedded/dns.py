@@ -1,6 +1,6 @@
 """Asks coredns a question the way a program on the node does."""
 
-from clusters.embedded import supervisor
+from clusters.embedded import rpc, supervisor
 from clusters.embedded.command import CommandFailed, run
 from clusters.embedded.component import Host
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
@@ -13,7 +13,7 @@ def lookup(layout: Layout, host: Host, name: str) -> str:
 
     Raises:
         CommandFailed: there is no such name, or nobody answers.
-        Unreachable: the cluster is not running.
+        rpc.Unreachable: the cluster is not running.
     """
     # The node's own resolv.conf is in its mount namespace. `-s dns` passes by what else the host
     # may ask first, such as a resolver of its own.
@@ -27,6 +27,6 @@ def problem(layout: Layout, host: Host) -> str | None:
         lookup(layout, host, NAME)
     except CommandFailed as error:
         return f"{DNS_SERVICE} does not resolve {NAME}: {error}"
-    except supervisor.Unreachable as error:
+    except rpc.Unreachable as error:
         return f"the cluster is not running: {error}"
     return None

@@ -11,6 +11,7 @@ from clusters.embedded import (
     images,
     network,
     pki,
+    rpc,
     supervisor,
 )
 from clusters.embedded.command import CommandFailed
@@ -42,35 +43,25 @@ def problems(layout: Layout, host: Host) -> list[Problem]:
     Where supervisord is down or the network is gone, nothing beyond that is asked.
     """
     try:
-        found = _at_rest(layout, host)
+        return _problems(layout, host)
     except ToolMissing as error:
         return [Problem("tools", str(error))]
-    try:
-        states = supervisor.states(layout)
-    except supervisor.Unreachable as error:
-        return [*found, Problem("supervisord", f"does not answer: {error}")]
-    for name, state in states.items():
-        if state != "RUNNING":
-            found.append(Problem(name, f"{state}; its log is {layout.log(name)}"))
-    if reason := displaced(layout, host):
-        return [*found, Problem("network", reason)]
-    return found + _at_work(layout, host)
 
 
 def component_problem(layout: Layout) -> str | None:
     """Which component is not running, or None."""
     try:
         states = supervisor.states(layout)
-    except supervisor.Unreachable as error:
+    except rpc.Unreachable as error:
         return str(error)
     stopped = [f"{name} is {state}" for name, state in states.items() if state != "RUNNING"]
     return ", ".join(stopped) or None
 
 
 def displaced(layout: Layout, host: Host) -> str | None:
-    """Why programs that run can't go on: their network is not the named one; or None."""
-    if reason := network.problem(layout, host):
-        return reason
+    """Why programs that run can't go on: the node's network namespace is not theirs; or None."""
+    if not network.is_there(layout, host):
+        return f"network namespace {layout.node} is gone"
     namespace = layout.network_namespace.stat().st_ino
     strangers = [
         pid for pid in cgroups.components(layout) if _network(pid) not in {namespace, None}
@@ -78,6 +69,22 @@ def displaced(layout: Layout, host: Host) -> str | None:
     if strangers:
         return f"processes {sorted(strangers)} are in another network namespace"
     return None
+
+
+def _problems(layout: Layout, host: Host) -> list[Problem]:
+    found = _at_rest(layout, host)
+    if reason := displaced(layout, host) or network.problem(layout, host):
+        return [*found, Problem("network", reason)]
+    try:
+        states = supervisor.states(layout)
+    except rpc.Unreachable as error:
+        return [*found, Problem("supervisord", f"does not answer: {error}")]
+    found += [
+        Problem(name, f"{state}; its log is {layout.log(name)}")
+        for name, state in states.items()
+        if state != "RUNNING"
+    ]
+    return found + _at_work(layout, host)
 
 
 def _at_rest(layout: Layout, host: Host) -> list[Problem]:

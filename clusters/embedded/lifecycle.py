@@ -1,11 +1,9 @@
 """The cluster's life: brought up, stopped, removed. Each works on whatever state it finds."""
 
-import fcntl
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from clusters.embedded import (
@@ -18,23 +16,24 @@ from clusters.embedded import (
     files,
     health,
     images,
-    mounts,
     network,
     pki,
+    removal,
+    rpc,
     supervisor,
     waiting,
 )
 from clusters.embedded.component import Host
 from clusters.embedded.components import components
 from clusters.embedded.host import examine
-from clusters.embedded.layout import RUNTIME_ROOT, Layout
+from clusters.embedded.layout import Layout
+from clusters.embedded.lock import locked
 from clusters.embedded.suitability import require
 
 API_LIMIT = 60
 NODE_LIMIT = 60
 DNS_LIMIT = 60
 COMPONENTS_LIMIT = 30
-LOCK_LIMIT = 120
 
 Report = Callable[[str], None]
 """Takes a line about what has been reached."""
@@ -62,10 +61,11 @@ def bring_up(layout: Layout, report: Report) -> None:
     require(layout)
     host = examine(layout)
     files.private_directory(layout.directory)
-    with _locked(layout):
+    with locked(layout):
         clock = _Stopwatch(report)
-        if health.displaced(layout, host) is not None:
-            _halt(layout, host)
+        if health.displaced(layout, host) or not cgroups.components(layout):
+            # Nothing can go on: what is left of the last time must not get in the way.
+            removal.halt(layout, host)
         pki.ensure(layout)
         network.ensure(layout, host)
         cgroups.ensure(layout)
@@ -96,8 +96,8 @@ def bring_up(layout: Layout, report: Report) -> None:
 
 def stop(layout: Layout) -> None:
     """End everything that runs and keep the data, as a reboot does."""
-    with _locked(layout):
-        _halt(layout, examine(layout))
+    with locked(layout):
+        removal.halt(layout, examine(layout))
 
 
 def remove(layout: Layout) -> None:
@@ -108,32 +108,21 @@ def remove(layout: Layout) -> None:
     """
     host = examine(layout)
     if layout.directory.exists():
-        with _locked(layout):
-            _halt(layout, host)
+        with locked(layout):
+            removal.halt(layout, host)
             shutil.rmtree(layout.directory)
     else:
-        _halt(layout, host)
-    if left := leftovers(layout, host):
+        removal.halt(layout, host)
+    if left := removal.leftovers(layout, host):
         listed = "".join(f"\n  {thing}" for thing in left)
         raise RuntimeError(f"the cluster {layout.directory} is not wholly gone:{listed}")
-
-
-def leftovers(layout: Layout, host: Host) -> list[str]:
-    """What is still there of the cluster, in words."""
-    directories = [path for path in (layout.directory, layout.runtime) if path.exists()]
-    return [
-        *cgroups.leftovers(layout),
-        *network.leftovers(layout, host),
-        *mounts.leftovers(layout),
-        *[f"directory {path}" for path in directories],
-    ]
 
 
 def _run_components(layout: Layout, host: Host) -> None:
     configuration.write(layout, host, components(layout, host))
     try:
         supervisor.reload(layout)
-    except supervisor.Unreachable:
+    except rpc.Unreachable:
         supervisor.start(layout, host)
 
 
@@ -159,38 +148,3 @@ def _await_api(layout: Layout, host: Host, clock: _Stopwatch) -> None:
         log=layout.log("kubelet"),
     )
     clock.reached("node is Ready")
-
-
-def _halt(layout: Layout, host: Host) -> None:
-    """The kernel ends the mounts with the processes that see them, and the network with its name.
-
-    Killing is safe: etcd and containerd write their data so that a power cut costs nothing.
-    """
-    cgroups.kill(layout)
-    cgroups.remove(layout)
-    network.remove(layout, host)
-    if mounted := mounts.leftovers(layout):
-        # Removing what is under a mount would remove somebody's data.
-        raise RuntimeError(f"not made by the cluster, so unmount it first: {', '.join(mounted)}")
-    if layout.runtime.exists():
-        shutil.rmtree(layout.runtime)
-    if RUNTIME_ROOT.exists() and not any(RUNTIME_ROOT.iterdir()):
-        RUNTIME_ROOT.rmdir()
-
-
-@contextmanager
-def _locked(layout: Layout) -> Iterator[None]:
-    """One at a time: a program that was left behind may still be at work on the same cluster."""
-    with (layout.directory / "lock").open("w") as lock:
-        waiting.until_well(
-            lambda: _lock_problem(lock.fileno()), what="the cluster's lock", limit=LOCK_LIMIT
-        )
-        yield
-
-
-def _lock_problem(descriptor: int) -> str | None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return "another program is at work on the cluster"
-    return None

@@ -75,11 +75,14 @@ def enter(layout: Layout, host: Host) -> tuple[str, ...]:
     return (host.path("nsenter"), f"--net={layout.network_namespace}", "--")
 
 
+def is_there(layout: Layout, host: Host) -> bool:
+    """Whether the node's network namespace can be entered."""
+    return _namespace_usable(layout, host.path("ip"))
+
+
 def problem(layout: Layout, host: Host) -> str | None:
-    """What is wrong with the network, or None."""
+    """What is wrong with the network whose namespace is there, or None."""
     ip = host.path("ip")
-    if not _namespace_usable(layout, ip):
-        return f"network namespace {layout.node} is gone"
     if not _linked(layout, ip):
         return f"interface {layout.host_interface} is gone"
     host_side = json.loads(run(ip, "-json", "address", "show", "dev", layout.host_interface))

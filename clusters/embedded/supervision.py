@@ -80,7 +80,7 @@ def _program(layout: Layout, host: Host, component: Component) -> dict[str, str]
         "autorestart": "true",
         "startsecs": "1",
         "startretries": "20",
-        "stopwaitsecs": "10",
+        "stopwaitsecs": "5",
         "redirect_stderr": "true",
         "stdout_logfile": str(layout.log(component.name)),
         "stdout_logfile_maxbytes": "20MB",

@@ -1,64 +1,33 @@
 """Starts supervisord in the node's namespaces, and asks it."""
 
-import http.client
 import os
-import socket
+import signal
 import subprocess
 import sys
-import xmlrpc.client
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from clusters.embedded import cgroups, network, supervision, waiting
+from clusters.embedded import cgroups, network, rpc, supervision, waiting
 from clusters.embedded.component import Host
 from clusters.embedded.layout import Layout
 from infra.paths import CHECKOUT
 
 START_LIMIT = 20
 """Seconds from the command to supervisord's answer."""
-ANSWER_LIMIT = 30
-"""Seconds for one question; stopping a component may take 10 of them."""
-
-
-class Unreachable(Exception):
-    """supervisord does not answer."""
-
-
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=ANSWER_LIMIT)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
-
-
-class _Transport(xmlrpc.client.Transport):
-    """XML-RPC over a unix socket; the supervisor package's own has no limit."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self._path = path
-
-    def make_connection(self, host: Any) -> http.client.HTTPConnection:
-        # Kept where the base class looks for what to close.
-        self._connection = host, _Connection(self._path)
-        return self._connection[1]
 
 
 def states(layout: Layout) -> dict[str, str]:
     """The state of every component, such as RUNNING, BACKOFF or FATAL, by its name.
 
     Raises:
-        Unreachable: supervisord does not answer.
+        rpc.Unreachable: supervisord does not answer.
     """
     return {info["name"]: info["statename"] for info in _ask(layout, "getAllProcessInfo")}
 
 
 def pid(layout: Layout) -> int:
-    """The process of supervisord. Raises `Unreachable`."""
+    """The process of supervisord. Raises `rpc.Unreachable`."""
     found: int = _ask(layout, "getPID")
     return found
 
@@ -66,41 +35,39 @@ def pid(layout: Layout) -> int:
 def start(layout: Layout, host: Host) -> None:
     """Start supervisord, which detaches itself and starts the components.
 
-    Where containers of the cluster survived it, it joins their mounts.
+    One that is there and does not answer is ended first. Where containers of the cluster
+    survived it, it joins their mounts.
 
     Raises:
         RuntimeError: it fails.
         TimeoutError: it does not answer within `START_LIMIT` seconds.
     """
+    _end_deaf(layout)
     log = layout.log("launch")
-    survivors = sorted(cgroups.components(layout))
-    if survivors:
-        mounts = [host.path("nsenter"), f"--mount=/proc/{survivors[0]}/ns/mnt", "--"]
-        options = ["--joined"]
-    else:
-        mounts = ["unshare", "--mount", "--propagation", "slave", "--"]
-        options = []
-    module = [sys.executable, "-m", "clusters.embedded.launch"]
-    program = [*module, f"--directory={layout.directory}", *options]
-    with log.open("w") as output:
-        # Files instead of pipes: nothing that stays running may hold the caller's own open.
-        done = subprocess.run(
-            [*network.enter(layout, host), *mounts, *program],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            cwd="/",
-            # Only what is needed: the caller's environment holds secrets and proxies.
-            env={
-                "PATH": supervision.search_path(host),
-                "HOME": os.environ.get("HOME", "/"),
-                "PYTHONPATH": str(CHECKOUT),
-            },
-            timeout=START_LIMIT,
-            check=False,
-        )
-    if done.returncode != 0:
-        raise RuntimeError(f"supervisord did not start: {log.read_text().strip()} ({log})")
+    program = [sys.executable, "-m", "clusters.embedded.launch", f"--directory={layout.directory}"]
+    with log.open("w") as output, _surviving_mounts(layout) as survivor:
+        if survivor is None:
+            command = ["unshare", "--mount", "--propagation", "slave", "--", *program]
+        else:
+            mounts = f"--mount=/proc/self/fd/{survivor}"
+            command = [host.path("nsenter"), mounts, "--", *program, "--joined"]
+        try:
+            # Files instead of pipes: nothing that stays running may hold the caller's own open.
+            subprocess.run(
+                [*network.enter(layout, host), *command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                cwd="/",
+                env=_environment(host),
+                pass_fds=[] if survivor is None else [survivor],
+                timeout=START_LIMIT,
+                check=True,
+            )
+        except subprocess.SubprocessError as error:
+            raise RuntimeError(
+                f"supervisord did not start: {error}: {log.read_text().strip()} ({log})"
+            ) from error
     waiting.until_well(
         lambda: _answer_problem(layout),
         what="supervisord answering",
@@ -122,18 +89,55 @@ def reload(layout: Layout) -> None:
             _ask(layout, "startProcess", name, False)
 
 
+def _environment(host: Host) -> dict[str, str]:
+    """Only what is needed: the caller's environment holds secrets and proxies."""
+    return {
+        "PATH": supervision.search_path(host),
+        "HOME": os.environ.get("HOME", "/"),
+        "PYTHONPATH": str(CHECKOUT),
+    }
+
+
+def _end_deaf(layout: Layout) -> None:
+    """End a supervisord that lives and does not answer, and with it the components."""
+    try:
+        deaf = int((layout.runtime / "supervisord.pid").read_text())
+    except (FileNotFoundError, ValueError):
+        return
+    # The number may have become another program's, outside the cluster's group.
+    if deaf not in cgroups.components(layout):
+        return
+    os.kill(deaf, signal.SIGKILL)
+    waiting.until_well(
+        lambda: "it is still there" if deaf in cgroups.components(layout) else None,
+        what=f"end of supervisord ({deaf})",
+        limit=rpc.LIMIT,
+    )
+
+
+@contextmanager
+def _surviving_mounts(layout: Layout) -> Iterator[int | None]:
+    """The mounts of a process that outlived supervisord, held open, or None."""
+    for pid in sorted(cgroups.components(layout)):
+        try:
+            held = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
+        except OSError:
+            continue  # it was about to end
+        try:
+            yield held
+        finally:
+            os.close(held)
+        return
+    yield None
+
+
 def _answer_problem(layout: Layout) -> str | None:
     try:
         pid(layout)
-    except Unreachable as error:
+    except rpc.Unreachable as error:
         return str(error)
     return None
 
 
 def _ask(layout: Layout, method: str, *arguments: object) -> Any:
-    transport = _Transport(layout.supervisor_socket)
-    try:
-        with xmlrpc.client.ServerProxy("http://localhost", transport=transport) as proxy:
-            return getattr(proxy.supervisor, method)(*arguments)
-    except (OSError, http.client.HTTPException) as error:
-        raise Unreachable(f"{layout.supervisor_socket}: {error}") from error
+    return rpc.call(layout.supervisor_socket, method, *arguments)

@@ -57,7 +57,7 @@ def set_up(kind: str, console: Console, *, brief: bool) -> int:
         except SetupFailed as failure:
             report.show_problems(failure.problems, kind, console)
             return 1
-    if brief and entries.items() <= before.items():
+    if brief and not report.news(before, entries):
         return 0
     console.print(report.table(entries))
     line = report.stand_in_line(entries)

@@ -32,6 +32,15 @@ def table(entries: Entries) -> Table:
     return result
 
 
+def news(before: Entries, after: Entries) -> bool:
+    """Whether a tool has been added or has another version or origin."""
+
+    def told(entries: Entries) -> set[tuple[str, str, str]]:
+        return {(name, entry.version, entry.origin) for name, entry in entries.items()}
+
+    return not told(after) <= told(before)
+
+
 def _where(entry: Entry) -> str:
     """What set-up made lies in the cache; for what it found, where that is."""
     if plugin.is_stand_in(entry):

@@ -3,6 +3,7 @@
 import io
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,14 @@ def test_the_table_says_where_each_tool_came_from(
     assert "no checksum of theirs" in printed
     assert report.stand_in_line(found) is not None
     assert report.stand_in_line({plugin.NAME: machine.entry("on PATH", PULUMI)}) is None
+
+
+def test_a_tool_is_news_when_it_is_new_or_of_another_version_or_origin(machine: Machine) -> None:
+    before = {"runc": machine.entry("on PATH", PULUMI)}
+    assert not report.news(before, dict(before))
+    assert not report.news({**before, "kind": before["runc"]}, before)
+    assert report.news({}, before)
+    assert report.news(before, {"runc": replace(before["runc"], version="1.1")})
+    assert report.news(before, {"runc": replace(before["runc"], origin="Debian package")})
+    # Each checkout has a stand-in of its own.
+    assert not report.news(before, {"runc": replace(before["runc"], path="/elsewhere")})

@@ -48,6 +48,6 @@ def _own(engine: Engine, runner: Runner, work: Path) -> str:
     mmdebstrap = toolchain.path("mmdebstrap")
     command = debian.bootstrap(mmdebstrap, context / "base.tar", mirrors)
     runner.run("making the base image", command)
-    runner.run("taking in the base image", engine.build(context, OWN, {}))
+    runner.run("taking in the base image", engine.build(context, OWN, ()))
     shutil.rmtree(context)
     return OWN

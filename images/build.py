@@ -49,10 +49,13 @@ def _build(spec: ImageSpec, reporter: Reporter) -> None:
         log = cache_dir() / "logs" / f"image-{spec.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_bytes(b"")
-        runner = Runner(log, reporter, environment={"TMPDIR": str(work), **debian.proxies()})
+        proxies = debian.proxies()
+        runner = Runner(log, reporter, environment={"TMPDIR": str(work), **proxies})
+        for command in engine.tidy():
+            runner.run("tidying up", command)
         for dataset in spec.datasets.values():
             dataset.ensure(reporter)
-        arguments = {"BASE": base.ensure(engine, runner, work), **debian.proxies()}
+        arguments = (f"BASE={base.ensure(engine, runner, work)}", *proxies)
         context, finished = work / "context", work / "image.tar"
         spec.stage(context)
         runner.run(f"building {spec.name}", engine.build(context, spec.reference, arguments))

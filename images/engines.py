@@ -5,7 +5,7 @@ podman and buildah keep everything in a storage of ours; docker has its daemon's
 
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -29,8 +29,15 @@ class Engine(Protocol):
     def digest(self, reference: str) -> Command:
         """Print something that tells the image's content; fail when it isn't there."""
 
-    def build(self, context: Path, reference: str, arguments: Mapping[str, str]) -> Command:
-        """Build the Dockerfile in `context`; steps that were built before are not run again."""
+    def build(self, context: Path, reference: str, arguments: Sequence[str]) -> Command:
+        """Build the Dockerfile in `context`; steps that were built before are not run again.
+
+        Args:
+            context: What the Dockerfile copies from.
+            reference: What the image is called.
+            arguments: `NAME=value`, or `NAME` for the value that the environment has: a proxy's
+                address may hold a password, which must not stand in a command line.
+        """
 
     def save(self, reference: str, archive: Path) -> Command:
         """Write the image to a file that `ctr images import` reads."""
@@ -40,6 +47,9 @@ class Engine(Protocol):
 
     def remove(self, reference: str) -> Command:
         """Forget a reference, and the image when it has no other."""
+
+    def tidy(self) -> Sequence[Command]:
+        """Remove what a build that was killed left behind."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +64,7 @@ class Docker:
     def digest(self, reference: str) -> Command:
         return ("docker", "image", "inspect", "--format", "{{.Id}}", reference)
 
-    def build(self, context: Path, reference: str, arguments: Mapping[str, str]) -> Command:
+    def build(self, context: Path, reference: str, arguments: Sequence[str]) -> Command:
         return ("docker", "build", "--tag", reference, *_build_args(arguments), str(context))
 
     def save(self, reference: str, archive: Path) -> Command:
@@ -65,6 +75,9 @@ class Docker:
 
     def remove(self, reference: str) -> Command:
         return ("docker", "rmi", reference)
+
+    def tidy(self) -> Sequence[Command]:
+        return ()
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,7 @@ class Buildah:
     def digest(self, reference: str) -> Command:
         return (*self._us, "images", "--no-trunc", "--quiet", reference)
 
-    def build(self, context: Path, reference: str, arguments: Mapping[str, str]) -> Command:
+    def build(self, context: Path, reference: str, arguments: Sequence[str]) -> Command:
         # With chroot isolation a build needs no container runtime and runs inside containers, too.
         options = ("--layers", "--isolation", "chroot", "--tag", reference)
         return (*self._us, "build", *options, *_build_args(arguments), str(context))
@@ -106,6 +119,10 @@ class Buildah:
 
     def remove(self, reference: str) -> Command:
         return (*self._us, "rmi", reference)
+
+    def tidy(self) -> Sequence[Command]:
+        # Every container in this storage is one of a build's steps.
+        return ((*self._us, "rm", "--all"),)
 
     @property
     def _us(self) -> Command:
@@ -150,6 +167,5 @@ def _on_best_driver(name: str, program: str, storage: Path, scratch: Path) -> En
     return Buildah(name, program, storage / "vfs", scratch, "vfs")
 
 
-def _build_args(arguments: Mapping[str, str]) -> Command:
-    pairs = (f"{name}={value}" for name, value in arguments.items())
-    return tuple(word for pair in pairs for word in ("--build-arg", pair))
+def _build_args(arguments: Sequence[str]) -> Command:
+    return tuple(word for argument in arguments for word in ("--build-arg", argument))

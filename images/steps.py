@@ -16,6 +16,7 @@ LIMIT = 1800.0
 _PAUSE = 1.0
 _TAIL_LINES = 30
 _TAIL_BYTES = 16384
+_STEP_LENGTH = 60
 _MARKS = ("STEP ", "Step ", "#", "I: ")
 """How buildah, docker (old and new builder) and mmdebstrap begin the lines that name a step."""
 
@@ -73,7 +74,7 @@ class Runner:
     def _start(self, title: str, command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
-                command,
+                (*_own_world(), *command),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -88,14 +89,14 @@ class Runner:
     ) -> int | None:
         """Return the exit code, or None when the limit came first."""
         began = time.monotonic()
+        step = StepName(self.log, start)
         try:
             while True:
                 try:
                     return process.wait(_PAUSE)
                 except subprocess.TimeoutExpired:
                     seconds = time.monotonic() - began
-                step = current_step(self.log, start)
-                self.reporter.status(f"{title}, {seconds:.0f} s{f': {step}' if step else ''}")
+                self.reporter.status(f"{title}, {seconds:.0f} s{step.latest()}")
                 if self.reporter.cancelled.is_set():
                     raise Cancelled(f"{title}: stopped")
                 if seconds > limit:
@@ -113,10 +114,40 @@ class Runner:
         return BuildFailed("\n".join([*lines, f"The whole log is {self.log}"]))
 
 
-def current_step(log: Path, start: int) -> str:
-    """Return the last line of `log` behind the byte `start` that names a step, else nothing."""
-    with log.open("rb") as file:
-        file.seek(max(start, log.stat().st_size - _TAIL_BYTES))
-        lines = file.read().decode(errors="replace").splitlines()
-    named = [line for line in lines if line.startswith(_MARKS)]
-    return named[-1][:100] if named else ""
+def _own_world() -> tuple[str, ...]:
+    """Return a prefix for commands: all their processes and mounts go with them, and they with us.
+
+    A build step has children in sessions of their own and mounts that a killed builder would
+    leave in the host's table. Both need root; others' builders make a user namespace themselves.
+    """
+    if os.geteuid() != 0:
+        return ()
+    namespaces = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
+    return ("setpriv", "--pdeathsig", "KILL", "--", *namespaces, "--")
+
+
+@dataclass
+class StepName:
+    """Which step a command is at, by the lines that it has logged.
+
+    Args:
+        log: Where to.
+        position: The byte from which on the log is this command's.
+    """
+
+    log: Path
+    position: int
+    _name: str = ""
+
+    def latest(self) -> str:
+        """Return `: ` and the last line that names a step; nothing before the first."""
+        with self.log.open("rb") as file:
+            file.seek(self.position)
+            new = file.read()
+        # The last line may not be complete yet; it is read again.
+        complete = new[: new.rfind(b"\n") + 1]
+        self.position += len(complete)
+        for line in complete.decode(errors="replace").splitlines():
+            if line.startswith(_MARKS):
+                self._name = f": {' '.join(line.split())[:_STEP_LENGTH]}"
+        return self._name

@@ -59,33 +59,3 @@ class Gate(pulumi.CustomResource):
         opts: ResourceOptions | None = None,
     ) -> None:
         super().__init__("slipway:jobs:Gate", job, {"job": job, "result": result}, opts)
-
-
-class TrainingRun(pulumi.ComponentResource):
-    """A training run and its gate.
-
-    Args:
-        job: What to train.
-        manifest: `jobs.spec.manifest` of it.
-        kubeconfig: The cluster's, its content.
-        opts: What it `depends_on` is deleted only after the run, too.
-    """
-
-    result: Output[dict[str, Any]]
-    """See `PyTorchJob.result`; known also when the gate fails."""
-
-    def __init__(
-        self,
-        job: TrainingJob,
-        manifest: Mapping[str, Any],
-        *,
-        kubeconfig: Input[str],
-        opts: ResourceOptions,
-    ) -> None:
-        super().__init__("slipway:jobs:TrainingRun", job.name, None, opts)
-        # A component's dependencies are not its children's in the state that destroy goes by.
-        inside = ResourceOptions(parent=self, depends_on=opts.depends_on)
-        run = PyTorchJob(job, manifest, kubeconfig=kubeconfig, opts=inside)
-        Gate(job.name, result=run.result, opts=ResourceOptions(parent=self))
-        self.result = run.result
-        self.register_outputs({"result": run.result})

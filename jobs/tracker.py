@@ -180,7 +180,8 @@ class Tracker:
         if elapsed - self._succeeded_at < _STRAGGLERS_SECONDS:
             return None
         listed = ", ".join(map(str, missing))
-        return End("Failed", f"rank {listed} did not end within 30 s after rank 0 succeeded")
+        reason = f"rank {listed} did not end within 30 s after rank 0 succeeded; {self.status}"
+        return End("Failed", reason)
 
     def _never_starts(self) -> End | None:
         for rank in self.ranks.values():

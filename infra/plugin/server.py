@@ -26,7 +26,7 @@ _PARALLEL_RESOURCES = 64
 _WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
 
 
-class PlainErrors(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs only
+class PlainErrors(grpc.aio.ServerInterceptor):
     """Ends a failed request with the text of its exception, and nothing around it.
 
     With SLIPWAY_TRACEBACK set, the traceback goes to stderr as well.

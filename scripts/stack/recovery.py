@@ -7,7 +7,6 @@ adopts what an interrupted create has made.
 """
 
 import json
-import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -70,10 +69,9 @@ def pending_operations(deployment: Any) -> list[str]:
 def _is_pulumi(pid: int) -> bool:
     """Whether that process lives and is a pulumi: after a reboot the number may be another's."""
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        program = Path(f"/proc/{pid}/exe").readlink()
+    except FileNotFoundError:
         return False
-    except PermissionError:
-        pass
-    name = Path(f"/proc/{pid}/comm")
-    return "pulumi" in name.read_text() if name.exists() else True
+    except PermissionError:  # another user's: nobody here can tell
+        return True
+    return "pulumi" in program.name

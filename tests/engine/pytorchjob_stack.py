@@ -1,0 +1,159 @@
+"""A stack of training jobs alone, on a cluster that is there, run by the real CLI."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pulumi
+
+from infra import toolchain
+from infra.tenancy import JOB_ACCOUNT, NAME
+from jobs.declaration import declare
+from jobs.resource import Gate, PyTorchJob
+from jobs.spec import TrainingJob, manifest
+from tests.engine.standin_stack import Outcome, Stack
+
+_MAIN = "from tests.engine.pytorchjob_stack import program\n\nprogram()\n"
+_UP = ("up", "--stack", "test", "--yes", "--skip-preview", "--non-interactive")
+_POLL_SECONDS = 0.2
+
+
+def program() -> None:
+    """Declare the jobs that the environment names: what the Pulumi CLI runs."""
+    _, jobs = json.loads(os.environ["STANDIN_PROGRAM"])
+    for name, declared in jobs.items():
+        labels = declared.pop("labels", {})
+        job = declare(name, declared, name)
+        assert isinstance(job, TrainingJob), job
+        rendered = manifest(
+            job, namespace=NAME, service_account=JOB_ACCOUNT, trainer_image="not used"
+        )
+        rendered["metadata"]["labels"] |= labels
+        run = PyTorchJob(job, rendered, kubeconfig=os.environ["STANDIN_KUBECONFIG"])
+        Gate(name, result=run.result)
+        pulumi.export(name, run.result)
+
+
+class JobStack(Stack):
+    """Programs are what stands under `slipway:jobs`: names and declarations."""
+
+    def __init__(self, directory: Path, root: Path, kubeconfig: str) -> None:
+        super().__init__(directory, root, kubeconfig)
+        project = {
+            "name": "standin",  # as `Stack` has made its stack for
+            "runtime": "python",
+            "plugins": {"providers": [{"name": "slipway", "path": str(root / "infra/plugin")}]},
+        }
+        (directory / "Pulumi.yaml").write_text(json.dumps(project))
+        (directory / "__main__.py").write_text(_MAIN)
+
+    def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
+        """Return the environment in which the CLI declares the jobs in `arguments`."""
+        # Outputs are those of the jobs that succeeded and of those that did not.
+        everything = super().environment(program, **arguments)
+        return everything | {"PULUMI_CONTINUE_ON_ERROR": "true"}
+
+    def train(self, name: str, **declared: Any) -> Outcome:
+        """Bring the stack to one job; fail unless it succeeds."""
+        return self.up("", **{name: declared})
+
+    def train_in_vain(self, name: str, **declared: Any) -> str:
+        """Bring the stack to one job, fail if it succeeds, and return what the CLI said."""
+        return self.refused("up", program="", **{name: declared})
+
+    @contextmanager
+    def training(self, name: str, **declared: Any) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start an `up` of one job and go on beside it."""
+        with (
+            (self.directory / "up.log").open("wb") as log,
+            subprocess.Popen(
+                [str(toolchain.path("pulumi")), *_UP],
+                cwd=self.directory,
+                env=self.environment("", **{name: declared}),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            ) as process,
+        ):
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.send_signal(signal.SIGKILL)
+
+    @property
+    def log(self) -> str:
+        """What the `up` of `training` said."""
+        return (self.directory / "up.log").read_text()
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """The namespace of the jobs, as kubectl shows it."""
+
+    kubeconfig: Path
+
+    def kubectl(self, *arguments: str) -> str:
+        """Run kubectl in the namespace and return what it said."""
+        command = [toolchain.path("kubectl"), "--kubeconfig", self.kubeconfig, "--namespace", NAME]
+        return subprocess.run(
+            [*map(str, command), *arguments],
+            check=True, capture_output=True, text=True, timeout=60,
+        ).stdout  # fmt: skip
+
+    def items(self, kind: str, job: str) -> list[dict[str, Any]]:
+        """Return the job's objects of one kind: its pods, or itself."""
+        label = "slipway.dev/job" if kind == "pytorchjobs" else "training.kubeflow.org/job-name"
+        listing = json.loads(self.kubectl("get", kind, "-l", f"{label}={job}", "-o", "json"))
+        items: list[dict[str, Any]] = listing["items"]
+        return items
+
+    def uids(self, job: str) -> list[str]:
+        """Return the identity of each PyTorchJob there is for a job."""
+        return [str(item["metadata"]["uid"]) for item in self.items("pytorchjobs", job)]
+
+    def events(self, job: str) -> list[dict[str, Any]]:
+        """Return the events that the job's ranks wrote to their logs."""
+        pods = [pod["metadata"]["name"] for pod in self.items("pods", job)]
+        lines = [line for pod in pods for line in self.kubectl("logs", pod).splitlines()]
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def image(self) -> str:
+        """Return the trainer's image that the node holds."""
+        nodes = json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]
+        names = [
+            str(name)
+            for node in nodes
+            for image in node["status"]["images"]
+            for name in image["names"]
+            if "slipway-trainer:" in name
+        ]
+        assert names, nodes
+        return names[0]
+
+    def await_running(self, job: str) -> str:
+        """Wait until rank 0 runs, and return the PyTorchJob's identity."""
+        await_true(lambda: any(_is_running(pod) for pod in self.items("pods", job)))
+        uids = self.uids(job)
+        assert len(uids) == 1, uids
+        return uids[0]
+
+
+def await_true(condition: Callable[[], bool], limit_seconds: float = 60) -> None:
+    """Wait until `condition` holds, and fail when it does not come to."""
+    deadline = time.monotonic() + limit_seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to that"
+        time.sleep(_POLL_SECONDS)
+
+
+def _is_running(pod: dict[str, Any]) -> bool:
+    replica = pod["metadata"]["labels"]["training.kubeflow.org/replica-type"]
+    return bool((replica, pod["status"]["phase"]) == ("master", "Running"))

@@ -1,0 +1,217 @@
+"""What each stack in stacks/ declares: property by property, with no engine and no cluster."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from infra import toolchain
+from tests.program.declared import Declared, Program, declare, secret
+
+STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
+JOB, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
+READY = "slipway:gates:OperatorReady"
+NAMESPACE = "kubernetes:core/v1:Namespace"
+ROLES = ("kubernetes:rbac.authorization.k8s.io/v1:Role",)
+CLUSTER_ROLES = ("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",)
+
+
+def test_there_are_stacks() -> None:
+    assert "dev" in {template.stem for template in STACKS}
+
+
+@pytest.fixture(params=STACKS, ids=lambda template: str(template.stem))
+def template(request: pytest.FixtureRequest) -> Path:
+    path: Path = request.param
+    return path
+
+
+@pytest.fixture
+def program(template: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+    # Without the operator's manifests there is no program; this says what to do.
+    toolchain.path("training-operator-manifests")
+    return declare(template, monkeypatch)
+
+
+def wanted_jobs(template: Path) -> list[str]:
+    return list(yaml.safe_load(template.read_text())["config"]["slipway:jobs"])
+
+
+def rules(program: Program, types: tuple[str, ...]) -> list[dict[str, Any]]:
+    return [
+        rule for role in program.resources if role.type in types for rule in role.inputs["rules"]
+    ]
+
+
+def kubernetes(program: Program) -> list[Declared]:
+    return [each for each in program.resources if each.type.startswith("kubernetes:")]
+
+
+def test_every_job_is_run_once_and_no_other(program: Program, template: Path) -> None:
+    assert sorted(job.name for job in program.of(JOB)) == sorted(wanted_jobs(template))
+
+
+def test_every_run_has_a_gate_that_judges_its_result(program: Program) -> None:
+    for job in program.of(JOB):
+        gate = program.one(GATE, job.name)
+        assert job.urn in gate.dependencies
+        assert gate.inputs["result"] == {"state": "Succeeded", "accuracy": 0.98}
+
+
+def test_a_run_waits_for_the_operator_and_its_image(program: Program) -> None:
+    ready, image = program.one(READY), program.one("slipway:images:Image")
+    for job in program.of(JOB):
+        assert {ready.urn, image.urn} <= program.needs(job)
+
+
+def test_the_operator_is_asked_when_all_of_it_is_there(program: Program) -> None:
+    needs = program.needs(program.one(READY))
+    own = {each.urn for each in kubernetes(program) if "training-operator" in each.name}
+    assert own
+    assert own <= needs
+
+
+def test_the_operator_starts_when_its_namespaces_are_there(program: Program) -> None:
+    operator = program.one("kubernetes:apps/v1:Deployment")
+    assert {each.urn for each in program.of(NAMESPACE)} <= program.needs(operator)
+
+
+def test_what_is_in_a_namespace_comes_after_it(program: Program) -> None:
+    namespaces = {each.inputs["metadata"]["name"]: each.urn for each in program.of(NAMESPACE)}
+    placed = [each for each in kubernetes(program) if "namespace" in metadata(each)]
+    assert placed
+    for each in placed:
+        assert namespaces[metadata(each)["namespace"]] in program.needs(each), each.urn
+
+
+def metadata(resource: Declared) -> dict[str, Any]:
+    found: dict[str, Any] = resource.inputs.get("metadata", {})
+    return found
+
+
+def test_every_namespace_is_restricted(program: Program) -> None:
+    names = set()
+    for each in program.of(NAMESPACE):
+        names.add(metadata(each)["name"])
+        assert metadata(each)["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert names == {"slipway-jobs", "kubeflow"}
+
+
+def test_no_role_has_a_wildcard(program: Program) -> None:
+    given = rules(program, ROLES + CLUSTER_ROLES)
+    assert given
+    for rule in given:
+        assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
+
+
+def test_over_the_whole_cluster_nobody_may_do_anything_but_the_webhook(program: Program) -> None:
+    for rule in rules(program, CLUSTER_ROLES):
+        assert rule["resources"] == ["validatingwebhookconfigurations"]
+
+
+def test_nobody_may_run_commands_in_pods_or_read_a_jobs_secrets(program: Program) -> None:
+    resources = {
+        resource
+        for role in program.of(*ROLES)
+        if metadata(role)["namespace"] == "slipway-jobs"
+        for rule in role.inputs["rules"]
+        for resource in rule["resources"]
+    }
+    assert resources
+    assert not resources & {"pods/exec", "pods/attach", "secrets", "serviceaccounts/token"}
+
+
+def test_accounts_of_the_job_namespace_mount_no_token(program: Program) -> None:
+    accounts = [
+        each
+        for each in program.of("kubernetes:core/v1:ServiceAccount")
+        if metadata(each)["namespace"] == "slipway-jobs"
+    ]
+    assert {metadata(each)["name"] for each in accounts} == {"slipway-job", "slipway-submitter"}
+    for each in accounts:
+        assert each.inputs["automountServiceAccountToken"] is False
+
+
+def test_jobs_run_as_an_account_that_is_bound_to_no_role(program: Program) -> None:
+    bound = {
+        subject["name"]
+        for each in kubernetes(program)
+        for subject in each.inputs.get("subjects", [])
+    }
+    assert bound == {"training-operator", "slipway-submitter"}
+    for job in program.of(JOB):
+        for replicas in job.inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values():
+            assert replicas["template"]["spec"]["serviceAccountName"] == "slipway-job"
+
+
+def test_the_operator_serves_pytorchjobs_of_the_job_namespace_alone(program: Program) -> None:
+    template = program.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    assert "--enable-scheme=pytorchjob" in container["args"]
+    assert "--namespace=slipway-jobs" in container["args"]
+    definitions = program.of("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition")
+    assert [each.name for each in definitions] == ["pytorchjobs.kubeflow.org"]
+
+
+def test_what_the_operator_writes_into_its_webhook_is_no_drift(program: Program) -> None:
+    webhook = program.one(
+        "kubernetes:admissionregistration.k8s.io/v1:ValidatingWebhookConfiguration"
+    )
+    assert webhook.ignored == ("webhooks[*].clientConfig.caBundle",)
+
+
+def test_the_kubeconfig_is_a_secret_wherever_it_goes(program: Program) -> None:
+    holders = [each for each in program.resources if each.inputs.get("kubeconfig") is not None]
+    assert {each.type for each in holders} >= {"pulumi:providers:kubernetes", READY, JOB}
+    for each in holders:
+        assert each.inputs["kubeconfig"] == secret("a kubeconfig"), each.type
+    assert program.outputs["kubeconfig"] == secret("a kubeconfig")
+
+
+def test_the_outputs_have_each_jobs_result(program: Program, template: Path) -> None:
+    result = {"state": "Succeeded", "accuracy": 0.98}
+    assert program.outputs["jobs"] == dict.fromkeys(wanted_jobs(template), result)
+
+
+def test_every_kubernetes_object_is_made_in_the_stacks_own_cluster(program: Program) -> None:
+    provider = program.one("pulumi:providers:kubernetes")
+    assert kubernetes(program)
+    for each in kubernetes(program):
+        assert each.provider == f"{provider.urn}::{provider.name}-id", each.urn
+
+
+def test_the_cluster_is_told_apart_by_more_than_its_kubeconfig(program: Program) -> None:
+    assert program.one("pulumi:providers:kubernetes").inputs["clusterIdentifier"]
+
+
+def test_no_map_is_empty_which_would_show_as_a_change_each_time(program: Program) -> None:
+    for each in kubernetes(program):
+        for name in ("labels", "annotations"):
+            assert metadata(each).get(name) != {}, each.urn
+
+
+def test_bad_settings_declare_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = tmp_path / "wrong.yaml"
+    wrong.write_text("config: {'slipway:cluster': {kind: embedded}, 'slipway:jobs': {nope: {}}}")
+    seen: list[str] = []
+    register = "tests.program.declared._Mocks.new_resource"
+    monkeypatch.setattr(register, lambda _self, args: seen.append(args.typ))
+    with pytest.raises(pulumi.RunError, match=r"slipway:jobs\.nope"):
+        declare(wrong, monkeypatch)
+    assert seen == []
+
+
+def test_importing_the_program_declares_nothing_and_loads_no_cluster(root: Path) -> None:
+    # There is no engine: declaring a resource would fail.
+    code = (
+        "import sys, infra.program; "
+        "late = ('pulumi_azure', 'clusters.embedded'); "
+        "print([name for name in sys.modules if name.startswith(late)])"
+    )
+    command = [sys.executable, "-W", "error", "-c", code]
+    finished = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout.strip()) == (0, "[]"), finished.stderr

@@ -1,0 +1,112 @@
+"""The trainer's image, opened, to run ranks in as a node would; without a cluster."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images.spec import TRAINER
+from infra import toolchain
+
+_LIMIT_SECONDS = 120
+_RANKS = Path(__file__).with_name("ranks.py")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one rank ended and what it left behind."""
+
+    code: int
+    seconds: float
+    events: list[dict[str, Any]]
+    errors: str
+    message: dict[str, Any]
+
+    def of(self, event: str) -> list[dict[str, Any]]:
+        """Return the events of one kind."""
+        return [each for each in self.events if each["event"] == event]
+
+
+@dataclass(frozen=True)
+class Rank:
+    """One rank to start; `signal` is sent to it `delay` seconds after its first training step."""
+
+    args: Sequence[str] = ()
+    signal: int | None = None
+    delay: float = 0
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A container of the image, on a storage of the test's own."""
+
+    storage: Path
+
+    @cached_property
+    def _container(self) -> str:
+        return self.buildah("from", TRAINER.reference).strip()
+
+    def run(self, *command: str, mounts: Mapping[Path, str] | None = None) -> str:
+        """Run a command as the image's user and return what it printed."""
+        volumes = [f"--volume={path}:{inside}" for path, inside in (mounts or {}).items()]
+        options = ("--isolation=chroot", *volumes, self._container, "--")
+        return self.buildah("run", *options, *command)
+
+    def train(self, directory: Path, *ranks: Rank, args: Sequence[str] = ()) -> list[Ended]:
+        """Run ranks that all get `args`; `directory` takes what they leave behind.
+
+        The result lacks a rank that was stopped with SIGSTOP.
+        """
+        directory.chmod(0o777)
+        plan = [asdict(rank) | {"args": [*args, *rank.args]} for rank in ranks]
+        (directory / "plan.json").write_text(json.dumps(plan))
+        mounts = {directory: "/out", _RANKS: "/ranks.py"}
+        self.run("python3", "/ranks.py", "/out/plan.json", mounts=mounts)
+        ends = json.loads((directory / "ends.json").read_text())
+        return [
+            _ended(directory, number, ends.get(str(number)))
+            for number, rank in enumerate(ranks)
+            if rank.signal != signal.SIGSTOP
+        ]
+
+    def buildah(self, *arguments: str) -> str:
+        """Run buildah on this storage and return what it printed."""
+        roots = (f"--root={self.storage}/images", f"--runroot={self.storage}/run")
+        command = (str(toolchain.path("buildah")), *roots, "--storage-driver=vfs", *arguments)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False
+        )
+        said = f"{done.stdout[-4000:]}{done.stderr[-4000:]}"
+        assert done.returncode == 0, f"`{' '.join(command)}` failed with {done.returncode}: {said}"
+        return done.stdout
+
+
+@pytest.fixture(scope="session")
+def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
+    """The image as it was built; it fails when that was not done yet."""
+    if not TRAINER.archive.exists():
+        pytest.fail(f"{TRAINER.archive} is missing: `make up` builds it", pytrace=False)
+    opened = Opened(tmp_path_factory.mktemp("storage"))
+    opened.buildah("pull", "--quiet", f"oci-archive:{TRAINER.archive}")
+    yield opened
+    opened.buildah("rm", "--all")
+    opened.buildah("rmi", "--all")
+
+
+def _ended(directory: Path, number: int, end: Mapping[str, Any] | None) -> Ended:
+    errors = (directory / f"{number}.err").read_text()
+    assert end is not None, f"rank {number} did not end by itself: {errors[-4000:]}"
+    lines = (directory / f"{number}.out").read_text().splitlines()
+    return Ended(
+        code=end["code"],
+        seconds=end["seconds"],
+        events=[json.loads(line) for line in lines],
+        errors=errors,
+        message=json.loads((directory / f"{number}.termination").read_text() or "{}"),
+    )

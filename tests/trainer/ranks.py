@@ -1,0 +1,69 @@
+"""Starts ranks inside the image and notes how each ended. Runs there, on the image's Python.
+
+    python3 ranks.py PLAN.json
+
+The plan is a list with each rank's `args`, the `signal` that it is sent, and how many seconds
+(`delay`) after its first step. Beside it come, for rank 0, 0.out, 0.err and 0.termination, and for
+all of them ends.json. A rank that was stopped with SIGSTOP is not waited for.
+"""
+
+import json
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+LIMIT_SECONDS = 100
+
+
+def main(plan: Path) -> None:
+    """Start every rank, send the signals that the plan asks for, and wait for all ends."""
+    here, ranks = plan.parent, json.loads(plan.read_text())
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    began = time.monotonic()
+    running = {}
+    for number, rank in enumerate(ranks):
+        (here / f"{number}.termination").touch()
+        running[number] = subprocess.Popen(
+            [sys.executable, "-m", "slipway_trainer.mnist", *rank["args"]],
+            env={
+                **os.environ,
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+                "WORLD_SIZE": str(len(ranks)),
+                "RANK": str(number),
+                "TERMINATION_LOG": str(here / f"{number}.termination"),
+            },
+            stdout=(here / f"{number}.out").open("w"),
+            stderr=(here / f"{number}.err").open("w"),
+        )
+    to_signal = {number for number, rank in enumerate(ranks) if rank["signal"]}
+    stopped = {number for number, rank in enumerate(ranks) if rank["signal"] == signal.SIGSTOP}
+    stepped: dict[int, float] = {}
+    ends: dict[int, dict[str, float]] = {}
+    while running.keys() - stopped and time.monotonic() - began < LIMIT_SECONDS:
+        for number in list(to_signal):
+            if number not in stepped and '"event": "step"' in (here / f"{number}.out").read_text():
+                stepped[number] = time.monotonic()
+            due = stepped.get(number, math.inf) + ranks[number]["delay"]
+            if time.monotonic() >= due:
+                running[number].send_signal(ranks[number]["signal"])
+                to_signal.remove(number)
+        for number in list(running):
+            code = running[number].poll()
+            if code is not None:
+                ends[number] = {"code": code, "seconds": time.monotonic() - began}
+                del running[number]
+        time.sleep(0.05)
+    for process in running.values():
+        process.send_signal(signal.SIGKILL)
+    (here / "ends.json").write_text(json.dumps(ends))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,73 @@
+"""A rank that fails says why, and nobody waits for it."""
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.conftest import Opened, Rank
+
+_LONG = ("--limit-train", "20000", "--epochs", "20", "--log-interval", "1")
+_SECONDS_TO_NOTICE = 10
+
+
+def test_a_rank_without_data_leaves_its_traceback_and_the_others_end(
+    image: Opened, tmp_path: Path
+) -> None:
+    ranks = image.train(tmp_path, Rank(), Rank(("--data", "/nowhere")), Rank(), args=_LONG)
+    broken = ranks.pop(1)
+    assert broken.code == 1
+    assert broken.message["rank"] == 1
+    assert "Dataset not found" in broken.message["error"]
+    assert "data.load" in broken.message["traceback"]
+    assert "Traceback" in broken.errors
+    for rank in ranks:
+        assert rank.code == 1
+        assert rank.message["error"]
+        assert rank.seconds - broken.seconds < _SECONDS_TO_NOTICE
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_the_others_end_when_a_rank_is_killed(image: Opened, tmp_path: Path, lost: int) -> None:
+    plan = [Rank(signal=signal.SIGKILL if number == lost else None) for number in range(3)]
+    ranks = image.train(tmp_path, *plan, args=_LONG)
+    killed = ranks.pop(lost)
+    assert killed.code == -signal.SIGKILL
+    for rank in ranks:
+        assert rank.code == 1
+        assert rank.seconds - killed.seconds < _SECONDS_TO_NOTICE
+
+
+def test_sigterm_ends_a_rank_at_once_also_while_it_waits_for_others(
+    image: Opened, tmp_path: Path
+) -> None:
+    """Rank 1 stands still, so rank 0 is inside a collective operation when it is asked to end."""
+    plan = (Rank(signal=signal.SIGTERM, delay=2), Rank(signal=signal.SIGSTOP))
+    [rank] = image.train(tmp_path, *plan, args=_LONG)
+    assert rank.code == 143
+    assert rank.message["error"] == "ended by SIGTERM"
+    assert rank.of("terminated")
+    assert rank.seconds < _SECONDS_TO_NOTICE
+
+
+def test_a_rank_that_never_comes_is_waited_for_no_longer_than_the_timeout(
+    image: Opened, tmp_path: Path
+) -> None:
+    plan = (Rank(("--timeout", "0.1")), Rank(("--epochs", "0")))
+    alone, wrong = image.train(tmp_path, *plan)
+    assert wrong.code == 1
+    assert "--epochs" in wrong.message["error"]
+    assert alone.code == 1
+    assert alone.seconds < 6 + _SECONDS_TO_NOTICE
+
+
+def test_a_loss_that_grows_without_bound_fails_the_run(image: Opened, tmp_path: Path) -> None:
+    [rank] = image.train(tmp_path, Rank(("--lr", "1000")), args=_LONG)
+    assert rank.code == 1
+    assert "lower --lr" in rank.message["error"]
+
+
+def test_nccl_without_a_gpu_is_refused(image: Opened, tmp_path: Path) -> None:
+    [rank] = image.train(tmp_path, Rank(("--backend", "nccl")))
+    assert rank.code == 1
+    assert "--backend gloo" in rank.message["error"]

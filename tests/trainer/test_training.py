@@ -1,0 +1,91 @@
+"""The trainer, run for real in the image's own Python on the real data."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.conftest import Ended, Opened, Rank
+
+_SMALL = ("--limit-train", "2000", "--limit-test", "1000", "--log-interval", "1")
+# 1000 samples over 3 ranks of 64: the last global batch has 40, so shares of 14, 13 and 13.
+_UNEVEN = ("--limit-train", "1000", "--limit-test", "1000", "--log-interval", "1")
+
+
+@pytest.fixture(scope="module")
+def four(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> list[Ended]:
+    """Four ranks that trained on the same 2,000 samples."""
+    return image.train(tmp_path_factory.mktemp("four"), *[Rank()] * 4, args=_SMALL)
+
+
+def _losses(ended: Ended) -> list[float]:
+    return [event["loss"] for event in ended.of("step")]
+
+
+def test_four_ranks_share_the_samples_and_agree_on_the_result(four: list[Ended]) -> None:
+    assert [rank.code for rank in four] == [0, 0, 0, 0], four[0].errors
+    assert [rank.message["samples_seen"] for rank in four] == [500, 500, 500, 500]
+    assert len({rank.message["accuracy"] for rank in four}) == 1
+    assert len({rank.message["loss"] for rank in four}) == 1
+
+
+def test_the_events_tell_the_same_as_the_termination_message(four: list[Ended]) -> None:
+    for number, rank in enumerate(four):
+        [started], [epoch] = rank.of("started"), rank.of("epoch")
+        assert started["world_size"] == rank.message["world_size"] == 4
+        assert started["backend"] == rank.message["backend"] == "gloo"
+        assert rank.message["dataset"] == "mnist"
+        assert rank.message["epoch_accuracies"] == [epoch["accuracy"]]
+        assert rank.message["loss"] == epoch["loss"]
+        assert rank.message["samples_seen"] == epoch["samples"] == rank.of("step")[-1]["samples"]
+        assert {event["rank"] for event in rank.events} == {number}
+
+
+def test_the_same_seed_gives_the_same_curve(
+    image: Opened, four: list[Ended], tmp_path: Path
+) -> None:
+    again = image.train(tmp_path, *[Rank()] * 4, args=_SMALL)
+    assert [_losses(rank) for rank in again] == [_losses(rank) for rank in four]
+    assert again[0].message["accuracy"] == four[0].message["accuracy"]
+
+
+def test_ranks_with_uneven_shares_train_as_one_with_the_whole_batch(
+    image: Opened, tmp_path: Path
+) -> None:
+    """Same samples, same global batch, same learning rate: only rounding tells them apart."""
+    (tmp_path / "three").mkdir()
+    (tmp_path / "one").mkdir()
+    three = image.train(tmp_path / "three", *[Rank()] * 3, args=(*_UNEVEN, "--lr", "0.01"))
+    whole = ("--batch-size", str(3 * 64), "--lr", "0.03")
+    [one] = image.train(tmp_path / "one", Rank(whole), args=_UNEVEN)
+
+    assert sum(rank.message["samples_seen"] for rank in three) == 1000
+    assert [rank.message["samples_seen"] for rank in three] == [334, 333, 333]
+    assert one.message["samples_seen"] == 1000
+    assert three[0].message["loss"] == pytest.approx(one.message["loss"], rel=1e-4)
+    # One of 1,000 may fall on the other side.
+    assert three[0].message["accuracy"] == pytest.approx(one.message["accuracy"], abs=0.0021)
+
+
+def test_a_rank_without_a_sample_in_the_last_batch_goes_along(
+    image: Opened, tmp_path: Path
+) -> None:
+    """129 samples over two ranks of 64 leave one: rank 1 has none of it."""
+    args = ("--limit-train", "129", "--limit-test", "100")
+    ranks = image.train(tmp_path, Rank(), Rank(), args=args)
+    assert [rank.code for rank in ranks] == [0, 0], ranks[1].errors
+    assert [rank.message["samples_seen"] for rank in ranks] == [65, 64]
+
+
+def test_a_module_runs_under_torchrun(image: Opened) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    line = image.run(
+        "torchrun", "--nproc-per-node=2", f"--master-port={port}",
+        "-m", "slipway_trainer.mnist", "--limit-train", "256", "--limit-test", "100",
+    )  # fmt: skip
+    events = [json.loads(text) for text in line.splitlines() if text.startswith("{")]
+    completed = [event for event in events if event["event"] == "completed"]
+    assert {event["rank"] for event in completed} == {0, 1}
+    assert {event["world_size"] for event in completed} == {2}

@@ -1,5 +1,6 @@
 """A node's images, through containerd's own command line."""
 
+import socket
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,9 +45,15 @@ class Node:
         return cls(**{key: value for key, value in target.items() if key != "kind"})
 
     @property
-    def exists(self) -> bool:
-        """Whether there is such a node at all."""
-        return Path(self.address).exists()
+    def is_up(self) -> bool:
+        """Whether a containerd listens: one that was killed leaves its socket's file behind."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(_ANSWER_LIMIT)
+            try:
+                probe.connect(self.address)
+            except OSError:
+                return False
+        return True
 
     def digest(self, reference: str) -> str | None:
         """Return the digest of an image, None when it isn't there.

@@ -19,7 +19,7 @@ class ImageHandler(Handler):
     outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest")
 
     def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
-        """Where the context lies does not matter, only its content; nor does a node's absence."""
+        """Only the content of the context counts, not where it lies; a node may be down."""
         changes = [
             Change(key) for key in ("name", "contentHash", "target") if state[key] != inputs[key]
         ]
@@ -60,7 +60,7 @@ class ImageHandler(Handler):
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
         """Return what the node has, None when it hasn't the image."""
         node = Node.of(state["target"])
-        digest = node.digest(state["reference"]) if node.exists else None
+        digest = node.digest(state["reference"]) if node.is_up else None
         if digest is None:
             return None
         return {"reference": state["reference"], "imageDigest": digest}
@@ -75,16 +75,16 @@ class ImageHandler(Handler):
         return outputs
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Remove the image from the node, when there still is a node."""
+        """Remove the image from the node; one that is not up is on its way out with its images."""
         node = Node.of(state["target"])
-        if node.exists:
+        if node.is_up:
             node.remove(state["reference"])
 
     def _digest(self, state: Properties) -> Any:
         """Return the digest that the node has; a node that can't be asked has not lost anything."""
         node = Node.of(state["target"])
         try:
-            return node.digest(state["reference"]) if node.exists else state["imageDigest"]
+            return node.digest(state["reference"]) if node.is_up else state["imageDigest"]
         except NodeError:
             return state["imageDigest"]
 

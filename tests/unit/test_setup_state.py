@@ -1,16 +1,17 @@
-"""The passphrase is made once, for its owner alone, and never replaced."""
+"""The passphrase is made once, for its owner alone, and never replaced; Pulumi keeps no log."""
 
 from pathlib import Path
 
 import pytest
 
-from scripts.environment import backend, passphrase_file
+from scripts.environment import backend, passphrase_file, pulumi_home
 from scripts.setup.state import PassphraseLost, prepare
 
 
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     return tmp_path / "slipway"
 
 
@@ -52,3 +53,12 @@ def test_a_lost_passphrase_is_told_and_not_replaced() -> None:
     with pytest.raises(PassphraseLost, match="these stacks are encrypted with it: dev"):
         prepare()
     assert not passphrase_file().exists()
+
+
+def test_logs_of_earlier_commands_go_and_pulumi_can_write_no_others() -> None:
+    logs = pulumi_home() / "logs"
+    logs.mkdir(parents=True)
+    (logs / "pulumi-1.log").touch()
+    prepare()
+    prepare()
+    assert logs.is_file()

@@ -46,10 +46,10 @@ check: python ## format, lint, types, unit and program tests (under 60 s)
 	.venv/bin/ruff format --check
 	.venv/bin/ruff check
 	.venv/bin/mypy
-	$(IN_VENV) pytest tests/unit tests/program
+	$(IN_VENV) pytest tests/unit tests/program -o faulthandler_timeout=60 -o faulthandler_exit_on_timeout=true
 
-test: tools check ## check, then the tests on a real engine and cluster
-	$(ENVIRONMENT) $(IN_VENV) pytest tests/engine -m "not long"
+test: tools check ## check, then the tests on a real engine, cluster and image
+	$(ENVIRONMENT) $(IN_VENV) pytest tests/engine tests/trainer -m "not long"
 
 test-long: tools ## the tests that take minutes, with their figures
 	$(ENVIRONMENT) $(IN_VENV) pytest tests -m long --durations=0

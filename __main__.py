@@ -1,5 +1,9 @@
 """The Pulumi program; `infra/program.py` tells the whole story."""
 
+import signal
+
 from infra.program import main
 
+# Once a resource has failed the engine interrupts the program: Python would print where it was.
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 main()

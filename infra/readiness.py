@@ -59,9 +59,14 @@ def _wait(operator: Operator, context: Context) -> None:
         operator.deliver_certificate()
         operator.probe()
 
+    shown = ""
+
     def say(state: tenacity.RetryCallState) -> None:
-        if state.outcome is not None:
-            context.status(f"waiting for the training operator: {state.outcome.exception()}")
+        nonlocal shown
+        problem = str(state.outcome.exception()) if state.outcome is not None else ""
+        if problem != shown:  # a log without a terminal shows each status as a line
+            context.status(f"waiting for the training operator: {problem}")
+            shown = problem
 
     attempts = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(NotReadyError),

@@ -43,7 +43,7 @@ def result(
         seen_at: When the end was seen, ISO 8601; for a job that the operator did not complete.
     """
     size = world_size(job)
-    ends = {number: _last_exit(rank) for number, rank in ranks.items()}
+    ends = {number: _telling_exit(rank, state) for number, rank in ranks.items()}
     summaries = {
         number: message
         for number, ended in ends.items()
@@ -72,8 +72,12 @@ def result(
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _last_exit(rank: Rank) -> Exit | None:
+def _telling_exit(rank: Rank, state: State) -> Exit | None:
+    """Return how a rank ended; where the run failed, its first failure and not what followed."""
     exits = rank.exits
+    failures = [ended for ended in exits if ended.code != 0]
+    if state != "Succeeded" and failures:
+        return failures[0]
     return exits[-1] if exits else None
 
 

@@ -19,8 +19,11 @@ def up(stack: str) -> int:
 
 
 def preview(stack: str) -> int:
-    """Shows what `up` would do; makes the stack's file and an empty stack if they are missing."""
-    return _prepared(stack).run("preview")
+    """Shows what `up` would do, down to the field that changes, and does none of it.
+
+    Makes the stack's file and an empty stack if they are missing.
+    """
+    return _prepared(stack).run("preview", "--diff")
 
 
 def down(stack: str) -> int:

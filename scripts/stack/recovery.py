@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from infra.paths import CHECKOUT
 from scripts.stack.backend import Lock, locks
 from scripts.stack.cli import Cli, rows
+from scripts.stack.orphans import end_orphans
 
 
 class StackBusy(Exception):
@@ -36,6 +38,7 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
     if found:
         say(f"A pulumi that was killed had left {cli.stack} locked; the lock is removed.")
         cli.ask("cancel", "--yes")
+        end_orphans(CHECKOUT)
     state = cli.ask("stack", "export")
     pending = pending_operations(json.loads(state))
     if pending:

@@ -27,6 +27,7 @@ _POLL_SECONDS = 0.2
 
 def program() -> None:
     """Declare the jobs that the environment names: what the Pulumi CLI runs."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as the real program does
     _, jobs = json.loads(os.environ["STANDIN_PROGRAM"])
     for name, declared in jobs.items():
         labels = declared.pop("labels", {})

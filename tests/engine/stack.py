@@ -54,7 +54,8 @@ class LiveStack:
         """Run README.md's command for it, and fail if anything of the stack is left."""
         footprint = Footprint.take(self.scratch.directory)
         finished = self.run(_DOWN)
-        assert self.leftovers(footprint) == [], str(finished)
+        left = self.leftovers(footprint)
+        assert left == [], "\n".join([*left, str(finished)])
         return finished
 
     def leftovers(self, footprint: Footprint) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from infra import toolchain
+from scripts.environment import pulumi_home
 
 _PROJECT = "name: standin\nruntime: python\n"
 _MAIN = "from tests.engine.standin_programs import main\n\nmain()\n"
@@ -80,7 +81,7 @@ class Stack:
             # Has the CLI write the engine's events to a file (`--event-log`).
             "PULUMI_DEBUG_COMMANDS": "true",
             "PULUMI_CONFIG_PASSPHRASE": "made up for this test",
-            "PULUMI_HOME": str(self.directory / "home"),
+            "PULUMI_HOME": str(pulumi_home()),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
         }
 

@@ -242,7 +242,9 @@ def test_a_wait_ends_with_ctrl_c_and_a_killed_run_is_taken_up_again(
     made = deployments()
 
     cancelled = start()
-    time.sleep(6)
+    assert cancelled.stdout is not None
+    waiting = next(line for line in cancelled.stdout if "pods" in line)
+    assert "apps/v1:Deployment" in waiting
     cancelled.send_signal(signal.SIGINT)
     output, _ = cancelled.communicate(timeout=15)
     assert "cancelled while waiting for Deployment" in output

@@ -16,7 +16,7 @@ from tests.engine.stack import UP_SECONDS, LiveStack
 def part(stack: LiveStack, name: str) -> Process:
     """Return the process of the stack's cluster that runs the program `name`."""
     processes = Footprint.take(stack.scratch.directory).processes
-    found = [p for p in processes if name == p.program or f"/{name} " in f"{p.places} "]
+    found = [p for p in processes if name == p.program or f".{name} " in p.places]
     assert found, f"no {name} among: {sorted(process.program for process in processes)}"
     return min(found, key=lambda process: process.started)
 

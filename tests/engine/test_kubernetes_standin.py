@@ -1,11 +1,12 @@
 """The stand-in plugin under ordinary programs: the real engine, a real API server."""
 
 import os
+import re
 import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -216,38 +217,38 @@ def test_a_wait_ends_with_ctrl_c_and_a_killed_run_is_taken_up_again(
     def deployments() -> list[str]:
         return [item.metadata.name for item in apps.list_namespaced_deployment(namespace).items]
 
-    def start() -> subprocess.Popen[str]:
-        command = ["up", "--yes", "--skip-preview", "--non-interactive", "--color", "never"]
-        return subprocess.Popen(
-            [str(toolchain.path("pulumi")), *command],
-            cwd=stack.directory,
-            env=stack.environment("stuck", namespace=namespace, replicas=1, **nowhere),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            text=True,
-        )
+    log = stack.directory / "up.log"
 
-    def until_made() -> None:
-        deadline = time.monotonic() + 30
-        while not deployments():
-            assert time.monotonic() < deadline, "no Deployment was made"
+    def start() -> subprocess.Popen[bytes]:
+        command = ["up", "--yes", "--skip-preview", "--non-interactive", "--color", "never"]
+        with log.open("wb") as opened:
+            return subprocess.Popen(
+                [str(toolchain.path("pulumi")), *command],
+                cwd=stack.directory,
+                env=stack.environment("stuck", namespace=namespace, replicas=1, **nowhere),
+                stdout=opened,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+
+    def until(happened: Callable[[], object]) -> None:
+        deadline = time.monotonic() + 60
+        while not happened():
+            assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.1)
 
     killed = start()
-    until_made()
+    until(deployments)
     os.kill(killed.pid, signal.SIGKILL)
-    killed.communicate(timeout=10)
+    killed.wait(10)
     stack.pulumi("cancel", "--yes", "--stack", "test")
     made = deployments()
 
     cancelled = start()
-    assert cancelled.stdout is not None
-    waiting = next(line for line in cancelled.stdout if "pods" in line)
-    assert "apps/v1:Deployment" in waiting
+    until(lambda: re.search(r"apps/v1:Deployment \S+ creating \(\d+s\) \S", log.read_text()))
     cancelled.send_signal(signal.SIGINT)
-    output, _ = cancelled.communicate(timeout=15)
-    assert "cancelled while waiting for Deployment" in output
+    cancelled.wait(15)
+    assert "cancelled while waiting for Deployment" in log.read_text()
     assert deployments() == made
 
     stack.up("stuck", namespace=namespace, replicas=0)

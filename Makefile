@@ -2,7 +2,7 @@
 #
 #   make up                     everything: tools, cluster, operator, jobs
 #   make logs JOB=mnist-gloo RANK=1
-#   make up STACK=kind          another stack: one of stacks/*.yaml
+#   make up STACK=mine          another stack, with the settings in Pulumi.mine.yaml
 
 STACK  ?= dev
 PYTHON ?= python3

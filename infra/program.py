@@ -15,6 +15,10 @@ from jobs.spec import TrainingJob, manifest
 def main() -> None:
     """Declare everything that the running stack's configuration asks for.
 
+    A cluster; the trainer's image in it; the namespace that jobs run in; the training operator;
+    and for each job a run, whose result becomes an output, and a gate, which fails the update
+    when the run did not succeed.
+
     Raises:
         infra.settings.SettingsError: with every problem in the configuration, before
             anything is declared.

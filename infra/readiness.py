@@ -1,4 +1,4 @@
-"""The resource `slipway:gates:OperatorReady`: what depends on it may submit PyTorchJobs."""
+"""The resource `slipway:infra:OperatorReady`: what depends on it may submit PyTorchJobs."""
 
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.5
 class OperatorReadyHandler(Handler):
     """Waits until the operator is ready, and on every `up` looks whether it still is."""
 
-    type: ClassVar[str] = "slipway:gates:OperatorReady"
+    type: ClassVar[str] = "slipway:infra:OperatorReady"
 
     def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
         changes = compare(state, inputs)

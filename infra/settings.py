@@ -52,9 +52,7 @@ class SettingsError(pulumi.RunError):
         lines = "".join(f"\n  {problem}" for problem in problems)
         super().__init__(
             f"{count} in the configuration, so nothing was changed:{lines}\n"
-            f"Correct Pulumi.{stack}.yaml, or use these keys with\n"
-            "  pulumi config set --path KEY VALUE\n"
-            "  pulumi config rm --path KEY"
+            f"Correct Pulumi.{stack}.yaml and run the command again."
         )
 
 
@@ -130,6 +128,12 @@ def _cluster(
         problems.append(Problem(f"{key}.kind", f"{reason}; {choices(str(said), CLUSTERS.keys())}"))
     kind = likeliest(str(said), CLUSTERS.keys())
     if kind is None:
+        # What it may say besides depends on the kind.
+        problems += [
+            Problem(f"{key}.{name}", 'there is no such key; did you mean "kind"?')
+            for name in section
+            if likeliest(name, ["kind"])
+        ]
         return None
     # The other settings are checked as those of the kind that was probably meant.
     options = check(CLUSTERS[kind].settings, section, key, base={"name": stack})

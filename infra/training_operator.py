@@ -79,7 +79,7 @@ class OperatorReady(pulumi.CustomResource):
             "jobNamespace": job_namespace,
             "rollout": rollout,
         }
-        super().__init__("slipway:gates:OperatorReady", name, properties, opts)
+        super().__init__("slipway:infra:OperatorReady", name, properties, opts)
 
 
 def _with(

@@ -76,8 +76,8 @@ def choices(word: str, allowed: Collection[str]) -> str:
     close = likeliest(word, allowed)
     listed = ", ".join(sorted(allowed))
     if close is None:
-        return f"there is {listed}"
-    return f"did you mean {quote(close)}? There is {listed}"
+        return f"allowed: {listed}"
+    return f"did you mean {quote(close)}? Allowed: {listed}"
 
 
 def likeliest(word: str, allowed: Collection[str]) -> str | None:

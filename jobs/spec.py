@@ -69,6 +69,7 @@ Memory = Annotated[
 Variable = Annotated[
     str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$"), BeforeValidator(_operator_leaves_free)
 ]
+Value = Annotated[str, Field(description='text; a number stands in quotes, such as "1"')]
 Words = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
@@ -97,8 +98,9 @@ class TrainingJob:
         cpu: Cores that each replica is sure to have; it may use more while others idle.
         memory: Of each replica, `/dev/shm` included; the most it may use.
         restart_policy: Whether a container that failed is started again.
-        backoff_limit: How many restarts, over all ranks, end the run as failed. With 1 the first
-            failed container ends it, while a pod whose node was lost is replaced.
+        backoff_limit: How many restarts, over all ranks, end the run as failed. With 1, the
+            default, the first failed container ends it and none is started again, while a pod
+            whose node was lost is replaced; with 2 one restart is tolerated.
         timeout: Seconds after which the run is stopped.
         start_timeout: Seconds within which every rank must have started.
         env: Environment variables besides.
@@ -125,7 +127,7 @@ class TrainingJob:
     backoff_limit: Annotated[int, Field(ge=0)] = 1
     timeout: Annotated[int, Field(ge=1)] = 3600
     start_timeout: Annotated[int, Field(ge=1)] = 300
-    env: dict[Variable, str] = Field(default_factory=dict)
+    env: dict[Variable, Value] = Field(default_factory=dict)
 
     @property
     def world_size(self) -> int:

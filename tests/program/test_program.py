@@ -14,7 +14,7 @@ from tests.program.declared import Declared, Program, declare, secret
 
 STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
 JOB, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
-READY = "slipway:gates:OperatorReady"
+READY = "slipway:infra:OperatorReady"
 NAMESPACE = "kubernetes:core/v1:Namespace"
 ROLES = ("kubernetes:rbac.authorization.k8s.io/v1:Role",)
 CLUSTER_ROLES = ("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",)

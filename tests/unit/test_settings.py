@@ -57,13 +57,19 @@ def test_other_projects_keys_are_left_alone() -> None:
     parse({**configured(), "pulumi:tags": "x", "kubernetes:context": "y"}, "dev", ["aws:token"])
 
 
+def test_a_misspelt_kind_is_told_beside_the_missing_one() -> None:
+    found = problems(configured({"knd": "embedded"}))
+    assert found.keys() == {"slipway:cluster.kind", "slipway:cluster.knd"}
+    assert 'did you mean "kind"?' in found["slipway:cluster.knd"]
+
+
 @pytest.mark.parametrize(
     ("cluster", "key", "words"),
     [
         ({}, "slipway:cluster.kind", ["is missing", "embedded"]),
         ({"kind": None}, "slipway:cluster.kind", ["is missing", "embedded"]),
         ({"kind": "embeded"}, "slipway:cluster.kind", ['"embeded"', 'did you mean "embedded"?']),
-        ({"kind": "gke"}, "slipway:cluster.kind", ['"gke"', "there is embedded"]),
+        ({"kind": "gke"}, "slipway:cluster.kind", ['"gke"', "allowed: embedded"]),
         ({"kind": ["embedded"]}, "slipway:cluster.kind", ['["embedded"]']),
         ({"kind": 1}, "slipway:cluster.kind", ["1 is not a kind"]),
         ({**EMBEDDED, "nam": "x"}, "slipway:cluster.nam", ["no such key", 'did you mean "name"?']),
@@ -164,4 +170,4 @@ def test_the_message_counts_the_problems_and_says_what_to_do() -> None:
     text = str(caught.value)
     assert text.startswith("2 problems in the configuration, so nothing was changed:\n")
     assert "Pulumi.dev.yaml" in text
-    assert "pulumi config set --path KEY VALUE" in text
+    assert text.endswith("Correct Pulumi.dev.yaml and run the command again.")

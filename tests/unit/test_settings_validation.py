@@ -82,7 +82,7 @@ def test_a_wrong_value_and_an_unknown_key_are_told_together() -> None:
 
 
 def test_choices_lists_all_when_nothing_is_like_the_word() -> None:
-    assert choices("gke", ["minikube", "kind"]) == "there is kind, minikube"
+    assert choices("gke", ["minikube", "kind"]) == "allowed: kind, minikube"
 
 
 def test_a_long_value_is_cut() -> None:

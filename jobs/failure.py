@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from jobs.ranks import Exit
+from jobs.replicas import Exit
 from jobs.results import summary
 from jobs.spec import CONTAINER
 from jobs.tracker import End, Failure
@@ -14,7 +14,7 @@ _EVENTS = 10
 
 def details(
     end: End,
-    failures: Sequence[Failure],
+    cause: Failure | None,
     log: Sequence[str],
     events: Iterable[Mapping[str, Any]],
 ) -> dict[str, Any]:
@@ -22,16 +22,15 @@ def details(
 
     Args:
         end: How it ended.
-        failures: The ranks that failed, the first one first.
-        log: The last lines of the log that matters: of the first rank that failed, or of rank 0.
+        cause: The failure that ended it, where it was one.
+        log: The last lines of the log that matters: of that replica, or of replica 0.
         events: Kubernetes events about the job and its pods.
     """
-    first = failures[0] if failures else None
     return {
-        **({} if first is None else _of_rank(first)),
+        **({} if cause is None else _of_replica(cause)),
         "log": list(log)[-LOG_LINES:],
         "events": warnings(events)[-_EVENTS:],
-        "advice": _advice(end, first),
+        "advice": _advice(end, cause),
     }
 
 
@@ -82,26 +81,26 @@ def explain(name: str, result: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _of_rank(first: Failure) -> dict[str, Any]:
-    """Return what is known of the rank that failed; what is not is left out."""
-    containers = first.rank.pod["spec"]["containers"]
+def _of_replica(cause: Failure) -> dict[str, Any]:
+    """Return what is known of the replica that failed; what is not is left out."""
+    containers = cause.replica.pod["spec"]["containers"]
     container = next(each for each in containers if each["name"] == CONTAINER)
     told = {
-        "rank": first.rank.number,
-        "pod": first.rank.name,
-        "exit_code": first.exit.code,
-        "signal": first.exit.signal,
-        "out_of_memory": first.exit.out_of_memory,
+        "rank": cause.rank,
+        "pod": cause.replica.name,
+        "exit_code": cause.exit.code,
+        "signal": cause.exit.signal,
+        "out_of_memory": cause.exit.out_of_memory,
         "memory_limit": container.get("resources", {}).get("limits", {}).get("memory"),
-        "error": error(first.exit),
+        "error": error(cause.exit),
     }
     return {key: value for key, value in told.items() if value is not None}
 
 
-def _advice(end: End, first: Failure | None) -> str:
+def _advice(end: End, cause: Failure | None) -> str:
     advice = end.advice
-    if first is not None and first.exit.out_of_memory:
+    if cause is not None and cause.exit.out_of_memory:
         advice = "raise the job's `memory`, or lower its `batchSize`"
-    elif first is not None and first.exit.reason == "StartError":
+    elif cause is not None and cause.exit.reason == "StartError":
         advice = "see that the image has the job's `command`"
     return f"{advice}; then a plain `pulumi up` trains again"

@@ -1,4 +1,4 @@
-"""The resource `slipway:jobs:Gate`: an `up` fails when a run did not succeed.
+"""The resource `slipway:jobs:Gate`: an `up` fails when a run did not succeed, or not well enough.
 
 A resource of its own beside the run, so that the run's result is kept whatever it is.
 """
@@ -11,7 +11,7 @@ from jobs.failure import explain
 
 
 class GateHandler(Handler):
-    """Its life: it exists exactly while the run's result is a success."""
+    """Its life: it exists exactly while the run's result is a success at its minimum accuracy."""
 
     type: ClassVar[str] = "slipway:jobs:Gate"
 
@@ -24,11 +24,14 @@ class GateHandler(Handler):
         """Let a success pass.
 
         Raises:
-            RuntimeError: with the whole story of a run that did not succeed.
+            RuntimeError: with the whole story of a run that did not succeed, or by how much one
+                that did missed its `minAccuracy`.
         """
         job, result = inputs["job"], inputs["result"]
         if result["state"] != "Succeeded":
             raise RuntimeError(explain(job, result))
+        if (minimum := inputs.get("minAccuracy")) is not None:
+            _judge(job, result.get("accuracy"), minimum)
         return job, {}
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
@@ -43,3 +46,17 @@ class GateHandler(Handler):
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
         """There is nothing behind it."""
+
+
+def _judge(job: str, accuracy: float | None, minimum: float) -> None:
+    if accuracy is None:
+        raise RuntimeError(
+            f"job {job} succeeded but told no accuracy, so `minAccuracy` {minimum:g} can't be "
+            "judged. Let its program write one (docs/results.md), or take the `minAccuracy` out"
+        )
+    if accuracy < minimum:
+        raise RuntimeError(
+            f"job {job} succeeded with an accuracy of {accuracy:.4f}, which is "
+            f"{minimum - accuracy:.4f} less than its `minAccuracy` {minimum:g}. Its result is kept "
+            "and it is not trained again: change what it trains with, or lower the `minAccuracy`"
+        )

@@ -1,20 +1,38 @@
-"""A run's result, from the job's status and the ranks' termination messages. Pure."""
+"""A run's result, from the job's status and the replicas' termination messages. Pure."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal
 
-from jobs.ranks import Exit, Rank
+from jobs.replicas import Exit, Replica
+from jobs.topology import Topology
+
+RUN_LABEL = "slipway.dev/run"
+"""Which submission of the job it is; its pods have it, too."""
 
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart"]
 Result = dict[str, Any]
 
-_FROM_RANK_0 = ("accuracy", "epoch_accuracies", "loss", "backend", "dataset")
+_FROM_RANK_0 = (
+    "accuracy",
+    "epoch_accuracies",
+    "top5_accuracy",
+    "class_accuracies",
+    "loss",
+    "backend",
+    "dataset",
+    "goal",
+    "goal_reached",
+    "time_to_accuracy_seconds",
+    "reformations",
+    "longest_pause_seconds",
+    "artifacts",
+)
 
 
 def summary(ended: Exit | None) -> dict[str, Any] | None:
-    """Return what a rank that ended left behind, None when that is no JSON object.
+    """Return what a replica that ended left behind, None when that is no JSON object.
 
     Programs of one's own need not leave anything; a message may also be cut, or be the end of a
     log instead.
@@ -30,7 +48,7 @@ def result(
     state: State,
     reason: str,
     job: Mapping[str, Any],
-    ranks: Mapping[int, Rank],
+    replicas: Mapping[int, Replica],
     seen_at: str,
 ) -> Result:
     """Return the result of a run that has come to its end; what is not known is left out.
@@ -39,50 +57,74 @@ def result(
         state: How it ended.
         reason: Why, in one line.
         job: The PyTorchJob, for the times of its start and completion.
-        ranks: As far as their pods are known.
+        replicas: As far as their pods are known.
         seen_at: When the end was seen, ISO 8601; for a job that the operator did not complete.
     """
-    size = world_size(job)
-    ends = {number: _telling_exit(rank, state) for number, rank in ranks.items()}
-    summaries = {
-        number: message
-        for number, ended in ends.items()
+    topology = Topology.of(job)
+    ends = {number: _telling_exit(replica, state) for number, replica in replicas.items()}
+    summaries = [
+        message
+        for ended in ends.values()
         if ended is not None and ended.code == 0 and (message := summary(ended)) is not None
-    }
+    ]
+    first = _of_rank_0(summaries)
     status = job.get("status") or {}
     started = status.get("startTime") or job["metadata"].get("creationTimestamp")
     completed = status.get("completionTime") or seen_at
-    counts = [message["samples_seen"] for message in summaries.values() if _counts(message)]
     found = {
         "state": state,
         "reason": reason,
-        "world_size": size,
-        **{key: summaries.get(0, {}).get(key) for key in _FROM_RANK_0},
-        "samples_seen": sum(counts) if len(counts) == size else None,
-        "training_seconds": summaries.get(0, {}).get("duration_seconds"),
+        "run_id": (job["metadata"].get("labels") or {}).get(RUN_LABEL),
+        "world_size": topology.world_size,
+        **{key: first.get(key) for key in _FROM_RANK_0},
+        "samples_seen": _samples_seen(first, summaries, topology),
+        "training_seconds": first.get("duration_seconds"),
         "duration_seconds": _seconds(started, completed),
         "started": started,
         "completed": completed,
         "exit_codes": {
-            str(number): ended.code for number, ended in ends.items() if ended is not None
+            _key(number, topology): ended.code
+            for number, ended in ends.items()
+            if ended is not None
         },
-        "restarts": sum(rank.restarts for rank in ranks.values()),
+        "restarts": sum(replica.restarts for replica in replicas.values()),
     }
     # The engine drops what is null; here it would differ before and after.
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _telling_exit(rank: Rank, state: State) -> Exit | None:
-    """Return how a rank ended; where the run failed, its first failure and not what followed."""
-    exits = rank.exits
+def _of_rank_0(summaries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Return what rank 0 left behind: in an elastic job any replica may have been it at last."""
+    return next((message for message in summaries if message.get("rank", 0) == 0), {})
+
+
+def _samples_seen(
+    first: Mapping[str, Any], summaries: Sequence[Mapping[str, Any]], topology: Topology
+) -> int | None:
+    """Return how many samples all ranks trained on, None when a replica did not tell.
+
+    The replicas of an elastic job may have changed on the way, so there the ledger tells.
+    """
+    total = first.get("total_samples_seen")
+    if isinstance(total, int):
+        return total
+    counts = [count for each in summaries if isinstance(count := each.get("samples_seen"), int)]
+    return sum(counts) if len(counts) == topology.replicas else None
+
+
+def _key(number: int, topology: Topology) -> str:
+    """Return the key of a replica's exit code: its rank, or the first and the last of several."""
+    first = number * topology.processes
+    return str(first) if topology.processes == 1 else f"{first}-{first + topology.processes - 1}"
+
+
+def _telling_exit(replica: Replica, state: State) -> Exit | None:
+    """Return how a replica ended; where the run failed, its first failure, not what followed."""
+    exits = replica.exits
     failures = [ended for ended in exits if ended.code != 0]
     if state != "Succeeded" and failures:
         return failures[0]
     return exits[-1] if exits else None
-
-
-def _counts(message: Mapping[str, Any]) -> bool:
-    return isinstance(message.get("samples_seen"), int)
 
 
 def _seconds(started: str, completed: str) -> float:
@@ -94,12 +136,6 @@ def refused(reason: str, job: Mapping[str, Any]) -> Result:
     return {
         "state": "CannotStart",
         "reason": f"refused: {reason}",
-        "world_size": world_size(job),
+        "world_size": Topology.of(job).world_size,
         "exit_codes": {},
     }
-
-
-def world_size(job: Mapping[str, Any]) -> int:
-    """Return how many ranks a PyTorchJob asks for."""
-    replicas = job["spec"]["pytorchReplicaSpecs"].values()
-    return sum(int(spec.get("replicas", 1)) for spec in replicas)

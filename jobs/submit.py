@@ -1,7 +1,9 @@
 """Put a PyTorchJob there and take it away again, however often either was interrupted."""
 
+import copy
 import hashlib
 import json
+import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +14,9 @@ from kubernetes.client.exceptions import ApiException
 
 from infra.plugin.context import Context
 from jobs.api import JobApi, Object
-from jobs.results import world_size
+from jobs.results import RUN_LABEL
 from jobs.spec import MANAGED_BY
+from jobs.topology import Topology
 
 HASH_LABEL = "slipway.dev/spec-hash"
 _GONE_SECONDS = 120.0
@@ -47,8 +50,8 @@ def submit(api: JobApi, manifest: Mapping[str, Any], context: Context) -> Submit
         ApiException: the API server or the operator's webhook refuses it.
         RuntimeError: a job of that name is not ours, or an old one does not go away.
     """
-    labels = {**manifest["metadata"].get("labels", {}), HASH_LABEL: spec_hash(manifest)}
-    labelled = {**manifest, "metadata": {**manifest["metadata"], "labels": labels}}
+    wanted = spec_hash(manifest)
+    labelled = _labelled(manifest, {HASH_LABEL: wanted, RUN_LABEL: _run_id(manifest)})
     for _ in range(3):
         there = api.get()
         if there is None:
@@ -60,7 +63,7 @@ def submit(api: JobApi, manifest: Mapping[str, Any], context: Context) -> Submit
                 # Somebody was quicker, or a first answer got lost: see what is there now.
                 continue
         _refuse_foreign(api, there)
-        if _adoptable(there, labels[HASH_LABEL], pods=len(api.pods())):
+        if _adoptable(there, wanted, pods=len(api.pods())):
             context.info(f"PyTorchJob {api.name} is there already: waiting for it")
             return Submitted(there, _age(there))
         context.info(f"removing the PyTorchJob {api.name} of an earlier run")
@@ -69,6 +72,22 @@ def submit(api: JobApi, manifest: Mapping[str, Any], context: Context) -> Submit
         f"PyTorchJob {api.namespace}/{api.name} is created and deleted by somebody else as well; "
         "see who with `kubectl get pytorchjob --show-managed-fields --output yaml`"
     )
+
+
+def _run_id(manifest: Mapping[str, Any]) -> str:
+    """Return a name for this submission, as a person can read it and a label can hold it."""
+    now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    return f"{manifest['metadata']['name']}-{now}-{secrets.token_hex(2)}"
+
+
+def _labelled(manifest: Mapping[str, Any], labels: Mapping[str, str]) -> Object:
+    """Return `manifest` with labels besides: the job's, and of its pods those that pods need."""
+    labelled = copy.deepcopy(dict(manifest))
+    labelled["metadata"]["labels"] = {**labelled["metadata"].get("labels", {}), **labels}
+    for replicas in labelled["spec"]["pytorchReplicaSpecs"].values():
+        metadata = replicas["template"].setdefault("metadata", {})
+        metadata["labels"] = {**metadata.get("labels", {}), RUN_LABEL: labels[RUN_LABEL]}
+    return labelled
 
 
 def remove(api: JobApi, context: Context) -> None:
@@ -121,7 +140,7 @@ def _adoptable(job: Object, wanted: str, pods: int) -> bool:
     holding = {entry["type"] for entry in conditions if entry["status"] == "True"}
     if "Succeeded" in holding:
         # What its ranks returned is in their pods; without them nobody can tell any more.
-        return pods >= world_size(job)
+        return pods >= Topology.of(job).replicas
     return "Failed" not in holding
 
 

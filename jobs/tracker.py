@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from jobs.ranks import Exit, Rank, ranks
-from jobs.results import State, world_size
+from jobs.replicas import Exit, Replica, replicas
+from jobs.results import State, summary
+from jobs.topology import Topology
 
 _STRAGGLERS_SECONDS = 30
 """The operator calls a job Succeeded once rank 0 is done; so long the others may still take."""
@@ -38,14 +39,21 @@ class End:
 
 @dataclass(frozen=True)
 class Failure:
-    """A rank's container that ended with an exit code other than 0."""
+    """A replica's container that ended with an exit code other than 0."""
 
-    rank: Rank
+    replica: Replica
     exit: Exit
+
+    @property
+    def rank(self) -> int:
+        """The rank that failed; of several in one replica the first, unless one of them told."""
+        told = (summary(self.exit) or {}).get("rank")
+        first = self.replica.number * self.replica.topology.processes
+        return told if isinstance(told, int) and not self.replica.topology.elastic else first
 
     def __str__(self) -> str:
         """Name the rank and what happened to it."""
-        return f"rank {self.rank.number} ({self.rank.name}) {self.exit}"
+        return f"rank {self.rank} ({self.replica.name}) {self.exit}"
 
 
 @dataclass
@@ -61,6 +69,8 @@ class Tracker:
     epoch: Mapping[str, Any] | None = None
     gone: bool = False
     _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    _started: set[int] = field(default_factory=set)
+    _stepped: bool = False
     _succeeded_at: float | None = None
 
     @property
@@ -69,14 +79,21 @@ class Tracker:
         return str(self.job["metadata"]["uid"])
 
     @cached_property
-    def world_size(self) -> int:
-        """How many ranks there will be."""
-        return world_size(self.job)
+    def topology(self) -> Topology:
+        """What the job consists of."""
+        return Topology.of(self.job)
 
     @property
-    def ranks(self) -> dict[int, Rank]:
-        """Each rank as it was seen last, also after its pod has gone."""
-        return ranks(self._pods.values())
+    def replicas(self) -> dict[int, Replica]:
+        """Each replica as it was seen last, also after its pod has gone."""
+        return replicas(self._pods.values(), self.topology)
+
+    @property
+    def cause(self) -> Failure | None:
+        """The failure that ended the run: the first, or the one that elasticity did not bear."""
+        if not self.failures:
+            return None
+        return self.failures[-1 if self.topology.elastic else 0]
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
         """Take in the jobs of this name: this one, another one, or none."""
@@ -91,23 +108,28 @@ class Tracker:
             owners = pod["metadata"].get("ownerReferences") or []
             if any(owner["uid"] == self.uid for owner in owners):
                 self._pods[pod["metadata"]["uid"]] = pod
+        # Also one whose pod was lost and is to be made again has started.
+        self._started |= {number for number, each in self.replicas.items() if each.started}
         known = {failure.exit.container_id for failure in self.failures}
         new = [
-            Failure(rank, ended)
-            for rank in self.ranks.values()
-            for ended in rank.exits
+            Failure(replica, ended)
+            for replica in self.replicas.values()
+            for ended in replica.exits
             if ended.code != 0 and ended.container_id not in known
         ]
         # The kubelet's clock has whole seconds; among equals whoever was seen first stays first.
         self.failures += sorted(new, key=lambda failure: failure.exit.finished)
 
     def see_line(self, line: str) -> None:
-        """Take in a line of rank 0's log: it may be the event of an epoch's end."""
+        """Take in a line of replica 0's log: it may be the event of a step or an epoch's end."""
         try:
             event = json.loads(line)
         except ValueError:
             return
-        if not isinstance(event, dict) or event.get("event") != "epoch":
+        if not isinstance(event, dict) or event.get("event") not in {"step", "epoch"}:
+            return
+        self._stepped = True
+        if event["event"] == "step":
             return
         # A log that broke off is read again from its beginning.
         if self.epoch is None or event.get("epoch", 0) > self.epoch.get("epoch", 0):
@@ -115,20 +137,22 @@ class Tracker:
 
     @property
     def all_started(self) -> bool:
-        """Whether every rank's program has run."""
-        seen = self.ranks.values()
-        return len(seen) == self.world_size and all(rank.started for rank in seen)
+        """Whether every replica's program has run."""
+        return len(self._started) == self.topology.replicas
 
     @property
     def status(self) -> str:
         """Where the run is, in one line."""
-        counts = Counter(rank.stage for rank in self.ranks.values())
+        topology = self.topology
+        counts = Counter(replica.stage for replica in self.replicas.values())
         if not counts:
-            return f"submitted; {self.world_size} pods are to be created"
-        if (missing := self.world_size - counts.total()) > 0:
+            return f"submitted; {topology.replicas} pods are to be created"
+        if (missing := topology.replicas - counts.total()) > 0:
             counts["to be created"] = missing
         stages = ", ".join(f"{count} {stage}" for stage, count in counts.items())
-        line = f"{self.world_size} ranks: {stages}"
+        several = f"{topology.replicas} replicas of {topology.processes} ranks"
+        line = f"{topology.replicas} ranks" if topology.processes == 1 else several
+        line = f"{line}: {stages}"
         return line if self.epoch is None else f"{line}; {told(self.epoch)}"
 
     def end(self, elapsed: float, limits: Limits) -> End | None:
@@ -163,39 +187,48 @@ class Tracker:
     def _failed(self, message: str, limits: Limits) -> End:
         if _DEADLINE_WORDS in message:
             return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
-        if self.failures:
-            return End("Failed", str(self.failures[0]))
-        return End("Failed", message)
+        return End("Failed", message if self.cause is None else str(self.cause))
 
     def _succeeded(self, message: str, elapsed: float) -> End | None:
-        """Judge every rank by itself: the operator asks for rank 0 alone."""
-        ends = {number: rank.ended for number, rank in self.ranks.items()}
+        """Judge every replica by itself: the operator asks for the Master, or for any Worker."""
+        if self.topology.elastic:
+            return self._elastic_succeeded(message, elapsed)
+        ends = {number: replica.ended for number, replica in self.replicas.items()}
         if any(ended is not None and ended.code != 0 for ended in ends.values()):
             return End("Failed", f"{self.failures[0]}, although rank 0 succeeded")
-        missing = [number for number in range(self.world_size) if ends.get(number) is None]
+        missing = [number for number in range(self.topology.replicas) if ends.get(number) is None]
         if not missing:
             return End("Succeeded", message)
-        if self._succeeded_at is None:
-            self._succeeded_at = elapsed
-        if elapsed - self._succeeded_at < _STRAGGLERS_SECONDS:
+        if self._may_straggle(elapsed):
             return None
-        listed = ", ".join(map(str, missing))
-        reason = f"rank {listed} did not end within 30 s after rank 0 succeeded; {self.status}"
+        listed = ", ".join(self.topology.ranks(number) for number in missing)
+        reason = f"{listed} did not end within 30 s after rank 0 succeeded; {self.status}"
         return End("Failed", reason)
 
+    def _elastic_succeeded(self, message: str, elapsed: float) -> End | None:
+        """Let those that were replaced at the end go: what they would do has been done."""
+        running = any(replica.running for replica in self.replicas.values())
+        return None if running and self._may_straggle(elapsed) else End("Succeeded", message)
+
+    def _may_straggle(self, elapsed: float) -> bool:
+        """Return whether the job's success was first seen less than 30 s ago."""
+        if self._succeeded_at is None:
+            self._succeeded_at = elapsed
+        return elapsed - self._succeeded_at < _STRAGGLERS_SECONDS
+
     def _never_starts(self) -> End | None:
-        for rank in self.ranks.values():
-            who = f"rank {rank.number} ({rank.name})"
-            if rank.cannot_start is not None:
-                return End("CannotStart", f"{who}: {rank.cannot_start}", _SEE_IMAGE)
-            if rank.crash_loop is not None and self.epoch is None:
-                reason = f"{who}: container {rank.crash_loop} fails again and again"
+        for replica in self.replicas.values():
+            who = f"{replica.ranks} ({replica.name})"
+            if replica.cannot_start is not None:
+                return End("CannotStart", f"{who}: {replica.cannot_start}", _SEE_IMAGE)
+            if replica.crash_loop is not None and not self._stepped:
+                reason = f"{who}: container {replica.crash_loop} fails again and again"
                 return End("CannotStart", reason)
         return None
 
     def _not_started_in_time(self, limit: float) -> End:
         line = f"not all ranks started within {limit:g} s; {self.status}"
-        reasons = {rank.unschedulable for rank in self.ranks.values()} - {None}
+        reasons = {replica.unschedulable for replica in self.replicas.values()} - {None}
         reason = "; ".join([line, *sorted(str(reason) for reason in reasons)])
         return End("CannotStart", reason, _ASK_LESS)
 

@@ -13,7 +13,7 @@ from jobs import failure
 from jobs.api import JobApi, Unreachable, said
 from jobs.failure import LOG_LINES
 from jobs.feed import Feed
-from jobs.ranks import Rank
+from jobs.replicas import Replica
 from jobs.results import Result, result
 from jobs.spec import CONTAINER
 from jobs.tracker import End, Failure, Limits, Tracker
@@ -77,7 +77,7 @@ class Wait:
     def _show(self, feed: Feed, tracker: Tracker) -> None:
         for failed in tracker.failures:
             self._report(failed)
-        if (first := tracker.ranks.get(0)) is not None and first.container_id is not None:
+        if (first := tracker.replicas.get(0)) is not None and first.container_id is not None:
             feed.follow_log(first.name, first.container_id)
         if tracker.status != self._status:
             self._status = tracker.status
@@ -105,8 +105,8 @@ class Wait:
         """Tell of a failure at once, and keep its log: the operator may delete the pod."""
         if failed.exit.container_id in self._logs:
             return
-        previous = failed.exit.container_id != failed.rank.container_id
-        log = self._log(failed.rank, previous=previous)
+        previous = failed.exit.container_id != failed.replica.container_id
+        log = self._log(failed.replica, previous=previous)
         if not log and failure.error(failed.exit) is None:
             log = failed.exit.message.splitlines()
         self._logs[failed.exit.container_id] = log
@@ -117,16 +117,18 @@ class Wait:
             self._told.add(message)
             self.context.warn(message)
 
-    def _log(self, rank: Rank, *, previous: bool) -> list[str]:
+    def _log(self, replica: Replica, *, previous: bool) -> list[str]:
         try:
-            text = self.api.log(rank.name, CONTAINER, lines=LOG_LINES, previous=previous)
+            text = self.api.log(replica.name, CONTAINER, lines=LOG_LINES, previous=previous)
         except (ApiException, Unreachable):
             return []  # The pod or the container has gone; its termination message has to do.
         return text.splitlines()
 
     def _events(self, tracker: Tracker) -> list[dict[str, Any]]:
         try:
-            return self.api.events({tracker.uid, *(rank.uid for rank in tracker.ranks.values())})
+            return self.api.events(
+                {tracker.uid, *(replica.uid for replica in tracker.replicas.values())}
+            )
         except (ApiException, Unreachable) as error:
             self._warn_once(f"the events of {self.api.name} cannot be read: {said(error)}")
             return []
@@ -141,22 +143,22 @@ class Wait:
         story = {}
         if end.state != "Succeeded":
             log = self._matter(tracker)
-            story["failure"] = failure.details(end, tracker.failures, log, self._events(tracker))
+            story["failure"] = failure.details(end, tracker.cause, log, self._events(tracker))
         self._stop_survivors(end, {pod["metadata"]["name"] for pod in pods}, tracker)
         ended = result(
             end.state,
             end.reason,
             tracker.job,
-            tracker.ranks,
+            tracker.replicas,
             seen_at=now,
         )
         return {**ended, **story}
 
     def _matter(self, tracker: Tracker) -> list[str]:
-        """Return the log that tells most: of the first rank that failed, otherwise of rank 0."""
-        if tracker.failures:
-            return self._logs[tracker.failures[0].exit.container_id]
-        first = tracker.ranks.get(0)
+        """Return the log that tells most: of the failure that matters, otherwise of replica 0."""
+        if tracker.cause is not None:
+            return self._logs[tracker.cause.exit.container_id]
+        first = tracker.replicas.get(0)
         return self._log(first, previous=False) if first is not None and first.started else []
 
     def _stop_survivors(self, end: End, there: set[str], tracker: Tracker) -> None:
@@ -165,6 +167,6 @@ class Wait:
             # To the operator it has not ended: without its job no pod is made again.
             self.api.delete()
             return
-        for rank in tracker.ranks.values():
-            if rank.active and rank.name in there:
-                self.api.delete_pod(rank.name)
+        for replica in tracker.replicas.values():
+            if replica.active and replica.name in there:
+                self.api.delete_pod(replica.name)

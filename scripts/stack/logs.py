@@ -14,7 +14,6 @@ from scripts.stack.backend import exists
 from scripts.stack.cli import Cli, rows
 
 _JOB = "training.kubeflow.org/job-name"
-_ROLE = "training.kubeflow.org/replica-type"
 _INDEX = "training.kubeflow.org/replica-index"
 _CONTAINER = "pytorch"
 _LIMIT = 60  # seconds for a query
@@ -26,20 +25,29 @@ class NoLogs(Exception):
 
 @dataclass(frozen=True)
 class Pod:
-    """The pod of one rank."""
+    """The pod of one replica, and which ranks run in it."""
 
     namespace: str
     name: str
     job: str
-    rank: int
+    ranks: range
 
     @classmethod
     def of(cls, document: Any) -> "Pod":
-        """From what the API server says of it. Rank 0 is the master, rank 1 the first worker."""
+        """From what the API server says of it: the operator puts its place into its environment.
+
+        The replicas of an elastic job have no fixed rank; there it is the Worker's index.
+        """
         metadata = document["metadata"]
         labels: Mapping[str, str] = metadata["labels"]
-        rank = 0 if labels[_ROLE] == "master" else int(labels[_INDEX]) + 1
-        return cls(metadata["namespace"], metadata["name"], labels[_JOB], rank)
+        containers = document["spec"]["containers"]
+        container = next(each for each in containers if each["name"] == _CONTAINER)
+        variables = {each["name"]: each.get("value") for each in container.get("env", [])}
+        replica = int(variables.get("PET_NODE_RANK", labels[_INDEX]))
+        said = variables.get("PET_NPROC_PER_NODE", "1")
+        processes = int(said) if said.isdecimal() else 1
+        ranks = range(replica * processes, (replica + 1) * processes)
+        return cls(metadata["namespace"], metadata["name"], labels[_JOB], ranks)
 
 
 def show(cli: Cli, job: str, rank: int | None) -> int:
@@ -90,14 +98,14 @@ def chosen(pods: list[Pod], job: str, rank: int | None) -> list[Pod]:
     Raises:
         NoLogs: there are none; it names the jobs or ranks that there are.
     """
-    of_job = sorted((pod for pod in pods if pod.job == job), key=lambda pod: pod.rank)
+    of_job = sorted((pod for pod in pods if pod.job == job), key=lambda pod: pod.ranks.start)
     if not of_job:
         names = ", ".join(sorted({pod.job for pod in pods})) or "none"
         asked = f"There are no pods of a job {job!r}" if job else "Say which job: JOB=NAME"
         raise NoLogs(f"{asked}. Jobs with pods: {names}.")
-    of_rank = [pod for pod in of_job if rank is None or pod.rank == rank]
+    of_rank = [pod for pod in of_job if rank is None or rank in pod.ranks]
     if not of_rank:
-        there = ", ".join(str(pod.rank) for pod in of_job)
+        there = ", ".join(str(each) for pod in of_job for each in pod.ranks)
         raise NoLogs(f"Job {job} has no pod of rank {rank}. There are ranks {there}.")
     return of_rank
 
@@ -115,6 +123,7 @@ def _pods(kubectl: list[str]) -> list[Pod]:
 
 def _print(kubectl: list[str], pod: Pod, *, heading: bool) -> int:
     if heading:
-        print(f"--- rank {pod.rank} ({pod.name})", flush=True)
+        ranks = ", ".join(map(str, pod.ranks))
+        print(f"--- rank {ranks} ({pod.name})", flush=True)
     command = [*kubectl, "logs", "--namespace", pod.namespace, pod.name, "--container", _CONTAINER]
     return subprocess.run(command, env=applied(os.environ), timeout=_LIMIT, check=False).returncode

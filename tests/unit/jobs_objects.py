@@ -7,12 +7,20 @@ JOB_UID = "job-uid"
 
 
 def job(
-    *conditions: str, workers: int = 1, message: str = "", uid: str = JOB_UID
+    *conditions: str,
+    workers: int = 1,
+    message: str = "",
+    uid: str = JOB_UID,
+    processes: int = 1,
+    elastic: bool = False,
 ) -> dict[str, Any]:
+    master = {} if elastic else {"Master": {"replicas": 1}}
     return {
         "metadata": {"name": "mine", "uid": uid, "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {
-            "pytorchReplicaSpecs": {"Master": {"replicas": 1}, "Worker": {"replicas": workers}}
+            "nprocPerNode": str(processes),
+            "pytorchReplicaSpecs": {**master, "Worker": {"replicas": workers}},
+            **({"elasticPolicy": {"minReplicas": 1}} if elastic else {}),
         },
         "status": {
             "startTime": "2026-01-01T00:00:01Z",
@@ -36,8 +44,10 @@ def pod(
     owner: str = JOB_UID,
     phase: str = "Running",
     restart_policy: str = "OnFailure",
+    master: bool = True,
 ) -> dict[str, Any]:
-    kind, index = ("master", 0) if rank == 0 else ("worker", rank - 1)
+    """The pod of replica `rank`; without a `master` all are workers."""
+    kind, index = ("worker", rank - master) if rank >= master else ("master", 0)
     container = {
         "name": "pytorch",
         "image": "example.org/mine:1",

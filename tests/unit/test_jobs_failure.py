@@ -3,18 +3,19 @@
 from typing import Any
 
 from jobs import failure
-from jobs.ranks import Rank
+from jobs.replicas import Replica
+from jobs.topology import Topology
 from jobs.tracker import End, Failure
 from tests.unit.jobs_objects import ended, pod, warning
 
 
 def failed(state: dict[str, Any], rank: int = 1) -> Failure:
-    seen = Rank(pod(rank, state=state))
+    seen = Replica(pod(rank, state=state), Topology(replicas=2))
     return Failure(seen, seen.exits[-1])
 
 
-def story(end: End, *failures: Failure, log: list[str] | None = None) -> str:
-    told = failure.details(end, failures, log or [], [warning("Back-off restarting")])
+def story(end: End, cause: Failure | None = None, log: list[str] | None = None) -> str:
+    told = failure.details(end, cause, log or [], [warning("Back-off restarting")])
     return failure.explain("mine", {"state": end.state, "reason": end.reason, "failure": told})
 
 

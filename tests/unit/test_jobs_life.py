@@ -133,3 +133,21 @@ def test_a_gate_judges_every_new_result_anew(result: object) -> None:
     (change,) = GateHandler().diff("mine", state, {"job": "mine", "result": result})
     assert change.replace
     assert GateHandler().diff("mine", state, dict(state)) == []
+
+
+@pytest.mark.parametrize("accuracy", [0.97, 0.98])
+def test_a_gate_lets_the_accuracy_pass_that_was_asked_for(accuracy: float) -> None:
+    inputs = {"job": "mine", "result": {**SUCCEEDED, "accuracy": accuracy}, "minAccuracy": 0.97}
+    assert GateHandler().create(inputs, Quiet()) == ("mine", {})
+
+
+def test_a_gate_says_by_how_much_an_accuracy_was_missed_and_that_nothing_is_trained_again() -> None:
+    inputs = {"job": "mine", "result": {**SUCCEEDED, "accuracy": 0.96}, "minAccuracy": 0.97}
+    with pytest.raises(RuntimeError, match=r"0\.9600, which is 0\.0100 less than .* 0\.97\."):
+        GateHandler().create(inputs, Quiet())
+
+
+def test_a_gate_cannot_judge_an_accuracy_that_was_not_told() -> None:
+    inputs = {"job": "mine", "result": {"state": "Succeeded"}, "minAccuracy": 0.97}
+    with pytest.raises(RuntimeError, match="told no accuracy"):
+        GateHandler().create(inputs, Quiet())

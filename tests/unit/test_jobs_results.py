@@ -7,17 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.ranks import ranks
+from jobs.replicas import replicas
 from jobs.results import Result, refused, result
+from jobs.topology import Topology
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 
 
-def of(*pods: dict[str, Any], workers: int = 1) -> Result:
+def of(*pods: dict[str, Any], **shape: Any) -> Result:
+    submitted = job("Succeeded", **shape)
     return result(
         "Succeeded",
         "",
-        job("Succeeded", workers=workers),
-        ranks(pods),
+        submitted,
+        replicas(pods, Topology.of(submitted)),
         seen_at="2026-01-01T01:00:00Z",
     )
 
@@ -110,3 +112,29 @@ def test_a_job_that_was_not_admitted_has_a_result_too() -> None:
     assert found["state"] == "CannotStart"
     assert "admission webhook denied" in found["reason"]
     assert found["world_size"] == 4
+
+
+def test_several_processes_in_a_replica_are_several_ranks() -> None:
+    found = of(
+        pod(0, state=ended(0, summary(0, samples=40_000))),
+        pod(1, state=ended(0, summary(2, samples=20_000))),
+        processes=2,
+    )
+    assert found["world_size"] == 4
+    assert found["samples_seen"] == 60_000
+    assert found["exit_codes"] == {"0-1": 0, "2-3": 0}
+
+
+def test_in_an_elastic_job_any_replica_may_have_been_rank_0_and_the_ledger_counts() -> None:
+    lost = pod(0, state=RUNNING, last=ended(137), restarts=1, master=False)
+    found = of(
+        lost,
+        pod(1, state=ended(0, summary(0, total_samples_seen=60_000)), master=False),
+        pod(2, state=ended(0, summary(1, accuracy=0.1)), master=False),
+        workers=3,
+        elastic=True,
+    )
+    assert found["world_size"] == 3
+    assert found["accuracy"] == 0.97
+    assert found["samples_seen"] == 60_000
+    assert found["exit_codes"] == {"0": 137, "1": 0, "2": 0}

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from jobs.ranks import Rank
+from jobs.replicas import Replica
+from jobs.topology import Topology
 from jobs.tracker import Limits, Tracker
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary, waiting
 
@@ -75,7 +76,7 @@ def test_the_first_rank_to_fail_is_named_and_not_those_that_followed() -> None:
 def test_within_the_same_second_the_rank_seen_first_is_the_first() -> None:
     tracked = tracker(pod(1, state=ended(3)))
     tracked.see_pods([pod(0, state=ended(1)), pod(1, state=ended(3))])
-    assert [failure.rank.number for failure in tracked.failures] == [1, 0]
+    assert [failure.rank for failure in tracked.failures] == [1, 0]
 
 
 def test_a_failure_is_known_before_the_operator_knows_and_after_the_pod_is_gone() -> None:
@@ -198,7 +199,7 @@ def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
     end = tracked.end(1, LIMITS)
     assert end is not None
     assert end.state == "Failed"
-    assert tracked.ranks == {}
+    assert tracked.replicas == {}
 
 
 @pytest.mark.parametrize(
@@ -237,7 +238,7 @@ def test_the_latest_epoch_is_told_with_its_figures() -> None:
 def test_a_pod_whose_program_is_not_going_to_run_again_is_left_to_be_read(
     document: dict[str, Any], active: bool
 ) -> None:
-    assert Rank(document).active == active
+    assert Replica(document, Topology(replicas=2)).active == active
 
 
 @pytest.mark.parametrize(
@@ -252,4 +253,69 @@ def test_a_pod_whose_program_is_not_going_to_run_again_is_left_to_be_read(
     ],
 )
 def test_a_ranks_stage(document: dict[str, Any], stage: str) -> None:
-    assert Rank(document).stage == stage
+    assert Replica(document, Topology(replicas=2)).stage == stage
+
+
+def test_a_replica_that_is_made_again_late_has_started_before() -> None:
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING))
+    again = pod(1, state=waiting("ContainerCreating"), created="2026-01-01T00:05:00Z")
+    tracked.see_pods([again])
+    assert tracked.end(61, LIMITS) is None
+
+
+def test_of_several_processes_the_one_that_told_is_named() -> None:
+    told = {"rank": 3, "error": "ValueError", "traceback": "..."}
+    submitted = job("Failed", processes=2)
+    tracked = Tracker(submitted)
+    tracked.see_pods([pod(1, state=ended(1, told))])
+    assert tracked.status == "2 replicas of 2 ranks: 1 failed, 1 to be created"
+    end = tracked.end(10, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 3 (mine-worker-0) exited with code 1"
+
+
+def elastic(*pods: dict[str, Any], conditions: tuple[str, ...] = ("Running",)) -> Tracker:
+    tracked = Tracker(job(*conditions, workers=3, elastic=True, message="backoff limit"))
+    tracked.see_pods(pods)
+    return tracked
+
+
+def worker(index: int, **shown: Any) -> dict[str, Any]:
+    return pod(index, master=False, **shown)
+
+
+def test_an_elastic_job_goes_on_when_a_replica_is_lost() -> None:
+    lost = worker(0, state=RUNNING, last=ended(137), restarts=1)
+    tracked = elastic(lost, worker(1, state=RUNNING), worker(2, state=RUNNING))
+    assert [str(failure) for failure in tracked.failures] == [
+        "rank 0 (mine-worker-0) exited with code 137 (SIGKILL)"
+    ]
+    assert tracked.end(100, LIMITS) is None
+
+
+def test_an_elastic_job_has_succeeded_when_it_says_so_and_nobody_runs_any_more() -> None:
+    finished = [worker(1, state=ended(0)), worker(2, state=ended(0))]
+    tracked = elastic(worker(0, state=RUNNING), *finished, conditions=("Succeeded",))
+    assert tracked.end(100, LIMITS) is None
+    tracked.see_pods([worker(0, state=ended(137))])
+    end = tracked.end(101, LIMITS)
+    assert end is not None
+    assert end.state == "Succeeded"
+
+
+def test_an_elastic_job_that_bears_no_more_losses_names_the_last() -> None:
+    tracked = elastic(
+        worker(0, state=ended(137, finished="2026-01-01T00:00:20Z")),
+        worker(1, state=ended(1, finished="2026-01-01T00:00:50Z")),
+        conditions=("Failed",),
+    )
+    end = tracked.end(100, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 1 (mine-worker-1) exited with code 1"
+
+
+def test_a_crash_loop_does_not_end_a_job_that_has_made_a_step() -> None:
+    looping = worker(1, state=waiting("CrashLoopBackOff"), last=ended(137), restarts=2)
+    tracked = elastic(looping)
+    tracked.see_line(json.dumps({"event": "step", "step": 3}))
+    assert tracked.end(10, LIMITS) is None

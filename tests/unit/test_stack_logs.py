@@ -9,9 +9,14 @@ from scripts.stack.cli import Cli
 from scripts.stack.logs import NoLogs, Pod, chosen, kubeconfig_of, show
 
 
-def pod(job: str, role: str, index: int) -> Pod:
+def pod(job: str, role: str, index: int, processes: int = 1) -> Pod:
+    variables = {"PET_NPROC_PER_NODE": str(processes)}
+    if job != "elastic":
+        variables["PET_NODE_RANK"] = str(index + (role == "worker"))
+    env = [{"name": name, "value": value} for name, value in variables.items()]
     return Pod.of(
         {
+            "spec": {"containers": [{"name": "pytorch", "env": env}]},
             "metadata": {
                 "namespace": "slipway-jobs",
                 "name": f"{job}-{role}-{index}",
@@ -20,7 +25,7 @@ def pod(job: str, role: str, index: int) -> Pod:
                     "training.kubeflow.org/replica-type": role,
                     "training.kubeflow.org/replica-index": str(index),
                 },
-            }
+            },
         }
     )
 
@@ -43,6 +48,16 @@ PODS = [
 )
 def test_a_rank_is_the_master_or_a_worker(rank: int | None, names: list[str]) -> None:
     assert [found.name for found in chosen(PODS, "mnist", rank)] == names
+
+
+def test_several_processes_of_a_replica_are_several_ranks() -> None:
+    pods = [pod("mnist", "worker", 0, processes=2), pod("mnist", "master", 0, processes=2)]
+    assert [found.name for found in chosen(pods, "mnist", 2)] == ["mnist-worker-0"]
+    assert [list(found.ranks) for found in chosen(pods, "mnist", None)] == [[0, 1], [2, 3]]
+
+
+def test_the_first_worker_of_an_elastic_job_is_number_0() -> None:
+    assert list(pod("elastic", "worker", 0).ranks) == [0]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the pod of a rank says about it. Pure: pods are the API server's JSON."""
+"""What the pod of a replica says about it. Pure: pods are the API server's JSON."""
 
 import signal
 from collections.abc import Iterable, Mapping
@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from jobs.spec import CONTAINER
+from jobs.topology import Topology
 
 _TYPE_LABEL = "training.kubeflow.org/replica-type"
 _INDEX_LABEL = "training.kubeflow.org/replica-index"
@@ -37,7 +38,7 @@ class Exit:
         reason: The kubelet's word: Completed, Error, OOMKilled, StartError.
         message: Its termination message.
         finished: When, ISO 8601 with seconds.
-        container_id: Which of the rank's containers it was; a restart gets a new one.
+        container_id: Which of the replica's containers it was; a restart gets a new one.
     """
 
     code: int
@@ -70,17 +71,28 @@ class Exit:
 
 
 @dataclass(frozen=True)
-class Rank:
-    """One rank as its pod shows it. Rank 0 is the Master, rank i + 1 is Worker i."""
+class Replica:
+    """One replica as its pod shows it.
+
+    Args:
+        pod: Its pod.
+        topology: Of the job.
+    """
 
     pod: Mapping[str, Any]
+    topology: Topology
 
     @property
     def number(self) -> int:
-        """The rank."""
+        """Its place in the job: the Master comes first, where there is one."""
         labels = self.pod["metadata"]["labels"]
         index = int(labels[_INDEX_LABEL])
-        return index if labels[_TYPE_LABEL] == "master" else index + 1
+        return index + 1 if labels[_TYPE_LABEL] == "worker" and self.topology.has_master else index
+
+    @property
+    def ranks(self) -> str:
+        """Which ranks run in it, in words."""
+        return self.topology.ranks(self.number)
 
     @property
     def name(self) -> str:
@@ -193,13 +205,13 @@ class Rank:
         ]
 
 
-def ranks(pods: Iterable[Mapping[str, Any]]) -> dict[int, Rank]:
-    """Return each rank as its latest pod shows it, by rank; other pods are left out."""
-    latest: dict[int, Rank] = {}
+def replicas(pods: Iterable[Mapping[str, Any]], topology: Topology) -> dict[int, Replica]:
+    """Return each replica as its latest pod shows it, by number; other pods are left out."""
+    latest: dict[int, Replica] = {}
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
         if _TYPE_LABEL in pod["metadata"].get("labels", {}):
-            rank = Rank(pod)
-            latest[rank.number] = rank
+            replica = Replica(pod, topology)
+            latest[replica.number] = replica
     return dict(sorted(latest.items()))
 
 

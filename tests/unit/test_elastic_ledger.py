@@ -1,0 +1,177 @@
+"""Every index is in the surviving model exactly once, whatever happens to the workers."""
+
+import copy
+import hashlib
+import json
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from slipway_trainer.elastic.ledger import Ledger, Terms
+
+_TERMS = st.builds(
+    Terms,
+    size=st.integers(1, 60),
+    batch_size=st.integers(1, 7),
+    shard_batches=st.integers(1, 5),
+    epochs=st.integers(1, 3),
+    shuffle=st.booleans(),
+    seed=st.integers(0, 9),
+)
+
+
+@dataclass
+class Worker:
+    """A worker of the simulation; its model is the indices that it was trained on, by epoch."""
+
+    name: str
+    ledger: Ledger
+    model: list[tuple[int, int]]
+
+    def make_step(self, workers: list[str]) -> None:
+        """Train on the indices of all workers, as the averaged gradients do."""
+        shares = self.ledger.plan(workers).shares.values()
+        self.model += [
+            (self.ledger.epoch, index) for share in shares for index in self.ledger.indices(share)
+        ]
+        self.ledger.advance(workers)
+
+
+def _form(workers: list[Worker], newcomers: list[Worker]) -> list[Worker]:
+    """Let all go on from the state of the worker that is furthest."""
+    names = [worker.name for worker in (*workers, *newcomers)]
+    furthest = max(workers, key=lambda worker: worker.ledger.version)
+    state, model = json.dumps(furthest.ledger.dump()), list(furthest.model)
+    for worker in (*workers, *newcomers):
+        worker.ledger, worker.model = Ledger.load(json.loads(state)), list(model)
+        worker.ledger.keep(names)
+    return [*workers, *newcomers]
+
+
+def _lose(workers: list[Worker], data: st.DataObject) -> list[Worker]:
+    """Make a step that fails for some, lose some or none, and let the others go on."""
+    names = [worker.name for worker in workers]
+    lost = data.draw(st.sets(st.sampled_from(names), max_size=len(names) - 1))
+    behind = data.draw(st.sets(st.sampled_from(names)))
+    for worker in workers:
+        if worker.name not in behind:
+            worker.make_step(names)
+    return _form([worker for worker in workers if worker.name not in lost], [])
+
+
+@given(terms=_TERMS, count=st.integers(1, 4), data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_every_index_is_trained_on_exactly_once_in_the_model_that_survives(
+    terms: Terms, count: int, data: st.DataObject
+) -> None:
+    workers = [Worker(f"w{number}", Ledger.new(terms), []) for number in range(count)]
+    newcomers = iter(range(count, 1000))
+    while not workers[0].ledger.finished:
+        names = [worker.name for worker in workers]
+        plans = [worker.ledger.plan(names) for worker in workers]
+        assert all(plan == plans[0] for plan in plans)
+        event = data.draw(st.sampled_from(["step", "step", "step", "loss", "join"]))
+        if workers[0].ledger.epoch_complete:
+            for worker in workers:
+                worker.ledger.close_epoch()
+        elif event == "step":
+            for worker in workers:
+                worker.make_step(names)
+        elif event == "loss":
+            workers = _lose(workers, data)
+        elif len(workers) < 5:
+            workers = _form(workers, [Worker(f"w{next(newcomers)}", Ledger.new(terms), [])])
+    everything = [
+        (epoch, index) for epoch in range(1, terms.epochs + 1) for index in range(terms.size)
+    ]
+    for worker in workers:
+        assert sorted(worker.model) == everything
+        once = [audit["counted_once"] for audit in worker.ledger.audits]
+        assert once == [terms.size] * terms.epochs
+
+
+@given(terms=_TERMS, count=st.integers(1, 5))
+@settings(deadline=None)
+def test_shares_of_a_step_are_disjoint_and_at_most_a_batch_and_not_all_empty(
+    terms: Terms, count: int
+) -> None:
+    names = [str(number) for number in range(count)]
+    ledger = Ledger.new(terms)
+    while not ledger.epoch_complete:
+        shares = [ledger.indices(share) for share in ledger.plan(names).shares.values()]
+        taken = [index for share in shares for index in share]
+        assert taken
+        assert len(set(taken)) == len(taken)
+        assert max(map(len, shares)) <= terms.batch_size
+        ledger.advance(names)
+
+
+@given(terms=_TERMS, steps=st.integers(0, 20))
+@settings(deadline=None)
+def test_its_state_survives_json(terms: Terms, steps: int) -> None:
+    ledger = Ledger.new(terms)
+    for _ in range(steps):
+        if not ledger.epoch_complete:
+            ledger.advance(["a", "b"])
+    again = Ledger.load(json.loads(json.dumps(ledger.dump())))
+    assert again == ledger
+    assert again.plan(["a", "b", "c"]) == ledger.plan(["a", "b", "c"])
+    assert again.indices((0, terms.size)) == ledger.indices((0, terms.size))
+
+
+def test_a_lost_workers_lease_goes_back_and_the_others_keep_theirs() -> None:
+    ledger = Ledger.new(Terms(120, 10, 4, 1, shuffle=False, seed=1))
+    for _ in range(2):
+        ledger.advance(["a", "b", "c"])
+    assert ledger.leases == {"a": (20, 40), "b": (60, 80), "c": (100, 120)}
+    ledger.keep(["a", "c"])
+    assert ledger.leases == {"a": (20, 40), "c": (100, 120)}
+    assert ledger.pool == [(60, 80)]
+
+
+def test_at_the_end_of_an_epoch_the_longest_lease_is_shared() -> None:
+    ledger = Ledger.new(Terms(60, 10, 6, 1, shuffle=False, seed=1))
+    plan = ledger.plan(["a", "b", "c"])
+    assert plan.shares == {"a": (0, 10), "b": (30, 40), "c": (20, 30)}
+    steps = 0
+    while not ledger.epoch_complete:
+        ledger.advance(["a", "b", "c"])
+        steps += 1
+    assert steps == 2
+
+
+def test_each_epoch_has_an_order_of_its_own() -> None:
+    ledger = Ledger.new(Terms(50, 50, 1, 2, shuffle=True, seed=1))
+    first = ledger.indices((0, 50))
+    ledger.advance(["a"])
+    ledger.close_epoch()
+    second = ledger.indices((0, 50))
+    assert first != second
+    assert sorted(first) == sorted(second) == list(range(50))
+
+
+def test_the_audit_is_the_checksum_of_the_counts() -> None:
+    ledger = Ledger.new(Terms(50, 50, 1, 1, shuffle=True, seed=1))
+    assert ledger.audit()["missing"] == 50
+    ledger.advance(["a"])
+    audit = ledger.audit()
+    assert (audit["counted_once"], audit["missing"], audit["repeated"]) == (50, 0, 0)
+    assert audit["sha256"] == hashlib.sha256(b"\x01" * 50).hexdigest()
+
+
+def test_an_epoch_that_lacks_an_index_or_has_one_twice_is_not_closed() -> None:
+    ledger = Ledger.new(Terms(20, 10, 1, 1, shuffle=False, seed=1))
+    with pytest.raises(RuntimeError, match="'missing': 20"):
+        ledger.close_epoch()
+    ledger.advance(["a"])
+    twice = copy.deepcopy(ledger)
+    ledger.advance(["a"])
+    twice.pool = [(0, 20)]
+    twice.advance(["a"])
+    twice.advance(["a"])
+    with pytest.raises(RuntimeError, match="'repeated': 10"):
+        twice.close_epoch()
+    ledger.close_epoch()
+    assert ledger.finished

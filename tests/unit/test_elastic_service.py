@@ -1,0 +1,81 @@
+"""What a worker is handed, batch by batch."""
+
+import pytest
+
+from slipway_trainer.elastic import RecordIndexService
+
+
+def _service(epochs: int = 1, size: int = 25) -> RecordIndexService:
+    return RecordIndexService(10, size, epochs, shuffle=False, dataset_name="digits")
+
+
+def test_alone_it_hands_out_all_batches_of_all_epochs() -> None:
+    service, batches = _service(epochs=2), []
+    for batch in service:
+        batches.append(batch)
+        service.made_step()
+    assert [len(batch) for batch in batches] == [10, 10, 5, 10, 10, 5]
+    assert [index for batch in batches[:3] for index in batch] == list(range(25))
+    assert service.seen == 50
+    assert service.ledger.finished
+
+
+def test_inside_epochs_it_ends_with_each_epoch() -> None:
+    service, seen = _service(epochs=2), []
+    for epoch in service.epochs():
+        for batch in service:
+            seen.append((epoch, len(batch)))
+            service.made_step()
+    assert seen == [(1, 10), (1, 10), (1, 5), (2, 10), (2, 10), (2, 5)]
+
+
+def test_a_batch_that_is_fetched_ahead_is_refused() -> None:
+    batches = iter(_service())
+    next(batches)
+    with pytest.raises(RuntimeError, match="num_workers=0"):
+        next(batches)
+
+
+def test_a_worker_without_a_share_gets_a_stand_in_that_does_not_count() -> None:
+    ours, theirs = _service(size=10), _service(size=10)
+    state = ours.ledger.dump()
+    ours.enter("a", ["b", "a"], state)
+    theirs.enter("b", ["b", "a"], state)
+    assert next(iter(ours)) == list(range(10))
+    assert ours.share() == []
+    assert next(iter(theirs)) == theirs.share() == list(range(10))
+    ours.made_step()
+    assert ours.seen == 0
+    assert ours.ledger.audit()["counted_once"] == 10
+
+
+def test_after_a_step_that_failed_the_batch_in_hand_is_still_this_workers() -> None:
+    service = _service()
+    service.enter("a", ["a", "b"], service.ledger.dump())
+    batch = next(iter(service))
+    service.enter("a", ["a"], service.ledger.dump())
+    assert service.in_hand
+    assert service.share() == batch
+
+
+def test_a_worker_that_was_behind_drops_its_batch_and_gets_the_next() -> None:
+    ours, theirs = _service(), _service()
+    for service, name in ((ours, "a"), (theirs, "b")):
+        service.enter(name, ["a", "b", "c"], _service().ledger.dump())
+    batches = iter(ours)
+    next(batches)
+    theirs.made_step()
+    ours.enter("a", ["a", "b"], theirs.ledger.dump())
+    assert not ours.in_hand
+    left = {0, 10, 20} - {10 * (theirs.ledger.step - 1)}
+    assert ours.ledger.epoch_complete or next(batches)[0] in left
+
+
+def test_workers_with_other_arguments_are_refused() -> None:
+    with pytest.raises(RuntimeError, match=r"digits.*size=30.*size=25.*same arguments"):
+        _service(size=30).enter("a", ["a"], _service().ledger.dump())
+
+
+def test_all_wrong_numbers_are_named_at_once() -> None:
+    with pytest.raises(ValueError, match=r"digits: batch_size=0, num_epochs=-1 not allowed"):
+        RecordIndexService(0, 10, -1, dataset_name="digits")

@@ -18,6 +18,7 @@ from typing import Any
 from slipway_trainer.events import Events
 
 LIMIT_BYTES = 4096
+_SHORT = 500
 EXIT_FAILED = 1
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
@@ -42,30 +43,52 @@ def run(work: Callable[[Events], dict[str, Any]]) -> None:
 
 
 def leave(message: dict[str, Any]) -> None:
-    """Write `message` as the container's termination message, when there is a place for it.
-
-    The kubelet makes the file beforehand; outside a pod there is none. TERMINATION_LOG names
-    another file.
-    """
-    path = Path(os.environ.get("TERMINATION_LOG", "/dev/termination-log"))
-    if path.exists():
+    """Write `message` where `place` says, when there is a place for it."""
+    path = place()
+    if "SLIPWAY_MESSAGE_DIR" in os.environ or path.exists():
         path.write_bytes(fit(message))
+
+
+def place() -> Path:
+    """Return the file for this process' message.
+
+    One of several processes in a pod (see `slipway_trainer.launch`) has a file of its own in
+    SLIPWAY_MESSAGE_DIR. Otherwise it is the container's, which the kubelet makes beforehand;
+    outside a pod there is none. TERMINATION_LOG names another one.
+    """
+    if directory := os.environ.get("SLIPWAY_MESSAGE_DIR"):
+        return Path(directory, f"{os.environ['RANK']}.json")
+    return Path(os.environ.get("TERMINATION_LOG", "/dev/termination-log"))
 
 
 def fit(message: dict[str, Any]) -> bytes:
     """Return `message` as JSON of at most LIMIT_BYTES.
 
-    The oldest goes first: the accuracies of early epochs, the outer lines of a traceback.
+    What goes first is told elsewhere or matters least: the outer lines of a long traceback, the
+    artifacts that artifacts.json lists as well (it comes first and stays), the accuracies of early
+    epochs; and then whatever is longest.
     """
     message = dict(message)
     while len(encoded := json.dumps(message).encode()) > LIMIT_BYTES:
-        if message.get("epoch_accuracies"):
-            message["epoch_accuracies"] = message["epoch_accuracies"][1:]
-        elif message.get("traceback"):
-            message["traceback"] = message["traceback"][200:]
-        else:
-            message["error"] = message["error"][:500]
+        _shorten(message)
     return encoded
+
+
+def _shorten(message: dict[str, Any]) -> None:
+    """Take a bit away from `message`, of what it can spare best."""
+    if len(message.get("traceback", "")) > LIMIT_BYTES // 2:
+        message["traceback"] = message["traceback"][200:]
+    elif len(artifacts := message.get("artifacts", {})) > 1:
+        message["artifacts"] = dict(list(artifacts.items())[:-1])
+    elif message.get("epoch_accuracies"):
+        message["epoch_accuracies"] = message["epoch_accuracies"][1:]
+    else:
+        longest = max(message, key=lambda key: len(json.dumps(message[key])))
+        value = message[longest]
+        if isinstance(value, str) and len(value) > _SHORT:
+            message[longest] = value[-_SHORT:] if longest == "traceback" else value[:_SHORT]
+        else:
+            del message[longest]
 
 
 def _fail(events: Events, error: BaseException) -> int:

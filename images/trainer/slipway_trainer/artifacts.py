@@ -1,0 +1,146 @@
+"""Copies what a program left in its output directory to an fsspec URL, and proves that it arrived.
+
+    python3 -m slipway_trainer.artifacts outputs file:///results/mine
+
+Any URL that fsspec knows will do: file:///results (a mounted volume), or abfs://container/folder
+with adlfs and its AZURE_STORAGE_* variables. Repeating what fails for a moment is left to the
+store's own client. https://filesystem-spec.readthedocs.io/
+"""
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import file_digest, sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from slipway_trainer.events import Events
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+LIMIT_SECONDS = 600
+LIST = "artifacts.json"
+_READ_BACK_BYTES = 64 * 2**20
+"""Of larger files only the size is compared: reading them back would take as long as sending."""
+
+
+class NotArrivedError(OSError):
+    """What the store holds is not what was sent."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """A file to copy: its path within the output directory and what is in it."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+def sync(
+    directory: Path, url: str, events: Events, limit_seconds: float = LIMIT_SECONDS
+) -> dict[str, dict[str, Any]]:
+    """Copy all files in `directory` to `url` and return {path: {url, sha256, bytes}}.
+
+    A list of them, `LIST`, is written beside them as the last one: where it is, everything is. It
+    comes first in what is returned. Without a file nothing is copied and nothing returned.
+
+    Raises:
+        TimeoutError: it took longer than `limit_seconds`.
+        NotArrivedError: a copy differs from its file.
+        ValueError: the program used the name of the list, or the URL is none that fsspec knows.
+        Exception: whatever the store's client raises; a copy may then be incomplete.
+    """
+    files = _files(directory)
+    if not files:
+        return {}
+    begun = time.monotonic()
+    with _time_limit(limit_seconds, f"copying {len(files)} files to {url}"):
+        listed = _copy(directory, files, url, events)
+    total = sum(each.bytes for each in files)
+    seconds = round(time.monotonic() - begun, 3)
+    events.emit("artifacts", url=url, files=len(files), bytes=total, seconds=seconds)
+    return listed
+
+
+def _files(directory: Path) -> list[Artifact]:
+    """Return every file in `directory` and below, in the order of their names."""
+    found = []
+    for path in sorted(directory.rglob("*")):
+        if not path.is_file():
+            continue
+        with path.open("rb") as file:
+            digest = file_digest(file, "sha256").hexdigest()
+        found.append(Artifact(str(path.relative_to(directory)), digest, path.stat().st_size))
+    if any(each.path == LIST for each in found):
+        raise ValueError(f"{directory / LIST} has the name of the list of artifacts; rename it")
+    return found
+
+
+def _copy(
+    directory: Path, files: list[Artifact], url: str, events: Events
+) -> dict[str, dict[str, Any]]:
+    from fsspec import url_to_fs  # noqa: PLC0415 - takes 0.1 s, and most jobs copy nothing
+
+    store, root = url_to_fs(url)
+    targets = [f"{root}/{each.path}" for each in files]
+    for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets):
+        store.makedirs(folder, exist_ok=True)
+    store.put([str(directory / each.path) for each in files], targets)
+    listed = {}
+    for each, target in zip(files, targets, strict=True):
+        _verify(store, target, each)
+        listed[each.path] = _entry(url, each)
+        events.emit("artifact", path=each.path, **listed[each.path])
+    content = json.dumps(listed, indent=2).encode()
+    store.pipe_file(f"{root}/{LIST}", content)
+    itself = Artifact(LIST, sha256(content).hexdigest(), len(content))
+    _verify(store, f"{root}/{LIST}", itself)
+    return {LIST: _entry(url, itself), **listed}
+
+
+def _entry(url: str, artifact: Artifact) -> dict[str, Any]:
+    url = f"{url.rstrip('/')}/{artifact.path}"
+    return {"url": url, "sha256": artifact.sha256, "bytes": artifact.bytes}
+
+
+def _verify(store: "AbstractFileSystem", target: str, sent: Artifact) -> None:
+    """Compare the copy with what was sent.
+
+    Raises:
+        NotArrivedError: they differ.
+    """
+    store.invalidate_cache()
+    size = store.info(target)["size"]
+    if size != sent.bytes:
+        raise NotArrivedError(f"{target} has {size} bytes and not the {sent.bytes} that were sent")
+    if size > _READ_BACK_BYTES:
+        return
+    digest = sha256(store.cat_file(target)).hexdigest()
+    if digest != sent.sha256:
+        raise NotArrivedError(f"{target} has the sha256 {digest} and not {sent.sha256}, as sent")
+
+
+@contextmanager
+def _time_limit(seconds: float, what: str) -> Iterator[None]:
+    """Interrupt the body with a TimeoutError after so long; in the main thread alone."""
+
+    def end(_number: int, _frame: object) -> None:
+        raise TimeoutError(f"{what} did not end within {seconds:.0f} seconds")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+if __name__ == "__main__":
+    sync(Path(sys.argv[1]), sys.argv[2], Events(rank=0))

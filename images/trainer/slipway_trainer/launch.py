@@ -1,0 +1,143 @@
+"""Start a job's program, in one process or several, and do what is left when it has ended.
+
+    python3 -m slipway_trainer.launch -- train.py --epochs 1
+    python3 -m slipway_trainer.launch --processes 2 -- -m slipway_trainer.mnist --epochs 1
+
+It makes SLIPWAY_OUTPUT_DIR, and afterwards copies what is in it to the URL SLIPWAY_OUTPUTS, also
+when the program failed. Several processes run under torchrun, and their termination messages
+become the container's one. A single process with nothing to copy just replaces this one. So this
+module starts in milliseconds: it imports neither torch nor fsspec unless they are needed.
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from slipway_trainer import artifacts, messages, report
+from slipway_trainer.events import Events
+
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the program that follows `--` and return the exit code for this container.
+
+    Raises:
+        SystemExit: the arguments are wrong.
+    """
+    processes, program = _parse(arguments)
+    directory, url = _outputs()
+    if processes == 1 and url is None:
+        sys.stdout.flush()
+        os.execv(sys.executable, [sys.executable, *program])  # noqa: S606 - that is its purpose
+    with tempfile.TemporaryDirectory(prefix="slipway-") as scratch:
+        code, message = _run(processes, program, Path(scratch))
+    if url is not None:
+        code, message = _copy(directory, url, code, message)
+    if message:
+        report.leave(message)
+    return code
+
+
+def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
+    """Return how many processes to start, and the program with its arguments."""
+    own = list(arguments)
+    program: list[str] = []
+    if "--" in own:
+        cut = own.index("--")
+        own, program = own[:cut], own[cut + 1 :]
+    usage = "%(prog)s [--processes N] -- {SCRIPT | -m MODULE} [ARGUMENT …]"
+    parser = argparse.ArgumentParser(prog="slipway_trainer.launch", usage=usage)
+    parser.add_argument("--processes", type=int, default=1)
+    processes: int = parser.parse_args(own).processes
+    if processes < 1:
+        parser.error(f"--processes {processes} is not allowed, it takes 1 or more")
+    if not program or program == ["-m"]:
+        parser.error("nothing to run: name a script, or -m and a module, after `--`")
+    return processes, program
+
+
+def _outputs() -> tuple[Path, str | None]:
+    """Return the directory for the program's files, made, and where they are to be copied."""
+    directory = Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs"))
+    url = os.environ.get("SLIPWAY_OUTPUTS")
+    if url is not None or "SLIPWAY_OUTPUT_DIR" in os.environ:
+        directory.mkdir(parents=True, exist_ok=True)
+    return directory, url
+
+
+def _run(processes: int, program: Sequence[str], scratch: Path) -> tuple[int, dict[str, Any]]:
+    """Run the program to its end; return its exit code and the message of all its processes."""
+    if processes == 1:
+        code = _wait_for([sys.executable, *program], {})
+        return code, messages.read(report.place()) or messages.silent(code)
+    # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
+    torchrun = [sys.executable, "-m", "slipway_trainer.processes", str(processes), *program]
+    code = _wait_for(torchrun, {"SLIPWAY_MESSAGE_DIR": str(scratch)})
+    return code, messages.merged(scratch, code)
+
+
+def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Run `command`, pass signals on to it, and return its exit code as a shell would."""
+    early: list[int] = []
+    child: subprocess.Popen[bytes] | None = None
+
+    def forward(number: int, _frame: object) -> None:
+        if child is None:
+            early.append(number)
+        else:
+            child.send_signal(number)
+
+    for number in _FORWARDED:
+        signal.signal(number, forward)
+    child = subprocess.Popen(command, env={**os.environ, **environment})
+    for missed in early:
+        child.send_signal(missed)
+    # Without a limit: how long a job may take is up to its deadline, not to this process.
+    code = child.wait()
+    return code if code >= 0 else 128 - code
+
+
+def _copy(
+    directory: Path, url: str, code: int, message: dict[str, Any]
+) -> tuple[int, dict[str, Any]]:
+    """Copy the program's files out; return the exit code and the message that this leads to."""
+    rank = message.get("rank", int(os.environ.get("RANK", "0")))
+    try:
+        listed = artifacts.sync(directory, _destination(url, code, rank), Events(rank))
+    except Exception as error:  # noqa: BLE001 - every store has errors of its own
+        text = f"{directory} could not be copied to {url}: {type(error).__name__}: {error}"
+        print(text, file=sys.stderr, flush=True)
+        if code == 0:
+            return report.EXIT_FAILED, {"rank": rank, **message, "error": text}
+        return code, message
+    return code, {"rank": rank, **message, "artifacts": listed} if listed else message
+
+
+def _destination(url: str, code: int, rank: int) -> str:
+    """Return where this replica's files go: those of rank 0 straight into the run's folder."""
+    parts = [url.rstrip("/")]
+    if run := os.environ.get("SLIPWAY_RUN_ID"):
+        parts.append(run)
+    if "PET_RDZV_ENDPOINT" in os.environ:
+        # An elastic replica's rank changes as others come and go, its host's name does not.
+        replica = "" if code == 0 and rank == 0 else os.uname().nodename
+    else:
+        replica = os.environ.get("PET_NODE_RANK", os.environ.get("RANK", "0"))
+    if replica not in {"", "0"}:
+        parts.append(f"replica-{replica}")
+    return "/".join(parts)
+
+
+if __name__ == "__main__":
+    code = main(sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    # At once: an upload that ran out of time may have left threads that still wait for it.
+    os._exit(code)

@@ -1,0 +1,48 @@
+"""The termination messages of a pod's processes, made into the one of its container."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+_SIGNAL_BASE = 128
+FIRST_FAILURE = "first-failure.json"
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return the message in `path`, empty when there is none or it is no JSON object."""
+    try:
+        message = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return message if isinstance(message, dict) else {}
+
+
+def merged(directory: Path, code: int) -> dict[str, Any]:
+    """Return what the processes that left their messages in `directory` have to say together.
+
+    After a success that is what the lowest rank said, with the samples that all of them saw.
+    After a failure it is what `slipway_trainer.processes` noted of the first rank that failed.
+    """
+    if code != 0:
+        return read(directory / FIRST_FAILURE) or silent(code)
+    ranks = sorted(int(path.stem) for path in directory.glob("[0-9]*.json"))
+    left = [message for rank in ranks if (message := read(directory / f"{rank}.json"))]
+    if not left:
+        return {}
+    counts = [message["samples_seen"] for message in left if "samples_seen" in message]
+    return {**left[0], "samples_seen": sum(counts)} if counts else left[0]
+
+
+def silent(code: int) -> dict[str, Any]:
+    """Return the message for a program that ended with `code` and left none."""
+    return {"error": f"the program {ended(code)}; its log tells more"} if code != 0 else {}
+
+
+def ended(code: int) -> str:
+    """Say in a few words how a process ended, by its exit code as a shell has it, or Python."""
+    number = -code if code < 0 else code - _SIGNAL_BASE
+    try:
+        return f"was ended by {signal.Signals(number).name}"
+    except ValueError:
+        return f"exited with code {code}"

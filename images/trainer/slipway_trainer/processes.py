@@ -1,0 +1,101 @@
+"""Several processes in one pod: torchrun, and after a failure the rank that failed first.
+
+    python3 -m slipway_trainer.processes 2 train.py --epochs 1
+
+`slipway_trainer.launch` runs this; the exit code is the one of the rank that failed first, and its
+message goes to SLIPWAY_MESSAGE_DIR. torchrun itself always ends with 1, and notes times in whole
+seconds, in which all others have failed too: their connections closed.
+"""
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+from torch.distributed import run as torchrun
+from torch.distributed.elastic.multiprocessing.api import SignalException
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+
+from slipway_trainer import messages
+
+_TRACEBACK = "Traceback (most recent call last)"
+_LAST_LINES = 30
+
+
+def main(processes: int, program: list[str]) -> int:
+    """Run the program in so many processes and return the exit code for all of them."""
+    directory = Path(os.environ["SLIPWAY_MESSAGE_DIR"])
+    # Standard error goes to a file each and, with its rank in front, to this process' own.
+    os.environ.setdefault("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "[${rank}] ")
+    options = [*_replicas(), f"--nproc-per-node={processes}", "--max-restarts=0"]
+    options += [f"--log-dir={directory / 'logs'}", "--tee=2"]
+    try:
+        torchrun.main([*options, *program])
+    except ChildFailedError as error:
+        return _first_failure(error.failures, directory)
+    except SignalException as error:
+        return 128 + int(error.sigval)
+    return 0
+
+
+def _replicas() -> list[str]:
+    """Return torchrun's options for the pods of this job, or for one machine alone."""
+    env = os.environ
+    if "MASTER_ADDR" not in env:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            return ["--nnodes=1", f"--master-port={free.getsockname()[1]}"]
+    return [
+        f"--nnodes={env.get('PET_NNODES', '1')}",
+        f"--node-rank={env.get('PET_NODE_RANK', '0')}",
+        f"--master-addr={env['MASTER_ADDR']}",
+        f"--master-port={env.get('MASTER_PORT', '29500')}",
+    ]
+
+
+def _first_failure(failures: dict[int, ProcessFailure], directory: Path) -> int:
+    """Note what the rank that failed first has to say, and return its exit code.
+
+    The others fail because of it, so it is the one that wrote its last words first. One that was
+    killed wrote none: its last ones are older still.
+    """
+    last_words = {
+        rank: _last_words(directory, rank, failure.local_rank) for rank, failure in failures.items()
+    }
+    rank = min(failures, key=lambda each: last_words[each].stat().st_mtime_ns)
+    code: int = failures[rank].exitcode
+    message = messages.read(directory / f"{rank}.json")
+    if "error" not in message:
+        message = {"rank": rank, **_read_log(_log(directory, failures[rank].local_rank), code)}
+    (directory / messages.FIRST_FAILURE).write_text(json.dumps(message))
+    print(f"rank {rank} failed first: it {messages.ended(code)}", file=sys.stderr, flush=True)
+    return code if code >= 0 else 128 - code
+
+
+def _last_words(directory: Path, rank: int, local_rank: int) -> Path:
+    message = directory / f"{rank}.json"
+    return message if message.exists() else _log(directory, local_rank)
+
+
+def _log(directory: Path, local_rank: int) -> Path:
+    """Return the file that torchrun put a process' standard error into."""
+    [path] = (directory / "logs").glob(f"*/attempt_0/{local_rank}/stderr.log")
+    return path
+
+
+def _read_log(path: Path, code: int) -> dict[str, str]:
+    """Return the traceback at the end of a log and its last line, or what there is instead."""
+    text = path.read_text(errors="replace")
+    start = text.rfind(_TRACEBACK)
+    if start < 0 or code < 0:
+        lines = text.splitlines()[-_LAST_LINES:]
+        return {"error": f"it {messages.ended(code)}", "traceback": "\n".join(lines)}
+    # torch puts "[rank1]: " in front of each line of it, where there is a process group.
+    prefix = text[text.rfind("\n", 0, start) + 1 : start]
+    lines = [line.removeprefix(prefix).rstrip() for line in text[start:].splitlines()]
+    said = [line for line in lines if line and not line.startswith(" ")]
+    return {"error": said[-1], "traceback": "\n".join(lines)}
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,120 @@
+"""What a program left is copied and proven to have arrived."""
+
+import json
+import time
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from slipway_trainer import artifacts
+from slipway_trainer.events import Events
+
+_EVENTS = Events(rank=0)
+
+
+@pytest.fixture
+def outputs(tmp_path: Path) -> Path:
+    directory = tmp_path / "outputs"
+    (directory / "logs").mkdir(parents=True)
+    (directory / "model.pt").write_bytes(b"weights")
+    (directory / "logs/a trace.json").write_bytes(b"")
+    return directory
+
+
+@pytest.mark.parametrize("scheme", ["file", "memory"])
+def test_every_file_arrives_with_its_size_and_sha256(
+    outputs: Path, tmp_path: Path, scheme: str
+) -> None:
+    url = f"{scheme}://{tmp_path}/run"
+    listed = artifacts.sync(outputs, url, _EVENTS)
+    store, root = fsspec.url_to_fs(url)
+    assert list(listed) == ["artifacts.json", "logs/a trace.json", "model.pt"]
+    for path, entry in listed.items():
+        content = store.cat_file(f"{root}/{path}")
+        assert entry == {
+            "url": f"{url}/{path}",
+            "sha256": sha256(content).hexdigest(),
+            "bytes": len(content),
+        }
+    del listed["artifacts.json"]
+    assert json.loads(store.cat_file(f"{root}/artifacts.json")) == listed
+
+
+def test_copying_again_replaces_what_is_there(outputs: Path, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/run"
+    artifacts.sync(outputs, url, _EVENTS)
+    (outputs / "model.pt").write_bytes(b"w")
+    artifacts.sync(outputs, url, _EVENTS)
+    assert (tmp_path / "run/model.pt").read_bytes() == b"w"
+
+
+def test_without_a_file_nothing_is_copied(tmp_path: Path) -> None:
+    (tmp_path / "outputs/empty").mkdir(parents=True)
+    assert artifacts.sync(tmp_path / "outputs", f"file://{tmp_path}/run", _EVENTS) == {}
+    assert not (tmp_path / "run").exists()
+
+
+def test_events_tell_each_file_and_the_whole(
+    outputs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    artifacts.sync(outputs, f"file://{tmp_path}/run", _EVENTS)
+    events = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [event["event"] for event in events] == ["artifact", "artifact", "artifacts"]
+    assert events[1]["path"] == "model.pt"
+    assert events[1]["sha256"] == sha256(b"weights").hexdigest()
+    assert (events[2]["files"], events[2]["bytes"]) == (2, 7)
+
+
+class _Broken(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """Keeps something else than what it is given."""
+
+    protocol = "broken"
+    kept = b""
+
+    def put(self, lpath: list[str], rpath: list[str], **_: Any) -> None:
+        for path in rpath:
+            self.pipe_file(path, self.kept)
+
+
+@pytest.mark.parametrize(
+    ("kept", "says"), [(b"weight", "has 6 bytes and not the 7"), (b"Weights", "has the sha256")]
+)
+def test_a_copy_that_differs_is_an_error(
+    outputs: Path, kept: bytes, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fsspec.register_implementation("broken", _Broken, clobber=True)
+    monkeypatch.setattr(_Broken, "kept", kept)
+    (outputs / "logs/a trace.json").unlink()
+    with pytest.raises(artifacts.NotArrivedError, match=says):
+        artifacts.sync(outputs, "broken://run", _EVENTS)
+    assert not fsspec.filesystem("broken").exists("broken://run/artifacts.json")
+
+
+class _Slow(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    protocol = "slow"
+
+    def put(self, lpath: list[str], rpath: list[str], **_: Any) -> None:
+        time.sleep(30)
+
+
+def test_copying_takes_no_longer_than_its_limit(outputs: Path) -> None:
+    fsspec.register_implementation("slow", _Slow, clobber=True)
+    begun = time.monotonic()
+    with pytest.raises(TimeoutError, match="copying 2 files to slow://run did not end within"):
+        artifacts.sync(outputs, "slow://run", _EVENTS, limit_seconds=0.2)
+    assert time.monotonic() - begun < 5
+
+
+def test_a_program_must_not_use_the_name_of_the_list(outputs: Path, tmp_path: Path) -> None:
+    (outputs / "artifacts.json").touch()
+    with pytest.raises(ValueError, match="rename it"):
+        artifacts.sync(outputs, f"file://{tmp_path}/run", _EVENTS)
+
+
+def test_an_unknown_store_is_named(outputs: Path) -> None:
+    with pytest.raises(ValueError, match="nowhere"):
+        artifacts.sync(outputs, "nowhere://run", _EVENTS)

@@ -1,0 +1,210 @@
+"""How a job's program is started, as far as that needs no torch: one process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from infra.paths import CHECKOUT
+
+_LIMIT_SECONDS = 20
+
+
+class Launched:
+    """The launcher with a program in a directory of its own."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.outputs = directory / "outputs"
+        self.copies = directory / "copies"
+        self.log = directory / "termination-log"
+        self.log.touch()
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(CHECKOUT / "images/trainer"),
+            "SLIPWAY_OUTPUT_DIR": str(self.outputs),
+            "SLIPWAY_RUN_ID": "run-1",
+            "TERMINATION_LOG": str(self.log),
+        }
+
+    def copying(self, rank: int = 0) -> "Launched":
+        """Let it copy the outputs out, as the given replica."""
+        self.environment |= {"SLIPWAY_OUTPUTS": f"file://{self.copies}", "RANK": str(rank)}
+        return self
+
+    def start(self, text: str, *arguments: str) -> subprocess.Popen[str]:
+        """Start a program with this text."""
+        script = self.directory / "script.py"
+        script.write_text(text)
+        return subprocess.Popen(
+            [sys.executable, "-m", "slipway_trainer.launch", *arguments, "--", str(script), "--x"],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, text: str, *arguments: str) -> tuple[int, str, str]:
+        """Run a program to its end; return the exit code and what was printed."""
+        process = self.start(text, *arguments)
+        out, err = process.communicate(timeout=_LIMIT_SECONDS)
+        return process.returncode, out, err
+
+    @property
+    def message(self) -> dict[str, object]:
+        """The termination message."""
+        message: dict[str, object] = json.loads(self.log.read_text())
+        return message
+
+
+@pytest.fixture
+def launched(tmp_path: Path) -> Launched:
+    return Launched(tmp_path)
+
+
+def test_a_single_process_takes_the_launchers_place(launched: Launched) -> None:
+    process = launched.start("import os, sys; print(os.getpid(), sys.argv[1:])")
+    out, _ = process.communicate(timeout=_LIMIT_SECONDS)
+    assert out == f"{process.pid} ['--x']\n"
+    assert launched.outputs.is_dir()
+
+
+@pytest.mark.parametrize("copying", [False, True])
+def test_the_exit_code_is_the_programs(launched: Launched, copying: bool) -> None:
+    if copying:
+        launched.copying()
+    code, _, _ = launched.run("raise SystemExit(7)")
+    assert code == 7
+
+
+def test_it_imports_neither_torch_nor_fsspec(launched: Launched) -> None:
+    show = "import sys, slipway_trainer.launch; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", show],
+        env=launched.environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert not {"torch", "fsspec", "asyncio"} & set(done.stdout.split())
+
+
+def test_what_the_program_wrote_is_copied_and_named_in_its_message(launched: Launched) -> None:
+    code, out, err = launched.copying().run(
+        "import json, os, pathlib\n"
+        "pathlib.Path(os.environ['SLIPWAY_OUTPUT_DIR'], 'model.pt').write_bytes(b'weights')\n"
+        "pathlib.Path(os.environ['TERMINATION_LOG']).write_text(json.dumps({'accuracy': 0.9}))\n"
+    )
+    assert code == 0, err
+    copy = launched.copies / "run-1/model.pt"
+    entry = {
+        "url": f"file://{copy}",
+        "sha256": sha256(b"weights").hexdigest(),
+        "bytes": len(b"weights"),
+    }
+    artifacts = launched.message["artifacts"]
+    assert isinstance(artifacts, dict)
+    assert copy.read_bytes() == b"weights"
+    assert artifacts["model.pt"] == entry
+    assert launched.message["accuracy"] == 0.9
+    assert json.loads((copy.parent / "artifacts.json").read_text()) == {"model.pt": entry}
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [event["event"] for event in events] == ["artifact", "artifacts"]
+
+
+def test_other_replicas_copy_into_a_folder_of_their_own(launched: Launched) -> None:
+    launched.copying(rank=2).run("print('nothing to keep')")
+    assert not (launched.copies / "run-1").exists(), "nothing was left in the output directory"
+    text = "import os; open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/log', 'w').close()"
+    assert launched.run(text)[0] == 0
+    assert (launched.copies / "run-1/replica-2/log").exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "folder"), [(0, "run-1"), (3, f"run-1/replica-{os.uname().nodename}")]
+)
+def test_of_an_elastic_job_the_replica_that_ends_well_as_rank_0_has_the_result(
+    launched: Launched, code: int, folder: str
+) -> None:
+    launched.copying().environment["PET_RDZV_ENDPOINT"] = "job-worker-0:23456"
+    launched.run(
+        "import os, pathlib\n"
+        "pathlib.Path(os.environ['SLIPWAY_OUTPUT_DIR'], 'model.pt').touch()\n"
+        "pathlib.Path(os.environ['TERMINATION_LOG']).write_text('{\"rank\": 0}')\n"
+        f"raise SystemExit({code})\n"
+    )
+    assert (launched.copies / folder / "model.pt").exists()
+
+
+def test_a_failed_programs_files_are_copied_and_its_code_and_error_stay(launched: Launched) -> None:
+    code, _, _ = launched.copying().run(
+        "import os, pathlib\n"
+        "pathlib.Path(os.environ['SLIPWAY_OUTPUT_DIR'], 'partial').touch()\n"
+        "pathlib.Path(os.environ['TERMINATION_LOG']).write_text('{\"error\": \"ValueError: x\"}')\n"
+        "raise SystemExit(5)\n"
+    )
+    assert code == 5
+    assert (launched.copies / "run-1/partial").exists()
+    assert launched.message["error"] == "ValueError: x"
+
+
+def test_a_program_that_failed_and_said_nothing_gets_a_message(launched: Launched) -> None:
+    launched.copying().run("import os; os.kill(os.getpid(), 9)")
+    assert "was ended by SIGKILL" in str(launched.message["error"])
+
+
+def test_a_copy_that_fails_fails_a_program_that_succeeded(launched: Launched) -> None:
+    launched.copies.touch()
+    text = "import os; open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/model', 'w').close()"
+    code, _, err = launched.copying().run(text)
+    assert code == 1
+    assert f"could not be copied to file://{launched.copies}" in str(launched.message["error"])
+    assert "could not be copied" in err
+
+
+def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Launched) -> None:
+    process = launched.copying().start(
+        "import os, pathlib, signal, sys, time\n"
+        "outputs = pathlib.Path(os.environ['SLIPWAY_OUTPUT_DIR'])\n"
+        "def end(*_):\n"
+        "    (outputs / 'saved').touch()\n"
+        "    sys.exit(9)\n"
+        "signal.signal(signal.SIGTERM, end)\n"
+        "(outputs / 'ready').touch()\n"
+        "time.sleep(30)\n"
+    )
+    until = time.monotonic() + _LIMIT_SECONDS
+    while not (launched.outputs / "ready").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=_LIMIT_SECONDS)
+    assert process.returncode == 9
+    assert (launched.copies / "run-1/saved").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--processes", "0", "--", "x.py"], "--processes 0 is not allowed, it takes 1 or more"),
+        (["--processes", "two", "--", "x.py"], "invalid int value: 'two'"),
+        (["x.py"], "unrecognized arguments: x.py"),
+        (["--"], "nothing to run"),
+        (["--", "-m"], "nothing to run"),
+    ],
+)
+def test_wrong_arguments_are_named(launched: Launched, arguments: list[str], says: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "slipway_trainer.launch", *arguments],
+        env=launched.environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert says in done.stderr

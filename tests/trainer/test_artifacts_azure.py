@@ -1,0 +1,133 @@
+"""A program's files go to Azure Blob Storage, here to Azure's own emulator of it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.paths import CHECKOUT
+from tests.trainer import azurite
+from tests.trainer.azurite import Storage
+
+_LIMIT_SECONDS = 60
+# More than one block of an upload.
+_MODEL = bytes(range(256)) * 2**16
+_MAKE_CONTAINER = "import fsspec; fsspec.filesystem('abfs').mkdir('results')"
+_READ = """
+import hashlib, json, sys, fsspec
+store = fsspec.filesystem("abfs")
+read = {path: hashlib.sha256(store.cat_file(path)).hexdigest() for path in store.find(sys.argv[1])}
+print(json.dumps(read))
+"""
+_SYNC = """
+import pathlib, sys
+from slipway_trainer import artifacts, events
+artifacts.sync(pathlib.Path(sys.argv[1]), sys.argv[2], events.Events(0), limit_seconds=3)
+"""
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    with azurite.running(tmp_path) as storage:
+        yield storage
+
+
+@dataclass
+class Python:
+    """Python programs that reach the storage, as a job's container does by its variables."""
+
+    directory: Path
+    connection_string: str
+    log: Path = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.log = self.directory / "termination-log"
+        self.log.touch()
+        (self.directory / "outputs").mkdir()
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run Python with these arguments."""
+        return subprocess.run(
+            [sys.executable, *arguments],
+            env={
+                "PATH": os.environ["PATH"],
+                "PYTHONPATH": str(CHECKOUT / "images/trainer"),
+                "AZURE_STORAGE_CONNECTION_STRING": self.connection_string,
+                "SLIPWAY_OUTPUT_DIR": str(self.directory / "outputs"),
+                "SLIPWAY_OUTPUTS": "abfs://results/jobs",
+                "SLIPWAY_RUN_ID": "run-1",
+                "TERMINATION_LOG": str(self.log),
+                **variables,
+            },
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_SECONDS,
+            check=False,
+        )
+
+    def train(self, **variables: str) -> int:
+        """Run a program that leaves a model and a log; return the exit code."""
+        (self.directory / "outputs/logs").mkdir(parents=True)
+        (self.directory / "outputs/model.pt").write_bytes(_MODEL)
+        (self.directory / "outputs/logs/0.txt").write_text("trained")
+        program = self.directory / "program.py"
+        program.write_text("print('done')")
+        launch = ("-m", "slipway_trainer.launch", "--", str(program))
+        return self.run(*launch, **variables).returncode
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The termination message."""
+        message: dict[str, Any] = json.loads(self.log.read_text())
+        return message
+
+
+def test_what_arrives_in_blob_storage_is_what_was_sent(storage: Storage, tmp_path: Path) -> None:
+    python = Python(tmp_path, storage.connection_string)
+    assert python.run("-c", _MAKE_CONTAINER).returncode == 0
+    assert python.train() == 0, python.message
+    read = json.loads(python.run("-c", _READ, "results/jobs/run-1").stdout)
+    sent = python.message["artifacts"]
+    assert read["results/jobs/run-1/model.pt"] == sha256(_MODEL).hexdigest()
+    assert read == {
+        entry["url"].removeprefix("abfs://"): entry["sha256"] for entry in sent.values()
+    }
+    assert sorted(sent) == ["artifacts.json", "logs/0.txt", "model.pt"]
+
+
+def test_a_missing_container_fails_the_job_with_the_reason(
+    storage: Storage, tmp_path: Path
+) -> None:
+    python = Python(tmp_path, storage.connection_string)
+    assert python.train() == 1
+    assert "No such container" in python.message["error"]
+    assert "abfs://results/jobs" in python.message["error"]
+
+
+def test_a_wrong_key_fails_the_job_and_is_not_shown(storage: Storage, tmp_path: Path) -> None:
+    wrong = storage.connection_string.replace("AccountKey=", "AccountKey=AAAA")
+    python = Python(tmp_path, wrong)
+    assert python.train() == 1
+    assert "AuthorizationFailure" in python.message["error"]
+    assert "AAAA" not in python.log.read_text()
+
+
+def test_a_storage_that_is_gone_is_not_waited_for_beyond_the_limit(
+    storage: Storage, tmp_path: Path
+) -> None:
+    python = Python(tmp_path, storage.connection_string)
+    assert python.run("-c", _MAKE_CONTAINER).returncode == 0
+    storage.process.kill()
+    (tmp_path / "outputs/model.pt").write_bytes(_MODEL)
+    begun = time.monotonic()
+    done = python.run("-c", _SYNC, str(tmp_path / "outputs"), "abfs://results/run-1")
+    assert "TimeoutError: copying 1 files to abfs://results/run-1 did not end" in done.stderr
+    assert time.monotonic() - begun < 15

@@ -5,10 +5,11 @@ from pathlib import Path
 
 from images import debian
 from images.engines import Engine, answer
-from images.spec import BASE
 from images.steps import BuildFailed, Runner
 from infra import toolchain
 
+PUBLISHED = "docker.io/library/debian:trixie-slim"
+"""What every Dockerfile here starts from."""
 OWN = f"localhost/slipway-base:{debian.SUITE}"
 PULL_LIMIT = 180.0
 _DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
@@ -27,27 +28,29 @@ def ensure(engine: Engine, runner: Runner, work: Path) -> str:
         infra.toolchain.ToolMissing: it can't be pulled, and there is no mmdebstrap.
     """
     try:
-        runner.run(f"pulling {BASE}", engine.pull(BASE), PULL_LIMIT)
+        runner.run(f"pulling {PUBLISHED}", engine.pull(PUBLISHED), PULL_LIMIT)
     except BuildFailed:
         # The log has why. Most often there is no way to the registry, which is no problem here.
         return _own(engine, runner, work)
-    runner.reporter.info(f"base image {BASE}, pulled: {answer(*engine.digest(BASE))}")
-    return BASE
+    runner.reporter.info(f"base image {PUBLISHED}, pulled: {answer(*engine.digest(PUBLISHED))}")
+    return PUBLISHED
 
 
 def _own(engine: Engine, runner: Runner, work: Path) -> str:
-    for earlier in (BASE, OWN):
+    for earlier in (PUBLISHED, OWN):
         if answer(*engine.digest(earlier)):
             return earlier
     mirrors = debian.sources()
     origin = " and ".join(mirrors) or "Debian's own mirror"
-    runner.reporter.info(f"base image {BASE} can't be pulled; made of Debian's packages: {origin}")
+    runner.reporter.info(
+        f"base image {PUBLISHED} can't be pulled; made of Debian's packages: {origin}"
+    )
     context = work / "base"
     context.mkdir()
     (context / "Dockerfile").write_text(_DOCKERFILE)
     mmdebstrap = toolchain.path("mmdebstrap")
     command = debian.bootstrap(mmdebstrap, context / "base.tar", mirrors)
     runner.run("making the base image", command)
-    runner.run("taking in the base image", engine.build(context, OWN, ()))
+    runner.run("taking in the base image", engine.build(context, context / "Dockerfile", OWN, ()))
     shutil.rmtree(context)
     return OWN

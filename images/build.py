@@ -1,5 +1,6 @@
 """Builds an image into an archive in the cache, once for each content."""
 
+import re
 import shutil
 import subprocess
 import time
@@ -7,17 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from images import base, debian, engines
+from images import debian, engines
 from images.engines import Engine, answer
 from images.exclusive import exclusively
-from images.spec import ImageSpec
+from images.plan import Spec
 from images.steps import Reporter, Runner
 from infra.paths import cache_dir
 
-ESTIMATE = "about 3 minutes at first, 15 s when only its own files have changed, and 1.5 GB"
 
-
-def build(spec: ImageSpec, reporter: Reporter) -> Path:
+def build(spec: Spec, reporter: Reporter) -> Path:
     """Return the archive of `spec`; build it unless it is in the cache.
 
     Raises:
@@ -27,6 +26,7 @@ def build(spec: ImageSpec, reporter: Reporter) -> Path:
         infra.toolchain.ToolMissing: there is no program to build with.
         TimeoutError: another build did not end.
     """
+    spec.settle(reporter)
     if spec.archive.exists():
         return spec.archive
     with exclusively(
@@ -40,12 +40,12 @@ def build(spec: ImageSpec, reporter: Reporter) -> Path:
     return spec.archive
 
 
-def _build(spec: ImageSpec, reporter: Reporter) -> None:
+def _build(spec: Spec, reporter: Reporter) -> None:
     began = time.monotonic()
     images = spec.archive.parent
     with _work(images / "work") as work:
         engine = engines.choose(images / "storage", work)
-        reporter.info(f"building {spec.reference} with {engine.name}: {ESTIMATE} in {images}")
+        reporter.info(f"building {spec.reference} with {engine.name}: {spec.estimate} in {images}")
         log = cache_dir() / "logs" / f"image-{spec.name}.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_bytes(b"")
@@ -53,12 +53,10 @@ def _build(spec: ImageSpec, reporter: Reporter) -> None:
         runner = Runner(log, reporter, environment={"TMPDIR": str(work), **proxies})
         for command in engine.tidy():
             runner.run("tidying up", command)
-        for dataset in spec.datasets.values():
-            dataset.ensure(reporter)
-        arguments = (f"BASE={base.ensure(engine, runner, work)}", *proxies)
-        context, finished = work / "context", work / "image.tar"
-        spec.stage(context)
-        runner.run(f"building {spec.name}", engine.build(context, spec.reference, arguments))
+        plan = spec.prepare(engine, runner, work)
+        finished, arguments = work / "image.tar", (*plan.arguments, *proxies)
+        command = engine.build(plan.context, plan.dockerfile, spec.reference, arguments)
+        runner.run(f"building {spec.name}", command)
         runner.run(f"writing {spec.name}", engine.save(spec.reference, finished))
         finished.replace(spec.archive)
         _forget_others(spec, engine)
@@ -77,10 +75,12 @@ def _work(directory: Path) -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _forget_others(spec: ImageSpec, engine: Engine) -> None:
+def _forget_others(spec: Spec, engine: Engine) -> None:
     """Remove the images and archives of other contents of the same name."""
-    for archive in spec.archive.parent.glob(f"{spec.name}-*.tar"):
-        if archive != spec.archive:
+    # Not by `<name>-*`: that is how another image's name may go on.
+    ours = re.compile(re.escape(spec.name) + r"-[0-9a-f]+\.tar")
+    for archive in spec.archive.parent.iterdir():
+        if ours.fullmatch(archive.name) and archive != spec.archive:
             archive.unlink()
     prefix = spec.reference.rpartition(":")[0]
     for name in (answer(*engine.names()) or "").split():

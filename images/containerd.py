@@ -72,6 +72,10 @@ class Node:
         snapshotter = f"--snapshotter={self.snapshotter}"
         self._ctr("images", "import", snapshotter, str(archive), limit=_IMPORT_LIMIT)
 
+    def tag(self, reference: str, name: str) -> None:
+        """Give an image that is there another name as well. Raises `NodeError`."""
+        self._ctr("images", "tag", "--force", reference, name)
+
     def remove(self, reference: str) -> None:
         """Remove an image, and what only it needed, if it is there. Raises `NodeError`."""
         if self.digest(reference) is not None:

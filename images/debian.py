@@ -1,17 +1,26 @@
-"""Where this machine gets Debian packages from, and the command that makes a Debian from there."""
+"""Debian, from where this machine gets its packages: a whole one to start from, or one package."""
 
 import os
 import platform
 import shlex
+import subprocess
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from images.engines import answer
 
 SUITE = "trixie"
+PYTHON = "3.13"
+"""The version that `SUITE` has."""
 _POCKETS = ("", "-updates", "-security")
+_UNPACK_LIMIT = 300.0
 # What Debian's own slim images leave out, too.
 _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
+
+
+class NoPackage(Exception):
+    """A Debian package can't be had here; the text says why."""
 
 
 def mirror_lines(indextargets: str, codename: str) -> list[str]:
@@ -73,6 +82,49 @@ def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str]) -> tuple[str,
         *(f'--aptopt={name} "{value}"' for name, value in _freshness().items()),
     ]
     return (str(mmdebstrap), *options, SUITE, str(archive), *mirrors)
+
+
+def unpack(package: str, directory: Path) -> None:
+    """Have apt download a package of this machine's Debian, and unpack it into `directory`.
+
+    Nothing is installed. Where the machine's own lists of packages are missing or out of date,
+    which is how container images are shipped, lists of our own are fetched.
+
+    Raises:
+        NoPackage: this machine has no apt, or apt can't get it.
+    """
+    directory.mkdir()
+    with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
+        private = Path(name)
+        (private / "lists" / "partial").mkdir(parents=True)
+        # As root apt would change to a user that may not write here, and say so.
+        apt = ("apt-get", "--quiet", "--option=APT::Sandbox::User=root")
+        ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
+        try:
+            _call(*apt, "download", package, cwd=private)
+        except NoPackage:
+            _call(*ours, "update", cwd=private)
+            _call(*ours, "download", package, cwd=private)
+        archive = next(private.glob("*.deb"))
+        _call("dpkg-deb", "--extract", str(archive), str(directory), cwd=private)
+
+
+def _call(*command: str, cwd: Path) -> None:
+    try:
+        subprocess.run(
+            command,
+            cwd=cwd,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_UNPACK_LIMIT,
+            check=True,
+        )
+    except subprocess.CalledProcessError as error:
+        said = " ".join((error.stderr or error.stdout).split())
+        raise NoPackage(f"`{' '.join(command)}` failed with {error.returncode}: {said}") from error
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoPackage(str(error)) from error
 
 
 def _freshness() -> Mapping[str, str]:

@@ -29,11 +29,17 @@ class Engine(Protocol):
     def digest(self, reference: str) -> Command:
         """Print something that tells the image's content; fail when it isn't there."""
 
-    def build(self, context: Path, reference: str, arguments: Sequence[str]) -> Command:
-        """Build the Dockerfile in `context`; steps that were built before are not run again.
+    def load(self, archive: Path) -> Command:
+        """Take in what `save` wrote, by the reference that it was saved with."""
+
+    def build(
+        self, context: Path, dockerfile: Path, reference: str, arguments: Sequence[str]
+    ) -> Command:
+        """Build an image; steps that were built before are not run again.
 
         Args:
             context: What the Dockerfile copies from.
+            dockerfile: Its own path.
             reference: What the image is called.
             arguments: `NAME=value`, or `NAME` for the value that the environment has: a proxy's
                 address may hold a password, which must not stand in a command line.
@@ -64,8 +70,14 @@ class Docker:
     def digest(self, reference: str) -> Command:
         return ("docker", "image", "inspect", "--format", "{{.Id}}", reference)
 
-    def build(self, context: Path, reference: str, arguments: Sequence[str]) -> Command:
-        return ("docker", "build", "--tag", reference, *_build_args(arguments), str(context))
+    def load(self, archive: Path) -> Command:
+        return ("docker", "load", "--input", str(archive))
+
+    def build(
+        self, context: Path, dockerfile: Path, reference: str, arguments: Sequence[str]
+    ) -> Command:
+        options = ("--file", str(dockerfile), "--tag", reference, *_build_args(arguments))
+        return ("docker", "build", *options, str(context))
 
     def save(self, reference: str, archive: Path) -> Command:
         return ("docker", "save", "--output", str(archive), reference)
@@ -104,10 +116,16 @@ class Buildah:
     def digest(self, reference: str) -> Command:
         return (*self._us, "images", "--no-trunc", "--quiet", reference)
 
-    def build(self, context: Path, reference: str, arguments: Sequence[str]) -> Command:
+    def load(self, archive: Path) -> Command:
+        return (*self._us, "pull", f"oci-archive:{archive}")
+
+    def build(
+        self, context: Path, dockerfile: Path, reference: str, arguments: Sequence[str]
+    ) -> Command:
         # With chroot isolation a build needs no container runtime and runs inside containers, too.
-        options = ("--layers", "--isolation", "chroot", "--tag", reference)
-        return (*self._us, "build", *options, *_build_args(arguments), str(context))
+        options = ("--layers", "--isolation", "chroot", "--file", str(dockerfile))
+        named = ("--tag", reference, *_build_args(arguments))
+        return (*self._us, "build", *options, *named, str(context))
 
     def save(self, reference: str, archive: Path) -> Command:
         # With zstd there is a third of the bytes to write: it is in containerd in 9 s, not in 14.

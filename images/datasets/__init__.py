@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 
-from images.datasets import mnist
+from images.datasets import cifar10, mnist
+from images.datasets.choice import Choice
 from images.datasets.dataset import Dataset
 
-__all__ = ["DATASETS", "Dataset"]
+__all__ = ["DATASETS", "Choice", "Dataset"]
 
-DATASETS: Mapping[str, Dataset] = {
+DATASETS: Mapping[str, Dataset | Choice] = {
     "mnist": mnist.MNIST,
+    "cifar10": cifar10.CIFAR10,
 }

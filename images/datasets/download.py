@@ -1,0 +1,56 @@
+"""Downloads a file whose checksum is known."""
+
+import hashlib
+import time
+from pathlib import Path
+
+import requests
+
+from images.datasets.dataset import NotAvailable
+from images.exclusive import Cancelled
+from images.steps import Reporter
+
+CONNECT_LIMIT, READ_LIMIT, LIMIT = 5.0, 30.0, 1200.0
+_CHUNK = 1 << 20
+
+
+def download(url: str, target: Path, md5: str, reporter: Reporter) -> None:
+    """Write what `url` has to `target`.
+
+    Args:
+        url: Where it is.
+        target: A file; its directory is made.
+        md5: As it was published.
+        reporter: Is told how far it is.
+
+    Raises:
+        NotAvailable: it can't be reached, takes longer than `LIMIT` seconds, or is something else.
+        images.exclusive.Cancelled: the person asked to stop.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    digest, began = hashlib.md5(usedforsecurity=False), time.monotonic()
+    try:
+        with (
+            requests.get(url, timeout=(CONNECT_LIMIT, READ_LIMIT), stream=True) as response,
+            target.open("wb") as file,
+        ):
+            response.raise_for_status()
+            for chunk in response.iter_content(_CHUNK):
+                digest.update(chunk)
+                file.write(chunk)
+                reporter.status(f"{url}: {file.tell() / 1e6:.0f} MB")
+                if reporter.cancelled.is_set():
+                    raise Cancelled(f"{url}: stopped")
+                if time.monotonic() - began > LIMIT:
+                    raise NotAvailable(f"{url} took longer than {LIMIT:.0f} s")
+    except requests.RequestException as error:
+        raise NotAvailable(f"{url}: {_root(error)}") from error
+    if digest.hexdigest() != md5:
+        raise NotAvailable(f"{url} has the md5 {digest.hexdigest()}, published is {md5}")
+
+
+def _root(error: BaseException) -> BaseException:
+    """Return what `error` comes from at last: "Name or service not known", not a pool's story."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error

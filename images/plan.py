@@ -1,0 +1,61 @@
+"""What an engine is given to build an image."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from images.engines import Engine
+from images.steps import Reporter, Runner
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A build that is ready to begin.
+
+    Args:
+        context: The directory that the Dockerfile copies from.
+        dockerfile: The Dockerfile's own path.
+        arguments: Build arguments, as `NAME=value`.
+    """
+
+    context: Path
+    dockerfile: Path
+    arguments: tuple[str, ...]
+
+
+class Spec(Protocol):
+    """An image to build: `images.spec.ImageSpec`, or `images.job.JobImageSpec`."""
+
+    @property
+    def name(self) -> str:
+        """Its repository's name."""
+
+    @property
+    def context(self) -> Path:
+        """Where its own files lie."""
+
+    @property
+    def estimate(self) -> str:
+        """What its build costs, in words."""
+
+    @property
+    def content_hash(self) -> str:
+        """Changes with anything that is asked for."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether `reference` and `archive` are known already."""
+
+    def settle(self, reporter: Reporter) -> None:
+        """Do what it takes to know them."""
+
+    @property
+    def reference(self) -> str:
+        """What a pod calls the image; it changes with anything that goes into it."""
+
+    @property
+    def archive(self) -> Path:
+        """Where the built image lies."""
+
+    def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
+        """Get everything that the build needs, with `work` as a place for it."""

@@ -15,7 +15,8 @@ from typing import Any
 import pulumi
 
 from clusters import CLUSTERS
-from infra.validation import Problem, check, choices, likeliest, quote
+from infra.validation import Problem, check
+from infra.words import choices, likeliest, quote
 from jobs.declaration import cluster_problems, declare
 from jobs.spec import TrainingJob
 

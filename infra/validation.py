@@ -4,19 +4,23 @@ pydantic does the checking. The texts are made from the type's JSON schema, so t
 allowed is written down once, in the dataclass.
 """
 
-import difflib
 import json
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from infra.schema import Path, Schema
+from infra.words import choices, quote
 
 T = TypeVar("T")
 
-_LONGEST_QUOTE = 60
+_PLAIN = re.compile(r'[^."\[\]]+')
+_MISSING = frozenset({"missing", "missing_argument"})
+_CONTRADICTORY = "contradictory"
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,29 @@ class Problem:
         return f"{self.key}: {self.text}"
 
 
+@dataclass(frozen=True)
+class Contradiction:
+    """Values that are each allowed but not together.
+
+    Args:
+        path: Of the one to change, in the document's spelling.
+        text: What does not go together, and what to do.
+        about: The fields, at the top of the document, that the judgement rests on.
+    """
+
+    path: Path
+    text: str
+    about: frozenset[str]
+
+
+def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:
+    """Return the error by which a dataclass's own validator tells of all its contradictions."""
+    text = "; ".join(f"{located('', each.path)}: {each.text}" for each in found)
+    # What stands in braces would be taken for the name of a value.
+    escaped = text.replace("{", "(").replace("}", ")")
+    return PydanticCustomError(_CONTRADICTORY, escaped, {"found": list(found)})
+
+
 def check(
     kind: type[T],
     document: Mapping[str, Any],
@@ -48,116 +75,111 @@ def check(
         kind: A dataclass, of pydantic or of the standard library.
         document: What the person wrote, as decoded JSON.
         key: Where that stands in the configuration.
-        base: Values of the fields that `document` leaves out.
+        base: Values of what `document` leaves out; maps are merged.
     """
     adapter = TypeAdapter(kind)
-    fields = adapter.json_schema().get("properties", {})
-    allowed = sorted(fields)
-    problems = [
-        Problem(f"{key}.{name}", f"there is no such key; {choices(name, allowed)}")
-        for name in document
-        if name not in allowed
-    ]
-    written = {
-        name: _number(value, fields[name]) for name, value in document.items() if name in allowed
-    }
-    defaults = {name: value for name, value in (base or {}).items() if name in fields}
-    values = {**defaults, **written}
+    schema = Schema.of(adapter.json_schema())
+    unknown: list[Path] = []
+    written = schema.read(document, unknown)
+    defaults = {name: value for name, value in (base or {}).items() if name in schema.names}
+    values = _merged(defaults, written)
+    checked = _validated(adapter, values)
+    problems = [_unknown(path, schema, key) for path in unknown]
+    if isinstance(checked, ValidationError):
+        errors = checked.errors()
+        problems += _problems(errors, values, schema, key)
+        wrong = {path[0] for path in (*unknown, *(_path(each, values) for each in errors)) if path}
+        # What contradicts itself is told beside what is wrong: as if that had been left out.
+        rest = {name: value for name, value in values.items() if name not in wrong}
+        again = _validated(adapter, {**defaults, **rest})
+        found = [*_contradictions(checked), *_contradictions(again)]
+        problems += [
+            Problem(located(key, each.path), each.text)
+            for each in dict.fromkeys(found)
+            if not each.about & wrong
+        ]
+    if problems or isinstance(checked, ValidationError):
+        return problems
+    return checked
+
+
+def located(key: str, path: Path) -> str:
+    """Return where `path` below `key` is, as `pulumi config set --path` takes it."""
+    for part in path:
+        if isinstance(part, int):
+            key += f"[{part}]"
+        elif _PLAIN.fullmatch(part):
+            key += f".{part}" if key else part
+        else:
+            key += f"[{quote(part)}]"
+    return key
+
+
+def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | ValidationError:
     try:
         # As JSON, where a list may stand for a tuple; nothing else is converted.
-        checked = adapter.validate_json(json.dumps(values), strict=True)
+        return adapter.validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
-        return problems + [_problem(detail, fields, key) for detail in error.errors()]
-    return problems or checked
+        return error
 
 
-def choices(word: str, allowed: Collection[str]) -> str:
-    """Return what there is instead of `word`, the likeliest first."""
-    close = likeliest(word, allowed)
-    listed = ", ".join(sorted(allowed))
-    if close is None:
-        return f"allowed: {listed}"
-    return f"did you mean {quote(close)}? Allowed: {listed}"
+def _merged(base: Any, written: Any) -> Any:
+    """Return `base` overridden by what is written, also inside of maps."""
+    if not isinstance(base, Mapping) or not isinstance(written, Mapping):
+        return written
+    both = {name: _merged(base[name], written[name]) for name in base.keys() & written.keys()}
+    return {**base, **written, **both}
 
 
-def likeliest(word: str, allowed: Collection[str]) -> str | None:
-    """Return the one of `allowed` that `word` most probably means; None when it is like none."""
-    return next(iter(difflib.get_close_matches(word, allowed, n=1)), None)
+def _contradictions(checked: object) -> Iterator[Contradiction]:
+    if isinstance(checked, ValidationError):
+        for each in checked.errors():
+            if each["type"] == _CONTRADICTORY:
+                yield from each["ctx"]["found"]
 
 
-def quote(value: object) -> str:
-    """Return `value` as it would stand in the stack's file, on one line and not too long."""
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
+def _unknown(path: Path, schema: Schema, key: str) -> Problem:
+    for part in path[:-1]:
+        schema = schema.below(part)
+    text = f"there is no such key; {choices(str(path[-1]), schema.names)}"
+    return Problem(located(key, path), text)
 
 
-def _number(value: Any, field: Mapping[str, Any]) -> Any:
-    """Read text as the number it is: `pulumi config set --path` writes 0.1 as a string."""
-    if field.get("type") == "number" and isinstance(value, str):
-        with suppress(ValueError):
-            return float(value)
-    return value
+def _problems(
+    errors: Sequence[ErrorDetails], document: Mapping[str, Any], schema: Schema, key: str
+) -> list[Problem]:
+    """Return a problem for each place with an error; where several kinds are allowed, one."""
+    placed = [(_path(each, document), each) for each in errors if each["type"] != _CONTRADICTORY]
+    paths = {path for path, _ in placed}
+    found: dict[Path, Problem] = {}
+    for path, detail in placed:
+        # Of a map that could have been text, too, what is wrong inside says more.
+        deeper = any(other[: len(path)] == path and len(other) > len(path) for other in paths)
+        if not deeper or detail["loc"][-1] == "[key]":
+            found.setdefault(path, _problem(path, detail, schema, key))
+    return list(found.values())
 
 
-def _problem(detail: ErrorDetails, fields: Mapping[str, Any], key: str) -> Problem:
-    path = [str(part) for part in detail["loc"] if part != "[key]"]
+def _path(detail: ErrorDetails, document: Any) -> Path:
+    """Return the place of an error: pydantic names the kinds of a union on the way, too."""
+    path: list[str | int] = []
+    for part in detail["loc"]:
+        inside = (isinstance(document, Mapping) and part in document) or isinstance(part, int)
+        if inside:
+            path.append(part)
+            document = document[part]
+    last = detail["loc"][-1:]
+    return (*path, *last) if detail["type"] in _MISSING else tuple(path)
+
+
+def _problem(path: Path, detail: ErrorDetails, schema: Schema, key: str) -> Problem:
+    where = located(key, path)
     reason = str(detail["ctx"]["error"]) if detail["type"] == "value_error" else ""
-    where = ".".join([key, *path])
     if not path:
         return Problem(where, reason or detail["msg"])
-    takes = reason or _takes(path, detail, fields)
-    if detail["type"] in {"missing", "missing_argument"}:
+    for part in path:
+        schema = schema.below(part)
+    takes = reason or schema.takes() or detail["msg"]
+    if detail["type"] in _MISSING:
         return Problem(where, f"is missing; it takes {takes}")
     return Problem(where, f"{quote(detail['input'])} is not allowed; it takes {takes}")
-
-
-def _takes(path: list[str], detail: ErrorDetails, fields: Mapping[str, Any]) -> str:
-    """Return in words what the place at `path` takes."""
-    if path[0] not in fields:
-        return detail["msg"]
-    field = fields[path[0]]
-    if detail["loc"][-1] == "[key]":
-        return f"names matching {next(iter(field['patternProperties']), '')}"
-    for _ in path[1:]:
-        inside = field.get("items") or field.get("additionalProperties")
-        field = inside or next(iter(field.get("patternProperties", {}).values()), {})
-    return _describe(field) or detail["msg"]
-
-
-def _describe(field: Mapping[str, Any]) -> str:
-    """Return a JSON schema in words; empty when it has none for it."""
-    if "description" in field:
-        return str(field["description"])
-    if "anyOf" in field:
-        kinds = [_describe(kind) for kind in field["anyOf"] if kind.get("type") != "null"]
-        return " or ".join(kinds)
-    if "const" in field:
-        return quote(field["const"])
-    if "enum" in field:
-        return f"one of {', '.join(field['enum'])}"
-    noun = {
-        "integer": "a whole number",
-        "number": "a number",
-        "string": "text",
-        "boolean": "true or false",
-        "array": "a list",
-        "object": "a map",
-    }.get(str(field.get("type")), "")
-    return noun + _limits(field)
-
-
-def _limits(field: Mapping[str, Any]) -> str:
-    if "minimum" in field and "maximum" in field:
-        return f" from {field['minimum']} to {field['maximum']}"
-    words = {
-        "minimum": "of at least",
-        "exclusiveMinimum": "above",
-        "maximum": "of at most",
-        "exclusiveMaximum": "below",
-        "minLength": "of a length of at least",
-        "minItems": "with items, at least",
-        "maxLength": "of a length of at most",
-        "pattern": "matching",
-    }
-    limits = [f"{word} {field[name]}" for name, word in words.items() if name in field]
-    return f" {' and '.join(limits)}" if limits else ""

@@ -1,13 +1,42 @@
-"""The demos: a new one is one entry here."""
+"""The demos: a new one is one entry here. Each fits a machine with 2 cores and 6 GB."""
 
 from collections.abc import Mapping
 
-from jobs.spec import TrainingJob
+from jobs.spec import Elastic, TrainingJob
+
+_MNIST, _CIFAR = 0.97, 0.75
+"""Accuracies that a right trainer surely reaches, and a broken one misses."""
 
 CATALOG: Mapping[str, TrainingJob] = {
     job.name: job
     for job in (
-        TrainingJob(name="mnist-gloo", module="mnist", backend="gloo", workers=3),
-        TrainingJob(name="mnist-nccl", module="mnist", backend="nccl", workers=1),
+        TrainingJob(
+            name="mnist-gloo", module="mnist", workers=3, memory="768Mi", min_accuracy=_MNIST
+        ),
+        TrainingJob(
+            name="mnist-nccl", module="mnist", backend="nccl", cpu="2", min_accuracy=_MNIST
+        ),
+        TrainingJob(name="cifar-gloo", module="cifar", cpu="800m", min_accuracy=_CIFAR),
+        TrainingJob(
+            name="cifar-nccl", module="cifar", backend="nccl", cpu="2", min_accuracy=_CIFAR
+        ),
+        TrainingJob(
+            name="mnist-elastic",
+            module="mnist_elastic",
+            workers=3,
+            cpu="500m",
+            memory="768Mi",
+            elastic=Elastic(min_replicas=2, max_replicas=3),
+            min_accuracy=_MNIST,
+        ),
+        TrainingJob(
+            name="cifar-single-node",
+            module="cifar",
+            workers=0,
+            processes_per_node=2,
+            cpu="1600m",
+            memory="2Gi",
+            min_accuracy=_CIFAR,
+        ),
     )
 }

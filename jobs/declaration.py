@@ -1,18 +1,18 @@
 """From what a stack's configuration says of a job to a `TrainingJob`, or to all that is wrong."""
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
+from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from infra.validation import Problem, check, choices, quote
+from infra.validation import Problem, check
+from infra.words import choices, quote
 from jobs.catalog import CATALOG
 from jobs.spec import TrainingJob
+from jobs.spec.consistency import NO_PROGRAM
 
 _NOT_DECLARED = {"name", "module"}
-_OWN = {"image", "command", "args"}
-_OF_MODULE = {"epochs", "batchSize", "learningRate", "momentum", "seed"}
 
 KEYS = tuple(
     to_camel(name) for name in TrainingJob.__dataclass_fields__ if name not in _NOT_DECLARED
@@ -32,18 +32,20 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
     if not isinstance(fields, Mapping):
         return [Problem(key, f"{quote(declared)} is not allowed; it takes a map, {{}} for none")]
     known = {field: value for field, value in fields.items() if field in KEYS}
-    job = check(TrainingJob, known, key, base=_base(name))
-    wrong = [] if isinstance(job, TrainingJob) else [_named(each, name, key) for each in job]
-    unknown = [
+    problems = [
         Problem(f"{key}.{field}", f"there is no such key; {choices(field, KEYS)}")
         for field in fields
         if field not in KEYS
     ]
-    # Of a field that doesn't belong there at all it need not be said that its value is wrong, too.
-    problems = {problem.key: problem for problem in [*wrong, *_mixed(name, fields, key), *unknown]}
-    if problems or isinstance(job, list):
-        return list(problems.values())
-    return job
+    base = _base(name)
+    job = check(TrainingJob, known, key, base=base)
+    if isinstance(job, TrainingJob):
+        return problems or job
+    if any(each.key == f"{key}.name" for each in job):
+        # What does not go together is told beside a wrong name, too.
+        renamed = check(TrainingJob, known, key, base={**base, "name": "job"})
+        job += [each for each in renamed if each not in job] if isinstance(renamed, list) else []
+    return [*(_told(each, name, key) for each in job), *problems]
 
 
 def cluster_problems(job: TrainingJob, gpus_per_node: int, key: str) -> list[Problem]:
@@ -55,35 +57,20 @@ def cluster_problems(job: TrainingJob, gpus_per_node: int, key: str) -> list[Pro
 
 
 def _base(name: str) -> dict[str, Any]:
+    """Return the fields that a declaration overrides, spelt as it spells them."""
     if name not in CATALOG:
         return {"name": name}
-    return {to_camel(field): value for field, value in asdict(CATALOG[name]).items()}
+    dumped: dict[str, Any] = TypeAdapter(TrainingJob).dump_python(
+        CATALOG[name], mode="json", by_alias=True, exclude_none=True
+    )
+    return dumped
 
 
-def _mixed(name: str, fields: Mapping[str, Any], key: str) -> list[Problem]:
-    """Return where fields of the catalogue's programs and of one's own do not go together."""
-    if name in CATALOG:
-        text = f"{name} runs the catalogue's program; give a job of one's own another name"
-        return [Problem(f"{key}.{field}", text) for field in sorted(_OWN & fields.keys())]
-    if not _OWN & fields.keys():
-        text = (
-            f"there is no such job in the catalogue; {choices(name, CATALOG.keys())}. "
-            "A job of one's own has an `image` and a `command`"
-        )
-        return [Problem(key, text)]
-    text = "only the catalogue's programs take it; a command has `args`"
-    return [
-        *(
-            Problem(f"{key}.{field}", "is missing; a job of one's own has it")
-            for field in ("image", "command")
-            if fields.get(field) is None
-        ),
-        *(Problem(f"{key}.{field}", text) for field in sorted(_OF_MODULE & fields.keys())),
-    ]
-
-
-def _named(problem: Problem, name: str, key: str) -> Problem:
-    """Let a problem with the job's name point to where it stands: it is the job's own key."""
-    if problem.key != f"{key}.name":
-        return problem
-    return Problem(key, problem.text.replace(f"{quote(name)} is", f"the name {quote(name)} is"))
+def _told(problem: Problem, name: str, key: str) -> Problem:
+    """Let a problem point to where it stands: the name is the job's own key."""
+    if problem.key == f"{key}.name":
+        return Problem(key, problem.text.replace(f"{quote(name)} is", f"the name {quote(name)} is"))
+    if problem == Problem(key, NO_PROGRAM):
+        text = f"there is no such job in the catalogue; {choices(name, CATALOG.keys())}. One's own"
+        return Problem(key, f"{text} {NO_PROGRAM}")
+    return problem

@@ -3,10 +3,11 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from jobs.catalog import CATALOG
 from jobs.declaration import cluster_problems, declare
-from jobs.spec import TrainingJob
+from jobs.spec import Elastic, TrainingJob
 
 KEY = "slipway:jobs.it"
 
@@ -46,33 +47,62 @@ def test_all_problems_are_told_at_once() -> None:
     found = problems(
         "mnist-gloo",
         {
-            "workers": 0,
+            "workers": -1,
             "epochs": "three",
             "batchSize": 1.5,
             "learningRate": -1,
             "batchsize": 3,
             "cpu": True,
             "memory": "12",
-            "backend": "mpi",
-            "restartPolicy": "Always",
-            "env": {"RANK": "1", "a b": "c"},
+            "backend": "hccl",
+            "restartPolicy": "Sometimes",
+            "env": {"RANK": "1", "a b": "c", "TOKEN": {"secret": "hub", "kye": "x"}},
+            "master": {"cpu": 0, "memroy": "1Gi"},
+            "volumes": {"data": {"mountPath": "data"}, "tmp": {"mountPath": "/a", "size": 5}},
+            "tolerations": [{"operator": "exists"}],
+            "command": ["true"],
         },
     )
     assert found.keys() == {
         "workers", "epochs", "batchSize", "learningRate", "batchsize", "cpu", "memory",
-        "backend", "restartPolicy", "env.RANK", "env.a b",
+        "backend", "restartPolicy", "env.RANK", "env.a b", "env.TOKEN.kye", "env.TOKEN.key",
+        "master.cpu", "master.memroy", "volumes.data.mountPath", "volumes.tmp",
+        "volumes.tmp.size", "tolerations[0].operator", "command",
     }  # fmt: skip
-    assert found["workers"] == "0 is not allowed; it takes a whole number from 1 to 999"
+    assert found["workers"] == "-1 is not allowed; it takes a whole number from 0 to 999"
     assert 'did you mean "batchSize"?' in found["batchsize"]
-    assert found["backend"] == '"mpi" is not allowed; it takes one of gloo, nccl'
+    assert 'did you mean "memory"?' in found["master.memroy"]
+    assert 'did you mean "key"?' in found["env.TOKEN.kye"]
+    assert found["env.TOKEN.key"].startswith("is missing")
+    assert found["backend"] == '"hccl" is not allowed; it takes one of gloo, nccl'
     assert "512Mi" in found["memory"]
     assert "training operator" in found["env.RANK"]
+    assert "absolute path" in found["volumes.data.mountPath"]
+    assert "Slipway has not taken" in found["volumes.tmp"]
+    assert found["tolerations[0].operator"].endswith("it takes one of Equal, Exists")
+
+
+def test_what_does_not_go_together_is_told_beside_a_wrong_name_and_wrong_values() -> None:
+    declared = {"image": "example.org/mine:1", "epochs": 2, "script": 5, "cpu": "none"}
+    assert problems("No_Name", declared).keys() == {"", "epochs", "script", "cpu", "command"}
+
+
+def test_what_rests_on_a_wrong_value_is_not_told() -> None:
+    assert problems("mine", {"script": 5}).keys() == {"script"}
 
 
 @pytest.mark.parametrize(
     ("field", "value"),
     [
         ("workers", -1),
+        ("workers", 1000),
+        ("processesPerNode", 0),
+        ("ttlSecondsAfterFinished", 5),
+        ("minAccuracy", 1.5),
+        ("goal", "accuracy=2"),
+        ("outputs", "/results"),
+        ("gangScheduling", "yes"),
+        ("elastic", 3),
         ("workers", True),
         ("workers", 2.5),
         ("workers", "3"),
@@ -106,9 +136,130 @@ def test_a_misspelt_entry_is_told_the_right_one() -> None:
     assert 'did you mean "mnist-gloo"?' in found[""]
 
 
-@pytest.mark.parametrize("key", ["script", "build", "retries", "name", "module"])
-def test_what_is_not_built_is_an_unknown_key(key: str) -> None:
-    assert key in problems("mnist-gloo", {key: "x"})
+@pytest.mark.parametrize("key", ["retries", "name", "module"])
+def test_what_is_not_declared_is_an_unknown_key(key: str) -> None:
+    assert "no such key" in problems("mnist-gloo", {key: "x"})[key]
+
+
+@pytest.mark.parametrize(
+    ("declared", "keys"),
+    [
+        ({"script": "a.py", "image": "example.org/mine:1", "command": ["x"]}, {"image", "command"}),
+        ({"script": "a.py", "build": {"context": "."}}, {"build"}),
+        ({"script": "a.py", "command": ["python3"]}, {"command"}),
+        ({"image": "example.org/mine:1"}, {"command"}),
+        ({"build": {"context": "."}, "scriptEntry": "a.py"}, {"scriptEntry"}),
+        ({"build": {}}, {"build.context"}),
+        ({}, {""}),
+    ],
+)
+def test_a_job_of_ones_own_has_exactly_one_program(
+    declared: dict[str, Any], keys: set[str]
+) -> None:
+    assert problems("mine", declared).keys() == keys
+
+
+@pytest.mark.parametrize(
+    ("volume", "key"),
+    [
+        ({"mountPath": "/mnt"}, "volumes.data"),
+        ({"mountPath": "/mnt", "claim": "a", "size": "1Gi"}, "volumes.data"),
+        ({"mountPath": "/mnt", "size": "1Gi", "readOnly": True}, "volumes.data.readOnly"),
+        ({"mountPath": "/work", "claim": "a"}, "volumes.data.mountPath"),
+        ({"mountPath": "/", "claim": "a"}, "volumes.data.mountPath"),
+        ({"mountPath": "/mnt", "hostPath": "here"}, "volumes.data.hostPath"),
+        ({"mountPath": "/mnt", "emptyDir": False}, "volumes.data.emptyDir"),
+        ({"claim": "a"}, "volumes.data.mountPath"),
+    ],
+)
+def test_a_volume_is_of_exactly_one_kind_at_a_place_of_its_own(
+    volume: dict[str, Any], key: str
+) -> None:
+    assert problems("mnist-gloo", {"volumes": {"data": volume}}).keys() == {key}
+
+
+def test_two_volumes_are_not_in_one_place() -> None:
+    volumes = {name: {"claim": name, "mountPath": "/mnt"} for name in ("a", "b")}
+    keys = {"volumes.a.mountPath", "volumes.b.mountPath"}
+    assert problems("mnist-gloo", {"volumes": volumes}).keys() == keys
+
+
+@pytest.mark.parametrize(
+    ("declared", "key"),
+    [
+        ({"elastic": {"minReplicas": 4}}, "elastic.minReplicas"),
+        ({"elastic": {"maxReplicas": 2}}, "elastic.maxReplicas"),
+        ({"workers": 0}, "elastic.minReplicas"),
+        ({"elastic": None}, "elastic"),
+        ({"master": {"cpu": 1}}, "master"),
+    ],
+)
+def test_an_elastic_jobs_workers_are_between_its_bounds(declared: dict[str, Any], key: str) -> None:
+    assert problems("mnist-elastic", declared).keys() == {key}
+
+
+def test_nccl_has_a_gpu_for_each_process() -> None:
+    declared = {"processesPerNode": 4, "gpus": 2, "master": {"gpus": 3}}
+    assert problems("mnist-nccl", declared).keys() == {"gpus", "master.gpus"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "key"),
+    [
+        ({"operator": "Exists", "value": "x"}, "value"),
+        ({"value": "x"}, "key"),
+        ({"key": "a", "tolerationSeconds": 3}, "tolerationSeconds"),
+    ],
+)
+def test_a_toleration_is_one_that_kubernetes_takes(toleration: dict[str, Any], key: str) -> None:
+    assert problems("mnist-gloo", {"tolerations": [toleration]}).keys() == {f"tolerations[0].{key}"}
+
+
+def test_maps_of_the_catalogue_are_overridden_key_by_key() -> None:
+    changed = job("mnist-elastic", {"elastic": {"maxRestarts": 3}})
+    assert changed.elastic == Elastic(min_replicas=2, max_replicas=3, max_restarts=3)
+
+
+def test_what_the_command_line_writes_is_read() -> None:
+    # `pulumi config set --path` writes whole numbers and true as such, all else as text.
+    changed = job(
+        "mine",
+        {
+            "script": "train.py",
+            "args": ["--epochs", 3, "--lr", "0.1", True, 0.5],
+            "env": {"LEVEL": 1, "DEBUG": True, "VERSION": "1.10"},
+            "cpu": 2,
+            "minAccuracy": "0.9",
+            "labels": {"example.org/cost": 7},
+            "nodeSelector": {"kubernetes.io/arch": "amd64"},
+        },
+    )
+    assert changed.args == ("--epochs", "3", "--lr", "0.1", "true", "0.5")
+    assert changed.env == {"LEVEL": "1", "DEBUG": "true", "VERSION": "1.10"}
+    assert (changed.cpu, changed.min_accuracy) == ("2", 0.9)
+    assert changed.labels == {"example.org/cost": "7"}
+
+
+def test_a_fraction_as_a_variable_is_refused_since_its_digits_may_have_been_lost() -> None:
+    assert "in quotes" in problems("mnist-gloo", {"env": {"VERSION": 1.1}})["env.VERSION"]
+
+
+@pytest.mark.parametrize(
+    "name", ["slipway.dev/run", "app.kubernetes.io/managed-by", "a b", "a/b/c"]
+)
+def test_a_label_is_one_that_kubernetes_takes_and_nobody_else_sets(name: str) -> None:
+    (key,) = problems("mnist-gloo", {"labels": {name: "x"}})
+    assert key.startswith("labels")
+
+
+def test_seed_scripts_need_one_entry() -> None:
+    declared = {"script": "train.py", "workers": 1, "args": ["--data-dir", "/data/cifar10"]}
+    assert job("mine", declared).world_size == 2
+
+
+def test_python_users_are_told_what_does_not_go_together() -> None:
+    with pytest.raises(ValidationError, match="exactly one of script, build and image"):
+        TrainingJob(name="mine", script="a.py", image="example.org/mine:1", command=("x",))
 
 
 def test_a_command_needs_an_image_to_run_in() -> None:

@@ -1,52 +1,62 @@
 """A training job as a value becomes a PyTorchJob that the operator and Pod Security admit."""
 
 import json
+import re
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 from hypothesis import given
-from hypothesis import strategies as st
 
+from infra import toolchain
 from jobs.catalog import CATALOG
-from jobs.spec import TrainingJob, manifest
+from jobs.spec import Build, Elastic, Limits, Master, SecretKey, TrainingJob, Volume, manifest
+from jobs.spec.mounts import MountedScript
 from jobs.submit import spec_hash
-
-IMAGE = "localhost/slipway-trainer:0123456789ab"
-
-jobs = st.builds(
-    TrainingJob,
-    name=st.from_regex(r"[a-z][a-z0-9]{0,10}", fullmatch=True),
-    module=st.sampled_from(["mnist", None]),
-    command=st.tuples(st.text(min_size=1)),
-    args=st.lists(st.text()).map(tuple),
-    backend=st.sampled_from(["gloo", "nccl"]),
-    workers=st.integers(1, 999),
-    epochs=st.integers(1, 10_000),
-    batch_size=st.integers(1, 10_000),
-    learning_rate=st.floats(1e-9, 10),
-    momentum=st.just(0.9),
-    seed=st.integers(0, 2**31),
-    cpu=st.sampled_from(["400m", "2", "0.5", 3, 1.5]),
-    memory=st.sampled_from(["512Mi", "2Gi"]),
-    timeout=st.integers(1, 10**6),
-    env=st.dictionaries(st.from_regex(r"[A-Z_]{1,8}X", fullmatch=True), st.text(max_size=5)),
-)
+from jobs.topology import Topology
+from tests.unit.jobs_declared import IMAGE, jobs, rendered
 
 
-def rendered(job: TrainingJob, image: str = IMAGE) -> dict[str, Any]:
-    return manifest(
-        job, namespace="slipway-jobs", service_account="slipway-job", trainer_image=image
-    )
+def replicas(job: TrainingJob) -> dict[str, Any]:
+    specs: dict[str, Any] = rendered(job)["spec"]["pytorchReplicaSpecs"]
+    return specs
 
 
-def template(job: TrainingJob, kind: str = "Master") -> dict[str, Any]:
-    spec: dict[str, Any] = rendered(job)["spec"]["pytorchReplicaSpecs"][kind]["template"]["spec"]
+def pod(job: TrainingJob, role: str = "Master") -> dict[str, Any]:
+    spec: dict[str, Any] = replicas(job)[role]["template"]["spec"]
     return spec
 
 
-def container(job: TrainingJob) -> dict[str, Any]:
-    (only,) = template(job)["containers"]
+def container(job: TrainingJob, role: str = "Master") -> dict[str, Any]:
+    (only,) = pod(job, role)["containers"]
     found: dict[str, Any] = only
+    return found
+
+
+def environment(job: TrainingJob, role: str = "Master") -> dict[str, Any]:
+    return {
+        each["name"]: each.get("value", each.get("valueFrom"))
+        for each in container(job, role)["env"]
+    }
+
+
+def options(job: TrainingJob) -> dict[str, str]:
+    args = container(job)["args"]
+    return dict(zip(args[::2], args[1::2], strict=True))
+
+
+def mnist(**fields: Any) -> TrainingJob:
+    return TrainingJob(name="mine", module="mnist", **fields)
+
+
+@pytest.fixture(scope="session")
+def crd() -> dict[str, Any]:
+    """What the operator's own CRD says of a PyTorchJob."""
+    path = toolchain.path("training-operator-manifests") / "base/crds/kubeflow.org_pytorchjobs.yaml"
+    document = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
+    (version,) = document["spec"]["versions"]
+    found: dict[str, Any] = version["schema"]["openAPIV3Schema"]
     return found
 
 
@@ -57,79 +67,200 @@ def test_the_same_job_always_gives_the_same_plain_document(job: TrainingJob) -> 
     assert json.loads(json.dumps(once)) == once
 
 
+@pytest.fixture(scope="session")
+def validator(crd: dict[str, Any]) -> jsonschema.Draft202012Validator:
+    return jsonschema.Draft202012Validator(crd)
+
+
+@given(job=jobs)
+def test_the_operators_own_schema_takes_every_job(
+    job: TrainingJob, validator: jsonschema.Draft202012Validator, crd: dict[str, Any]
+) -> None:
+    found = rendered(job)
+    validator.validate(found)
+    assert no_unknown_fields(found["spec"], crd["properties"]["spec"])
+
+
+def no_unknown_fields(document: Any, schema: dict[str, Any]) -> bool:
+    """Return whether all of `document` is in `schema`: the API server drops what isn't."""
+    if isinstance(document, list):
+        return all(no_unknown_fields(each, schema.get("items", {})) for each in document)
+    if not isinstance(document, dict) or "properties" not in schema:
+        inside = schema.get("additionalProperties")
+        values = document.values() if isinstance(document, dict) else ()
+        return not isinstance(inside, dict) or all(no_unknown_fields(v, inside) for v in values)
+    known = schema["properties"]
+    assert document.keys() <= known.keys(), document.keys() - known.keys()
+    return all(no_unknown_fields(value, known[key]) for key, value in document.items())
+
+
 @given(jobs)
 def test_the_order_of_environment_variables_does_not_matter(job: TrainingJob) -> None:
     backwards = dict(reversed(list(job.env.items())))
-    turned = TrainingJob(name=job.name, module="mnist", env=backwards)
-    assert rendered(turned) == rendered(TrainingJob(name=job.name, module="mnist", env=job.env))
+    assert rendered(mnist(env=backwards)) == rendered(mnist(env=job.env))
 
 
 @given(jobs)
-def test_there_is_one_master_and_as_many_workers_as_asked_for(job: TrainingJob) -> None:
-    replicas = rendered(job)["spec"]["pytorchReplicaSpecs"]
-    assert {kind: spec["replicas"] for kind, spec in replicas.items()} == {
-        "Master": 1,
-        "Worker": job.workers,
-    }
-    assert job.world_size == job.workers + 1
+def test_a_run_counts_the_processes_that_the_job_asks_for(job: TrainingJob) -> None:
+    topology = Topology.of(rendered(job))
+    assert topology.world_size == job.world_size
+    assert topology.replicas == job.replicas
+    assert topology.elastic == (job.elastic is not None)
+    assert topology.has_master == (job.elastic is None)
 
 
 @given(jobs)
 def test_pod_security_restricted_admits_the_pods(job: TrainingJob) -> None:
     # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
-    for kind in ("Master", "Worker"):
-        pod = template(job, kind)
-        assert pod["securityContext"]["runAsNonRoot"] is True
-        assert pod["securityContext"]["runAsUser"] > 0
-        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-        assert all("emptyDir" in volume for volume in pod["volumes"])
-        assert not {"hostNetwork", "hostPID", "hostIPC"} & pod.keys()
-        for each in pod["containers"]:
+    volumes = {"configMap", "emptyDir", "persistentVolumeClaim"}
+    for role in replicas(job):
+        found = pod(job, role)
+        assert found["securityContext"]["runAsNonRoot"] is True
+        assert found["securityContext"]["runAsUser"] > 0
+        assert found["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert all(len(each.keys() & volumes) == 1 and len(each) == 2 for each in found["volumes"])
+        assert not {"hostNetwork", "hostPID", "hostIPC"} & found.keys()
+        for each in found["containers"]:
             assert each["securityContext"]["allowPrivilegeEscalation"] is False
             assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+            assert "hostPort" not in str(each)
 
 
 @given(jobs)
 def test_a_read_only_container_may_write_where_programs_need_to(job: TrainingJob) -> None:
-    assert container(job)["securityContext"]["readOnlyRootFilesystem"] is True
-    mounts = {mount["mountPath"] for mount in container(job)["volumeMounts"]}
-    assert mounts == {"/tmp", "/dev/shm"}
+    for role in replicas(job):
+        assert container(job, role)["securityContext"]["readOnlyRootFilesystem"] is True
+        mounts = {each["mountPath"]: each for each in container(job, role)["volumeMounts"]}
+        assert {"/tmp", "/dev/shm", "/work"} <= mounts.keys()
+        assert len(mounts) == len(container(job, role)["volumeMounts"])
+        assert container(job, role)["workingDir"] == "/work"
+
+
+@given(jobs)
+def test_every_mount_has_its_volume_and_every_volume_its_mount(job: TrainingJob) -> None:
+    for role in replicas(job):
+        volumes = [each["name"] for each in pod(job, role)["volumes"]]
+        mounts = [each["name"] for each in container(job, role)["volumeMounts"]]
+        assert sorted(volumes) == sorted(mounts)
+        assert len(set(volumes)) == len(volumes)
 
 
 @given(jobs)
 def test_a_run_that_nobody_waits_for_ends_after_its_timeout(job: TrainingJob) -> None:
     policy = rendered(job)["spec"]["runPolicy"]
     assert policy["activeDeadlineSeconds"] > job.timeout
-    assert policy["backoffLimit"] == job.backoff_limit
+    assert policy["backoffLimit"] == job.max_restarts
+
+
+@given(jobs)
+def test_what_the_operator_would_guess_is_always_said(job: TrainingJob) -> None:
+    spec = rendered(job)["spec"]
+    assert spec["nprocPerNode"] == str(job.processes_per_node)
+    assert spec["runPolicy"]["backoffLimit"] >= 0
+    assert spec["runPolicy"]["cleanPodPolicy"] == "None"
+    for each in spec["pytorchReplicaSpecs"].values():
+        assert each["restartPolicy"] == job.restart_policy
+        assert each["replicas"] >= 1
+
+
+@given(jobs)
+def test_a_limit_is_there_for_memory_and_gpus_are_asked_for_as_they_are_limited(
+    job: TrainingJob,
+) -> None:
+    for role in replicas(job):
+        resources = container(job, role)["resources"]
+        assert resources["limits"]["memory"]
+        gpu = "nvidia.com/gpu"
+        assert resources["limits"].get(gpu) == resources["requests"].get(gpu)
 
 
 def test_a_rank_cannot_talk_to_the_api_server() -> None:
-    assert template(CATALOG["mnist-gloo"])["automountServiceAccountToken"] is False
+    assert pod(CATALOG["mnist-gloo"])["automountServiceAccountToken"] is False
 
 
 def test_mnist_gloo_is_one_master_and_three_workers_started_again_on_failure() -> None:
-    replicas = rendered(CATALOG["mnist-gloo"])["spec"]["pytorchReplicaSpecs"]
-    assert replicas["Worker"]["replicas"] == 3
-    assert {spec["restartPolicy"] for spec in replicas.values()} == {"OnFailure"}
+    found = replicas(CATALOG["mnist-gloo"])
+    assert {role: spec["replicas"] for role, spec in found.items()} == {"Master": 1, "Worker": 3}
+    assert {spec["restartPolicy"] for spec in found.values()} == {"OnFailure"}
     assert container(CATALOG["mnist-gloo"])["name"] == "pytorch"
     assert container(CATALOG["mnist-gloo"])["image"] == IMAGE
 
 
-def test_mnist_gloo_fits_two_cores_beside_the_system() -> None:
-    job = CATALOG["mnist-gloo"]
-    requested = container(job)["resources"]["requests"]["cpu"]
-    assert requested.endswith("m")
-    assert int(requested[:-1]) * job.world_size <= 1600
+def test_an_elastic_job_has_workers_alone_and_room_for_restarts() -> None:
+    job = TrainingJob(
+        name="mine",
+        module="mnist_elastic",
+        workers=3,
+        elastic=Elastic(min_replicas=2, max_restarts=5),
+    )
+    spec = rendered(job)["spec"]
+    assert spec["pytorchReplicaSpecs"].keys() == {"Worker"}
+    assert spec["elasticPolicy"] == {
+        "minReplicas": 2,
+        "maxReplicas": 3,
+        "maxRestarts": 5,
+        "rdzvBackend": "c10d",
+    }
+    assert spec["runPolicy"]["backoffLimit"] > 5
+    assert (job.replicas, job.world_size) == (3, 3)
 
 
-def test_the_training_programs_options_come_from_the_jobs_fields() -> None:
-    job = TrainingJob(name="mine", module="mnist", epochs=3, batch_size=128, learning_rate=0.5)
-    args = container(job)["args"]
-    options = dict(zip(args[::2], args[1::2], strict=True))
-    assert options["--epochs"] == "3"
-    assert options["--batch-size"] == "128"
-    assert float(options["--lr"]) == 0.5
-    assert options["--backend"] == "gloo"
+def test_a_job_without_workers_is_its_master_alone() -> None:
+    job = mnist(workers=0, processes_per_node=2)
+    assert replicas(job).keys() == {"Master"}
+    assert job.world_size == 2
+    assert container(job)["command"][:6] == [
+        "python3", "-m", "slipway_trainer.launch", "--processes", "2", "--",
+    ]  # fmt: skip
+
+
+def test_a_program_of_the_catalogue_is_started_by_the_launcher_and_told_the_jobs_fields() -> None:
+    job = mnist(epochs=3, batch_size=128, learning_rate=0.5, goal="accuracy=0.98")
+    assert container(job)["command"][-2:] == ["-m", "slipway_trainer.mnist"]
+    told = options(job)
+    assert (told["--epochs"], told["--batch-size"]) == ("3", "128")
+    assert float(told["--lr"]) == 0.5
+    assert told["--backend"] == "gloo"
+    assert told["--goal"] == "accuracy=0.98"
+    assert "--goal" not in options(mnist())
+
+
+def test_cifar_is_told_where_its_data_is_and_where_its_files_go() -> None:
+    told = options(TrainingJob(name="mine", module="cifar", learning_rate=0.5))
+    assert told["--data-dir"] == "/data/cifar10"
+    assert told["--output-dir"] == "/work/outputs"
+    assert float(told["--learning-rate"]) == 0.5
+
+
+def test_arguments_of_ones_own_come_after_the_jobs_so_that_they_win() -> None:
+    args = container(mnist(args=("--epochs", "9")))["args"]
+    assert args[-2:] == ["--epochs", "9"]
+
+
+def test_a_script_is_started_by_the_launcher_in_its_folder() -> None:
+    script = MountedScript("mine-script-1", {"a_b.py": "a/b.py"}, "a/b.py")
+    job = TrainingJob(name="mine", script="folder", args=("-v",))
+    found = manifest(job, namespace="n", service_account="s", trainer_image=IMAGE, script=script)[
+        "spec"
+    ]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    (only,) = found["containers"]
+    assert only["command"][-1] == "/opt/script/a/b.py"
+    assert only["args"] == ["-v"]
+    (volume,) = (each for each in found["volumes"] if each["name"] == "script")
+    assert volume["configMap"]["name"] == "mine-script-1"
+    assert volume["configMap"]["items"] == [{"key": "a_b.py", "path": "a/b.py"}]
+    (mount,) = (each for each in only["volumeMounts"] if each["name"] == "script")
+    assert mount == {"name": "script", "mountPath": "/opt/script", "readOnly": True}
+
+
+def test_a_script_that_was_not_read_is_no_manifest() -> None:
+    with pytest.raises(ValueError, match="`script` goes with a job that has one"):
+        manifest(
+            TrainingJob(name="mine", script="train.py"),
+            namespace="n",
+            service_account="s",
+            trainer_image=IMAGE,
+        )
 
 
 def test_a_job_of_ones_own_runs_its_image_and_command() -> None:
@@ -139,33 +270,136 @@ def test_a_job_of_ones_own_runs_its_image_and_command() -> None:
     assert container(job)["args"] == ["-v"]
 
 
-def test_nccl_asks_for_a_gpu_and_gloo_does_not() -> None:
-    assert container(CATALOG["mnist-nccl"])["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert "nvidia.com/gpu" not in container(CATALOG["mnist-gloo"])["resources"]["limits"]
+def test_a_built_image_runs_its_own_command_unless_the_job_has_one() -> None:
+    job = TrainingJob(name="mine", build=Build(context="x"))
+    assert not {"command", "args"} & container(job).keys()
+    assert container(job)["image"] == IMAGE
 
 
-@pytest.mark.parametrize(("cpu", "threads"), [("400m", "1"), ("2", "2"), ("3.5", "3")])
-def test_a_rank_has_as_many_threads_as_whole_cores(cpu: str, threads: str) -> None:
-    job = TrainingJob(name="mine", module="mnist", cpu=cpu)
-    environment = {entry["name"]: entry["value"] for entry in container(job)["env"]}
-    assert environment["OMP_NUM_THREADS"] == threads
+def test_placeholders_are_filled_in() -> None:
+    words = ("--hosts", "{hosts}", "--rank={rank}", "--run_id", "{run_id}", '{"a": 1}')
+    job = TrainingJob(name="mine", image="example.org/mine:1", command=words, args=("{rank}",))
+    assert container(job)["command"] == [
+        "--hosts", "mine-master-0,mine-worker-0", "--rank=$(RANK)", "--run_id",
+        "$(SLIPWAY_RUN_ID)", '{"a": 1}',
+    ]  # fmt: skip
+    assert container(job)["args"] == ["$(RANK)"]
+
+
+def test_a_pod_knows_its_run_by_a_label_of_its_own() -> None:
+    reference = {"fieldRef": {"fieldPath": "metadata.labels['slipway.dev/run']"}}
+    assert environment(mnist())["SLIPWAY_RUN_ID"] == reference
+
+
+def test_a_single_process_is_local_rank_0_and_several_are_told_by_torchrun() -> None:
+    assert environment(mnist())["LOCAL_RANK"] == "0"
+    assert environment(mnist())["LOCAL_WORLD_SIZE"] == "1"
+    assert not {"LOCAL_RANK", "LOCAL_WORLD_SIZE"} & environment(mnist(processes_per_node=2)).keys()
+
+
+def test_outputs_are_copied_out_and_a_stop_leaves_time_for_it() -> None:
+    job = mnist(outputs="abfs://container/folder")
+    assert environment(job)["SLIPWAY_OUTPUTS"] == "abfs://container/folder"
+    assert environment(job)["SLIPWAY_OUTPUT_DIR"] == "/work/outputs"
+    assert "SLIPWAY_OUTPUTS" not in environment(mnist())
+    period = "terminationGracePeriodSeconds"
+    assert pod(job)[period] > pod(mnist())[period]
+
+
+def test_a_value_from_a_secret_is_never_in_the_manifest() -> None:
+    job = mnist(env={"TOKEN": SecretKey(secret="hub", key="token")})
+    assert environment(job)["TOKEN"] == {"secretKeyRef": {"name": "hub", "key": "token"}}
+
+
+def test_nccl_asks_for_a_gpu_for_each_process_and_gloo_for_none() -> None:
+    gpu = "nvidia.com/gpu"
+    assert container(CATALOG["mnist-nccl"])["resources"]["limits"][gpu] == "1"
+    several = mnist(backend="nccl", processes_per_node=4)
+    assert container(several)["resources"]["requests"][gpu] == "4"
+    assert gpu not in container(CATALOG["mnist-gloo"])["resources"]["limits"]
+    assert container(mnist(gpus=2))["resources"]["limits"][gpu] == "2"
+
+
+def test_the_master_may_differ_from_the_workers() -> None:
+    job = mnist(cpu="1", memory="1Gi", master=Master(memory="4Gi", cpu="2"))
+    assert container(job)["resources"]["requests"] == {"cpu": "2", "memory": "4Gi"}
+    assert container(job)["resources"]["limits"] == {"memory": "4Gi"}
+    assert environment(job)["OMP_NUM_THREADS"] == "2"
+    assert container(job, "Worker")["resources"]["requests"] == {"cpu": "1", "memory": "1Gi"}
+    assert options(job)["--threads"] == "2"
+
+
+def test_limits_are_those_that_are_said_and_memory_is_always_limited() -> None:
+    job = mnist(
+        memory="1Gi",
+        ephemeral_storage="2Gi",
+        limits=Limits(cpu="2", memory="3Gi", ephemeral_storage="4Gi"),
+    )
+    assert container(job)["resources"] == {
+        "requests": {"cpu": "400m", "memory": "1Gi", "ephemeral-storage": "2Gi"},
+        "limits": {"cpu": "2", "memory": "3Gi", "ephemeral-storage": "4Gi"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("fields", "size"),
+    [
+        ({"memory": "1Gi"}, "512Mi"),
+        ({"memory": "1Gi", "limits": Limits(memory="4Gi")}, "2048Mi"),
+        ({"memory": "1Gi", "shared_memory": "100Mi"}, "100Mi"),
+        ({"memory": "1k"}, "1Mi"),
+    ],
+)
+def test_shared_memory_is_half_of_the_memory_unless_said(fields: Any, size: str) -> None:
+    (shared,) = (each for each in pod(mnist(**fields))["volumes"] if each["name"] == "shm")
+    assert shared["emptyDir"] == {"medium": "Memory", "sizeLimit": size}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "processes", "threads"),
+    [("400m", 1, "1"), ("2", 1, "2"), ("3.5", 1, "3"), ("4", 2, "2"), ("1600m", 2, "1")],
+)
+def test_a_rank_has_as_many_threads_as_whole_cores(cpu: str, processes: int, threads: str) -> None:
+    job = mnist(cpu=cpu, processes_per_node=processes)
+    assert environment(job)["OMP_NUM_THREADS"] == threads
+    assert options(job)["--threads"] == threads
 
 
 def test_ones_own_environment_wins() -> None:
-    job = TrainingJob(name="mine", module="mnist", env={"OMP_NUM_THREADS": "7"})
-    assert {"name": "OMP_NUM_THREADS", "value": "7"} in container(job)["env"]
+    assert environment(mnist(env={"OMP_NUM_THREADS": "7"}))["OMP_NUM_THREADS"] == "7"
+
+
+def test_labels_and_annotations_are_on_the_job_and_its_pods() -> None:
+    job = mnist(labels={"team": "vision"}, annotations={"example.org/note": "x"})
+    found = rendered(job)
+    for metadata in (found["metadata"], replicas(job)["Worker"]["template"]["metadata"]):
+        assert metadata["labels"]["team"] == "vision"
+        assert metadata["labels"]["slipway.dev/job"] == "mine"
+        assert metadata["annotations"]["example.org/note"] == "x"
+    assert "annotations" not in rendered(mnist())["metadata"]
+
+
+def test_a_claim_for_a_host_path_is_another_for_another_path() -> None:
+    def claim(**said: Any) -> str:
+        job = mnist(volumes={"data": Volume(mount_path="/mnt/data", **said)})
+        (volume,) = (each for each in pod(job)["volumes"] if each["name"] == "data")
+        return str(volume["persistentVolumeClaim"]["claimName"])
+
+    assert claim(claim="there") == "there"
+    assert claim(size="1Gi") == claim(size="2Gi") == "mine-data"
+    names = {claim(host_path="/a"), claim(host_path="/b"), claim(host_path="/a", read_only=True)}
+    assert len(names) == 3
+    assert all(re.fullmatch(r"mine-data-[0-9a-f]{8}", name) for name in names)
 
 
 def test_what_can_alter_the_result_alters_the_hash_and_nothing_else_does() -> None:
-    base = TrainingJob(name="mine", module="mnist")
-    same = [
-        TrainingJob(name="mine", module="mnist", timeout=7),
-        TrainingJob(name="mine", module="mnist", backoff_limit=3),
-    ]
+    base = mnist()
+    same = [mnist(timeout=7), mnist(backoff_limit=3), mnist(min_accuracy=0.5)]
     other = [
-        TrainingJob(name="mine", module="mnist", learning_rate=0.02),
-        TrainingJob(name="mine", module="mnist", workers=2),
-        TrainingJob(name="mine", module="mnist", restart_policy="Never"),
+        mnist(learning_rate=0.02),
+        mnist(workers=2),
+        mnist(restart_policy="Never"),
+        mnist(processes_per_node=2),
     ]
     assert {spec_hash(rendered(job)) for job in same} == {spec_hash(rendered(base))}
     hashes = {spec_hash(rendered(job)) for job in [base, *other]}

@@ -94,13 +94,14 @@ def test_a_section_that_is_plain_text_is_told_what_it_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workers", "shown"), [(0, "0"), (-3, "-3"), (2.5, "2.5"), ("two", '"two"'), (True, "true")]
+    ("workers", "shown"),
+    [(1000, "1000"), (-3, "-3"), (2.5, "2.5"), ("two", '"two"'), (True, "true")],
 )
-def test_workers_are_a_whole_number_above_none(workers: Any, shown: str) -> None:
+def test_workers_are_a_whole_number(workers: Any, shown: str) -> None:
     found = problems(configured(jobs={"mnist-gloo": {"workers": workers}}))
     assert found == {
         "slipway:jobs.mnist-gloo.workers": (
-            f"{shown} is not allowed; it takes a whole number from 1 to 999"
+            f"{shown} is not allowed; it takes a whole number from 0 to 999"
         )
     }
 
@@ -146,7 +147,7 @@ def test_all_problems_are_told_at_once() -> None:
             {"kind": "embeded", "colour": "red"},
             {
                 "mnist-glo": {},
-                "mnist-gloo": {"workers": 0, "epochs": 1.5, "wrokers": 2},
+                "mnist-gloo": {"workers": -1, "epochs": 1.5, "wrokers": 2},
                 "Not_A_Name": {"image": "example.org/own:1", "command": ["true"]},
             },
             clutser="{}",

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from infra.validation import Problem, check, choices, quote
+from infra.validation import Problem, check
+from infra.words import choices, quote
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def only_problem(document: dict[str, Any]) -> Problem:
         ({"share": "x"}, "it.share", '"x" is not allowed; it takes a number above 0'),
         ({"kind": "spto"}, "it.kind", '"spto" is not allowed; it takes one of spot, regular'),
         ({"zones": "a"}, "it.zones", '"a" is not allowed; it takes a list'),
-        ({"zones": [1]}, "it.zones.0", "1 is not allowed; it takes text"),
+        ({"zones": [1]}, "it.zones[0]", "1 is not allowed; it takes text"),
         ({"labels": {"a": 1}}, "it.labels.a", "1 is not allowed; it takes text"),
         ({"zone": 1}, "it.zone", "1 is not allowed; it takes text"),
         ({"spread": 1}, "it.spread", "1 is not allowed; it takes true or false"),

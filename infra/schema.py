@@ -1,0 +1,96 @@
+"""A dataclass's JSON schema beside a document: what stands where, and what is allowed there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from infra.words import describe
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Schema:
+    """One place in a JSON schema.
+
+    Args:
+        node: The schema of that place.
+        definitions: What its references mean.
+    """
+
+    node: Mapping[str, Any]
+    definitions: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Schema:
+        """Return the root of a whole JSON schema."""
+        return cls(document, document.get("$defs", {}))
+
+    @property
+    def names(self) -> list[str]:
+        """The keys that a map may have here; none where it may have any, or is no map."""
+        return sorted({name for each in self._variants() for name in each.get("properties", {})})
+
+    def below(self, part: str | int) -> Schema:
+        """Return the place of a key or an index; one of which nothing is known is empty."""
+        for each in self._variants():
+            inside = each.get("items") if isinstance(part, int) else _value_of(each, part)
+            if isinstance(inside, Mapping):
+                return Schema(inside, self.definitions)
+        return Schema({}, self.definitions)
+
+    def takes(self) -> str:
+        """Return in words what is allowed here; empty when there are none for it."""
+        if "description" in self.node:
+            return str(self.node["description"])
+        return " or ".join(filter(None, map(describe, self._variants())))
+
+    def read(self, value: Any, unknown: list[Path], path: Path = ()) -> Any:
+        """Return `value` as the dataclass takes it, and note the keys that it does not know.
+
+        `pulumi config set --path` writes 0.1 as text, so text is read where a number is due.
+
+        Args:
+            value: What stands here.
+            unknown: Takes the paths of the keys that are left out of what is returned.
+            path: Where here is.
+        """
+        if isinstance(value, list):
+            return [self.below(i).read(each, unknown, (*path, i)) for i, each in enumerate(value)]
+        if isinstance(value, Mapping):
+            names = self.names
+            unknown += [(*path, name) for name in value if names and name not in names]
+            return {
+                name: self.below(name).read(each, unknown, (*path, name))
+                for name, each in value.items()
+                if not names or name in names
+            }
+        if isinstance(value, str) and "number" in {each.get("type") for each in self._variants()}:
+            with suppress(ValueError):
+                return float(value)
+        return value
+
+    def _variants(self) -> Iterator[Mapping[str, Any]]:
+        """Yield what may stand here, each resolved; nothing at all is no variant."""
+        for each in self.node.get("anyOf", [self.node]):
+            resolved = self._resolved(each)
+            if "anyOf" in resolved:
+                yield from Schema(resolved, self.definitions)._variants()  # noqa: SLF001
+            elif resolved.get("type") != "null":
+                yield resolved
+
+    def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
+        if "$ref" not in node:
+            return node
+        target = self.definitions[str(node["$ref"]).rpartition("/")[2]]
+        return {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+
+
+def _value_of(node: Mapping[str, Any], name: str) -> Any:
+    if name in node.get("properties", {}):
+        return node["properties"][name]
+    patterns = node.get("patternProperties", {})
+    return next(iter(patterns.values()), node.get("additionalProperties"))

@@ -1,0 +1,29 @@
+"""A training job as a value, and the PyTorchJob manifest that it stands for.
+
+Pure: the same job always gives the same manifest, whatever the time, host or cluster.
+
+    from jobs.spec import TrainingJob, manifest
+
+    job = TrainingJob(name="mine", script="train.py", workers=3, args=("--epochs", "2"))
+"""
+
+from jobs.spec.job import TrainingJob
+from jobs.spec.names import API_VERSION, CONTAINER, JOB_LABEL, MANAGED_BY
+from jobs.spec.parts import Build, Elastic, Limits, Master, SecretKey, Toleration, Volume
+from jobs.spec.pytorchjob import manifest
+
+__all__ = [
+    "API_VERSION",
+    "CONTAINER",
+    "JOB_LABEL",
+    "MANAGED_BY",
+    "Build",
+    "Elastic",
+    "Limits",
+    "Master",
+    "SecretKey",
+    "Toleration",
+    "TrainingJob",
+    "Volume",
+    "manifest",
+]

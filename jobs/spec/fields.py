@@ -1,0 +1,140 @@
+"""The types of a job's fields. Their descriptions are what a person is told that a field takes."""
+
+import json
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from jobs.spec.names import OWN_VOLUMES
+
+_OPERATOR_SETS = frozenset({"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"})
+_LABEL_KEY = re.compile(
+    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_OWN_LABELS = ("slipway.dev/", "training.kubeflow.org/", "app.kubernetes.io/managed-by")
+
+
+def _text(value: object) -> object:
+    """Let a YAML number stand for a quantity: `cpu: 2` means `cpu: "2"`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
+def _exact(value: object) -> object:
+    """Let a whole number or a truth value stand for its text: the command line writes 1, not "1".
+
+    A fraction can't: whether 1.1 was 1.10 nobody knows any more.
+    """
+    return json.dumps(value) if isinstance(value, int) else value
+
+
+def _word(value: object) -> object:
+    """Let any scalar stand for its text: a program reads 0.10 and 0.1 as the same number."""
+    return json.dumps(value) if isinstance(value, int | float) else value
+
+
+def _variable(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise ValueError("letters, digits and _, and no digit first")
+    if name in _OPERATOR_SETS or name.startswith(("PET_", "SLIPWAY_")):
+        raise ValueError("a name that neither the training operator nor Slipway sets itself")
+    return name
+
+
+def _label(name: str) -> str:
+    if not _LABEL_KEY.fullmatch(name):
+        raise ValueError("a name such as team or example.org/team")
+    if name.startswith(_OWN_LABELS):
+        raise ValueError("a name that neither the training operator nor Slipway sets itself")
+    return name
+
+
+def _volume(name: str) -> str:
+    if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?", name):
+        raise ValueError("at most 30 of a-z, 0-9 and -, and no - first or last")
+    if name in OWN_VOLUMES:
+        raise ValueError(f"a name that Slipway has not taken ({', '.join(OWN_VOLUMES)})")
+    return name
+
+
+Name = Annotated[
+    str,
+    Field(
+        # DNS-1035, as the operator's webhook demands; its pods' names are longer and may have 63.
+        pattern=r"^[a-z]([-a-z0-9]*[a-z0-9])?$",
+        max_length=40,
+        description="a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last",
+    ),
+]
+Cpu = Annotated[
+    str,
+    BeforeValidator(_text),
+    Field(
+        pattern=r"^([1-9]\d*(\.\d{1,3})?|0\.\d{0,2}[1-9]|[1-9]\d*m)$",
+        description="cores above 0, such as 2, 0.5 or 500m",
+    ),
+]
+Memory = Annotated[
+    str,
+    Field(
+        pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|k|M|G|T)$",
+        description="an amount above 0 with its unit, such as 512Mi or 2Gi",
+    ),
+]
+Variable = Annotated[str, AfterValidator(_variable)]
+Value = Annotated[
+    str,
+    BeforeValidator(_exact),
+    Field(description='text; a number with a fraction stands in quotes, such as "1.10"'),
+]
+Word = Annotated[str, BeforeValidator(_word), Field(description="text")]
+LabelKey = Annotated[str, AfterValidator(_label)]
+LabelValue = Annotated[
+    str,
+    BeforeValidator(_exact),
+    Field(
+        pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$",
+        description="at most 63 letters, digits, -, _ and ., a letter or digit first and last",
+    ),
+]
+VolumeName = Annotated[str, AfterValidator(_volume)]
+ObjectName = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
+        description="an object's name: a-z, 0-9, - and ., and none of - and . first or last",
+    ),
+]
+Directory = Annotated[
+    str,
+    Field(
+        pattern=r"^/([^/:]+/)*[^/:]+$",
+        description="an absolute path with no : in it and no / at its end, such as /data",
+    ),
+]
+Image = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9][^\s]*$",
+        description="an image's reference, such as registry.example/team/train:1",
+    ),
+]
+FilePath = Annotated[str, Field(min_length=1, description="a path in this checkout")]
+Url = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z][a-z0-9+.-]*://\S+$",
+        description="a URL that fsspec knows, such as file:///results or abfs://container/folder",
+    ),
+]
+Goal = Annotated[
+    str,
+    Field(
+        pattern=r"^accuracy=(0?\.\d+|1(\.0+)?)$",
+        description="accuracy= and a share of at most 1, such as accuracy=0.98",
+    ),
+]
+Count = Annotated[int, Field(ge=0)]
+Positive = Annotated[int, Field(ge=1)]
+Replicas = Annotated[int, Field(ge=1, le=999)]

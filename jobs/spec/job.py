@@ -1,0 +1,179 @@
+"""The declaration of a training job."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from infra.validation import contradictory
+from jobs.spec.consistency import contradictions
+from jobs.spec.fields import (
+    Count,
+    Cpu,
+    FilePath,
+    Goal,
+    Image,
+    LabelKey,
+    LabelValue,
+    Memory,
+    Name,
+    ObjectName,
+    Positive,
+    Url,
+    Value,
+    Variable,
+    VolumeName,
+    Word,
+)
+from jobs.spec.modules import ModuleName
+from jobs.spec.parts import (
+    CONFIG,
+    Build,
+    Elastic,
+    Limits,
+    Master,
+    SecretKey,
+    Toleration,
+    Volume,
+)
+
+_ELASTIC_SLACK = 1
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class TrainingJob:
+    """One distributed training run. In the stack's configuration the keys are camelCase.
+
+        TrainingJob(
+            name="mine",
+            script="train.py",
+            workers=3,
+            env={"TOKEN": SecretKey(secret="hub", key="token")},
+            volumes={"data": Volume(claim="images", mount_path="/data", read_only=True)},
+        )
+
+    A job has exactly one of `module`, `script`, `build`, and `image` with `command`. docs/jobs.md
+    has every field with an example.
+
+    Args:
+        name: The PyTorchJob's name.
+        module: A program of the trainer's image: what the entries of the catalogue run.
+        script: A Python file or a folder, relative to the checkout, put into the pods.
+        script_entry: Which file of a folder is started; `train.py` unless said.
+        build: An image to build and run.
+        image: An image that is there.
+        command: What to run in it; `{hosts}`, `{rank}` and `{run_id}` are filled in, in `args` too.
+        args: Arguments of the program; for a `module` more of them.
+        backend: Of torch.distributed; nccl asks for one GPU for each process.
+        workers: Worker replicas; the Master (rank 0) comes on top. With 0 it is alone.
+        processes_per_node: Processes in each replica; each is a rank.
+        master: What the Master asks for where that is not the same.
+        cpu: Cores that each replica is sure to have; it may use more while others idle.
+        memory: That each replica is sure to have, `/dev/shm` included.
+        ephemeral_storage: On the node's disk, that each replica is sure to have.
+        gpus: Of each replica.
+        limits: The most that each replica may use.
+        shared_memory: The size of `/dev/shm`; half of the memory limit unless said.
+        node_selector: Labels that a node must have.
+        tolerations: Taints that the pods put up with.
+        volumes: Directories in every replica, by name.
+        pull_policy: When a node fetches the image.
+        pull_secrets: Secrets of the namespace with which it may.
+        restart_policy: Whether a container that failed is started again.
+        backoff_limit: How many restarts, over all replicas, end the run as failed. With 1, the
+            default, the first failed container ends it, while a pod whose node was lost is
+            replaced; with 2 one restart is tolerated. An elastic job tolerates its `max_restarts`.
+        timeout: Seconds after which the run is stopped.
+        start_timeout: Seconds within which every replica must have started.
+        ttl_seconds_after_finished: Seconds after its end when the PyTorchJob is removed; its
+            result stays. Never unless said.
+        clean_pod_policy: Which pods are removed at the end; those that stay can be read.
+        priority_class: Of the pods.
+        elastic: Go on with fewer replicas when some are lost; then there is no Master.
+        gang_scheduling: Refused until the stack has a scheduler for it.
+        labels: Besides, on the job and its pods.
+        annotations: Likewise.
+        env: Environment variables besides: text, or a key of a Secret.
+        epochs: Passes over all training samples.
+        batch_size: Samples of one step on one rank.
+        learning_rate: Of one rank; the trainer scales it with the world size.
+        momentum: Of the optimizer.
+        seed: Of the weights and the order of the samples.
+        goal: Stop when it is reached, such as `accuracy=0.98`.
+        outputs: Where SLIPWAY_OUTPUT_DIR is copied to at the end, as a URL that fsspec knows.
+        min_accuracy: With less than this the update fails although the run succeeded.
+
+    Raises:
+        pydantic.ValidationError: with every field that is not allowed.
+    """
+
+    name: Name
+    module: ModuleName | None = None
+    script: FilePath | None = None
+    script_entry: FilePath | None = None
+    build: Build | None = None
+    image: Image | None = None
+    command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
+    args: tuple[Word, ...] = ()
+    backend: Annotated[Literal["gloo", "nccl", "mpi"], Field(description="one of gloo, nccl")] = (
+        "gloo"
+    )
+    workers: Annotated[int, Field(ge=0, le=999)] = 1
+    processes_per_node: Annotated[int, Field(ge=1, le=64)] = 1
+    master: Master | None = None
+    cpu: Cpu = "400m"
+    memory: Memory = "1Gi"
+    ephemeral_storage: Memory | None = None
+    gpus: Count | None = None
+    limits: Limits | None = None
+    shared_memory: Memory | None = None
+    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+    volumes: dict[VolumeName, Volume] = Field(default_factory=dict)
+    pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
+    pull_secrets: tuple[ObjectName, ...] = ()
+    restart_policy: Literal["OnFailure", "Never", "Always", "ExitCode"] = "OnFailure"
+    backoff_limit: Count | None = None
+    timeout: Positive = 3600
+    start_timeout: Positive = 300
+    ttl_seconds_after_finished: Annotated[int, Field(ge=60)] | None = None
+    clean_pod_policy: Literal["None", "Running", "All"] = "None"
+    priority_class: ObjectName | None = None
+    elastic: Elastic | None = None
+    gang_scheduling: bool = False
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    annotations: dict[LabelKey, Value] = Field(default_factory=dict)
+    env: dict[Variable, Value | SecretKey] = Field(default_factory=dict)
+    epochs: Positive | None = None
+    batch_size: Positive | None = None
+    learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
+    seed: Count | None = None
+    goal: Goal | None = None
+    outputs: Url | None = None
+    min_accuracy: Annotated[float, Field(ge=0, le=1)] | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if found := contradictions(self):
+            raise contradictory(found)
+        return self
+
+    @property
+    def replicas(self) -> int:
+        """How many pods there are: the Master, unless the job is elastic, and the Workers."""
+        return self.workers + (0 if self.elastic is not None else 1)
+
+    @property
+    def world_size(self) -> int:
+        """How many ranks there are; those of one replica follow each other."""
+        return self.replicas * self.processes_per_node
+
+    @property
+    def max_restarts(self) -> int:
+        """The backoff limit that applies."""
+        if self.backoff_limit is not None:
+            return self.backoff_limit
+        return 1 if self.elastic is None else self.elastic.max_restarts + _ELASTIC_SLACK

@@ -1,0 +1,53 @@
+"""The programs in the trainer's image that the catalogue runs, and what they take."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from jobs.spec.names import OUTPUT_DIR
+
+ModuleName = Literal["mnist", "cifar", "mnist_elastic"]
+
+
+@dataclass(frozen=True)
+class Module:
+    """A program in the trainer's image.
+
+    Args:
+        options: The command line's option for each of a job's fields that it takes.
+        defaults: The fields' values unless the job says another.
+        arguments: What it is always told besides.
+        memory: Each of its processes needs so much; with less the kernel ends it.
+        is_elastic: Whether it goes on when replicas are lost, and needs an elastic job for that.
+    """
+
+    options: Mapping[str, str]
+    defaults: Mapping[str, Any]
+    memory: str
+    arguments: tuple[str, ...] = ()
+    is_elastic: bool = False
+
+
+_OPTIONS = {
+    "epochs": "--epochs",
+    "batch_size": "--batch-size",
+    "learning_rate": "--lr",
+    "momentum": "--momentum",
+    "seed": "--seed",
+    "goal": "--goal",
+}
+_MNIST = {"epochs": 1, "batch_size": 64, "learning_rate": 0.01, "momentum": 0.9, "seed": 1}
+
+MODULES: Mapping[str, Module] = {
+    "mnist": Module(_OPTIONS, _MNIST, memory="512Mi"),
+    "mnist_elastic": Module(_OPTIONS, _MNIST, memory="512Mi", is_elastic=True),
+    "cifar": Module(
+        {**_OPTIONS, "learning_rate": "--learning-rate"},
+        {"epochs": 2, "batch_size": 32, "learning_rate": 0.01, "momentum": 0.9, "seed": 1},
+        memory="768Mi",
+        arguments=("--data-dir", "/data/cifar10", "--output-dir", OUTPUT_DIR),
+    ),
+}
+
+HYPERPARAMETERS = tuple(_OPTIONS)
+"""The fields of a job that only these programs take."""

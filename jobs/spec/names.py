@@ -1,0 +1,14 @@
+"""What things of a job are called: in its manifest, and inside its containers."""
+
+API_VERSION = "kubeflow.org/v1"
+CONTAINER = "pytorch"
+"""The name by which the training operator finds a replica's container."""
+MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
+JOB_LABEL = "slipway.dev/job"
+RUN_LABEL = "slipway.dev/run"
+"""On each pod: which submission of the job it belongs to."""
+
+TMP, SHARED_MEMORY, WORK, SCRIPT = "/tmp", "/dev/shm", "/work", "/opt/script"  # noqa: S108
+OUTPUT_DIR = f"{WORK}/outputs"
+OWN_VOLUMES = {"tmp": TMP, "shm": SHARED_MEMORY, "work": WORK, "script": SCRIPT}
+"""The volumes that each pod has besides the job's, and where they are mounted."""

@@ -1,0 +1,122 @@
+"""What a job is made of besides plain values. In the stack's configuration keys are camelCase."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic.dataclasses import dataclass
+
+from jobs.spec.fields import (
+    Count,
+    Cpu,
+    Directory,
+    FilePath,
+    LabelKey,
+    LabelValue,
+    Memory,
+    ObjectName,
+    Replicas,
+)
+
+CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Limits:
+    """The most that a replica may use.
+
+    Args:
+        cpu: Cores; without a limit it may use what others leave idle.
+        memory: With `/dev/shm`; the `memory` that it asks for unless said.
+        ephemeral_storage: On the node's disk.
+    """
+
+    cpu: Cpu | None = None
+    memory: Memory | None = None
+    ephemeral_storage: Memory | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Master:
+    """What the Master asks for where it is not the same as for a Worker."""
+
+    cpu: Cpu | None = None
+    memory: Memory | None = None
+    ephemeral_storage: Memory | None = None
+    gpus: Count | None = None
+    limits: Limits | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Volume:
+    """A directory in every replica: of exactly one kind.
+
+    Args:
+        mount_path: Where it is in the container.
+        claim: The name of a PersistentVolumeClaim that is there.
+        size: A claim of this size is made, empty, of the cluster's default storage class.
+        empty_dir: Empty for each pod and gone with it: `true`, or the most that it may hold.
+        host_path: A directory of the node, which becomes a PersistentVolume and a claim.
+        read_only: Whether nothing may be written to it.
+    """
+
+    mount_path: Directory
+    claim: ObjectName | None = None
+    size: Memory | None = None
+    empty_dir: Literal[True] | Memory | None = None
+    host_path: Directory | None = None
+    read_only: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Elastic:
+    """Train with fewer replicas than asked for, and with more again.
+
+    Args:
+        min_replicas: With fewer the training waits.
+        max_replicas: There are never more; the job's `workers` unless said.
+        max_restarts: How often a replica may be started again, all of them together.
+    """
+
+    min_replicas: Replicas = 1
+    max_replicas: Replicas | None = None
+    max_restarts: Count = 10
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Build:
+    """An image to build.
+
+    Args:
+        context: The folder with all that goes into it.
+        dockerfile: In that folder.
+    """
+
+    context: FilePath
+    dockerfile: FilePath = "Dockerfile"
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Toleration:
+    """Which taints of nodes the pods put up with, in Kubernetes' own words."""
+
+    key: LabelKey | None = None
+    operator: Literal["Equal", "Exists"] = "Equal"
+    value: LabelValue | None = None
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
+    toleration_seconds: Count | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class SecretKey:
+    """A value that is in a Secret of the jobs' namespace.
+
+    Args:
+        secret: The Secret's name.
+        key: Which of its keys.
+    """
+
+    secret: ObjectName
+    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)]

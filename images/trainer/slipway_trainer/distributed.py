@@ -10,6 +10,8 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
 
 
 @dataclass(frozen=True)
@@ -22,10 +24,7 @@ class World:
 
     def sum(self, *values: float) -> list[float]:
         """Return each of `values` summed over all ranks, in double precision."""
-        totals = torch.tensor(values, dtype=torch.float64, device=self.device)
-        dist.all_reduce(totals)
-        summed: list[float] = totals.tolist()
-        return summed
+        return total(*values)
 
 
 def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
@@ -45,6 +44,8 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
         raise ValueError("--backend nccl needs a GPU, and torch sees none; use --backend gloo")
     local_rank = int(os.environ.get("LOCAL_RANK", "0"))
     device = torch.device("cuda", local_rank) if cuda else torch.device("cpu")
+    if cuda:
+        torch.cuda.set_device(device)
     if "WORLD_SIZE" in os.environ:
         dist.init_process_group(backend, timeout=timeout)
     else:
@@ -52,3 +53,42 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
             backend, timeout=timeout, store=dist.HashStore(), rank=0, world_size=1
         )
     return World(dist.get_rank(), dist.get_world_size(), device)
+
+
+def total(*values: float) -> list[float]:
+    """Return each of `values` summed over all ranks, in double precision.
+
+    Without a process group this one is all the ranks there are.
+    """
+    if not dist.is_initialized():
+        return list(values)
+    # NCCL adds up what is on a GPU, Gloo what is in memory.
+    device = "cuda" if dist.get_backend() == "nccl" else "cpu"
+    totals = torch.tensor(values, dtype=torch.float64, device=device)
+    dist.all_reduce(totals)
+    summed: list[float] = totals.tolist()
+    return summed
+
+
+def parallel(net: nn.Module, world: World) -> nn.Module:
+    """Return `net`, made to average its gradients over all ranks."""
+    if world.size == 1:
+        return net
+    return DistributedDataParallel(
+        net,
+        device_ids=[world.device] if world.device.type == "cuda" else None,
+        # All gradients in one message: on a CPU there is nobody to send the first ones while the
+        # others are still being calculated, and each message costs a millisecond.
+        bucket_cap_mb=100,
+        gradient_as_bucket_view=True,
+        static_graph=True,
+    )
+
+
+def precision(asked: str, world: World) -> str:
+    """Return what to calculate with, bf16 or fp32: the same on all ranks."""
+    is_native = world.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001
+    [native] = world.sum(is_native)
+    if asked == "auto":
+        return "bf16" if native == world.size else "fp32"
+    return "bf16" if asked == "bfloat16" else "fp32"

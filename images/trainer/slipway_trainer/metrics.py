@@ -1,0 +1,79 @@
+"""What a validation counts. A metric is a rule; it keeps nothing from one batch to the next.
+
+Counts of batches, and of ranks, can be added up; the metric's value comes from their sum. So the
+value is exact however the test set is shared out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from torch import Tensor
+
+
+class Metric(Protocol):
+    """Something to find out about the outputs for a test set."""
+
+    @property
+    def name(self) -> str:
+        """What events, goals and results call it."""
+
+    @property
+    def size(self) -> int:
+        """How many numbers `counts` has."""
+
+    def counts(self, output: Tensor, target: Tensor) -> list[int]:
+        """Return what a batch adds: outputs (n, classes), targets (n,)."""
+
+    def value(self, counts: Sequence[float]) -> float | dict[str, float]:
+        """Return what the sum of counts means."""
+
+
+@dataclass(frozen=True)
+class TopKAccuracy:
+    """The share of samples, 0 to 1, whose class is among the `topk` likeliest."""
+
+    topk: int = 1
+    size: int = 2
+
+    @property
+    def name(self) -> str:
+        return "accuracy" if self.topk == 1 else f"top{self.topk}_accuracy"
+
+    def counts(self, output: Tensor, target: Tensor) -> list[int]:
+        # With fewer classes than k every sample counts as right.
+        likeliest = output.topk(min(self.topk, output.shape[1]), dim=1).indices
+        return [int(likeliest.eq(target.unsqueeze(1)).sum()), len(target)]
+
+    def value(self, counts: Sequence[float]) -> float:
+        right, samples = counts
+        return right / samples
+
+
+@dataclass(frozen=True)
+class ClassAccuracy:
+    """The share of each class's samples, 0 to 1, that are classified rightly."""
+
+    classes: tuple[str, ...]
+    name: str = "class_accuracies"
+
+    @property
+    def size(self) -> int:
+        return 2 * len(self.classes)
+
+    def counts(self, output: Tensor, target: Tensor) -> list[int]:
+        right = target[output.argmax(1) == target]
+        return [
+            int(count)
+            for labels in (right, target)
+            for count in labels.bincount(minlength=len(self.classes))
+        ]
+
+    def value(self, counts: Sequence[float]) -> dict[str, float]:
+        """Return the share by class; a class without samples is left out."""
+        right, samples = counts[: len(self.classes)], counts[len(self.classes) :]
+        return {
+            name: hits / count
+            for name, hits, count in zip(self.classes, right, samples, strict=True)
+            if count > 0
+        }

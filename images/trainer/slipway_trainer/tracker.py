@@ -1,0 +1,190 @@
+"""What a rank does and how long that takes, told as events: MLBench's tracker, with its names.
+
+In a training loop of one's own:
+
+    tracker = Tracker([TopKAccuracy(1), TopKAccuracy(5)], run_id, rank, goal=goal)
+    tracker.start()
+    for epoch in range(epochs):
+        tracker.train()
+        for data, target in batches:
+            tracker.batch_start()
+            loss = loss_function(model(data), target)
+            tracker.record_batch_step("forward")
+            loss.backward()
+            tracker.record_batch_step("backward")
+            optimizer.step()
+            tracker.batch_end(len(target))
+            tracker.record_loss(loss.item() * len(target), len(target))
+        validation_round(test_batches, model, loss_function, metrics, run_id, rank, tracker=tracker)
+        tracker.epoch_end()
+        if tracker.goal_reached:
+            break
+
+It works with a process group and without. Times are the host's. On a GPU, where the host only
+launches a step, an epoch's time is right, while its parts tell where the host waited.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch.distributed as dist
+
+from slipway_trainer.account import Account
+from slipway_trainer.distributed import total
+from slipway_trainer.events import Events
+from slipway_trainer.goals import Goal
+from slipway_trainer.metrics import Metric
+
+_DIGITS = 6
+_ACCURACY_DIGITS = 4
+
+
+class Tracker:
+    """Follows the training of one rank.
+
+    Args:
+        metrics: What validations find out.
+        run_id: The whole job's; events of validations and epochs name it when there is one.
+        rank: This rank.
+        goal: When all ranks are to stop; see `goal_reached`.
+        events: Where to, unless to standard output.
+    """
+
+    def __init__(
+        self,
+        metrics: Sequence[Metric],
+        run_id: str | None,
+        rank: int,
+        goal: Goal | None = None,
+        events: Events | None = None,
+    ) -> None:
+        self.metrics = tuple(metrics)
+        self.rank = rank
+        self.goal = goal
+        self.epoch = 1
+        self.goal_reached = False
+        """Set by the validation that reached it, so on all ranks in the same step."""
+        self._events = Events(rank) if events is None else events
+        self._run = {} if run_id is None else {"run_id": run_id}
+        self._now = Account()
+        self._found: dict[str, Any] = {}
+        self._done: dict[str, Any] = {"epoch_accuracies": [], "samples_seen": 0}
+        self._began = time.monotonic()
+
+    def start(self) -> None:
+        """The run begins here; the time to accuracy is counted from now on."""
+        self._began = time.monotonic()
+
+    def train(self) -> None:
+        """From here on it trains: an epoch begins, or goes on after a validation."""
+        self._now.resume()
+
+    def validation(self) -> None:
+        """From here on it doesn't train."""
+        self._now.pause()
+
+    def batch_start(self) -> None:
+        """A batch is at hand; what passed since the last one went into getting it."""
+        self._now.part("data")
+
+    def record_batch_step(self, name: str) -> None:
+        """A part of the step ends here: `forward`, `loss`, `backward` or any other name."""
+        self._now.part(name)
+
+    def batch_end(self, samples: int = 0) -> None:
+        """The step on this rank's `samples` ends here; its last part was the optimizer."""
+        self._now.part("optimizer")
+        self._now.steps += 1
+        self._now.samples += samples
+
+    def record_loss(self, value: Any, n: int = 1, log_to_api: bool = False) -> None:
+        """Add `value`, the sum of `n` losses; with `log_to_api` write a `step` event.
+
+        A tensor is not read before an event needs it, so nothing waits for a GPU.
+        """
+        now = self._now
+        now.loss_sum = now.loss_sum + value
+        now.loss_count += n
+        if log_to_api and n > 0:
+            mean = float(value) / n
+            step = max(now.steps - 1, 0)
+            self._emit("step", step=step, samples=now.samples, loss=mean)
+
+    def record_validation(self, values: Mapping[str, Any]) -> None:
+        """Take what a validation found over all ranks, the same on each of them."""
+        self._found = dict(values)
+        step, seconds = self._now.steps, round(self._elapsed(), 3)
+        told = {"test_loss" if name == "loss" else name: value for name, value in values.items()}
+        self._emit("validation", **self._run, step=step, **_rounded(told), elapsed_seconds=seconds)
+        if self.goal is not None and not self.goal_reached and self.goal.reached(values):
+            self.goal_reached = True
+            self._done["time_to_accuracy_seconds"] = seconds
+            self._emit(
+                "goal_reached",
+                **self._run,
+                step=step,
+                goal=str(self.goal),
+                time_to_accuracy_seconds=seconds,
+            )
+
+    def epoch_end(self) -> None:
+        """The epoch ends here: tell what it came to, with the last validation's findings."""
+        self._now.pause()
+        loss_sum, count = total(float(self._now.loss_sum), self._now.loss_count)
+        loss = {"loss": round(loss_sum / count, _DIGITS)} if count else {}
+        found = _rounded(self._found)
+        test_loss = {"test_loss": found.pop("loss")} if "loss" in found else {}
+        self._emit("epoch", **self._run, **loss, **found, **test_loss, **self._now.told())
+        self._done |= loss | found
+        self._done["samples_seen"] += self._now.samples
+        if "accuracy" in found:
+            self._done["epoch_accuracies"].append(found["accuracy"])
+        self.epoch += 1
+        self._now, self._found = Account(), {}
+
+    def summary(self) -> dict[str, Any]:
+        """Return this rank's result so far, in the form of a termination message."""
+        goal = {"goal": str(self.goal), "goal_reached": self.goal_reached} if self.goal else {}
+        return {
+            "rank": self.rank,
+            "world_size": dist.get_world_size() if dist.is_initialized() else 1,
+            **self._done,
+            **goal,
+            "duration_seconds": round(self._elapsed(), 3),
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Return what `restore` goes on from, in plain values."""
+        done = self._done | {"epoch_accuracies": list(self._done["epoch_accuracies"])}
+        return {
+            "epoch": self.epoch,
+            "now": self._now.state(),
+            "done": done,
+            "goal_reached": self.goal_reached,
+            "elapsed": self._elapsed(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from `state`: as if the time between had not passed."""
+        self.epoch = state["epoch"]
+        self._now = Account(**state["now"])
+        self._done = dict(state["done"])
+        self.goal_reached = state["goal_reached"]
+        self._began = time.monotonic() - state["elapsed"]
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _emit(self, event: str, **values: Any) -> None:
+        self._events.emit(event, epoch=self.epoch, **values)
+
+
+def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values with as many digits as they are worth; class by class where they are so."""
+    return {
+        name: _rounded(value)
+        if isinstance(value, Mapping)
+        else round(value, _DIGITS if "loss" in name else _ACCURACY_DIGITS)
+        for name, value in values.items()
+    }

@@ -1,0 +1,76 @@
+"""Finds out how good a model is, over the test batches of all ranks together."""
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from slipway_trainer.distributed import total
+from slipway_trainer.metrics import Metric
+from slipway_trainer.tracker import Tracker
+
+_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+
+
+def validation_round(  # noqa: PLR0913, PLR0917 - the names and the order that MLBench gave them
+    dataloader: Iterable[tuple[Tensor, Tensor]],
+    model: nn.Module,
+    loss_function: Callable[[Tensor, Tensor], Tensor],
+    metrics: Sequence[Metric],
+    run_id: str | None,
+    rank: int,
+    dtype: str = "fp32",
+    transform_target_type: str | None = None,
+    use_cuda: bool = False,
+    max_batch_per_epoch: int | None = None,
+    tracker: Tracker | None = None,
+) -> dict[str, Any]:
+    """Evaluate `model` on the batches of this rank, and return what all ranks' come to.
+
+    Each sample counts once for each rank that has it, so a test set that is shared out and one
+    that every rank has whole give the same. All ranks must call it.
+
+    Args:
+        dataloader: This rank's batches (n, …) with their targets (n,).
+        model: What to evaluate; it is in training mode again afterwards, if it was before.
+        loss_function: Gives the mean loss of a batch.
+        metrics: What to find out besides the loss.
+        run_id: Named in the event, when there is no tracker to write it.
+        rank: This rank, likewise.
+        dtype: fp32, or bf16 or fp16: what autocast may calculate with.
+        transform_target_type: Name of the type that targets are converted to.
+        use_cuda: Bring batches to the GPU first.
+        max_batch_per_epoch: Stop after so many batches.
+        tracker: Told what was found; it checks its goal.
+
+    Returns:
+        The mean `loss`, and each metric's value under its name.
+    """
+    tracker = Tracker(metrics, run_id, rank) if tracker is None else tracker
+    tracker.validation()
+    was_training = model.training
+    model.eval()
+    sizes = [2, *(metric.size for metric in metrics)]
+    sums = [0.0] * sum(sizes)
+    with torch.no_grad():
+        for batch in islice(dataloader, max_batch_per_epoch):
+            data, target = (part.cuda() if use_cuda else part for part in batch)
+            if transform_target_type is not None:
+                target = target.to(getattr(torch, transform_target_type))
+            with torch.autocast(data.device.type, _DTYPES[dtype], enabled=dtype != "fp32"):
+                output = model(data)
+            output = output.float()
+            counts = [float(loss_function(output, target)) * len(target), len(target)]
+            for metric in metrics:
+                counts += metric.counts(output, target)
+            sums = [before + count for before, count in zip(sums, counts, strict=True)]
+    model.train(was_training)
+    summed = iter(total(*sums))
+    loss, *counted = [list(islice(summed, size)) for size in sizes]
+    values: dict[str, Any] = {"loss": loss[0] / loss[1]}
+    for metric, counts in zip(metrics, counted, strict=True):
+        values[metric.name] = metric.value(counts)
+    tracker.record_validation(values)
+    return values

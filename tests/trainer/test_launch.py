@@ -1,0 +1,189 @@
+"""Several processes in one pod, and pods that train together, started by the image's launcher."""
+
+import json
+import shlex
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.conftest import Opened
+
+_SMALL = ("-m", "slipway_trainer.mnist", "--limit-train", "500", "--limit-test", "200")
+_SECONDS_TO_NOTICE = 10
+
+# A plain script in which rank 1 comes to grief while all others wait for it.
+_BREAKING = """
+import os, signal, sys
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+dist.barrier()
+if dist.get_rank() == 1:
+    {grief}
+dist.all_reduce(torch.ones(1))
+"""
+# The same, as a program of one's own that reports as slipway_trainer's do.
+_REPORTING = """
+import torch, torch.distributed as dist
+from slipway_trainer import report
+
+def work(events):
+    dist.init_process_group("gloo")
+    if events.rank == 1:
+        raise ValueError("of its own making")
+    dist.all_reduce(torch.ones(1))
+
+report.run(work)
+"""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a pod's container ended."""
+
+    code: int
+    seconds: float
+    message: dict[str, Any]
+    out: str
+    errors: str
+
+
+@dataclass(frozen=True)
+class Pods:
+    """Pods that start the launcher at the same time; what they leave lies in `directory`."""
+
+    image: Opened
+    directory: Path
+
+    def run(
+        self, *program: str, processes: int = 2, pods: int = 1, before: str = "", after: str = ""
+    ) -> list[Ended]:
+        """Run a program in so many processes of each pod.
+
+        Args:
+            program: What follows the launcher's `--`.
+            processes: How many in each pod.
+            pods: How many.
+            before: Shell commands that come first, in each pod.
+            after: Shell commands while the launcher, $launcher, runs in the background.
+        """
+        self.directory.chmod(0o777)
+        launch = ("python3", "-m", "slipway_trainer.launch", "--processes", str(processes), "--")
+        command = shlex.join((*launch, *program))
+        script = [
+            "run() {",
+            f"cd /out; touch $1.message; export TERMINATION_LOG=/out/$1.message; {before}",
+            f"{command} > $1.out 2> $1.err & launcher=$!; {after}",
+            "wait $launcher; echo $? $(date +%s.%N) > $1.code",
+            "}",
+            "date +%s.%N > /out/begun",
+        ]
+        for pod in range(pods):
+            job = {"PET_NNODES": pods, "PET_NODE_RANK": pod, "RANK": pod, "MASTER_PORT": 29400}
+            exports = _exports({**job, "MASTER_ADDR": "127.0.0.1"} if pods > 1 else {})
+            script.append(f"({exports} run {pod}) &")
+        (self.directory / "pods.sh").write_text("\n".join([*script, "wait"]))
+        self.image.run("timeout", "100", "sh", "/out/pods.sh", mounts={self.directory: "/out"})
+        return [self._ended(str(pod)) for pod in range(pods)]
+
+    def _ended(self, pod: str) -> Ended:
+        def text(name: str) -> str:
+            return (self.directory / name).read_text()
+
+        code, at = text(f"{pod}.code").split()
+        return Ended(
+            int(code),
+            float(at) - float(text("begun")),
+            json.loads(text(f"{pod}.message") or "{}"),
+            text(f"{pod}.out"),
+            text(f"{pod}.err"),
+        )
+
+
+def _exports(variables: Mapping[str, object]) -> str:
+    return "".join(f"export {name}={value}; " for name, value in variables.items())
+
+
+@pytest.fixture
+def pods(image: Opened, tmp_path: Path) -> Pods:
+    return Pods(image, tmp_path)
+
+
+def test_the_message_of_a_pod_is_its_lowest_ranks_with_the_samples_of_all(pods: Pods) -> None:
+    [pod] = pods.run(*_SMALL)
+    assert pod.code == 0, pod.errors
+    assert pod.message["rank"] == 0
+    assert pod.message["world_size"] == 2
+    assert pod.message["samples_seen"] == 500
+    completed = [line for line in pod.out.splitlines() if '"event": "completed"' in line]
+    assert sorted(json.loads(line)["rank"] for line in completed) == [0, 1]
+
+
+def test_two_pods_of_two_processes_are_one_world_of_four(pods: Pods) -> None:
+    first, second = pods.run(*_SMALL, pods=2)
+    assert (first.code, second.code) == (0, 0), first.errors + second.errors
+    assert (first.message["rank"], second.message["rank"]) == (0, 2)
+    assert first.message["world_size"] == second.message["world_size"] == 4
+    assert first.message["samples_seen"] + second.message["samples_seen"] == 500
+
+
+@pytest.mark.parametrize(
+    ("grief", "code", "says"),
+    [
+        ("raise ValueError('of its own making')", 1, "ValueError: of its own making"),
+        ("sys.exit(5)", 5, "exited with code 5"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 137, "was ended by SIGKILL"),
+    ],
+)
+def test_a_failure_is_that_of_the_rank_that_failed_first(
+    pods: Pods, grief: str, code: int, says: str
+) -> None:
+    (pods.directory / "script.py").write_text(_BREAKING.format(grief=grief))
+    [pod] = pods.run("/out/script.py", processes=3)
+    assert pod.message["rank"] == 1, pod.errors
+    assert says in pod.message["error"]
+    assert pod.code == code
+    assert pod.seconds < _SECONDS_TO_NOTICE + 5
+    if code == 1:
+        assert "in <module>" in pod.message["traceback"]
+        assert "[rank1]" not in pod.message["traceback"]
+        assert "[1] " in pod.errors, "its standard error is shown, with its rank"
+
+
+def test_a_rank_that_reports_its_failure_is_heard(pods: Pods) -> None:
+    (pods.directory / "script.py").write_text(_REPORTING)
+    [pod] = pods.run("/out/script.py", processes=3)
+    assert pod.code == 1
+    assert pod.message["rank"] == 1, pod.errors
+    assert pod.message["error"] == "ValueError: of its own making"
+    assert "in work" in pod.message["traceback"]
+
+
+def test_sigterm_ends_every_process_of_the_pod(pods: Pods) -> None:
+    stop = (
+        "for i in $(seq 200); do grep -q '\"step\"' $1.out && break; sleep 0.1; done;"
+        "date +%s.%N > begun; kill -TERM $launcher"
+    )
+    arguments = ("-m", "slipway_trainer.mnist", "--epochs", "20")
+    [pod] = pods.run(*arguments, after=stop)
+    assert pod.code == 128 + signal.SIGTERM
+    assert pod.seconds < _SECONDS_TO_NOTICE
+    assert pod.out.count('"event": "terminated"') == 2
+    assert "was ended by SIGTERM" in pod.message["error"]
+
+
+def test_files_of_all_processes_are_copied_out_also_after_a_failure(pods: Pods) -> None:
+    (pods.directory / "script.py").write_text(
+        "import os\n"
+        "rank = os.environ['RANK']\n"
+        "open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/' + rank, 'w').close()\n"
+        "raise SystemExit(6)\n"
+    )
+    outputs = {"SLIPWAY_OUTPUT_DIR": "/tmp/outputs", "SLIPWAY_OUTPUTS": "file:///out/copies"}
+    [pod] = pods.run("/out/script.py", before=_exports(outputs))
+    assert pod.code == 6
+    assert {path.name for path in (pods.directory / "copies").iterdir()} >= {"artifacts.json", "0"}
+    assert pod.message["artifacts"]["0"]["url"] == "file:///out/copies/0"

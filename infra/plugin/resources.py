@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from clusters.embedded.handler import EmbeddedHandler
 from images.handler import ImageHandler
+from images.job_handler import JobImageHandler
 from infra.plugin.handler import Handler
 from infra.readiness import OperatorReadyHandler
 from jobs.gate import GateHandler
@@ -14,6 +15,7 @@ HANDLERS: Mapping[str, Handler] = {
     for handler in (
         EmbeddedHandler(),
         ImageHandler(),
+        JobImageHandler(),
         OperatorReadyHandler(),
         PyTorchJobHandler(),
         GateHandler(),

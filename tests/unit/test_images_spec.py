@@ -1,0 +1,113 @@
+"""An image's name stands for all that goes into it."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from images.datasets.choice import Choice
+from images.datasets.dataset import NotAvailable, Source
+from images.spec import ImageSpec, Undecided
+from tests.unit.images_objects import Listener, dataset, unreachable, writing
+
+_REAL = dataset("real", b"the real one", Source("its home", unreachable))
+_STAND_IN = dataset("stand-in", b"another", Source("a package", writing({"file": b"another"})))
+_CHOICE = Choice("real", (_REAL, _STAND_IN), "Do this.")
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "context"
+    (folder / "code").mkdir(parents=True)
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    (folder / "code" / "train.py").write_text("print()\n")
+    (folder / "latest").symlink_to("code/train.py")
+    return folder
+
+
+def _hash(context: Path) -> str:
+    return ImageSpec("image", context).content_hash
+
+
+def _write(path: str, text: str) -> Callable[[Path], object]:
+    def change(context: Path) -> object:
+        (context / path).parent.mkdir(exist_ok=True)
+        return (context / path).write_text(text)
+
+    return change
+
+
+def _relink(context: Path) -> None:
+    (context / "latest").unlink()
+    (context / "latest").symlink_to("Dockerfile")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _write("Dockerfile", "FROM scratch\nUSER 1\n"),
+        _write("code/train.py", "print(1)\n"),
+        _write("code/more.py", ""),
+        lambda context: (context / "code/train.py").rename(context / "code/main.py"),
+        lambda context: (context / "code/train.py").chmod(0o755),
+        _relink,
+    ],
+    ids=["Dockerfile", "content", "new file", "name", "executable", "link"],
+)
+def test_every_change_of_the_context_changes_the_hash(
+    change: Callable[[Path], object], context: Path
+) -> None:
+    before = _hash(context)
+    change(context)
+    assert _hash(context) != before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _write(".git/HEAD", "main"),
+        _write("code/__pycache__/train.cpython-311.pyc", "compiled"),
+        lambda context: os.utime(context / "Dockerfile", (0, 0)),
+        lambda context: (context / "code/train.py").chmod(0o600),
+    ],
+    ids=["git", "compiled", "time", "umask"],
+)
+def test_what_git_python_and_the_umask_do_does_not(
+    change: Callable[[Path], object], context: Path
+) -> None:
+    before = _hash(context)
+    change(context)
+    assert _hash(context) == before
+
+
+def test_a_context_without_a_dockerfile_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no Dockerfile"):
+        _hash(tmp_path)
+
+
+def test_the_name_is_open_until_it_is_known_which_data_set_is_in_it(context: Path) -> None:
+    spec = ImageSpec("image", context, {"data": _CHOICE})
+    assert not spec.is_settled
+    with pytest.raises(Undecided, match="data"):
+        _ = spec.reference
+    asked = spec.content_hash
+    spec.settle(Listener())
+    assert spec.reference.startswith("localhost/image:")
+    assert spec.content_hash == asked
+
+
+def test_the_name_says_which_data_set_is_in_it(context: Path) -> None:
+    spec = ImageSpec("image", context, {"data": _CHOICE})
+    spec.settle(Listener())
+    with_stand_in = spec.reference
+    _REAL.directory.mkdir(parents=True)
+    assert spec.reference != with_stand_in
+
+
+def test_a_settled_image_asks_nobody_again(context: Path) -> None:
+    with pytest.raises(NotAvailable):
+        ImageSpec("image", context, {"data": Choice("real", (_REAL,), "")}).settle(Listener())
+    _REAL.directory.mkdir(parents=True)
+    ImageSpec("image", context, {"data": Choice("real", (_REAL,), "")}).settle(Listener())

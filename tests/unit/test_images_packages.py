@@ -1,0 +1,75 @@
+"""Python packages for an image are fetched once for each lock file, all of them or none."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from images import packages
+from images.spec import TRAINER
+from images.steps import BuildFailed, Runner
+from tests.unit.images_objects import Listener
+
+_FETCH = """
+import pathlib, sys
+lock, target = map(pathlib.Path, sys.argv[1:])
+(target / "package.py").write_text(lock.read_text())
+sys.exit(1 if "missing" in lock.read_text() else 0)
+"""
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """Fetch with a program that puts the lock file's text into the target, not with pip."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(
+        packages,
+        "_command",
+        lambda lock, target, _python: (sys.executable, "-c", _FETCH, str(lock), str(target)),
+    )
+    return Runner(tmp_path / "log", Listener())
+
+
+def _install(folder: Path, name: str, text: str, runner: Runner) -> Path:
+    lock, target = folder / "requirements.lock", folder / name
+    lock.write_text(text)
+    packages.install(lock, target, runner, "3.13")
+    return target
+
+
+def test_they_are_fetched_once(tmp_path: Path, runner: Runner) -> None:
+    first = _install(tmp_path, "first", "a==1", runner)
+    fetched = runner.log.read_bytes()
+    second = _install(tmp_path, "second", "a==1", runner)
+    assert (first / "package.py").read_text() == (second / "package.py").read_text() == "a==1"
+    assert runner.log.read_bytes() == fetched
+
+
+def test_another_lock_file_fetches_again_and_forgets_the_old(
+    tmp_path: Path, runner: Runner
+) -> None:
+    _install(tmp_path, "first", "a==1", runner)
+    assert (_install(tmp_path, "second", "a==2", runner) / "package.py").read_text() == "a==2"
+    assert len(list((tmp_path / "cache" / "slipway" / "packages").iterdir())) == 1
+
+
+def test_what_a_failed_fetch_left_is_not_taken(tmp_path: Path, runner: Runner) -> None:
+    for _ in range(2):
+        with pytest.raises(BuildFailed, match="fetching Python packages"):
+            _install(tmp_path, "first", "missing==1", runner)
+    assert not (tmp_path / "first").exists()
+
+
+def test_pip_may_take_nothing_but_what_the_lock_file_names(tmp_path: Path) -> None:
+    command = packages._command(tmp_path / "lock", tmp_path / "target", "3.13")
+    assert {"--no-deps", "--require-hashes", "--only-binary=:all:"} <= set(command)
+    assert not [word for word in command if "index" in word]
+
+
+def test_the_trainers_lock_file_pins_every_package_by_hash_and_names_no_index() -> None:
+    text = (TRAINER.context / packages.LOCK).read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    pinned = [line for line in lines if "==" in line]
+    assert len(pinned) == len([line for line in lines if line.strip().startswith("--hash=sha256:")])
+    assert "adlfs" in {line.partition("==")[0] for line in pinned}
+    assert "://" not in "".join(lines)

@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pulumi
 
 from infra import toolchain
 from infra.tenancy import JOB_ACCOUNT, NAME
+from jobs.catalog import CATALOG
 from jobs.declaration import declare
 from jobs.resource import Gate, PyTorchJob
 from jobs.spec import TrainingJob, manifest
@@ -31,15 +32,26 @@ def program() -> None:
     _, jobs = json.loads(os.environ["STANDIN_PROGRAM"])
     for name, declared in jobs.items():
         labels = declared.pop("labels", {})
-        job = declare(name, declared, name)
-        assert isinstance(job, TrainingJob), job
+        job = _job(name, declared)
         rendered = manifest(
-            job, namespace=NAME, service_account=JOB_ACCOUNT, trainer_image="not used"
+            job,
+            namespace=NAME,
+            service_account=JOB_ACCOUNT,
+            trainer_image=declared.get("trainer", "not used"),
         )
         rendered["metadata"]["labels"] |= labels
         run = PyTorchJob(job, rendered, kubeconfig=os.environ["STANDIN_KUBECONFIG"])
         Gate(name, result=run.result)
         pulumi.export(name, run.result)
+
+
+def _job(name: str, declared: dict[str, Any]) -> TrainingJob:
+    """Return the job of a declaration, or an entry of the catalogue (`demo`) under this name."""
+    if (demo := declared.get("demo")) is not None:
+        return replace(CATALOG[demo], name=name, args=tuple(declared.get("args", ())))
+    job = declare(name, declared, name)
+    assert isinstance(job, TrainingJob), job
+    return job
 
 
 class JobStack(Stack):
@@ -121,8 +133,8 @@ class Jobs:
         return [str(item["metadata"]["uid"]) for item in self.items("pytorchjobs", job)]
 
     def events(self, job: str) -> list[dict[str, Any]]:
-        """Return the events that the job's ranks wrote to their logs."""
-        pods = [pod["metadata"]["name"] for pod in self.items("pods", job)]
+        """Return the events that the job's ranks wrote to their logs, as far as they started."""
+        pods = [pod["metadata"]["name"] for pod in self.items("pods", job) if _has_log(pod)]
         lines = [line for pod in pods for line in self.kubectl("logs", pod).splitlines()]
         return [json.loads(line) for line in lines if line.startswith("{")]
 
@@ -153,6 +165,11 @@ def await_true(condition: Callable[[], bool], limit_seconds: float = 60) -> None
     while not condition():
         assert time.monotonic() < deadline, "it did not come to that"
         time.sleep(_POLL_SECONDS)
+
+
+def _has_log(pod: dict[str, Any]) -> bool:
+    states = [each["state"] for each in pod["status"].get("containerStatuses", [])]
+    return any("running" in state or "terminated" in state for state in states)
 
 
 def _is_running(pod: dict[str, Any]) -> bool:

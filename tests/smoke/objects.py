@@ -43,6 +43,12 @@ class Pod:
         return name
 
     @property
+    def labels(self) -> dict[str, str]:
+        """Its labels."""
+        labels: dict[str, str] = self.document["metadata"].get("labels", {})
+        return labels
+
+    @property
     def exit_codes(self) -> dict[str, int | None]:
         """Each container's exit status; None for one that hasn't ended."""
         return {

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from jobs.topology import Topology
 from tests.smoke.kubectl import Kubectl
 from tests.smoke.objects import Pod, conditions, holds
 from tests.smoke.test_cluster import JOBS
@@ -17,7 +18,7 @@ def training_job(kubectl: Kubectl, job: str) -> dict[str, Any]:
 
 @pytest.fixture
 def pods(kubectl: Kubectl, job: str) -> list[Pod]:
-    """The pods of all the job's ranks."""
+    """The pods of all the job's replicas."""
     selector = f"training.kubeflow.org/job-name={job}"
     documents = kubectl.items("pods", "--namespace", JOBS, "--selector", selector)
     return [Pod(document) for document in documents]
@@ -35,12 +36,21 @@ def test_it_was_created_then_ran_then_succeeded(training_job: dict[str, Any]) ->
     assert holds(training_job, "Succeeded")
 
 
-def test_every_rank_exited_with_zero(pods: list[Pod], result: dict[str, Any]) -> None:
-    assert len(pods) == result["world_size"], [pod.name for pod in pods]
+def test_every_replica_exited_with_zero(
+    training_job: dict[str, Any], pods: list[Pod], result: dict[str, Any]
+) -> None:
+    topology = Topology.of(training_job)
+    assert len(pods) == topology.replicas, [pod.name for pod in pods]
     assert {pod.name: pod.exit_codes for pod in pods} == {pod.name: {"pytorch": 0} for pod in pods}
-    ranks = [str(rank) for rank in range(result["world_size"])]
-    assert result["exit_codes"] == dict.fromkeys(ranks, 0)
+    assert list(result["exit_codes"].values()) == [0] * topology.replicas
+    assert result["world_size"] == topology.world_size
 
 
-def test_no_rank_was_started_again(pods: list[Pod]) -> None:
+def test_its_pods_are_of_the_submission_that_the_stack_tells(
+    pods: list[Pod], result: dict[str, Any]
+) -> None:
+    assert {pod.labels["slipway.dev/run"] for pod in pods} == {result["run_id"]}
+
+
+def test_no_replica_was_started_again(pods: list[Pod]) -> None:
     assert {pod.name: pod.restarts for pod in pods} == {pod.name: 0 for pod in pods}

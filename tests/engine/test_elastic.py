@@ -1,0 +1,143 @@
+"""An elastic job loses each of its pods in turn, in the middle of its epoch, and finishes."""
+
+import itertools
+import os
+import secrets
+import signal
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+
+WORKERS, BATCH, SAMPLES = 3, 64, 60_000
+PAUSE_SECONDS = 15
+POINT = 0.01
+LOST_AT = 0.4
+"""Which part of the epoch's steps are made when a worker is lost."""
+
+Lose = Callable[[Jobs, dict[str, Any]], None]
+
+
+@pytest.fixture(scope="module")
+def jobs(kubeconfig_file: Path) -> Jobs:
+    return Jobs(kubeconfig_file)
+
+
+@pytest.fixture(scope="module")
+def stack(
+    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str
+) -> Iterator[JobStack]:
+    """A stack of elastic jobs; an `up` that names another one removes the one before."""
+    made = JobStack(tmp_path_factory.mktemp("elastic"), root, kubeconfig)
+    yield made
+    made.pulumi("cancel", "--yes", "--stack", "test")
+    left = made.attempt("destroy", environment=made.environment())
+    assert left.code == 0, str(left)
+
+
+@pytest.fixture(scope="module")
+def declared(jobs: Jobs) -> dict[str, Any]:
+    """The demo as it is, but with many step events."""
+    return {"demo": "mnist-elastic", "trainer": jobs.image(), "args": ["--log-interval", "5"]}
+
+
+@pytest.fixture(scope="module")
+def undisturbed(stack: JobStack, jobs: Jobs, declared: dict[str, Any]) -> dict[str, Any]:
+    """What the job comes to when nothing is lost."""
+    stack.train("whole", **declared)
+    assert_every_sample_counted_once(jobs.events("whole"))
+    return stack.output("whole")
+
+
+def test_undisturbed_the_world_is_formed_once(undisturbed: dict[str, Any]) -> None:
+    assert undisturbed["accuracy"] >= 0.97
+    assert undisturbed["samples_seen"] == SAMPLES
+    assert undisturbed["reformations"] == 0
+
+
+def delete(jobs: Jobs, pod: dict[str, Any]) -> None:
+    """Delete the pod, and give its program no time."""
+    jobs.kubectl("delete", "pod", pod["metadata"]["name"], "--grace-period=0", "--force")
+
+
+def kill(_jobs: Jobs, pod: dict[str, Any]) -> None:
+    """Kill every process of the pod at once, its sandbox's included, as a lost node would."""
+    killed = 0
+    for status in Path("/proc").glob("[0-9]*/cgroup"):
+        try:
+            if pod["metadata"]["uid"] in status.read_text():
+                os.kill(int(status.parent.name), signal.SIGKILL)
+                killed += 1
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # It has ended meanwhile.
+    assert killed >= 2, "its sandbox and its program"
+
+
+@pytest.mark.parametrize("lose", [delete, kill])
+@pytest.mark.parametrize("lost", range(WORKERS), ids=["rendezvous-host", "worker-1", "worker-2"])
+def test_it_finishes_when_a_worker_is_lost(
+    lost: int,
+    lose: Lose,
+    stack: JobStack,
+    jobs: Jobs,
+    declared: dict[str, Any],
+    undisturbed: dict[str, Any],
+) -> None:
+    name = f"lossy-{secrets.token_hex(3)}"
+    with stack.training(name, **declared) as up:
+        await_true(lambda: _progress(jobs, name) >= LOST_AT, limit_seconds=120)
+        pods = {pod["metadata"]["name"]: pod for pod in jobs.items("pods", name)}
+        before = [event for event in jobs.events(name) if event["event"] == "step"]
+        lose(jobs, pods[f"{name}-worker-{lost}"])
+        assert up.wait(240) == 0, stack.log
+    result = stack.output(name)
+    assert result["state"] == "Succeeded", result
+    assert result["samples_seen"] == SAMPLES
+    assert result["reformations"] >= 1
+    assert result["accuracy"] == pytest.approx(undisturbed["accuracy"], abs=POINT)
+    events = jobs.events(name)
+    assert_every_sample_counted_once(events)
+    # The lost pod's log is lost with it, so what it told until then is remembered.
+    steps = [event for event in [*before, *events] if event["event"] == "step"]
+    assert result["longest_pause_seconds"] < PAUSE_SECONDS
+    assert _longest_gap(steps) < PAUSE_SECONDS
+
+
+def test_the_same_loss_without_elasticity_fails_the_run(
+    stack: JobStack, jobs: Jobs, declared: dict[str, Any]
+) -> None:
+    """The control: the same network, data and kill, as a job of fixed size."""
+    name = f"fixed-{secrets.token_hex(3)}"
+    with stack.training(name, **{**declared, "demo": "mnist-gloo"}) as up:
+        await_true(lambda: _progress(jobs, name) >= LOST_AT, limit_seconds=120)
+        pods = {pod["metadata"]["name"]: pod for pod in jobs.items("pods", name)}
+        kill(jobs, pods[f"{name}-worker-1"])
+        assert up.wait(240) != 0, stack.log
+    assert stack.output(name)["state"] == "Failed"
+
+
+def assert_every_sample_counted_once(events: list[dict[str, Any]]) -> None:
+    """Fail unless each rank that reached the end counted each sample exactly once."""
+    ledgers = [event for event in events if event["event"] == "ledger"]
+    assert ledgers
+    for ledger in ledgers:
+        assert ledger["counted_once"] == ledger["indices"] == SAMPLES
+        assert ledger["missing"] == ledger["repeated"] == 0
+
+
+def _progress(jobs: Jobs, name: str) -> float:
+    """Return which part of the epoch's steps is made, as the pods that are there tell."""
+    events = jobs.events(name)
+    world = next((event["world_size"] for event in events if event.get("world_size")), WORKERS)
+    steps = [event["step"] for event in events if event["event"] == "step"]
+    return max(steps, default=0) * BATCH * world / SAMPLES
+
+
+def _longest_gap(steps: list[dict[str, Any]]) -> float:
+    """Return the longest time in which no rank told of a step, in seconds."""
+    times = sorted(datetime.fromisoformat(event["time"]) for event in steps)
+    return max((b - a).total_seconds() for a, b in itertools.pairwise(times))

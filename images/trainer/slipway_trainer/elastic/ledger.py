@@ -97,6 +97,11 @@ class Ledger:
         """Whether the last epoch is closed."""
         return self.epoch > self.terms.epochs
 
+    @property
+    def counted(self) -> int:
+        """How many indices are in the model, over all epochs."""
+        return self.terms.size * (self.epoch - 1) + sum(self.counts)
+
     def plan(self, workers: Sequence[str]) -> Plan:
         """Return what each of `workers`, in rank order, takes in the next step; change nothing."""
         pool, leases = list(self.pool), dict(self.leases)

@@ -60,6 +60,7 @@ class RecordIndexService:
         self._workers: Sequence[str] = (self._me,)
         self._handed: tuple[int, Sequence[int]] | None = None
         self._by_epoch = False
+        self._ended = False
 
     def __iter__(self) -> Iterator[list[int]]:
         """Yield this worker's batches: all that are left, inside `epochs` those of its epoch.
@@ -68,10 +69,10 @@ class RecordIndexService:
             RuntimeError: a batch is asked for before the last one's step was made.
         """
         epoch = self.ledger.epoch
-        while not self.ledger.finished and not (self._by_epoch and self.ledger.epoch != epoch):
+        while not self._over:
+            if self._by_epoch and (self.ledger.epoch != epoch or self.ledger.epoch_complete):
+                return
             if self.ledger.epoch_complete:
-                if self._by_epoch:
-                    return
                 self.ledger.close_epoch()
                 continue
             if self._handed is not None and self._handed[0] == self.ledger.step:
@@ -90,12 +91,20 @@ class RecordIndexService:
         Within one, iterating over this service ends with the epoch.
         """
         self._by_epoch = True
-        while not self.ledger.finished:
+        while not self._over:
             epoch = self.ledger.epoch
             yield epoch
             # This worker may have been behind, and got a ledger in which the epoch is closed.
-            if self.ledger.epoch == epoch:
+            if self.ledger.epoch == epoch and not self._over:
                 self.ledger.close_epoch()
+
+    def end(self, state: dict[str, Any]) -> None:
+        """Take over the ledger of a job that the others have completed, and hand out no more."""
+        self.ledger, self._handed, self._ended = Ledger.load(state), None, True
+
+    @property
+    def _over(self) -> bool:
+        return self._ended or self.ledger.finished
 
     def share(self) -> list[int]:
         """Return the indices that this worker has in the step at hand, perhaps none."""

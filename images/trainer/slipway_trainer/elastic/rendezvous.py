@@ -1,0 +1,205 @@
+"""How workers come together, again and again, with no coordinator that could be lost.
+
+A world forms through torch's own c10d rendezvous, each generation under a run id of its own, on the
+store of one worker: the host. That is the first, by index, of the last world's members that still
+answers. Whoever comes to it first after a loss opens the next generation for all members that
+answer and all newcomers that knocked. Nobody else takes part in it, so newcomers can neither take
+a survivor's place nor form a world of their own while somebody holds the job's model.
+
+A newcomer asks all its peers for the newest world and knocks at that one's host. Where nobody knows
+of a world, worker 0 is the host of the first one, and waits for all to knock, or a grace time.
+"""
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from torch.distributed import DistError, Store
+from torch.distributed.elastic.rendezvous import RendezvousError
+
+from slipway_trainer.elastic.board import Member, Opening, Record
+from slipway_trainer.elastic.c10d import meet
+from slipway_trainer.elastic.limits import within
+from slipway_trainer.elastic.peers import Peers, Sight
+from slipway_trainer.elastic.settings import Settings
+
+GRACE_SECONDS = 10.0
+"""How long the first world waits for workers beyond the least number of them."""
+PATIENCE_SECONDS = 6.0
+"""How long a world that others opened, without this worker, may take to form."""
+POLL_SECONDS = 0.2
+
+
+class JobDone(Exception):
+    """The others have completed the job; `outcome` is what it came to."""
+
+    def __init__(self, outcome: dict[str, Any]) -> None:
+        super().__init__("the job is done")
+        self.outcome = outcome
+
+
+@dataclass(frozen=True)
+class Formed:
+    """A world, as its members came out of the rendezvous.
+
+    Attributes:
+        record: Its generation and its members in rank order.
+        rank: This worker's.
+        store: Where its members find each other.
+    """
+
+    record: Record
+    rank: int
+    store: Store
+
+
+class Rendezvous:
+    """This worker's way into one world after another."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.peers = Peers(settings)
+        self.me = self.peers.me
+        self._world: Record | None = None
+        self._newest = 0
+        self._tried: set[tuple[str, int]] = set()
+        self._began = time.monotonic()
+        self._last_problem = ""
+
+    @property
+    def member(self) -> bool:
+        """Whether this worker belongs to the newest world that it knows of."""
+        return self._world is not None and self.me in self._world.members
+
+    def newcomers(self) -> bool:
+        """Return whether somebody knocked here who is in no world yet, and this is the host."""
+        if self._world is None or self.me != min(self._world.members, key=_index):
+            return False
+        return any(guest not in self._world.members for guest in self.peers.board.waiting())
+
+    def next_world(self, seconds: float, least: int) -> Formed:
+        """Return the next world, once it has formed with this worker in it.
+
+        Args:
+            seconds: How long to wait for the others.
+            least: The fewest workers that it may have.
+
+        Raises:
+            JobDone: the others need no next one.
+            TimeoutError: it did not form in time; the message says who was missing.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            sights = self.peers.look()
+            self._learn(sights)
+            host = self._host(sights)
+            try:
+                if host is not None:
+                    ask = partial(self._invitation, host, sights, least)
+                    opening = within(2 * PATIENCE_SECONDS, "asking the host", ask)
+                    if opening is not None:
+                        return self._enter(host, opening, least)
+            except (DistError, RendezvousError, OSError) as problem:
+                # The host or another guest was lost on the way; look again who is there.
+                self._last_problem = f"; last: {type(problem).__name__}: {problem}"
+            if time.monotonic() > deadline:
+                raise TimeoutError(self._missing(sights, seconds, least))
+            time.sleep(POLL_SECONDS)
+
+    def publish(self, record: Record) -> None:
+        """Say which world this worker is in."""
+        self._world, self._newest = record, record.generation
+        self.peers.board.publish(record)
+
+    def conclude(self, outcome: dict[str, Any]) -> None:
+        """Say what the job came to: nobody needs a further world."""
+        if self._world is not None:
+            self.publish(replace(self._world, outcome=outcome))
+
+    def _learn(self, sights: dict[int, Sight]) -> None:
+        """Take over what others know of newer worlds than this worker's."""
+        records = [sight.record for sight in sights.values() if sight.record is not None]
+        newest = max(records, key=lambda record: record.generation, default=None)
+        done = next((record for record in records if record.outcome is not None), None)
+        if done is not None and done.outcome is not None:
+            raise JobDone(done.outcome)
+        if newest is not None and newest.generation > self._newest:
+            self._world, self._newest = newest, newest.generation
+
+    def _host(self, sights: dict[int, Sight]) -> Sight | None:
+        if self._world is None:
+            return sights.get(0)
+        members = sorted(self._world.members, key=_index)
+        return next((sights[each.index] for each in members if _answers(each, sights)), None)
+
+    def _invitation(self, host: Sight, sights: dict[int, Sight], least: int) -> Opening | None:
+        """Return a world that this worker is invited to; open it where that is this one's part."""
+        if not self.member and host.member != self.me:
+            host.board.knock(self.me)
+            return self._await_invitation(host)
+        opening = host.board.opening()
+        if opening is not None and opening.generation > self._newest:
+            key = (host.member.incarnation, opening.generation)
+            if key not in self._tried and self.me.incarnation not in opening.guests:
+                host.board.knock(self.me)
+                invitation = self._await_invitation(host)
+                self._tried.add(key)
+                return invitation
+            if key not in self._tried:
+                return opening
+        guests, knocks = self._guests(host, sights)
+        if len(guests) < least or not (self.member or self._first_may_begin(guests)):
+            return None
+        generation = max(self._newest, opening.generation if opening is not None else 0) + 1
+        mine = Opening(generation, tuple(guest.incarnation for guest in guests), knocks)
+        opened = host.board.open(mine, instead_of=opening)
+        return opened if self.me.incarnation in opened.guests else None
+
+    def _await_invitation(self, host: Sight) -> Opening | None:
+        until = time.monotonic() + PATIENCE_SECONDS
+        while time.monotonic() < until:
+            opening = host.board.opening()
+            if opening is not None and opening.generation > self._newest:
+                key = (host.member.incarnation, opening.generation)
+                if self.me.incarnation in opening.guests and key not in self._tried:
+                    return opening
+            time.sleep(POLL_SECONDS)
+        return None
+
+    def _guests(self, host: Sight, sights: dict[int, Sight]) -> tuple[list[Member], int]:
+        """Return who is to be in the next world, and how many knocks that takes into account."""
+        knocks = host.board.knocks()
+        if self._world is None:
+            invited = {*knocks, self.me}
+        else:
+            invited = {*self._world.members, *host.board.waiting(), self.me}
+        return [each for each in sorted(invited, key=_index) if _answers(each, sights)], len(knocks)
+
+    def _first_may_begin(self, guests: list[Member]) -> bool:
+        waited = time.monotonic() - self._began
+        return len(guests) == self.settings.maximum or waited > GRACE_SECONDS
+
+    def _enter(self, host: Sight, opening: Opening, least: int) -> Formed:
+        self._tried.add((host.member.incarnation, opening.generation))
+        rank, members, store = meet(self.settings, self.me, host.board.store, opening, least)
+        return Formed(Record(opening.generation, tuple(members)), rank, store)
+
+    def _missing(self, sights: dict[int, Sight], seconds: float, least: int) -> str:
+        names = [
+            f"{index} ({host}:{port})" for index, (host, port) in enumerate(self.settings.peers)
+        ]
+        silent = [name for index, name in enumerate(names) if index not in sights]
+        return (
+            f"worker {self.settings.index} waited {seconds:g} s for a world of at least {least} "
+            f"workers; {len(sights)} answer, these do not: {', '.join(silent) or 'none'}"
+            f"{self._last_problem}"
+        )
+
+
+def _index(member: Member) -> int:
+    return member.index
+
+
+def _answers(member: Member, sights: dict[int, Sight]) -> bool:
+    return member.index in sights and sights[member.index].member == member

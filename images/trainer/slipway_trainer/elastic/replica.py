@@ -1,0 +1,140 @@
+"""This worker's copy of the job: what it trains, what all workers know alike, and its world."""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+
+from slipway_trainer.elastic import settings, world
+from slipway_trainer.elastic.membership import Entered, Limits, Membership
+from slipway_trainer.elastic.rendezvous import JobDone
+from slipway_trainer.elastic.service import RecordIndexService
+from slipway_trainer.elastic.shared import Change, Shared
+from slipway_trainer.elastic.world import WorldChanged
+
+_LINGER_SECONDS = 5.0
+"""How long a job that lacks workers can still tell their replacements that it is done."""
+
+
+class Replica:
+    """One copy of the job's state, which moves from one world to the next.
+
+    Attributes:
+        rank: This worker's rank in the world; that is `size` where the job was done without it.
+        size: How many workers the world has.
+        shared: What all workers know alike.
+    """
+
+    def __init__(
+        self,
+        service: RecordIndexService,
+        model: nn.Module,
+        optimizer: torch.optim.Optimizer,
+        limits: Limits,
+        on_change: Callable[[Change], None],
+    ) -> None:
+        self.rank, self.size, self.shared = 0, 1, Shared()
+        self._service, self._model, self._optimizer = service, model, optimizer
+        self._on_change = on_change
+        self._late = False
+        device = next(model.parameters()).device
+        self._settings = settings.read()
+        self._membership = Membership(self._settings, limits, device)
+
+    def newcomers(self) -> bool:
+        """Return whether somebody waits here to be let in."""
+        return self._membership.rendezvous.newcomers()
+
+    def form(self, reason: str, *, finishing: bool = False) -> None:
+        """Come together with all who are there, and go on from the state of the furthest.
+
+        Args:
+            reason: What failed; empty when nothing did.
+            finishing: Nothing is left to train, so any number of workers will do.
+
+        Raises:
+            TimeoutError: too few workers came in time.
+            RuntimeError: workers were lost too often.
+        """
+        least = 1 if finishing else self._settings.minimum
+        version = self._service.ledger.version
+        try:
+            entered = self._membership.next_world(reason, version, self._dump, least)
+        except JobDone as done:
+            self._end(done.outcome)
+            return
+        self._enter(entered)
+        if self.shared.losses > self._settings.losses and not finishing:
+            raise RuntimeError(
+                f"workers were lost {self.shared.losses} times, PET_MAX_RESTARTS allows "
+                f"{self._settings.losses}; the last time: {reason or 'see the others'}"
+            )
+
+    def finish(self, pause: float) -> None:
+        """Wait until all workers are done, and tell their replacements.
+
+        Until all are, each of them can still give its state to one that is behind.
+
+        Args:
+            pause: This worker's longest time between two steps; the longest of all is shared.
+        """
+        while not self._late:
+            longest = torch.tensor([pause], dtype=torch.float64)
+            try:
+                world.collective(lambda: dist.all_reduce(longest, op=dist.ReduceOp.MAX))  # noqa: B023
+            except WorldChanged as change:
+                self.form(str(change), finishing=True)
+                continue
+            self.shared.longest_pause = float(longest)
+            self._membership.rendezvous.conclude({"size": self.size, **self._knowledge()})
+            world.leave()
+            if self.size < self.shared.largest or self.newcomers():
+                time.sleep(_LINGER_SECONDS)
+            return
+
+    def _enter(self, entered: Entered) -> None:
+        mine, state = self._membership.me, entered.state
+        if state is not None:
+            self._model.load_state_dict(state["model"])
+            self._optimizer.load_state_dict(state["optimizer"])
+            self.shared = Shared(**state["shared"])
+        ledger = self._service.ledger.dump() if state is None else state["ledger"]
+        members = [member.incarnation for member in entered.record.members]
+        self._service.enter(mine, members, ledger)
+        self.rank, self.size = entered.rank, len(members)
+        self.shared.losses += entered.failed
+        self.shared.reformations += bool(entered.before)
+        self.shared.largest = max(self.shared.largest, self.size)
+        self._on_change(
+            Change(
+                generation=entered.record.generation,
+                size=self.size,
+                rank=self.rank,
+                lost=len(set(entered.before) - set(members)),
+                joined=len(set(members) - set(entered.before)),
+                step=self._service.ledger.step,
+                seconds=round(entered.seconds, 3),
+                reason=entered.reason,
+            )
+        )
+
+    def _end(self, outcome: dict[str, Any]) -> None:
+        """Take over what the others came to; the model stays what it is."""
+        self._late = True
+        self._service.end(outcome["ledger"])
+        self.shared = Shared(**outcome["shared"])
+        self.rank = self.size = outcome["size"]
+
+    def _dump(self) -> dict[str, Any]:
+        return {
+            "model": self._model.state_dict(),
+            "optimizer": self._optimizer.state_dict(),
+            **self._knowledge(),
+        }
+
+    def _knowledge(self) -> dict[str, Any]:
+        return {"ledger": self._service.ledger.dump(), "shared": asdict(self.shared)}

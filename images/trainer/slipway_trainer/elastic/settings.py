@@ -1,0 +1,163 @@
+"""Who this worker is and who the others are, from the environment. No torch.
+
+In a pod the training operator says it: PET_RDZV_ENDPOINT (<job>-worker-0:<port>), PET_NNODES
+(<min>:<max>) and PET_MAX_RESTARTS, from the job's elastic policy; HOSTNAME is the pod's name. On
+one machine SLIPWAY_ELASTIC_PEERS lists the workers' addresses instead (host:port, comma-separated),
+and SLIPWAY_ELASTIC_INDEX says which one this is. With neither, the worker is alone.
+"""
+
+import os
+import re
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+Address = tuple[str, int]
+
+DEFAULT_LOSSES = 10
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a worker knows before it has met another.
+
+    Attributes:
+        job: What the rendezvous is called.
+        index: Which worker this is; a replacement has the index of the one it replaces.
+        peers: Where each index's store listens, this one's included.
+        minimum: The fewest workers that may train.
+        losses: How often the world may form again after it lost workers.
+    """
+
+    job: str
+    index: int
+    peers: tuple[Address, ...]
+    minimum: int
+    losses: int
+
+    @property
+    def maximum(self) -> int:
+        """The most workers there can be."""
+        return len(self.peers)
+
+
+def read(environment: Mapping[str, str] = os.environ, resolver: Path | None = None) -> Settings:
+    """Return the settings that `environment` holds.
+
+    Args:
+        environment: The process's own, unless said.
+        resolver: The file that names the DNS search domains, unless it is /etc/resolv.conf.
+
+    Raises:
+        ValueError: something is missing or wrong; the message names every such variable.
+    """
+    problems: list[str] = []
+    if "SLIPWAY_ELASTIC_PEERS" in environment:
+        index, peers = _listed(environment, problems)
+        job = "local"
+    elif "PET_RDZV_ENDPOINT" in environment:
+        job, index, peers = _replicas(environment, resolver or Path("/etc/resolv.conf"), problems)
+    elif int(environment.get("WORLD_SIZE", "1")) > 1:
+        raise ValueError(
+            f"WORLD_SIZE={environment['WORLD_SIZE']}: a launcher started this elastic worker as "
+            "one of a fixed world; start one process per worker, without torchrun, and give the "
+            "job an elastic policy, or set SLIPWAY_ELASTIC_PEERS and SLIPWAY_ELASTIC_INDEX"
+        )
+    else:
+        return Settings("alone", 0, (("127.0.0.1", _free_port()),), 1, 0)
+    minimum, _ = _nodes(environment, len(peers), problems)
+    losses = _count("PET_MAX_RESTARTS", environment, DEFAULT_LOSSES, problems)
+    if environment.get("PET_NPROC_PER_NODE", "1") not in {"1", "auto"}:
+        problems.append(
+            f"PET_NPROC_PER_NODE={environment['PET_NPROC_PER_NODE']}: an elastic worker is one "
+            "process per pod; set processesPerNode to 1 and raise workers"
+        )
+    if problems:
+        raise ValueError("; ".join(problems))
+    return Settings(job, index, tuple(peers), minimum, losses)
+
+
+def own_index(environment: Mapping[str, str] = os.environ) -> int:
+    """Return which worker this is, as far as its name alone says; 0 otherwise."""
+    pod = re.search(r"-worker-(\d+)$", environment.get("HOSTNAME", ""))
+    told = environment.get("SLIPWAY_ELASTIC_INDEX", pod[1] if pod is not None else "0")
+    return int(told) if told.isdecimal() else 0
+
+
+def _listed(environment: Mapping[str, str], problems: list[str]) -> tuple[int, list[Address]]:
+    text, peers = environment["SLIPWAY_ELASTIC_PEERS"], []
+    for address in text.split(","):
+        host, _, port = address.strip().rpartition(":")
+        if not host or not port.isdecimal():
+            problems.append(f"SLIPWAY_ELASTIC_PEERS={text}: {address!r} is not host:port")
+        else:
+            peers.append((host, int(port)))
+    index = _count("SLIPWAY_ELASTIC_INDEX", environment, None, problems)
+    if peers and index >= len(peers):
+        problems.append(
+            f"SLIPWAY_ELASTIC_INDEX={index} is not allowed, SLIPWAY_ELASTIC_PEERS has the indices "
+            f"0 to {len(peers) - 1}"
+        )
+    return index, peers
+
+
+def _replicas(
+    environment: Mapping[str, str], resolver: Path, problems: list[str]
+) -> tuple[str, int, list[Address]]:
+    endpoint, hostname = environment["PET_RDZV_ENDPOINT"], environment.get("HOSTNAME", "")
+    host = re.fullmatch(r"(?P<job>.+)-worker-0:(?P<port>\d+)", endpoint)
+    own = re.fullmatch(r"(?P<job>.+)-worker-(?P<index>\d+)", hostname)
+    if host is None:
+        problems.append(f"PET_RDZV_ENDPOINT={endpoint} is not <job>-worker-0:<port>")
+    if own is None:
+        problems.append(f"HOSTNAME={hostname} is not a worker's pod name, <job>-worker-<index>")
+    if host is None or own is None:
+        return "", 0, []
+    _, maximum = _nodes(environment, 0, [])
+    domain, index = _search_domain(resolver), int(own["index"])
+    names = [f"{host['job']}-worker-{number}{domain}" for number in range(max(maximum, index + 1))]
+    return host["job"], index, [(name, int(host["port"])) for name in names]
+
+
+def _nodes(environment: Mapping[str, str], peers: int, problems: list[str]) -> tuple[int, int]:
+    """Return the least and the most workers; PET_NNODES is `min:max`, or one number for both."""
+    text = environment.get("PET_NNODES", f"1:{peers}")
+    least, _, most = text.partition(":")
+    if not least.isdecimal() or not (most or least).isdecimal() or int(least) < 1:
+        problems.append(f"PET_NNODES={text} is not <min>:<max> with a min of 1 or more")
+        return 1, peers
+    minimum, maximum = int(least), int(most or least)
+    if peers and minimum > peers:
+        problems.append(f"PET_NNODES={text}: there are only {peers} workers")
+    return minimum, maximum
+
+
+def _count(
+    name: str, environment: Mapping[str, str], default: int | None, problems: list[str]
+) -> int:
+    text = environment.get(name, "" if default is None else str(default))
+    if not text.isdecimal():
+        problems.append(f"{name}={text} is not a whole number from 0")
+        return 0
+    return int(text)
+
+
+def _search_domain(resolver: Path) -> str:
+    """Return what makes a Service's name complete, "" outside a cluster.
+
+    A complete name is one question, which the cluster's DNS answers itself. A short one is tried
+    with every search domain, at last outside the cluster, where an answer may take long seconds.
+    """
+    lines = resolver.read_text().splitlines() if resolver.exists() else []
+    for line in lines:
+        words = line.split()
+        if words[:1] == ["search"]:
+            return next((f".{word}." for word in words[1:] if ".svc." in f"{word}."), "")
+    return ""
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+        return port

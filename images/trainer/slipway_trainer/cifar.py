@@ -11,6 +11,7 @@ containers run the same line as alone.
 from slipway_trainer import imports  # noqa: F401, I001 - before torch
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         return self.fc3(x)  # (n, 10), unnormalized log-probabilities
 
 
-def arguments() -> argparse.Namespace:
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
     parser = options.parser("slipway_trainer.cifar", __doc__)
     add = parser.add_argument
@@ -55,17 +56,21 @@ def arguments() -> argparse.Namespace:
     add("--print-freq", type=options.count, default=200, metavar="STEPS", help="between two step "
         "events")  # fmt: skip
     parser.set_defaults(epochs=10, batch_size=16)
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
-def main(events: Events) -> dict[str, Any]:
-    """Train and test as the arguments say; return the summary of this rank."""
-    args = arguments()
-    task = training.Task(
+def task(args: argparse.Namespace) -> training.Task:
+    """Return what there is to train."""
+    return training.Task(
         net=Net, load=datasets.cifar10, data=args.data_dir, learning_rate=args.learning_rate,
         log_interval=args.print_freq, model_file="cifar_net.pt", by_class=True,
     )  # fmt: skip
-    return training.run(task, args, events)
+
+
+def main(events: Events) -> dict[str, Any]:
+    """Train and test as the command line says; return the summary of this rank."""
+    args = arguments()
+    return training.run(task(args), args, events)
 
 
 if __name__ == "__main__":

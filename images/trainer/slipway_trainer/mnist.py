@@ -11,6 +11,7 @@ containers run the same line as alone.
 from slipway_trainer import imports  # noqa: F401, I001 - before torch
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         return self.fc2(x)  # (n, 10), unnormalized log-probabilities
 
 
-def arguments() -> argparse.Namespace:
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
     parser = options.parser("slipway_trainer.mnist", __doc__)
     add = parser.add_argument
@@ -49,17 +50,21 @@ def arguments() -> argparse.Namespace:
         "step events")  # fmt: skip
     add("--data", type=Path, default="/data/mnist", metavar="DIR", help="with MNIST/raw in it")
     parser.set_defaults(epochs=1, batch_size=64)
-    return parser.parse_args()
+    return parser.parse_args(words)
 
 
-def main(events: Events) -> dict[str, Any]:
-    """Train and test as the arguments say; return the summary of this rank."""
-    args = arguments()
-    task = training.Task(
+def task(args: argparse.Namespace) -> training.Task:
+    """Return what there is to train."""
+    return training.Task(
         net=Net, load=datasets.mnist, data=args.data, learning_rate=args.lr,
         log_interval=args.log_interval, model_file="mnist_cnn.pt",
     )  # fmt: skip
-    return training.run(task, args, events)
+
+
+def main(events: Events) -> dict[str, Any]:
+    """Train and test as the command line says; return the summary of this rank."""
+    args = arguments()
+    return training.run(task(args), args, events)
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ class ImageSpec:
     context: Path
     datasets: Mapping[str, Dataset | Choice] = field(default_factory=dict)
     estimate: ClassVar[str] = (
-        "about 4 minutes at first, 20 s when only its own files have changed, and 2 GB"
+        "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
     )
 
     @cached_property

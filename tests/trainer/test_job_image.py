@@ -3,6 +3,7 @@
 import json
 import shutil
 import subprocess
+import tarfile
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,9 +14,12 @@ from typing import Any
 import grpc
 import pytest
 
+from images import base, job, job_handler
+from images.build import build
 from images.containerd import Node, NodeError
+from images.job import JobImageSpec
 from images.job_handler import JobImageHandler
-from images.spec import TRAINER
+from images.spec import ImageSpec
 from images.steps import BuildFailed
 from infra import toolchain
 from infra.paths import cache_dir
@@ -72,7 +76,6 @@ def containerd(tmp_path: Path) -> Iterator[Containerd]:
     finally:
         process.terminate()
         process.wait(_START_LIMIT)
-        shutil.rmtree(tmp_path / "root")  # gigabytes, which pytest would keep
 
 
 def _until_up(node: Node, log: Path) -> None:
@@ -86,17 +89,27 @@ def _until_up(node: Node, log: Path) -> None:
 
 
 @pytest.fixture
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A cache of the test's own, with the tools and the trainer's image of the machine's."""
-    real, trainer = cache_dir(), TRAINER.archive
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of the test's own, with the machine's tools."""
     own = tmp_path / "cache" / "slipway"
-    (own / "images").mkdir(parents=True)
-    shutil.copy(real / "toolchain.json", own)
-    (own / "datasets").symlink_to(real / "datasets")
-    (own / "images" / trainer.name).symlink_to(trainer)
+    own.mkdir(parents=True)
+    shutil.copy(cache_dir() / "toolchain.json", own)
     monkeypatch.setenv("XDG_CACHE_HOME", str(own.parent))
-    yield own
-    shutil.rmtree(own / "images")
+    return own
+
+
+@pytest.fixture
+def trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSpec:
+    """A trainer's image of one file: the real one takes a minute to take in and write."""
+    folder = tmp_path / "trainer"
+    folder.mkdir()
+    (folder / "Dockerfile").write_text("FROM scratch\nCOPY model.py /\n")
+    (folder / "model.py").touch()
+    small = ImageSpec("slipway-small", folder)
+    monkeypatch.setattr(base, "ensure", lambda *_: "scratch")
+    for module in (job, job_handler):
+        monkeypatch.setattr(module, "TRAINER", small)
+    return small
 
 
 @pytest.fixture
@@ -106,15 +119,13 @@ def context(tmp_path: Path) -> Path:
     return folder
 
 
-def _inputs(context: Path, containerd: Containerd, trainer: str | None = None) -> dict[str, Any]:
+def _inputs(context: Path, containerd: Containerd) -> dict[str, Any]:
     inputs = {
         "name": "mine",
         "context": str(context),
         "dockerfile": "Dockerfile",
         "target": containerd.target,
     }
-    if trainer is not None:
-        inputs["trainer"] = trainer
     assert _OF.check(inputs) == []
     return {**inputs, "contentHash": _OF.spec(inputs).content_hash}
 
@@ -145,23 +156,34 @@ def _soon_known(containerd: Containerd, name: str) -> bytes:
 
 
 def test_it_can_start_from_the_trainers_image(
-    context: Path, containerd: Containerd, cache: Path
+    context: Path, cache: Path, trainer: ImageSpec
 ) -> None:
-    """Nothing is pulled; and the image of older content is forgotten."""
-    if not TRAINER.archive.exists():
-        pytest.fail(f"{TRAINER.archive} is missing: `make up` builds it", pytrace=False)
-    (context / "Dockerfile").write_text(
-        "ARG TRAINER\nFROM ${TRAINER}\nCOPY train.py /opt/job/train.py\n"
-        "RUN python3 -c 'import torch, slipway_trainer'\n"
-    )
-    images = []
+    """Nothing is pulled, also when the builder has forgotten it; and older content goes."""
+    build(trainer, Listener())
+    shutil.rmtree(cache / "images" / "storage")
+    (context / "Dockerfile").write_text("ARG TRAINER\nFROM ${TRAINER}\nCOPY train.py /\n")
+    archives = []
     for text in ("print(1)\n", "print(2)\n"):
         (context / "train.py").write_text(text)
-        _, outputs = _OF.create(_inputs(context, containerd, TRAINER.reference), Listener())
-        images.append(outputs["pinned"])
-    assert images[0] != images[1]
-    assert len(list((cache / "images").glob("slipway-job-mine-*.tar"))) == 1
-    assert TRAINER.archive.exists()
+        spec = JobImageSpec("mine", context, "Dockerfile", trainer.reference)
+        archives.append(_OF.built(spec, Listener()))
+    first, second = map(_layers, (trainer.archive, archives[1]))
+    assert first == second[:-1]
+    assert list((cache / "images").glob("slipway-job-mine-*.tar")) == archives[1:]
+
+
+def _layers(archive: Path) -> list[str]:
+    """The digest of each layer of an archive's image, before it was compressed."""
+    with tarfile.open(archive) as tar:
+
+        def read(name: str) -> Any:
+            file = tar.extractfile(name.replace("sha256:", "blobs/sha256/"))
+            assert file is not None
+            return json.load(file)
+
+        manifest = read(read("index.json")["manifests"][0]["digest"])
+        layers: list[str] = read(manifest["config"]["digest"])["rootfs"]["diff_ids"]
+    return layers
 
 
 @pytest.mark.usefixtures("cache")

@@ -13,6 +13,8 @@ from typing import Any, Protocol, cast
 import pulumi
 import pulumi_kubernetes
 
+from clusters.capacity import Capacity
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -46,6 +48,9 @@ class KindModule(Protocol):
     def gpus_per_node(self, settings: Any, /) -> int:
         """Return `Cluster.gpus_per_node` of such a cluster without looking at one."""
 
+    def capacity(self, settings: Any, /) -> Capacity | None:
+        """Return what such a cluster has for jobs; None when that can't be told beforehand."""
+
     def provision(self, settings: Any, /) -> Cluster:
         """Declare the cluster's resources in the running Pulumi program."""
 
@@ -68,6 +73,10 @@ class ClusterKind:
     def gpus_per_node(self, settings: Any) -> int:
         """Return how many GPUs a node of such a cluster offers."""
         return self._loaded.gpus_per_node(settings)
+
+    def capacity(self, settings: Any) -> Capacity | None:
+        """Return what such a cluster has for jobs; None when that can't be told beforehand."""
+        return self._loaded.capacity(settings)
 
     def provision(self, settings: Any) -> Cluster:
         """Declare such a cluster in the running Pulumi program and return it."""

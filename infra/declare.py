@@ -15,6 +15,8 @@ _CLASSES: Mapping[str, type[pulumi.CustomResource]] = {
     "Deployment": apps.v1.Deployment,
     "Namespace": core.v1.Namespace,
     "NetworkPolicy": networking.v1.NetworkPolicy,
+    "PersistentVolume": core.v1.PersistentVolume,
+    "PersistentVolumeClaim": core.v1.PersistentVolumeClaim,
     "Role": rbac.v1.Role,
     "RoleBinding": rbac.v1.RoleBinding,
     "Secret": core.v1.Secret,
@@ -25,6 +27,7 @@ _CLASSES: Mapping[str, type[pulumi.CustomResource]] = {
 # The classes take their arguments in snake case, and nested dicts as Kubernetes spells them.
 _ARGUMENTS = {
     "automountServiceAccountToken": "automount_service_account_token",
+    "binaryData": "binary_data",
     "roleRef": "role_ref",
 }
 

@@ -17,6 +17,8 @@ _TEMPLATE_DIRECTORY = "/etc/training-operator"
 _TEMPLATE_FILE = "init-container.yaml"
 _MASTER_PORT = 23456  # PyTorchJobDefaultPort
 _NONROOT = 65532
+REQUESTS = {"cpu": "50m", "memory": "64Mi"}
+"""What the operator's only pod asks for."""
 _RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -75,7 +77,7 @@ def deployment(source: Path, job_namespace: str, image: str, wait_image: str) ->
             "--zap-log-level=info",
         ],
         "resources": {
-            "requests": {"cpu": "50m", "memory": "64Mi"},
+            "requests": REQUESTS,
             "limits": {"memory": "256Mi"},
         },
         "securityContext": _RESTRICTED,

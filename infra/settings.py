@@ -9,16 +9,18 @@ Whatever is wrong is found before the first resource is declared, and reported a
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pulumi
 
 from clusters import CLUSTERS
+from clusters.capacity import Capacity
 from infra.validation import Problem, check
 from infra.words import choices, likeliest, quote
-from jobs.declaration import cluster_problems, declare
+from jobs.script import Script
 from jobs.spec import TrainingJob
+from jobs.wanted import Site, read
 
 _KEYS = ("cluster", "jobs")
 
@@ -38,10 +40,23 @@ class ClusterSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a stack asks for."""
+    """What a stack asks for.
+
+    Args:
+        cluster: Which.
+        jobs: What runs in it.
+        capacity: What it has for them; None when that can't be told beforehand.
+        scripts: By job, of those that have one.
+        warnings: What the person should know, though it is no reason to stop.
+        skipped: Entries of the catalogue that the cluster can't run, and why.
+    """
 
     cluster: ClusterSettings
     jobs: tuple[TrainingJob, ...]
+    capacity: Capacity | None = None
+    scripts: Mapping[str, Script] = field(default_factory=dict)
+    warnings: tuple[Problem, ...] = ()
+    skipped: Mapping[str, str] = field(default_factory=dict)
 
 
 class SettingsError(pulumi.RunError):
@@ -81,12 +96,19 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     """
     problems = list(_misplaced(config, [] if secrets is None else secrets))
     cluster = _cluster(config, stack, problems)
-    jobs = _jobs(config, problems)
-    if cluster is not None:
-        problems += _without_gpu(cluster, jobs)
+    site = _site(cluster)
+    wanted = read(_section(config, "slipway:jobs", problems), "slipway:jobs", site)
+    problems += wanted.problems
     if problems or cluster is None:
         raise SettingsError(problems, stack)
-    return Settings(cluster, tuple(jobs))
+    return Settings(
+        cluster,
+        tuple(wanted.jobs),
+        capacity=site.capacity,
+        scripts=wanted.scripts,
+        warnings=tuple(wanted.warnings),
+        skipped=wanted.skipped,
+    )
 
 
 def _misplaced(config: Mapping[str, str], secrets: list[str]) -> Iterator[Problem]:
@@ -143,18 +165,8 @@ def _cluster(
     return None if len(problems) > before else ClusterSettings(kind, options)
 
 
-def _jobs(config: Mapping[str, str], problems: list[Problem]) -> list[TrainingJob]:
-    jobs = []
-    for name, declared in _section(config, "slipway:jobs", problems).items():
-        job = declare(name, declared, f"slipway:jobs.{name}")
-        if isinstance(job, list):
-            problems += job
-        else:
-            jobs.append(job)
-    return jobs
-
-
-def _without_gpu(cluster: ClusterSettings, jobs: list[TrainingJob]) -> Iterator[Problem]:
-    gpus = CLUSTERS[cluster.kind].gpus_per_node(cluster.options)
-    for job in jobs:
-        yield from cluster_problems(job, gpus, f"slipway:jobs.{job.name}")
+def _site(cluster: ClusterSettings | None) -> Site:
+    if cluster is None:
+        return Site()
+    kind = CLUSTERS[cluster.kind]
+    return Site(kind.gpus_per_node(cluster.options), kind.capacity(cluster.options))

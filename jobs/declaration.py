@@ -48,14 +48,6 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
     return [*(_told(each, name, key) for each in job), *problems]
 
 
-def cluster_problems(job: TrainingJob, gpus_per_node: int, key: str) -> list[Problem]:
-    """Return what of `job`, declared at `key`, a cluster with so many GPUs on a node cannot run."""
-    if job.backend == "nccl" and gpus_per_node == 0:
-        text = '"nccl" needs GPUs, and this cluster has none; remove the job or use "gloo"'
-        return [Problem(f"{key}.backend", text)]
-    return []
-
-
 def _base(name: str) -> dict[str, Any]:
     """Return the fields that a declaration overrides, spelt as it spells them."""
     if name not in CATALOG:

@@ -44,11 +44,12 @@ class PyTorchJob(pulumi.CustomResource):
 
 
 class Gate(pulumi.CustomResource):
-    """Fails an `up` whose run did not succeed.
+    """Fails an `up` whose run did not succeed, or not well enough.
 
     Args:
         job: The name of the job, and of this resource.
         result: `PyTorchJob.result`.
+        min_accuracy: The least accuracy to let pass; None to judge none.
     """
 
     def __init__(
@@ -56,6 +57,8 @@ class Gate(pulumi.CustomResource):
         job: str,
         *,
         result: Input[Mapping[str, Any]],
+        min_accuracy: float | None = None,
         opts: ResourceOptions | None = None,
     ) -> None:
-        super().__init__("slipway:jobs:Gate", job, {"job": job, "result": result}, opts)
+        properties = {"job": job, "result": result, "minAccuracy": min_accuracy}
+        super().__init__("slipway:jobs:Gate", job, properties, opts)

@@ -7,8 +7,9 @@ import pulumi
 import pulumi_kubernetes
 from pydantic import Field
 
+from clusters.capacity import Capacity
 from clusters.cluster import Cluster
-from clusters.embedded import images
+from clusters.embedded import images, machine
 from clusters.embedded.layout import Layout
 from infra import toolchain
 from infra.paths import state_dir
@@ -56,6 +57,11 @@ class Embedded(pulumi.CustomResource):
 def gpus_per_node(settings: Settings) -> int:  # noqa: ARG001 (every kind's shape)
     """None: the embedded cluster is for CPUs."""
     return 0
+
+
+def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shape)
+    """This machine: the cluster's one node is all of it."""
+    return machine.capacity()
 
 
 def provision(settings: Settings) -> Cluster:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from jobs.spec import quantities
+from infra import quantities
 from jobs.spec.job import TrainingJob
 from jobs.spec.parts import Limits, Master
 

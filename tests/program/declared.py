@@ -25,6 +25,11 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
         "containerdNamespace": "k8s.io",
     },
     "slipway:images:Image": {"reference": "localhost/slipway-trainer:0", "imageDigest": "sha256:0"},
+    "slipway:images:JobImage": {
+        "reference": "localhost/slipway-job-mine:0",
+        "imageDigest": "sha256:1",
+        "pinned": "localhost/slipway-job-mine@sha256:1",
+    },
     "slipway:jobs:PyTorchJob": {"result": {"state": "Succeeded", "accuracy": 0.98}},
 }
 """What each resource would return, had it been made."""

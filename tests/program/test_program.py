@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pulumi
 import pytest
 import yaml
 
+from clusters.capacity import Capacity
 from infra import toolchain
 from tests.program.declared import Declared, Program, declare, secret
 
@@ -22,6 +24,13 @@ CLUSTER_ROLES = ("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",)
 
 def test_there_are_stacks() -> None:
     assert "dev" in {template.stem for template in STACKS}
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the embedded cluster's room be that of a small machine, whatever this one has."""
+    room = Capacity(Decimal("1.94"), 5 * 2**30, 0, 1)
+    monkeypatch.setattr("clusters.embedded.machine.capacity", lambda: room)
 
 
 @pytest.fixture(params=STACKS, ids=lambda template: str(template.stem))
@@ -192,6 +201,12 @@ def test_no_map_is_empty_which_would_show_as_a_change_each_time(program: Program
     for each in kubernetes(program):
         for name in ("labels", "annotations"):
             assert metadata(each).get(name) != {}, each.urn
+
+
+def test_the_outputs_say_which_demos_the_cluster_cannot_run(program: Program) -> None:
+    skipped = program.outputs["skipped"]
+    assert skipped.keys() == {"mnist-nccl", "cifar-nccl"}
+    assert all("this cluster has none" in reason for reason in skipped.values())
 
 
 def test_bad_settings_declare_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,30 +1,159 @@
-"""docs/jobs.md tells of every field that a job may have, and its default."""
+"""docs/jobs.md tells of every field that a job may have, and what it says is true."""
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 from pydantic.alias_generators import to_camel
 
 from jobs.declaration import KEYS
-from jobs.spec import TrainingJob
+from jobs.spec import TrainingJob, manifest
+from jobs.spec.modules import HYPERPARAMETERS, MODULES
+from jobs.spec.program import DEFAULT_ENTRY
+from jobs.wanted import Site, read
 
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs/jobs.md"
 _ROW = re.compile(r"^\| `(?P<field>\w+)` \| (?P<default>[^|]*) \|", re.MULTILINE)
+_YAML = re.compile(
+    r"(?:(?:makes|and), in (?P<where>[^:\n]+):\n\n)?```yaml\n(?P<body>.*?)```", re.DOTALL
+)
+_PLACES = {
+    "the PyTorchJob": "",
+    "every pod": "Master Worker",
+    "every container": "Master Worker",
+    "the Master's container": "Master",
+    "the Worker's container": "Worker",
+}
+
+
+def blocks() -> list[tuple[str | None, dict[str, Any]]]:
+    """Return each YAML block: where it is to be found, None for an example, and what it says."""
+    found = _YAML.finditer(DOCUMENT.read_text())
+    return [(each["where"], yaml.safe_load(each["body"])) for each in found]
+
+
+def examples() -> list[dict[str, Any]]:
+    return [body for where, body in blocks() if where is None]
+
+
+def claims() -> list[tuple[dict[str, Any], str, dict[str, Any]]]:
+    """Return each example with something that it makes: where that is, and what."""
+    found, example = [], {}
+    for where, body in blocks():
+        if where is None:
+            example = body
+        else:
+            found.append((example, where, body))
+    return found
+
+
+def rendered(example: dict[str, Any]) -> dict[str, Any]:
+    wanted = read(example, "slipway:jobs", Site())
+    assert wanted.problems == []
+    (job,) = wanted.jobs
+    script = wanted.scripts.get(job.name)
+    return manifest(
+        job,
+        namespace="slipway-jobs",
+        service_account="slipway-job",
+        trainer_image="trainer",
+        script=None if script is None else script.mounted,
+    )
+
+
+def places(job: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    """Return the parts of a PyTorchJob that are meant by `where`."""
+    if where == "the PyTorchJob":
+        return [job]
+    specs = job["spec"]["pytorchReplicaSpecs"]
+    pods = [specs[role]["template"]["spec"] for role in _PLACES[where].split() if role in specs]
+    return pods if where == "every pod" else [pod["containers"][0] for pod in pods]
+
+
+def holds(actual: Any, said: Any) -> bool:
+    """Return whether all that is said is there: of lists of words exactly that."""
+    if isinstance(said, dict):
+        return isinstance(actual, dict) and all(
+            key in actual and holds(actual[key], value) for key, value in said.items()
+        )
+    if isinstance(said, list) and any(isinstance(each, dict) for each in said):
+        return all(any(holds(each, wish) for each in actual) for wish in said)
+    return bool(actual == said)
 
 
 @pytest.fixture
-def told(root: Path) -> dict[str, str]:
-    rows = _ROW.finditer((root / "docs/jobs.md").read_text())
+def told() -> dict[str, str]:
+    rows = _ROW.finditer(DOCUMENT.read_text().partition("## Programs")[0])
     return {row["field"]: row["default"].strip().strip("`") for row in rows}
 
 
 def test_every_field_is_told(told: dict[str, str]) -> None:
-    assert sorted(told) == sorted(KEYS)
+    assert [*told] == [*KEYS]
 
 
 def test_the_defaults_are_those_of_a_job(told: dict[str, str]) -> None:
-    job = TrainingJob(name="any", image="own", command=("train",))
+    job = TrainingJob(name="any", script="own")
     for name in TrainingJob.__dataclass_fields__:
-        value = getattr(job, name)
-        if to_camel(name) in told and name not in {"image", "command"} and value:
-            assert re.match(rf"{value}\b", told[to_camel(name)]), name
+        field, value = to_camel(name), getattr(job, name)
+        if field not in told or name in {"script", *HYPERPARAMETERS}:
+            continue
+        if value in (None, (), {}):
+            special = {"script_entry": DEFAULT_ENTRY, "backoff_limit": str(job.max_restarts)}
+            free = {"shared_memory", "min_accuracy"}
+            assert name in free or told[field] == special.get(name, "none"), name
+        else:
+            assert told[field] == str(value).replace("False", "false"), name
+
+
+@pytest.mark.parametrize("name", [name for name in HYPERPARAMETERS if name != "goal"])
+def test_the_defaults_are_those_of_the_catalogues_programs(name: str, told: dict[str, str]) -> None:
+    mnist, cifar = (MODULES[each].defaults[name] for each in ("mnist", "cifar"))
+    assert MODULES["mnist_elastic"].defaults[name] == mnist
+    expected = str(mnist) if mnist == cifar else f"{mnist}; {cifar} for cifar"
+    assert told[to_camel(name)] == expected
+
+
+def test_every_field_has_an_example() -> None:
+    used = {field for example in examples() for job in example.values() for field in job}
+    assert used == set(KEYS)
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda example: str(next(iter(example))))
+def test_an_example_is_a_job(example: dict[str, Any]) -> None:
+    assert rendered(example)["kind"] == "PyTorchJob"
+
+
+@pytest.mark.parametrize(("example", "where", "said"), claims())
+def test_an_example_makes_what_is_said_of_it(
+    example: dict[str, Any], where: str, said: dict[str, Any]
+) -> None:
+    found = places(rendered(example), where)
+    assert found
+    for part in found:
+        for key, value in said.items():
+            assert holds(part[key], value), (key, part[key])
+
+
+def test_replica_specs_of_an_example_are_all_that_there_are() -> None:
+    for example, where, said in claims():
+        if where == "the PyTorchJob" and "pytorchReplicaSpecs" in said["spec"]:
+            roles = rendered(example)["spec"]["pytorchReplicaSpecs"]
+            assert roles.keys() == said["spec"]["pytorchReplicaSpecs"].keys()
+
+
+def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    (body,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    exec(body, {})  # noqa: S102  # the document's own
+    assert "PyTorchJob" in capsys.readouterr().out
+
+
+def test_the_variables_are_those_that_a_container_finds() -> None:
+    env = {
+        each["name"] for each in places(rendered({"mnist-gloo": {}}), "every container")[0]["env"]
+    }
+    (table,) = re.findall(r"\| variable \|.*?\n\n", DOCUMENT.read_text(), re.DOTALL)
+    named = set(re.findall(r"`([A-Z_]+)`", table))
+    by_operator = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    assert named == env | by_operator | {"SLIPWAY_OUTPUTS"}

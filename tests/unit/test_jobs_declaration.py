@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from jobs.catalog import CATALOG
-from jobs.declaration import cluster_problems, declare
+from jobs.declaration import declare
 from jobs.spec import Elastic, TrainingJob
 
 KEY = "slipway:jobs.it"
@@ -278,11 +278,3 @@ def test_an_entry_of_the_catalogue_keeps_its_own_program() -> None:
 @pytest.mark.parametrize("declared", [[], "text", 3])
 def test_a_declaration_is_a_map(declared: object) -> None:
     assert problems("mnist-gloo", declared).keys() == {""}
-
-
-def test_nccl_is_refused_where_there_are_no_gpus() -> None:
-    (problem,) = cluster_problems(job("mnist-nccl", {}), gpus_per_node=0, key=KEY)
-    assert problem.key == f"{KEY}.backend"
-    assert "this cluster has none" in problem.text
-    assert cluster_problems(job("mnist-nccl", {}), gpus_per_node=1, key=KEY) == []
-    assert cluster_problems(job("mnist-gloo", {}), gpus_per_node=0, key=KEY) == []

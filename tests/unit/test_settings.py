@@ -1,14 +1,23 @@
 """A stack's configuration becomes values, or is told everything that is wrong with it."""
 
 import json
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
+from clusters.capacity import Capacity
 from infra.settings import Settings, SettingsError, parse
 from jobs.catalog import CATALOG
 
 EMBEDDED = {"kind": "embedded"}
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the cluster's room be that of a machine with 2 cores and 6 GiB, whatever this one has."""
+    room = Capacity(Decimal("1.94"), 5 * 2**30, 0, 1)
+    monkeypatch.setattr("clusters.embedded.machine.capacity", lambda: room)
 
 
 def configured(cluster: Any = None, jobs: Any = None, **others: str) -> dict[str, str]:
@@ -134,6 +143,33 @@ def test_nccl_is_refused_where_there_are_no_gpus(jobs: dict[str, Any]) -> None:
     found = problems(configured(jobs=jobs))
     assert [*found] == [f"slipway:jobs.{name}.backend"]
     assert "GPU" in found[f"slipway:jobs.{name}.backend"]
+
+
+def test_without_gpus_the_catalogues_nccl_entries_are_skipped_with_the_reason() -> None:
+    settings = parse(configured(jobs={"mnist-gloo": {}}), "dev")
+    assert settings.skipped.keys() == {"mnist-nccl", "cifar-nccl"}
+    assert settings.warnings == ()
+    assert settings.capacity is not None
+
+
+def test_more_than_the_machine_could_ever_hold_is_refused_with_the_numbers() -> None:
+    found = problems(configured(jobs={"mnist-gloo": {"workers": 9}}))
+    text = found["slipway:jobs.mnist-gloo"]
+    assert "10 x 400m cores, 768Mi" in text
+    assert "together 4 cores and 7.5 GiB" in text
+    assert "1 node with 1.94 cores, 5 GiB" in text
+
+
+def test_a_mistake_with_which_a_job_may_run_is_a_warning() -> None:
+    settings = parse(configured(jobs={"mnist-gloo": {"restartPolicy": "Always"}}), "dev")
+    (warning,) = settings.warnings
+    assert warning.key == "slipway:jobs.mnist-gloo.restartPolicy"
+
+
+def test_a_script_is_read_with_the_settings() -> None:
+    path = "tests/policy/scripts/plain.py"
+    settings = parse(configured(jobs={"mine": {"script": path}}), "dev")
+    assert settings.scripts["mine"].entry == "plain.py"
 
 
 def test_a_secret_is_refused_since_a_job_would_show_it() -> None:

@@ -12,6 +12,7 @@ NAME = "coredns"
 LABELS = {"k8s-app": "kube-dns"}
 # Above 1024: a port that needs no capability.
 PORT = 1053
+REQUESTS = {"cpu": "10m", "memory": "32Mi"}
 
 # There is no way to the outside, so other names are answered at once, with "no such name".
 COREFILE = f"""\
@@ -114,7 +115,7 @@ def _container(image: str) -> dict[str, Any]:
         ],
         "volumeMounts": [{"name": "config", "mountPath": "/etc/coredns", "readOnly": True}],
         "resources": {
-            "requests": {"cpu": "10m", "memory": "32Mi"},
+            "requests": REQUESTS,
             "limits": {"memory": "170Mi"},
         },
         "securityContext": {

@@ -8,6 +8,11 @@ from clusters.embedded import kubeconfig
 from clusters.embedded.component import Component, Host, flags
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
 
+SYSTEM_RESERVED = "512Mi"
+"""Memory for the cluster's own programs, which are no pods."""
+KEPT_FREE = "100Mi"
+"""Memory below which pods are evicted."""
+
 
 def component(layout: Layout, host: Host) -> Component:
     """The node's agent. Its root is the default one, which is private to the node's mounts."""
@@ -84,11 +89,10 @@ def _resources(layout: Layout) -> dict[str, Any]:
         "failSwapOn": False,
         # A lower score takes CAP_SYS_RESOURCE, which a container or a sandbox may lack.
         "oomScoreAdj": 0,
-        # For the cluster's own programs, which are no pods.
-        "systemReserved": {"memory": "512Mi"},
+        "systemReserved": {"memory": SYSTEM_RESERVED},
         # Amounts, not shares: a large disk that is 90% full still has plenty.
         "evictionHard": {
-            "memory.available": "100Mi",
+            "memory.available": KEPT_FREE,
             "nodefs.available": "500Mi",
             "imagefs.available": "500Mi",
         },

@@ -22,3 +22,8 @@ def size(text: str) -> int:
 def mebibytes(amount: int) -> str:
     """Return an amount of bytes in whole Mi, at least one."""
     return f"{max(1, amount // _UNITS['Mi'])}Mi"
+
+
+def gibibytes(amount: int) -> str:
+    """Return an amount of bytes as a person reads it, rounded down so as to promise nothing."""
+    return f"{amount * 10 // _UNITS['Gi'] / 10:g} GiB"

@@ -1,0 +1,28 @@
+"""What a cluster has for jobs."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from infra.quantities import gibibytes
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """What jobs may ask for at the same time: what is reserved or asked for by others is taken off.
+
+    Args:
+        cpu: Cores of one node.
+        memory: Bytes of one node.
+        gpus: `nvidia.com/gpu` of one node.
+        nodes: How many such nodes there are, or may come to be.
+    """
+
+    cpu: Decimal
+    memory: int
+    gpus: int
+    nodes: int
+
+    def __str__(self) -> str:
+        nodes = "1 node" if self.nodes == 1 else f"{self.nodes} nodes, each"
+        gpus = f", {self.gpus} x nvidia.com/gpu" if self.gpus else ""
+        return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"

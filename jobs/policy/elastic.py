@@ -1,0 +1,70 @@
+"""Elastic jobs that could not go on when a replica is lost."""
+
+from collections.abc import Iterator
+
+from jobs.policy.rule import Case, Finding, Rule
+from jobs.spec.modules import MODULES
+from jobs.spec.program import RANK_PLACEHOLDER
+
+_SIGNS = (
+    "torchrun",
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "torch.distributed.elastic",
+    "slipway_trainer.elastic",
+    "slipway_trainer import elastic",
+)
+"""What a program that meets the others again has in it, or in its command line."""
+
+
+def _no_rendezvous(case: Case) -> Iterator[Finding]:
+    job = case.job
+    if job.elastic is None:
+        return
+    if job.module is not None:
+        if not MODULES[job.module].is_elastic:
+            able = ", ".join(name for name, each in MODULES.items() if each.is_elastic)
+            text = f"the program {job.module} ends when a replica is lost; those that go on: {able}"
+            yield Finding(("elastic",), text)
+        return
+    seen = "\n".join((*(job.command or ()), *job.args, *case.files.values()))
+    if not any(sign in seen for sign in _SIGNS):
+        yield Finding(
+            ("elastic",),
+            "needs a program that meets the others again when a replica is lost, and neither "
+            "torchrun nor slipway_trainer.elastic is in its command or files, so each replica "
+            "would train alone; use one of them, or leave `elastic` out",
+        )
+
+
+def _several_processes(case: Case) -> Iterator[Finding]:
+    job = case.job
+    if job.elastic is not None and job.processes_per_node > 1 and job.image is None:
+        yield Finding(
+            ("processesPerNode",),
+            f"{job.processes_per_node} does not go with `elastic`: replicas are lost and replaced "
+            "whole, one process each; use more `workers` instead",
+        )
+
+
+def _no_rank(case: Case) -> Iterator[Finding]:
+    job = case.job
+    reason = None
+    if job.elastic is not None:
+        reason = "an elastic job's ranks change, and the rendezvous hands them out"
+    elif job.processes_per_node > 1:
+        reason = "with several `processesPerNode` each has its own, in the variable RANK"
+    if reason is not None:
+        for name, words in (("command", job.command or ()), ("args", job.args)):
+            for index, word in enumerate(words):
+                if RANK_PLACEHOLDER in word:
+                    yield Finding((name, index), f"{RANK_PLACEHOLDER} can't be known: {reason}")
+
+
+NO_RENDEZVOUS = Rule(
+    "elastic-without-rendezvous",
+    "https://docs.pytorch.org/docs/2.6/elastic/run.html",
+    _no_rendezvous,
+)
+SEVERAL_PROCESSES = Rule("elastic-with-processes", "docs/jobs.md#elastic", _several_processes)
+NO_RANK = Rule("rank-unknown", "docs/jobs.md#placeholders", _no_rank)

@@ -1,0 +1,69 @@
+"""What a rule of the policy is."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from clusters.capacity import Capacity
+from infra.schema import Path
+from infra.validation import Problem, located
+from jobs.spec import TrainingJob
+
+
+@dataclass(frozen=True)
+class Case:
+    """A job, and what is known of its surroundings before anything is made.
+
+    Args:
+        job: What is to run.
+        gpus_per_node: Of the cluster; None when that is not known.
+        capacity: What the cluster has for jobs; None when that is not known.
+        files: Texts that the job's program is made of, by path: of a `script` its Python files,
+            of a `build` the Dockerfile.
+    """
+
+    job: TrainingJob
+    gpus_per_node: int | None = None
+    capacity: Capacity | None = None
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mistake in a job.
+
+    Args:
+        path: Of the field to change, in the configuration's spelling; empty for the whole job.
+        text: The value, the reason, and what to do instead.
+    """
+
+    path: Path
+    text: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A known mistake.
+
+    Args:
+        name: For people who speak of it, and its fixtures.
+        pointer: Where to read more.
+        find: Looks for it.
+        warns: Whether a job that has it may run all the same.
+    """
+
+    name: str
+    pointer: str
+    find: Callable[[Case], Iterator[Finding]]
+    warns: bool = False
+
+    def problem(self, finding: Finding, key: str) -> Problem:
+        """Return what the person is told of it."""
+        return Problem(located(key, finding.path), f"{finding.text}; see {self.pointer}")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A rule's problem with a job."""
+
+    rule: Rule
+    problem: Problem

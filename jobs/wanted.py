@@ -1,0 +1,113 @@
+"""The jobs that a stack asks for: read, checked against each other's and the cluster's limits."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clusters.capacity import Capacity
+from images.job import JobImageSpec
+from infra.paths import CHECKOUT
+from infra.validation import Problem
+from jobs import policy, script
+from jobs.catalog import CATALOG
+from jobs.declaration import declare
+from jobs.policy import Case
+from jobs.script import Script
+from jobs.spec import TrainingJob
+
+
+@dataclass(frozen=True)
+class Site:
+    """What is known of the cluster before it is there; None is not known.
+
+    Args:
+        gpus_per_node: GPUs of one node.
+        capacity: What it has for jobs.
+    """
+
+    gpus_per_node: int | None = None
+    capacity: Capacity | None = None
+
+
+@dataclass
+class Wanted:
+    """What is to run, and what there is to say about it.
+
+    Args:
+        jobs: In the configuration's order.
+        scripts: By job, of those that have one.
+        problems: Whatever is wrong; with one, nothing may be made.
+        warnings: Mistakes with which a job may run all the same.
+        skipped: Entries of the catalogue that the cluster can't run, and why.
+    """
+
+    jobs: list[TrainingJob] = field(default_factory=list)
+    scripts: dict[str, Script] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    skipped: dict[str, str] = field(default_factory=dict)
+
+
+def read(section: Mapping[str, Any], key: str, site: Site) -> Wanted:
+    """Return the jobs declared in `section`.
+
+    Args:
+        section: What stands under `slipway:jobs`: declarations by name.
+        key: Where that is in the configuration.
+        site: Where they are to run.
+    """
+    wanted = Wanted()
+    for name, declared in section.items():
+        place = f"{key}.{name}"
+        job = declare(name, declared, place)
+        if isinstance(job, TrainingJob):
+            _take(job, place, site, wanted)
+        else:
+            wanted.problems += job
+    wanted.skipped = {
+        name: reason
+        for name, job in CATALOG.items()
+        if name not in section and (reason := _refusal(job, site)) is not None
+    }
+    return wanted
+
+
+def _take(job: TrainingJob, key: str, site: Site, wanted: Wanted) -> None:
+    files: dict[str, str] = {}
+    if job.script is not None:
+        found = script.read(job, key)
+        if isinstance(found, Script):
+            wanted.scripts[job.name] = found
+            files = found.sources
+        else:
+            wanted.problems.append(found)
+    if (image := image_of(job)) is not None:
+        wrong = image.problems()
+        wanted.problems += [Problem(f"{key}.build.{name}", text) for name, text in wrong.items()]
+        if not wrong:
+            path = image.context / image.dockerfile
+            files = {image.dockerfile: path.read_text(errors="replace")}
+    case = Case(job, site.gpus_per_node, site.capacity, files)
+    for verdict in policy.judge(case, key):
+        told = wanted.warnings if verdict.rule.warns else wanted.problems
+        told.append(verdict.problem)
+    wanted.jobs.append(job)
+
+
+def image_of(job: TrainingJob) -> JobImageSpec | None:
+    """Return the image that a job with a `build` brings."""
+    if job.build is None:
+        return None
+    return JobImageSpec(job.name, CHECKOUT / job.build.context, job.build.dockerfile)
+
+
+def _refusal(job: TrainingJob, site: Site) -> str | None:
+    """Return why the cluster can't run an entry of the catalogue, None when it can."""
+    case = Case(job, site.gpus_per_node, site.capacity)
+    return next(_refusals(case), None)
+
+
+def _refusals(case: Case) -> Iterator[str]:
+    for verdict in policy.judge(case, ""):
+        if not verdict.rule.warns:
+            yield verdict.problem.text

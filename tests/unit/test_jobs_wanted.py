@@ -1,0 +1,86 @@
+"""What a stack asks for is read and judged before anything is made."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.capacity import Capacity
+from jobs import wanted
+from jobs.catalog import CATALOG
+from jobs.wanted import Site, Wanted
+
+KEY = "slipway:jobs"
+SMALL = Site(0, Capacity(Decimal(2), 6 * 2**30, 0, 1))
+LARGE = Site(8, Capacity(Decimal(64), 2**40, 8, 4))
+
+
+def read(section: dict[str, Any], site: Site = LARGE) -> Wanted:
+    return wanted.read(section, KEY, site)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(wanted, "CHECKOUT", tmp_path)
+    return tmp_path
+
+
+def test_without_gpus_the_nccl_entries_are_skipped_with_the_reason() -> None:
+    found = read({"mnist-gloo": {}}, SMALL)
+    assert found.problems == []
+    assert found.skipped.keys() == {"mnist-nccl", "cifar-nccl"}
+    assert all("this cluster has none" in reason for reason in found.skipped.values())
+
+
+def test_with_gpus_nothing_is_skipped() -> None:
+    assert read({}).skipped == {}
+
+
+def test_what_the_cluster_is_too_small_for_is_skipped_too() -> None:
+    tiny = Site(0, Capacity(Decimal(1), 2**30, 0, 1))
+    assert read({}, tiny).skipped.keys() == CATALOG.keys()
+
+
+def test_an_entry_that_is_asked_for_by_name_is_refused_and_not_skipped() -> None:
+    found = read({"mnist-nccl": {}}, SMALL)
+    assert [problem.key for problem in found.problems] == [f"{KEY}.mnist-nccl.backend"]
+    assert "mnist-nccl" not in found.skipped
+
+
+def test_where_nothing_is_known_of_the_cluster_nothing_is_refused_for_it() -> None:
+    assert read({"mnist-nccl": {"workers": 999}}, Site()).problems == []
+
+
+def test_a_script_is_read_beside_its_job(root: Path) -> None:
+    path = "tests/policy/scripts/plain.py"
+    found = read({"mine": {"script": path}})
+    assert found.problems == []
+    assert found.scripts["mine"].files == {"plain.py": (root / path).read_bytes()}
+
+
+def test_problems_of_all_jobs_and_all_kinds_are_told_at_once() -> None:
+    section = {
+        "one": {"script": "tests/nowhere.py", "image": "x", "gangScheduling": True},
+        "two": {"script": "tests/nowhere.py", "gangScheduling": True},
+        "three": {"build": {"context": "nowhere"}, "restartPolicy": "ExitCode", "backoffLimit": 1},
+    }
+    keys = {problem.key for problem in read(section).problems}
+    assert keys == {
+        f"{KEY}.one.image",
+        f"{KEY}.one.command",
+        f"{KEY}.two.script",
+        f"{KEY}.two.gangScheduling",
+        f"{KEY}.three.build.context",
+        f"{KEY}.three.backoffLimit",
+    }
+
+
+def test_an_elastic_builds_program_is_looked_for_in_its_dockerfile(checkout: Path) -> None:
+    (checkout / "own").mkdir()
+    dockerfile = checkout / "own/Dockerfile"
+    section = {"mine": {"build": {"context": "own"}, "workers": 2, "elastic": {"minReplicas": 1}}}
+    dockerfile.write_text('FROM scratch\nCMD ["python3", "train.py"]\n')
+    assert [problem.key for problem in read(section).problems] == [f"{KEY}.mine.elastic"]
+    dockerfile.write_text('FROM scratch\nCMD ["torchrun", "train.py"]\n')
+    assert read(section).problems == []

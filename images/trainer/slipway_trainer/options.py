@@ -48,9 +48,16 @@ def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
     out("--output-dir", type=Path, metavar="DIR", help="for the model and accuracies.json")
     out("--profile", action="store_true", help="write torch.profiler's traces of steps 3 to 5 "
         "into DIR/profile")  # fmt: skip
+
+    kept = made.add_argument_group("checkpoints").add_argument
+    kept("--checkpoint", type=Path, metavar="DIR", help="keep the last two states here, to go on "
+         "from")  # fmt: skip
+    kept("--checkpoint-every", type=count, metavar="STEPS", help="between two checkpoints")
+    kept("--resume", action="store_true", help="go on from the newest one in --checkpoint; without "
+         "one begin at the beginning")  # fmt: skip
     made.set_defaults(
         seed=1, momentum=0.9, workers=0, test_batch_size=250, backend="gloo", timeout=5.0,
-        threads=_own_cores(), precision="auto",
+        threads=_own_cores(), precision="auto", checkpoint_every=100,
         output_dir=Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs")),
     )  # fmt: skip
     return made

@@ -18,6 +18,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import nn
 
 from slipway_trainer import outputs
+from slipway_trainer.checkpoint import Checkpoints
 from slipway_trainer.datasets import Samples, loaded
 from slipway_trainer.distributed import World, join, parallel, precision
 from slipway_trainer.events import Events
@@ -57,8 +58,11 @@ class Training:
     """`net`, made to average its gradients over all ranks."""
     optimizer: torch.optim.Optimizer
     dtype: str
+    checkpoints: Checkpoints | None
     position: int = 0
     """How many samples of this epoch all ranks together have trained on."""
+    steps: int = 0
+    """Of the whole run."""
 
     def epoch(self, profiler: Profiler) -> None:
         """Train on what is left of the epoch, or until a validation reaches the goal."""
@@ -70,9 +74,7 @@ class Training:
         shares = batches(order, args.batch_size, world.rank, world.size, start=self.position)
         for images, labels, global_size in loaded(self.train_set, shares, args.workers):
             tracker.batch_start()
-            with torch.autocast(world.device.type, torch.bfloat16, enabled=self.dtype == "bf16"):
-                output = self.model(images)
-            loss = F.cross_entropy(output.float(), labels, reduction="sum")
+            loss = F.cross_entropy(self.forward(images), labels, reduction="sum")
             tracker.record_batch_step("forward")
             self.optimizer.zero_grad()
             # DistributedDataParallel averages gradients over ranks. Weighted like this, the
@@ -83,8 +85,9 @@ class Training:
             self.optimizer.step()
             tracker.batch_end(len(labels))
             self.position += global_size
+            self.steps += 1
 
-            step = self.position // (args.batch_size * world.size) - 1
+            step = (self.position - 1) // (args.batch_size * world.size)
             is_told = step % self.task.log_interval == 0
             if is_told and not math.isfinite(loss):
                 raise FloatingPointError(
@@ -99,6 +102,44 @@ class Training:
                 if tracker.goal_reached:
                     return
                 tracker.train()
+            if self.checkpoints is not None and self.steps % args.checkpoint_every == 0:
+                self.checkpoints.save(self.steps, self.net, self.optimizer, self.progress())
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """Return the model's outputs (n, classes) for pictures (n, colors, height, width)."""
+        is_half = self.dtype == "bf16"
+        with torch.autocast(self.world.device.type, torch.bfloat16, enabled=is_half):
+            output: torch.Tensor = self.model(images)
+        return output.float()
+
+    def progress(self) -> dict[str, Any]:
+        """Return how far this rank has come, in plain values."""
+        return {"steps": self.steps, "position": self.position, "tracker": self.tracker.state()}
+
+    def begin(self) -> None:
+        """Begin anew, or go on from the newest checkpoint, as the arguments say.
+
+        Raises:
+            ValueError: the one or the other can't be done with the checkpoints that there are.
+        """
+        if self.checkpoints is None:
+            if self.args.resume:
+                raise ValueError("--resume needs --checkpoint, the directory to go on from")
+            return
+        if not self.args.resume:
+            self.checkpoints.refuse_others()
+            return
+        state = self.checkpoints.newest()
+        if state is None:
+            return
+        # After two steps DistributedDataParallel puts gradients together in another way, which of
+        # three ranks and more adds them up in another order: that decides on a sum's last bit.
+        for _ in range(min(2, state["step"])):
+            images, labels = next(self.train_set.batches(torch.arange(1), 1))
+            F.cross_entropy(self.forward(images), labels).backward()
+        progress = self.checkpoints.restore(state, self.net, self.optimizer)
+        self.steps, self.position = progress["steps"], progress["position"]
+        self.tracker.restore(progress["tracker"])
 
     def validate(self) -> None:
         """Evaluate the model on the whole test set; each rank does its share."""
@@ -119,13 +160,34 @@ class Training:
 def run(task: Task, args: argparse.Namespace, events: Events) -> dict[str, Any]:
     """Train and test as the arguments say; return the summary of this rank."""
     started = time.monotonic()
+    training = prepare(task, args, events)
+    world, tracker = training.world, training.tracker
+    outputs.prepare(args.output_dir)
+    tracker.start()
+    training.begin()
+    trace = args.output_dir / "profile" if args.profile else None
+    with profiled(trace, world.rank) as profiler:
+        while tracker.epoch <= args.epochs and not tracker.goal_reached:
+            training.epoch(profiler)
+            if not tracker.goal_reached:
+                training.validate()
+            tracker.epoch_end()
+            training.position = 0
+    told = {"backend": args.backend, "dataset": training.train_set.name}
+    summary = tracker.summary() | told | {"duration_seconds": round(time.monotonic() - started, 3)}
+    if world.rank == 0:
+        outputs.save(args.output_dir / task.model_file, training.net, summary)
+    return summary
+
+
+def prepare(task: Task, args: argparse.Namespace, events: Events) -> Training:
+    """Join the other ranks, read the data, and build what is to be trained."""
     torch.set_num_threads(args.threads)
     # Join before anything else can fail: then the other ranks notice at once if this one does.
     world = join(args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda)
     dtype = precision(args.precision, world)
     facts = {"world_size": world.size, "torch": torch.__version__, "precision": dtype}
     events.emit("started", **_plain(args) | facts)
-    outputs.prepare(args.output_dir)
 
     train_set = task.load(task.data, train=True, limit=args.limit_train, device=world.device)
     test_set = task.load(task.data, train=False, limit=args.limit_test, device=world.device)
@@ -139,25 +201,17 @@ def run(task: Task, args: argparse.Namespace, events: Events) -> dict[str, Any]:
     # The global batch grows with the world, and the learning rate with it: Goyal et al. 2017,
     # https://arxiv.org/abs/1706.02677, section 2.1.
     rate = task.learning_rate * world.size
-    training = Training(
+    itself = {
+        "the data set": train_set.name, "the number of samples": len(train_set),
+        "the batch size": args.batch_size, "the learning rate": task.learning_rate,
+        "the momentum": args.momentum, "the seed": args.seed, "the precision": dtype,
+    }  # fmt: skip
+    checkpoints = Checkpoints(args.checkpoint, world, events, itself) if args.checkpoint else None
+    return Training(
         task, args, world, tracker, train_set, test_set, net, model=parallel(net, world),
         optimizer=torch.optim.SGD(net.parameters(), lr=rate, momentum=args.momentum), dtype=dtype,
+        checkpoints=checkpoints,
     )  # fmt: skip
-
-    tracker.start()
-    trace = args.output_dir / "profile" if args.profile else None
-    with profiled(trace, world.rank) as profiler:
-        while tracker.epoch <= args.epochs and not tracker.goal_reached:
-            training.epoch(profiler)
-            if not tracker.goal_reached:
-                training.validate()
-            tracker.epoch_end()
-            training.position = 0
-    told = {"backend": args.backend, "dataset": train_set.name}
-    summary = tracker.summary() | told | {"duration_seconds": round(time.monotonic() - started, 3)}
-    if world.rank == 0:
-        outputs.save(args.output_dir / task.model_file, net, summary)
-    return summary
 
 
 def _plain(args: argparse.Namespace) -> dict[str, Any]:

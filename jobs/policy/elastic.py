@@ -39,7 +39,8 @@ def _no_rendezvous(case: Case) -> Iterator[Finding]:
 
 def _several_processes(case: Case) -> Iterator[Finding]:
     job = case.job
-    if job.elastic is not None and job.processes_per_node > 1 and job.image is None:
+    is_launched = job.module is not None or job.script is not None
+    if job.elastic is not None and job.processes_per_node > 1 and is_launched:
         yield Finding(
             ("processesPerNode",),
             f"{job.processes_per_node} does not go with `elastic`: replicas are lost and replaced "

@@ -27,7 +27,7 @@ from jobs.spec.fields import (
     VolumeName,
     Word,
 )
-from jobs.spec.modules import ModuleName
+from jobs.spec.modules import MODULES, ModuleName
 from jobs.spec.parts import (
     CONFIG,
     Build,
@@ -159,6 +159,10 @@ class TrainingJob:
     def _consistent(self) -> Self:
         if found := contradictions(self):
             raise contradictory(found)
+        if self.module is not None:
+            for name, default in MODULES[self.module].defaults.items():
+                if getattr(self, name) is None:
+                    object.__setattr__(self, name, default)  # frozen only once it is whole
         return self
 
     @property

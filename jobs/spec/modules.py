@@ -17,7 +17,8 @@ class Module:
         options: The command line's option for each of a job's fields that it takes.
         defaults: The fields' values unless the job says another.
         arguments: What it is always told besides.
-        memory: Each of its processes needs so much; with less the kernel ends it.
+        memory: Each of its processes needs so much; with less the kernel ends it. Measured in a
+            control group: 300 MiB for MNIST, 303 MiB elastic, 582 MiB for CIFAR.
         is_elastic: Whether it goes on when replicas are lost, and needs an elastic job for that.
     """
 
@@ -39,12 +40,12 @@ _OPTIONS = {
 _MNIST = {"epochs": 1, "batch_size": 64, "learning_rate": 0.01, "momentum": 0.9, "seed": 1}
 
 MODULES: Mapping[str, Module] = {
-    "mnist": Module(_OPTIONS, _MNIST, memory="512Mi"),
-    "mnist_elastic": Module(_OPTIONS, _MNIST, memory="512Mi", is_elastic=True),
+    "mnist": Module(_OPTIONS, _MNIST, memory="320Mi"),
+    "mnist_elastic": Module(_OPTIONS, _MNIST, memory="320Mi", is_elastic=True),
     "cifar": Module(
         {**_OPTIONS, "learning_rate": "--learning-rate"},
         {"epochs": 2, "batch_size": 32, "learning_rate": 0.01, "momentum": 0.9, "seed": 1},
-        memory="768Mi",
+        memory="640Mi",
         arguments=("--data-dir", "/data/cifar10", "--output-dir", OUTPUT_DIR),
     ),
 }

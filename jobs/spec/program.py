@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jobs.spec.job import TrainingJob
-from jobs.spec.modules import HYPERPARAMETERS, MODULES
+from jobs.spec.modules import MODULES
 from jobs.spec.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, TMP
 from jobs.spec.parts import SecretKey
 from jobs.spec.resources import Share, roles
@@ -59,11 +59,11 @@ def hosts(job: TrainingJob) -> list[str]:
 
 def _of_catalogue(job: TrainingJob, share: Share) -> tuple[list[str], list[str]]:
     module = MODULES[str(job.module)]
-    options: dict[str, Any] = {"--backend": job.backend}
-    for name in HYPERPARAMETERS:
-        said = getattr(job, name)
-        options[module.options[name]] = module.defaults.get(name) if said is None else said
-    options["--threads"] = share.threads(job.processes_per_node)
+    options = {
+        "--backend": job.backend,
+        **{option: getattr(job, name) for name, option in module.options.items()},
+        "--threads": share.threads(job.processes_per_node),
+    }
     words = [
         word
         for option, value in options.items()

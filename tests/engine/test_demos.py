@@ -39,6 +39,7 @@ def test_a_demo_reaches_its_accuracy_on_every_sample_of_every_epoch(
     job, result = CATALOG[demo], demos.job(demo)
     assert result["state"] == "Succeeded", result
     assert job.min_accuracy is not None
+    assert job.epochs is not None
     assert result["accuracy"] >= job.min_accuracy
     assert result["samples_seen"] == job.epochs * TRAINING_SAMPLES[result["dataset"]]
     assert len(result["epoch_accuracies"]) == job.epochs

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.capacity import Capacity
 from infra import toolchain
 from tests.program.declared import Declared, Program, declare, secret
 
@@ -26,24 +24,17 @@ def test_there_are_stacks() -> None:
     assert "dev" in {template.stem for template in STACKS}
 
 
-@pytest.fixture(autouse=True)
-def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the embedded cluster's room be that of a small machine, whatever this one has."""
-    room = Capacity(Decimal("1.94"), 5 * 2**30, 0, 1)
-    monkeypatch.setattr("clusters.embedded.machine.capacity", lambda: room)
-
-
-@pytest.fixture(params=STACKS, ids=lambda template: str(template.stem))
+@pytest.fixture(scope="module", params=STACKS, ids=lambda template: str(template.stem))
 def template(request: pytest.FixtureRequest) -> Path:
     path: Path = request.param
     return path
 
 
-@pytest.fixture
-def program(template: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+@pytest.fixture(scope="module")
+def program(template: Path, machine: pytest.MonkeyPatch) -> Program:
     # Without the operator's manifests there is no program; this says what to do.
     toolchain.path("training-operator-manifests")
-    return declare(template, monkeypatch)
+    return declare(template, machine)
 
 
 def wanted_jobs(template: Path) -> list[str]:

@@ -2,16 +2,18 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 
 from infra import toolchain
 from jobs.catalog import CATALOG
 from jobs.spec import Build, Elastic, Limits, Master, SecretKey, TrainingJob, Volume, manifest
+from jobs.spec.modules import MODULES
 from jobs.spec.mounts import MountedScript
 from jobs.submit import spec_hash
 from jobs.topology import Topology
@@ -21,6 +23,9 @@ from tests.unit.jobs_declared import IMAGE, jobs, rendered
 def replicas(job: TrainingJob) -> dict[str, Any]:
     specs: dict[str, Any] = rendered(job)["spec"]["pytorchReplicaSpecs"]
     return specs
+
+
+few = settings(max_examples=30)
 
 
 def pod(job: TrainingJob, role: str = "Master") -> dict[str, Any]:
@@ -60,6 +65,7 @@ def crd() -> dict[str, Any]:
     return found
 
 
+@few
 @given(jobs)
 def test_the_same_job_always_gives_the_same_plain_document(job: TrainingJob) -> None:
     once, again = rendered(job), rendered(job)
@@ -72,6 +78,7 @@ def validator(crd: dict[str, Any]) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(crd)
 
 
+@few
 @given(job=jobs)
 def test_the_operators_own_schema_takes_every_job(
     job: TrainingJob, validator: jsonschema.Draft202012Validator, crd: dict[str, Any]
@@ -94,12 +101,14 @@ def no_unknown_fields(document: Any, schema: dict[str, Any]) -> bool:
     return all(no_unknown_fields(value, known[key]) for key, value in document.items())
 
 
+@few
 @given(jobs)
 def test_the_order_of_environment_variables_does_not_matter(job: TrainingJob) -> None:
     backwards = dict(reversed(list(job.env.items())))
     assert rendered(mnist(env=backwards)) == rendered(mnist(env=job.env))
 
 
+@few
 @given(jobs)
 def test_a_run_counts_the_processes_that_the_job_asks_for(job: TrainingJob) -> None:
     topology = Topology.of(rendered(job))
@@ -109,6 +118,7 @@ def test_a_run_counts_the_processes_that_the_job_asks_for(job: TrainingJob) -> N
     assert topology.has_master == (job.elastic is None)
 
 
+@few
 @given(jobs)
 def test_pod_security_restricted_admits_the_pods(job: TrainingJob) -> None:
     # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
@@ -126,6 +136,7 @@ def test_pod_security_restricted_admits_the_pods(job: TrainingJob) -> None:
             assert "hostPort" not in str(each)
 
 
+@few
 @given(jobs)
 def test_a_read_only_container_may_write_where_programs_need_to(job: TrainingJob) -> None:
     for role in replicas(job):
@@ -136,6 +147,7 @@ def test_a_read_only_container_may_write_where_programs_need_to(job: TrainingJob
         assert container(job, role)["workingDir"] == "/work"
 
 
+@few
 @given(jobs)
 def test_every_mount_has_its_volume_and_every_volume_its_mount(job: TrainingJob) -> None:
     for role in replicas(job):
@@ -145,6 +157,7 @@ def test_every_mount_has_its_volume_and_every_volume_its_mount(job: TrainingJob)
         assert len(set(volumes)) == len(volumes)
 
 
+@few
 @given(jobs)
 def test_a_run_that_nobody_waits_for_ends_after_its_timeout(job: TrainingJob) -> None:
     policy = rendered(job)["spec"]["runPolicy"]
@@ -152,6 +165,7 @@ def test_a_run_that_nobody_waits_for_ends_after_its_timeout(job: TrainingJob) ->
     assert policy["backoffLimit"] == job.max_restarts
 
 
+@few
 @given(jobs)
 def test_what_the_operator_would_guess_is_always_said(job: TrainingJob) -> None:
     spec = rendered(job)["spec"]
@@ -163,6 +177,7 @@ def test_what_the_operator_would_guess_is_always_said(job: TrainingJob) -> None:
         assert each["replicas"] >= 1
 
 
+@few
 @given(jobs)
 def test_a_limit_is_there_for_memory_and_gpus_are_asked_for_as_they_are_limited(
     job: TrainingJob,
@@ -223,6 +238,25 @@ def test_a_program_of_the_catalogue_is_started_by_the_launcher_and_told_the_jobs
     assert told["--backend"] == "gloo"
     assert told["--goal"] == "accuracy=0.98"
     assert "--goal" not in options(mnist())
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_a_program_of_the_catalogue_takes_the_options_that_it_is_given(
+    name: str, root: Path
+) -> None:
+    # torch is in the image alone, so the sources are read and not imported.
+    folder = root / "images/trainer/slipway_trainer"
+    taken = (folder / "options.py").read_text() + (folder / f"{name}.py").read_text()
+    module = MODULES[name]
+    given = {*module.options.values(), "--backend", "--threads"}
+    for option in given | {word for word in module.arguments if word.startswith("--")}:
+        assert f'"{option}"' in taken, option
+
+
+def test_a_job_of_the_catalogue_says_what_its_program_would_take_for_granted() -> None:
+    assert (mnist().epochs, mnist().learning_rate) == (1, 0.01)
+    assert TrainingJob(name="mine", module="cifar", epochs=7).epochs == 7
+    assert TrainingJob(name="mine", script="train.py").epochs is None
 
 
 def test_cifar_is_told_where_its_data_is_and_where_its_files_go() -> None:

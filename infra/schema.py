@@ -85,8 +85,10 @@ class Schema:
     def _resolved(self, node: Mapping[str, Any]) -> Mapping[str, Any]:
         if "$ref" not in node:
             return node
-        target = self.definitions[str(node["$ref"]).rpartition("/")[2]]
-        return {**target, **{key: value for key, value in node.items() if key != "$ref"}}
+        # A class is described by its docstring, which is for those who read its code.
+        target = {**self.definitions[str(node["$ref"]).rpartition("/")[2]], "description": None}
+        both = {**target, **node}
+        return {key: both[key] for key in both if key != "$ref" and both[key] is not None}
 
 
 def _value_of(node: Mapping[str, Any], name: str) -> Any:

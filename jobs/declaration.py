@@ -63,6 +63,8 @@ def _told(problem: Problem, name: str, key: str) -> Problem:
     if problem.key == f"{key}.name":
         return Problem(key, problem.text.replace(f"{quote(name)} is", f"the name {quote(name)} is"))
     if problem == Problem(key, NO_PROGRAM):
-        text = f"there is no such job in the catalogue; {choices(name, CATALOG.keys())}. One's own"
-        return Problem(key, f"{text} {NO_PROGRAM}")
+        text = (
+            f"there is no such job in the catalogue; {choices(name, CATALOG.keys())}. As a job of"
+        )
+        return Problem(key, f"{text} one's own it {NO_PROGRAM}")
     return problem

@@ -34,8 +34,13 @@ def program(tmp_path_factory: pytest.TempPathFactory, machine: pytest.MonkeyPatc
     directory = tmp_path_factory.mktemp("jobs")
     (directory / "own").mkdir()
     (directory / "own/Dockerfile").write_text("FROM scratch\n")
+    (directory / "script/lib").mkdir(parents=True)
+    (directory / "script/train.py").write_text("import lib.net\n")
+    (directory / "script/lib/net.py").write_text("")
+    (directory / "script/weights.bin").write_bytes(b"\xff\0")
+    folder = str(directory / "script")
     jobs = {
-        "script": {"script": PLAIN, "workers": 1, "args": ["--data-dir", "/data", "--epochs", 1]},
+        "script": {"script": folder, "workers": 1, "args": ["--data-dir", "/data", "--epochs", 1]},
         "build": {"build": {"context": str(directory / "own")}},
         "mnist-gloo": {"volumes": VOLUMES, "outputs": "file:///results"},
     }
@@ -78,10 +83,12 @@ def test_a_script_is_a_config_map_that_is_there_before_its_run(program: Program)
     run, script = program.one(RUN, "script"), script_of(program)
     assert script.urn in run.dependencies
     assert script.inputs["immutable"] is True
-    assert script.inputs["data"].keys() == {"plain.py"}
+    assert script.inputs["data"] == {"train.py": "import lib.net\n", "lib_net.py": ""}
+    assert script.inputs["binaryData"] == {"weights.bin": "/wA="}
     (volume,) = (each for each in pod(run)["volumes"] if each["name"] == "script")
     assert volume["configMap"]["name"] == script.inputs["metadata"]["name"] == script.name
-    assert container(run)["command"][-1] == "/opt/script/plain.py"
+    assert {"key": "lib_net.py", "path": "lib/net.py"} in volume["configMap"]["items"]
+    assert container(run)["command"][-1] == "/opt/script/train.py"
     assert container(run)["args"] == ["--data-dir", "/data", "--epochs", "1"]
     assert container(run)["image"] == "localhost/slipway-trainer:0"
 

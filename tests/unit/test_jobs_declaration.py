@@ -1,13 +1,16 @@
 """A declaration is a job, or it is told everything that is wrong with it."""
 
+import json
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
+from hypothesis import given, settings
+from pydantic import TypeAdapter, ValidationError
 
 from jobs.catalog import CATALOG
 from jobs.declaration import declare
 from jobs.spec import Elastic, TrainingJob
+from tests.unit.jobs_declared import jobs
 
 KEY = "slipway:jobs.it"
 
@@ -278,3 +281,11 @@ def test_an_entry_of_the_catalogue_keeps_its_own_program() -> None:
 @pytest.mark.parametrize("declared", [[], "text", 3])
 def test_a_declaration_is_a_map(declared: object) -> None:
     assert problems("mnist-gloo", declared).keys() == {""}
+
+
+@settings(max_examples=50)
+@given(jobs.filter(lambda each: each.module is None))
+def test_whatever_a_python_user_says_a_stacks_file_can_say(own: TrainingJob) -> None:
+    said = TypeAdapter(TrainingJob).dump_python(own, mode="json", by_alias=True, exclude_none=True)
+    del said["name"]
+    assert job(own.name, json.loads(json.dumps(said))) == own

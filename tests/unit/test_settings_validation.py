@@ -11,6 +11,18 @@ from infra.words import choices, quote
 
 
 @dataclass(frozen=True)
+class Disk:
+    """A docstring for those who read the code.
+
+    Args:
+        size: Not for those who write the document.
+    """
+
+    size: Annotated[int, Field(ge=1)]
+    share: float | None = None
+
+
+@dataclass(frozen=True)
 class Pool:
     """A made-up section with one field of each shape."""
 
@@ -22,6 +34,9 @@ class Pool:
     labels: dict[str, str] = field(default_factory=dict)
     zone: str | None = None
     spread: bool = False
+    disk: Disk | None = None
+    disks: tuple[Disk, ...] = ()
+    root: dict[str, str | Disk] = field(default_factory=dict)
 
 
 def only_problem(document: dict[str, Any]) -> Problem:
@@ -47,6 +62,13 @@ def only_problem(document: dict[str, Any]) -> Problem:
         ({"labels": {"a": 1}}, "it.labels.a", "1 is not allowed; it takes text"),
         ({"zone": 1}, "it.zone", "1 is not allowed; it takes text"),
         ({"spread": 1}, "it.spread", "1 is not allowed; it takes true or false"),
+        ({"disk": 3}, "it.disk", "3 is not allowed; it takes a map of size, share"),
+        ({"disk": {}}, "it.disk.size", "is missing; it takes a whole number of at least 1"),
+        ({"disk": {"size": 0}}, "it.disk.size", "0 is not allowed; it takes a whole number of at"),
+        ({"disk": {"size": 1, "szie": 1}}, "it.disk.szie", 'there is no such key; did you mean "s'),
+        ({"disks": [{"size": 1}, {}]}, "it.disks[1].size", "is missing"),
+        ({"root": {"a": 1}}, "it.root.a", "1 is not allowed; it takes text or a map of size, sha"),
+        ({"root": {"a.b": {"size": 0}}}, 'it.root["a.b"].size', "0 is not allowed"),
         ({"siez": 1}, "it.siez", 'there is no such key; did you mean "size"?'),
     ],
 )
@@ -69,6 +91,16 @@ def test_what_is_right_becomes_a_value() -> None:
 
 def test_a_number_written_as_text_by_the_command_line_is_read() -> None:
     assert check(Pool, {"name": "a", "share": "0.25"}, "it") == Pool("a", share=0.25)
+
+
+def test_a_number_written_as_text_is_read_inside_of_maps_too() -> None:
+    read = check(Pool, {"name": "a", "disk": {"size": 1, "share": "0.25"}}, "it")
+    assert read == Pool("a", disk=Disk(1, 0.25))
+
+
+def test_maps_of_the_base_are_overridden_key_by_key() -> None:
+    read = check(Pool, {"disk": {"share": 0.5}}, "it", base={"name": "a", "disk": {"size": 3}})
+    assert read == Pool("a", disk=Disk(3, 0.5))
 
 
 def test_what_the_document_leaves_out_comes_from_the_base() -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from slipway_trainer import artifacts, messages, report
+from slipway_trainer.elastic.settings import own_index
 from slipway_trainer.events import Events
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
@@ -108,7 +109,7 @@ def _copy(
     directory: Path, url: str, code: int, message: dict[str, Any]
 ) -> tuple[int, dict[str, Any]]:
     """Copy the program's files out; return the exit code and the message that this leads to."""
-    rank = message.get("rank", int(os.environ.get("RANK", "0")))
+    rank = message.get("rank", int(os.environ.get("RANK", own_index())))
     try:
         listed = artifacts.sync(directory, _destination(url, code, rank), Events(rank))
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
@@ -126,11 +127,11 @@ def _destination(url: str, code: int, rank: int) -> str:
     if run := os.environ.get("SLIPWAY_RUN_ID"):
         parts.append(run)
     if "PET_RDZV_ENDPOINT" in os.environ:
-        # An elastic replica's rank changes as others come and go, its host's name does not.
-        replica = "" if code == 0 and rank == 0 else os.uname().nodename
+        # The result of an elastic job is with the worker that ends well as rank 0, whichever it is.
+        replica = None if code == 0 and rank == 0 else own_index()
     else:
-        replica = os.environ.get("PET_NODE_RANK", os.environ.get("RANK", "0"))
-    if replica not in {"", "0"}:
+        replica = int(os.environ.get("PET_NODE_RANK", os.environ.get("RANK", "0"))) or None
+    if replica is not None:
         parts.append(f"replica-{replica}")
     return "/".join(parts)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from slipway_trainer.elastic.settings import own_index
 from slipway_trainer.events import Events
 
 LIMIT_BYTES = 4096
@@ -29,7 +30,8 @@ def run(work: Callable[[Events], dict[str, Any]]) -> None:
     The process ends at once, without Python's own tear-down: that could wait for ranks that
     are gone. Their connections to this one close with it, so they end within seconds, too.
     """
-    events = Events(rank=int(os.environ.get("RANK", "0")))
+    # The training operator gives an elastic worker no rank: what it writes bears its index.
+    events = Events(rank=int(os.environ.get("RANK", own_index())))
     _end_on_sigterm(events)
     try:
         summary = work(events)

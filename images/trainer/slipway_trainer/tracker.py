@@ -25,7 +25,7 @@ launches a step, an epoch's time is right, while its parts tell where the host w
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch.distributed as dist
@@ -49,17 +49,21 @@ class Tracker:
         rank: This rank.
         goal: When all ranks are to stop; see `goal_reached`.
         events: Where to, unless to standard output.
+        total: What adds numbers up over all ranks; an elastic job's controller has its own.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - MLBench's, and three with defaults
         self,
         metrics: Sequence[Metric],
         run_id: str | None,
         rank: int,
         goal: Goal | None = None,
         events: Events | None = None,
+        *,
+        total: Callable[..., list[float]] = total,
     ) -> None:
         self.metrics = tuple(metrics)
+        self.total = total
         self.rank = rank
         self.goal = goal
         self.epoch = 1
@@ -131,7 +135,7 @@ class Tracker:
     def epoch_end(self) -> None:
         """The epoch ends here: tell what it came to, with the last validation's findings."""
         self._now.pause()
-        loss_sum, count = total(float(self._now.loss_sum), self._now.loss_count)
+        loss_sum, count = self.total(float(self._now.loss_sum), self._now.loss_count)
         loss = {"loss": round(loss_sum / count, _DIGITS)} if count else {}
         found = _rounded(self._found)
         test_loss = {"test_loss": found.pop("loss")} if "loss" in found else {}

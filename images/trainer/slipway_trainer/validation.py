@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from slipway_trainer.distributed import total
 from slipway_trainer.metrics import Metric
 from slipway_trainer.tracker import Tracker
 
@@ -67,7 +66,7 @@ def validation_round(  # noqa: PLR0913, PLR0917 - the names and the order that M
                 counts += metric.counts(output, target)
             sums = [before + count for before, count in zip(sums, counts, strict=True)]
     model.train(was_training)
-    summed = iter(total(*sums))
+    summed = iter(tracker.total(*sums))
     loss, *counted = [list(islice(summed, size)) for size in sizes]
     values: dict[str, Any] = {"loss": loss[0] / loss[1]}
     for metric, counts in zip(metrics, counted, strict=True):

@@ -7,9 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+from infra.problem import Path
 from infra.words import describe
-
-Path = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,8 @@ import pulumi
 
 from clusters import CLUSTERS
 from clusters.capacity import Capacity
-from infra.validation import Problem, check
+from infra.problem import Problem
+from infra.validation import check
 from infra.words import choices, likeliest, quote
 from jobs.script import Script
 from jobs.spec import TrainingJob

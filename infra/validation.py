@@ -5,61 +5,19 @@ allowed is written down once, in the dataclass.
 """
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails
 
-from infra.schema import Path, Schema
+from infra.problem import CONTRADICTORY, Contradiction, Path, Problem, located
+from infra.schema import Schema
 from infra.words import choices, quote
 
 T = TypeVar("T")
 
-_PLAIN = re.compile(r'[^."\[\]]+')
 _MISSING = frozenset({"missing", "missing_argument"})
-_CONTRADICTORY = "contradictory"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing that is not allowed.
-
-    Args:
-        key: Where, as `pulumi config set --path` takes it.
-        text: The value, and what is allowed instead.
-    """
-
-    key: str
-    text: str
-
-    def __str__(self) -> str:
-        return f"{self.key}: {self.text}"
-
-
-@dataclass(frozen=True)
-class Contradiction:
-    """Values that are each allowed but not together.
-
-    Args:
-        path: Of the one to change, in the document's spelling.
-        text: What does not go together, and what to do.
-        about: The fields, at the top of the document, that the judgement rests on.
-    """
-
-    path: Path
-    text: str
-    about: frozenset[str]
-
-
-def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:
-    """Return the error by which a dataclass's own validator tells of all its contradictions."""
-    text = "; ".join(f"{located('', each.path)}: {each.text}" for each in found)
-    # What stands in braces would be taken for the name of a value.
-    escaped = text.replace("{", "(").replace("}", ")")
-    return PydanticCustomError(_CONTRADICTORY, escaped, {"found": list(found)})
 
 
 def check(
@@ -103,18 +61,6 @@ def check(
     return checked
 
 
-def located(key: str, path: Path) -> str:
-    """Return where `path` below `key` is, as `pulumi config set --path` takes it."""
-    for part in path:
-        if isinstance(part, int):
-            key += f"[{part}]"
-        elif _PLAIN.fullmatch(part):
-            key += f".{part}" if key else part
-        else:
-            key += f"[{quote(part)}]"
-    return key
-
-
 def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | ValidationError:
     try:
         # As JSON, where a list may stand for a tuple; nothing else is converted.
@@ -134,7 +80,7 @@ def _merged(base: Any, written: Any) -> Any:
 def _contradictions(checked: object) -> Iterator[Contradiction]:
     if isinstance(checked, ValidationError):
         for each in checked.errors():
-            if each["type"] == _CONTRADICTORY:
+            if each["type"] == CONTRADICTORY:
                 yield from each["ctx"]["found"]
 
 
@@ -149,7 +95,7 @@ def _problems(
     errors: Sequence[ErrorDetails], document: Mapping[str, Any], schema: Schema, key: str
 ) -> list[Problem]:
     """Return a problem for each place with an error; where several kinds are allowed, one."""
-    placed = [(_path(each, document), each) for each in errors if each["type"] != _CONTRADICTORY]
+    placed = [(_path(each, document), each) for each in errors if each["type"] != CONTRADICTORY]
     paths = {path for path, _ in placed}
     found: dict[Path, Problem] = {}
     for path, detail in placed:

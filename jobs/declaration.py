@@ -6,7 +6,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from infra.validation import Problem, check
+from infra.problem import Problem
+from infra.validation import check
 from infra.words import choices, quote
 from jobs.catalog import CATALOG
 from jobs.spec import TrainingJob

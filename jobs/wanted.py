@@ -7,8 +7,8 @@ from typing import Any
 from clusters.capacity import Capacity
 from images.job import JobImageSpec
 from infra.paths import CHECKOUT
-from infra.validation import Problem
-from jobs import policy, script
+from infra.problem import Problem
+from jobs import policy, script_files
 from jobs.catalog import CATALOG
 from jobs.declaration import declare
 from jobs.policy import Case
@@ -75,7 +75,7 @@ def read(section: Mapping[str, Any], key: str, site: Site) -> Wanted:
 def _take(job: TrainingJob, key: str, site: Site, wanted: Wanted) -> None:
     files: dict[str, str] = {}
     if job.script is not None:
-        found = script.read(job, key)
+        found = script_files.read(job, key)
         if isinstance(found, Script):
             wanted.scripts[job.name] = found
             files = found.sources

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from clusters.capacity import Capacity
-from infra.schema import Path
-from infra.validation import Problem, located
+from infra.problem import Path, Problem, located
 from jobs.spec import TrainingJob
 
 

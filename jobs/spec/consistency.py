@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
-from infra.validation import Contradiction
+from infra.problem import Contradiction
 from jobs.spec.modules import HYPERPARAMETERS, MODULES
 from jobs.spec.names import OWN_VOLUMES
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from infra.validation import contradictory
+from infra.problem import contradictory
 from jobs.spec.consistency import contradictions
 from jobs.spec.fields import (
     Count,

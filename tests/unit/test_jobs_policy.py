@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from clusters.capacity import Capacity
+from infra.problem import Problem
 from infra.quantities import size
-from infra.validation import Problem
 from jobs.policy import RULES
 from jobs.wanted import Site, Wanted, read
 

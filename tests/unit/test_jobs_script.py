@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.validation import Problem
-from jobs.script import LIMIT, Script, read
+from infra.problem import Problem
+from jobs.script import Script
+from jobs.script_files import LIMIT, read
 from jobs.spec import TrainingJob
 
 KEY = "slipway:jobs.mine"

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from infra.validation import Problem, check
+from infra.problem import Problem
+from infra.validation import check
 from infra.words import choices, quote
 
 

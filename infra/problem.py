@@ -1,0 +1,66 @@
+"""What a person is told that is wrong, and where."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic_core import PydanticCustomError
+
+from infra.words import quote
+
+Path = tuple[str | int, ...]
+"""The keys and indices that lead to a place in a document."""
+
+CONTRADICTORY = "contradictory"
+_PLAIN = re.compile(r'[^."\[\]]+')
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is not allowed.
+
+    Args:
+        key: Where, as `pulumi config set --path` takes it.
+        text: The value, and what is allowed instead.
+    """
+
+    key: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.key}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Values that are each allowed but not together.
+
+    Args:
+        path: Of the one to change, in the document's spelling.
+        text: What does not go together, and what to do.
+        about: The fields, at the top of the document, that the judgement rests on.
+    """
+
+    path: Path
+    text: str
+    about: frozenset[str]
+
+
+def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:
+    """Return the error by which a dataclass's own validator tells of all its contradictions."""
+    text = "; ".join(f"{located('', each.path)}: {each.text}" for each in found)
+    # What stands in braces would be taken for the name of a value.
+    escaped = text.replace("{", "(").replace("}", ")")
+    return PydanticCustomError(CONTRADICTORY, escaped, {"found": list(found)})
+
+
+def located(key: str, path: Path) -> str:
+    """Return where `path` below `key` is, as `pulumi config set --path` takes it."""
+    for part in path:
+        if isinstance(part, int):
+            key += f"[{part}]"
+        elif _PLAIN.fullmatch(part):
+            key += f".{part}" if key else part
+        else:
+            key += f"[{quote(part)}]"
+    return key

@@ -150,8 +150,9 @@ class Tracker:
         if (missing := topology.replicas - counts.total()) > 0:
             counts["to be created"] = missing
         stages = ", ".join(f"{count} {stage}" for stage, count in counts.items())
-        several = f"{topology.replicas} replicas of {topology.processes} ranks"
-        line = f"{topology.replicas} ranks" if topology.processes == 1 else several
+        line = f"{topology.world_size} ranks"
+        if topology.processes > 1:
+            line += f", {topology.processes} in each pod"
         line = f"{line}: {stages}"
         return line if self.epoch is None else f"{line}; {told(self.epoch)}"
 

@@ -268,7 +268,7 @@ def test_of_several_processes_the_one_that_told_is_named() -> None:
     submitted = job("Failed", processes=2)
     tracked = Tracker(submitted)
     tracked.see_pods([pod(1, state=ended(1, told))])
-    assert tracked.status == "2 replicas of 2 ranks: 1 failed, 1 to be created"
+    assert tracked.status == "4 ranks, 2 in each pod: 1 failed, 1 to be created"
     end = tracked.end(10, LIMITS)
     assert end is not None
     assert end.reason == "rank 3 (mine-worker-0) exited with code 1"

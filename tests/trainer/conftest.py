@@ -35,11 +35,13 @@ class Ended:
 
 @dataclass(frozen=True)
 class Rank:
-    """One rank to start; `signal` is sent to it `delay` seconds after its first training step."""
+    """One rank to start; `signal` is sent to it `delay` seconds after so many `step` events."""
 
     args: Sequence[str] = ()
+    program: Sequence[str] = ("-m", "slipway_trainer.mnist")
     signal: int | None = None
     delay: float = 0
+    steps: int = 1
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Opened:
         return self.buildah("run", *options, *command)
 
     def train(self, directory: Path, *ranks: Rank, args: Sequence[str] = ()) -> list[Ended]:
-        """Run ranks that all get `args`; `directory` takes what they leave behind.
+        """Run ranks that all get `args`; `directory` takes what they leave behind, and `outputs`.
 
         The result lacks a rank that was stopped with SIGSTOP.
         """

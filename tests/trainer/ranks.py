@@ -2,9 +2,10 @@
 
     python3 ranks.py PLAN.json
 
-The plan is a list with each rank's `args`, the `signal` that it is sent, and how many seconds
-(`delay`) after its first step. Beside it come, for rank 0, 0.out, 0.err and 0.termination, and for
-all of them ends.json. A rank that was stopped with SIGSTOP is not waited for.
+The plan is a list with each rank's `program`, its `args`, the `signal` that it is sent, and when:
+so many seconds (`delay`) after so many events of a step (`steps`). Beside it come, for rank 0,
+0.out, 0.err and 0.termination, and for all of them ends.json. A rank that was stopped with SIGSTOP
+is not waited for.
 """
 
 import json
@@ -30,13 +31,15 @@ def main(plan: Path) -> None:
     for number, rank in enumerate(ranks):
         (here / f"{number}.termination").touch()
         running[number] = subprocess.Popen(
-            [sys.executable, "-m", "slipway_trainer.mnist", *rank["args"]],
+            [sys.executable, *rank["program"], *rank["args"]],
             env={
                 **os.environ,
                 "MASTER_ADDR": "127.0.0.1",
                 "MASTER_PORT": str(port),
                 "WORLD_SIZE": str(len(ranks)),
                 "RANK": str(number),
+                "LOCAL_WORLD_SIZE": str(len(ranks)),
+                "SLIPWAY_OUTPUT_DIR": str(here / "outputs"),
                 "TERMINATION_LOG": str(here / f"{number}.termination"),
             },
             stdout=(here / f"{number}.out").open("w"),
@@ -48,7 +51,8 @@ def main(plan: Path) -> None:
     ends: dict[int, dict[str, float]] = {}
     while running.keys() - stopped and time.monotonic() - began < LIMIT_SECONDS:
         for number in list(to_signal):
-            if number not in stepped and '"event": "step"' in (here / f"{number}.out").read_text():
+            steps = (here / f"{number}.out").read_text().count('"event": "step"')
+            if number not in stepped and steps >= ranks[number]["steps"]:
                 stepped[number] = time.monotonic()
             due = stepped.get(number, math.inf) + ranks[number]["delay"]
             if time.monotonic() >= due:

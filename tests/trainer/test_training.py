@@ -1,16 +1,20 @@
 """The trainer, run for real in the image's own Python on the real data."""
 
 import json
+import shutil
 import socket
 from pathlib import Path
 
 import pytest
 
+from images.spec import TRAINER
 from tests.trainer.conftest import Ended, Opened, Rank
 
 _SMALL = ("--limit-train", "2000", "--limit-test", "1000", "--log-interval", "1")
 # 1000 samples over 3 ranks of 64: the last global batch has 40, so shares of 14, 13 and 13.
-_UNEVEN = ("--limit-train", "1000", "--limit-test", "1000", "--log-interval", "1")
+# With 32-bit numbers, which round finely enough to compare.
+_UNEVEN = ("--limit-train", "1000", "--limit-test", "1000", "--log-interval", "1",
+           "--precision", "float32")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -89,3 +93,52 @@ def test_a_module_runs_under_torchrun(image: Opened) -> None:
     completed = [event for event in events if event["event"] == "completed"]
     assert {event["rank"] for event in completed} == {0, 1}
     assert {event["world_size"] for event in completed} == {2}
+
+
+def test_the_accuracy_does_not_depend_on_how_many_ranks_there_are(
+    image: Opened, tmp_path: Path
+) -> None:
+    """Each rank keeps its batch size, so the learning rate grows with their number."""
+    accuracies = []
+    for size in (1, 2, 4):
+        directory = tmp_path / str(size)
+        directory.mkdir()
+        args = ("--limit-train", "20000", "--epochs", "2")
+        ranks = image.train(directory, *[Rank()] * size, args=args)
+        assert sum(rank.message["samples_seen"] for rank in ranks) == 2 * 20000
+        accuracies.append(ranks[0].message["accuracy"])
+    assert min(accuracies) > 0.95
+    assert max(accuracies) - min(accuracies) <= 0.01
+
+
+def test_ranks_of_one_machine_share_its_cores(image: Opened, tmp_path: Path) -> None:
+    ranks = image.train(tmp_path, Rank(), Rank(), args=("--limit-train", "64"))
+    cores = int(image.run("nproc"))
+    assert [rank.of("started")[0]["threads"] for rank in ranks] == [max(1, cores // 2)] * 2
+
+
+def test_data_that_are_not_mnists_are_refused(image: Opened, tmp_path: Path) -> None:
+    shutil.copytree(TRAINER.datasets["mnist"].directory, tmp_path / "mnist")
+    damaged = tmp_path / "mnist/MNIST/raw/train-images-idx3-ubyte"
+    content = bytearray(damaged.read_bytes())
+    content[-1] ^= 1
+    damaged.write_bytes(content)
+    [rank] = image.train(tmp_path, Rank(("--data", "/out/mnist")))
+    assert rank.code == 1
+    assert "train-images-idx3-ubyte is not MNIST's" in rank.message["error"]
+
+
+def test_an_output_directory_that_takes_no_file_fails_before_the_first_step(
+    image: Opened, tmp_path: Path
+) -> None:
+    [rank] = image.train(tmp_path, Rank(("--output-dir", "/usr")))
+    assert rank.code == 1
+    assert "--output-dir /usr" in rank.message["error"]
+    assert not rank.of("step")
+
+
+def test_threads_that_get_batches_ready_change_nothing(
+    image: Opened, four: list[Ended], tmp_path: Path
+) -> None:
+    ranks = image.train(tmp_path, *[Rank()] * 4, args=(*_SMALL, "--workers", "2"))
+    assert [_losses(rank) for rank in ranks] == [_losses(rank) for rank in four]

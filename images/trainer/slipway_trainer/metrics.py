@@ -62,7 +62,8 @@ class ClassAccuracy:
         return 2 * len(self.classes)
 
     def counts(self, output: Tensor, target: Tensor) -> list[int]:
-        right = target[output.argmax(1) == target]
+        # As in TopKAccuracy, since argmax may choose another one of two equal outputs.
+        right = target[output.topk(1, dim=1).indices.squeeze(1) == target]
         return [
             int(count)
             for labels in (right, target)

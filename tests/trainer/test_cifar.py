@@ -1,0 +1,105 @@
+"""The CIFAR-10 demo, run for real in the image's own Python on the set that is in it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.conftest import Ended, Opened, Rank
+
+_PROGRAM = ("-m", "slipway_trainer.cifar")
+# 1,000 samples over 2 ranks of 24: the last global batch has 40, so shares of 20.
+_ARGS = (
+    "--data-dir", "/data/cifar10", "--epochs", "2", "--batch-size", "24", "--workers", "1",
+    "--learning-rate", "0.01", "--momentum", "0.9", "--output-dir", "/out/model",
+    "--print-freq", "5", "--backend", "gloo", "--timeout", "2",
+    "--limit-train", "1000", "--limit-test", "600",
+)  # fmt: skip
+
+# Seed 002's network as its own script has it, to see that what was saved is what it can load.
+_RELOAD = """
+import json, torch, torch.nn.functional as F
+from torchvision.datasets import CIFAR10
+net = torch.nn.ModuleDict(dict(
+    conv1=torch.nn.Conv2d(3, 32, 3), conv2=torch.nn.Conv2d(32, 64, 3),
+    conv3=torch.nn.Conv2d(64, 128, 3), fc1=torch.nn.Linear(128 * 6 * 6, 120),
+    fc2=torch.nn.Linear(120, 84), fc3=torch.nn.Linear(84, 10)))
+net.load_state_dict(torch.load("/out/model/cifar_net.pt", weights_only=True))
+test = CIFAR10("/data/cifar10", train=False)
+x = torch.from_numpy(test.data[:600]).permute(0, 3, 1, 2).contiguous() / 255
+x = F.relu(net.conv1((x - 0.5) / 0.5))
+x = F.max_pool2d(F.relu(net.conv2(x)), 2)
+x = F.max_pool2d(F.relu(net.conv3(x)), 2)
+x = F.relu(net.fc2(F.relu(net.fc1(x.flatten(1)))))
+right = net.fc3(x).argmax(1) == torch.tensor(test.targets[:600])
+print(json.dumps({"accuracy": right.float().mean().item(), "classes": [
+    right[torch.tensor(test.targets[:600]) == c].float().mean().item() for c in range(10)]}))
+"""
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cifar")
+
+
+@pytest.fixture(scope="module")
+def two(image: Opened, directory: Path) -> list[Ended]:
+    """Two ranks that trained with seed 002's arguments, all of them."""
+    return image.train(directory, *[Rank(program=_PROGRAM)] * 2, args=_ARGS)
+
+
+def test_it_takes_the_arguments_of_the_script_it_comes_from(two: list[Ended]) -> None:
+    assert [rank.code for rank in two] == [0, 0], two[0].errors
+    assert [rank.message["samples_seen"] for rank in two] == [1000, 1000]
+    assert len(two[0].message["epoch_accuracies"]) == 2
+    # 21 steps an epoch, of which 0, 5, 10, 15 and 20 are told.
+    assert [event["step"] for event in two[0].of("step")] == [0, 5, 10, 15, 20] * 2
+
+
+def test_the_result_has_the_data_sets_true_name_and_its_classes(
+    image: Opened, two: list[Ended]
+) -> None:
+    about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
+    for rank in two:
+        assert rank.message["dataset"] == about["name"]
+        assert list(rank.message["class_accuracies"]) == about["classes"]
+
+
+def test_the_saved_model_has_the_accuracy_that_was_told(
+    image: Opened, two: list[Ended], directory: Path
+) -> None:
+    """Evaluated with 32-bit numbers, so one or two pictures may come out otherwise."""
+    told = json.loads(image.run("python3", "-c", _RELOAD, mounts={directory: "/out"}))
+    message = two[0].message
+    assert told["accuracy"] == pytest.approx(message["accuracy"], abs=2.5 / 600)
+    for found, expected in zip(told["classes"], message["class_accuracies"].values(), strict=True):
+        assert found == pytest.approx(expected, abs=0.04)
+    kept = json.loads((directory / "model/accuracies.json").read_text())
+    assert kept["accuracy"] == message["accuracy"]
+    assert kept["epoch_accuracies"] == message["epoch_accuracies"]
+    assert kept["class_accuracies"] == message["class_accuracies"]
+
+
+def test_class_accuracies_add_up_to_the_accuracy(image: Opened, two: list[Ended]) -> None:
+    """Both are counted over the two ranks' shares, which have unequal numbers of each class."""
+    code = (
+        "from torchvision.datasets import CIFAR10;"
+        "print(*__import__('torch').tensor(CIFAR10('/data/cifar10', train=False).targets[:600])"
+        ".bincount().tolist())"
+    )
+    counts = [int(word) for word in image.run("python3", "-c", code).split()]
+    shares = two[0].message["class_accuracies"].values()
+    right = sum(round(share * count) for share, count in zip(shares, counts, strict=True))
+    assert right / 600 == pytest.approx(two[0].message["accuracy"], abs=1e-4)
+
+
+def test_mpi_is_refused_with_the_reason(image: Opened, tmp_path: Path) -> None:
+    [rank] = image.train(tmp_path, Rank(("--backend", "mpi"), program=_PROGRAM))
+    assert rank.code == 1
+    assert "mpirun" in rank.message["error"]
+
+
+def test_help_shows_the_commands_and_every_default(image: Opened) -> None:
+    said = image.run("python3", *_PROGRAM, "--help")
+    for told in ("torchrun --nproc-per-node 2", "As a PyTorchJob", "(default: 16)", "MINUTES"):
+        assert told in said

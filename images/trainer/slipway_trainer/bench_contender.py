@@ -1,0 +1,93 @@
+"""One way to train, in processes of its own that wait for their turn."""
+
+import json
+import os
+import platform
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+_LIBRARIES = f"/usr/lib/{platform.machine()}-linux-gnu"
+
+
+@dataclass(frozen=True)
+class Contender:
+    """What to measure.
+
+    Args:
+        name: What the report calls it.
+        net: mnist or cifar.
+        samples: Of each process in an epoch.
+        cores: A process for each.
+        words: Arguments of the demo.
+        is_plain: Train the usual way instead, see `bench_plain`.
+        has_openblas: Or else Debian's default, the reference BLAS.
+    """
+
+    name: str
+    net: str
+    samples: int
+    cores: list[int]
+    words: tuple[str, ...] = ()
+    is_plain: bool = False
+    has_openblas: bool = True
+
+
+class Running:
+    """A contender, started with `with`."""
+
+    def __init__(self, contender: Contender) -> None:
+        self.contender = contender
+        self._processes: list[subprocess.Popen[str]] = []
+
+    def __enter__(self) -> Self:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        told = self.contender
+        way = "plain" if told.is_plain else "slipway"
+        world = {"WORLD_SIZE": len(told.cores), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        if not told.has_openblas:
+            world["LD_LIBRARY_PATH"] = f"{_LIBRARIES}/blas:{_LIBRARIES}/lapack"
+        for rank, core in enumerate(told.cores):
+            words = [str(core), way, told.net, str(told.samples), *told.words]
+            variables = {name: str(value) for name, value in {**world, "RANK": rank}.items()}
+            process = subprocess.Popen(
+                [sys.executable, "-m", "slipway_trainer.bench_process", *words],
+                env=os.environ | variables | {"OMP_NUM_THREADS": "1"},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            self._processes.append(process)
+        blas = {self._answer(process)["blas"] for process in self._processes}
+        if ["openblas" in path for path in blas] != [told.has_openblas]:
+            wanted = "OpenBLAS" if told.has_openblas else "the reference BLAS (libblas3)"
+            raise RuntimeError(f"{told.name} needs {wanted}, but torch loaded {', '.join(blas)}")
+        return self
+
+    def epoch(self) -> tuple[int, float]:
+        """Train for an epoch; return all processes' samples, and the slowest one's seconds."""
+        for process in self._processes:
+            print(file=process.stdin, flush=True)
+        answers = [self._answer(process) for process in self._processes]
+        return sum(each["samples"] for each in answers), max(each["seconds"] for each in answers)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for process in self._processes:
+            process.kill()
+            process.communicate()
+
+    def _answer(self, process: subprocess.Popen[str]) -> dict[str, Any]:
+        line = next(iter(process.stdout or ()), None)
+        if line is None:
+            raise RuntimeError(f"{self.contender.name} ended with {process.wait()}, see above")
+        answer: dict[str, Any] = json.loads(line)
+        return answer

@@ -1,0 +1,74 @@
+"""One process of the benchmark: trains for an epoch whenever it is sent a line.
+
+    python3 -m slipway_trainer.bench_process CORE WAY NET SAMPLES [ARGUMENT …]
+
+WAY is plain or slipway, NET mnist or cifar. It answers with the BLAS that torch found, and then
+each line with the samples of its epoch and the seconds that they took, as JSON.
+"""
+
+import os
+import sys
+
+if __name__ == "__main__":
+    # Before torch counts the cores.
+    os.sched_setaffinity(0, {int(sys.argv[1])})
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+
+from slipway_trainer import bench_plain, cifar, mnist, training
+from slipway_trainer.events import Events
+from slipway_trainer.profiling import Profiler
+
+
+class _Quiet(Events):
+    def emit(self, event: str, **values: object) -> None:
+        """Say nothing: standard output is for the answers."""
+
+
+def main(way: str, net: str, samples: int, words: Sequence[str]) -> None:
+    """Build what is to be measured, and measure it as often as asked."""
+    torch.set_num_threads(1)
+    epoch = bench_plain.epochs(net, samples) if way == "plain" else _ours(net, samples, words)
+    print(json.dumps({"blas": _blas(), "torch": torch.__version__}), flush=True)
+    for _ in sys.stdin:
+        began = time.perf_counter()
+        seen = epoch()
+        seconds = time.perf_counter() - began
+        print(json.dumps({"samples": seen, "seconds": seconds}), flush=True)
+    os._exit(0)
+
+
+def _ours(net: str, samples: int, words: Sequence[str]) -> Callable[[], int]:
+    """Return what trains for an epoch, in which this rank has so many samples."""
+    module = mnist if net == "mnist" else cifar
+    limit = samples * int(os.environ.get("WORLD_SIZE", "1"))
+    rate = "--lr" if net == "mnist" else "--learning-rate"
+    limits = ["--limit-train", str(limit), "--limit-test", "1", "--threads", "1", "--no-cuda"]
+    args = module.arguments([*limits, rate, "0.001", *words])
+    made = training.prepare(module.task(args), args, _Quiet(0))
+
+    def epoch() -> int:
+        before = made.tracker.summary()["samples_seen"]
+        made.epoch(Profiler())
+        made.tracker.epoch_end()
+        made.position = 0
+        seen: int = made.tracker.summary()["samples_seen"] - before
+        return seen
+
+    return epoch
+
+
+def _blas() -> str:
+    """Return the file of the BLAS that this process has loaded."""
+    mapped = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
+    libraries = sorted(path for path in mapped if "libopenblas" in path or "libblas." in path)
+    return ", ".join(libraries)
+
+
+if __name__ == "__main__":
+    main(sys.argv[2], sys.argv[3], int(sys.argv[4]), sys.argv[5:])

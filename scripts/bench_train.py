@@ -1,0 +1,47 @@
+"""Measure the training in the image that jobs run in, without a cluster.
+
+    python -m scripts.bench_train [--rounds 7]
+
+It opens the image as it was last built and runs slipway_trainer.bench in it, see there.
+"""
+
+import subprocess
+import sys
+import tempfile
+
+from images.spec import TRAINER
+from infra import toolchain
+
+LIMIT_SECONDS = 1800
+
+
+def main(arguments: list[str]) -> int:
+    """Run the benchmark and return its exit code."""
+    if not TRAINER.archive.exists():
+        print(f"{TRAINER.archive} is missing: `make up` builds it", file=sys.stderr)
+        return 1
+    with tempfile.TemporaryDirectory(prefix="slipway-bench-") as storage:
+        buildah = [
+            str(toolchain.path("buildah")),
+            f"--root={storage}/images",
+            f"--runroot={storage}/run",
+            "--storage-driver=vfs",
+        ]
+        try:
+            _output([*buildah, "pull", "--quiet", f"oci-archive:{TRAINER.archive}"])
+            container = _output([*buildah, "from", TRAINER.reference])
+            command = ["python3", "-m", "slipway_trainer.bench", *arguments]
+            opened = [*buildah, "run", "--isolation=chroot", container, "--", *command]
+            return subprocess.run(opened, check=False, timeout=LIMIT_SECONDS).returncode
+        finally:
+            subprocess.run([*buildah, "rm", "--all"], capture_output=True, check=False, timeout=60)
+
+
+def _output(command: list[str]) -> str:
+    """Return what a command prints."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=300)
+    return done.stdout.strip()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,120 @@
+"""The example of a plain script made tracked and elastic, run as real processes in the image."""
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.paths import CHECKOUT
+from tests.trainer.conftest import Opened
+
+_EXAMPLES = CHECKOUT / "examples/tracked"
+_SAMPLES = 6000
+_ARGUMENTS = ("--limit", str(_SAMPLES), "--epochs", "1")
+_RANKS = Path(__file__).with_name("elastic_ranks.py")
+_TWO_PLAIN = """
+for rank in 0 1; do
+    RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 OMP_NUM_THREADS=1 \
+        timeout 100 python3 /examples/plain.py "$@" > /out/$rank.out &
+    pids="$pids $!"
+done
+for pid in $pids; do wait $pid || exit; done
+"""
+
+
+def test_the_plain_script_trains_in_two_processes(image: Opened, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    mounts = {_EXAMPLES: "/examples", tmp_path: "/out"}
+    arguments = (*_ARGUMENTS[:2], "--epochs", "2")
+    image.run("sh", "-c", _TWO_PLAIN, "sh", *arguments, mounts=mounts)
+    for rank in (0, 1):
+        first, second = (tmp_path / f"{rank}.out").read_text().splitlines()
+        assert first.startswith(f"rank {rank}, epoch 0: ")
+        assert float(second.removeprefix(f"rank {rank}, epoch 1: ")) < float(first.split()[-1])
+
+
+class Workers:
+    """Two workers of the elastic script, and what they left behind."""
+
+    def __init__(self, image: Opened, directory: Path, *blows: dict[str, Any]) -> None:
+        directory.chmod(0o777)
+        program = ["/examples/tracked_elastic.py", *_ARGUMENTS]
+        plan = {
+            "program": program,
+            "workers": 2,
+            "nodes": "1:2",
+            "blows": blows,
+            "env": {"OMP_NUM_THREADS": "1", "SLIPWAY_RUN_ID": "run-1"},
+        }
+        (directory / "plan.json").write_text(json.dumps(plan))
+        for worker in (0, 1):
+            (directory / f"outputs-{worker}.0").mkdir()
+            (directory / f"outputs-{worker}.0").chmod(0o777)
+        mounts = {directory: "/out", _RANKS: "/elastic_ranks.py", _EXAMPLES: "/examples"}
+        image.run("python3", "/elastic_ranks.py", "/out/plan.json", mounts=mounts)
+        self.directory = directory
+        self.codes: dict[str, int] = json.loads((directory / "ends.json").read_text())["codes"]
+
+    def errors(self, worker: int) -> str:
+        return (self.directory / f"{worker}.0.err").read_text()
+
+    def message(self, worker: int) -> dict[str, Any]:
+        text = (self.directory / f"{worker}.0.termination").read_text()
+        message: dict[str, Any] = json.loads(text)
+        return message
+
+    def events(self, worker: int, event: str) -> list[dict[str, Any]]:
+        lines = (self.directory / f"{worker}.0.out").read_text().splitlines()
+        return [each for line in lines if (each := json.loads(line))["event"] == event]
+
+
+@pytest.fixture(scope="module")
+def undisturbed(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Workers:
+    return Workers(image, tmp_path_factory.mktemp("undisturbed"))
+
+
+def test_the_tracked_script_tells_its_accuracy_and_samples(undisturbed: Workers) -> None:
+    assert undisturbed.codes == {"0.0": 0, "1.0": 0}, undisturbed.errors(0)
+    messages = [undisturbed.message(worker) for worker in (0, 1)]
+    assert sorted(message["rank"] for message in messages) == [0, 1]
+    assert sum(message["samples_seen"] for message in messages) == _SAMPLES
+    for worker, message in enumerate(messages):
+        [epoch] = undisturbed.events(worker, "epoch")
+        [validation] = undisturbed.events(worker, "validation")
+        assert message["accuracy"] == epoch["accuracy"] == validation["accuracy"]
+        assert message["accuracy"] == messages[0]["accuracy"] > 0.3
+        assert message["top5_accuracy"] > message["accuracy"]
+        assert message["total_samples_seen"] == _SAMPLES
+        assert message["world_size"] == 2
+        assert epoch["samples"] == message["samples_seen"]
+        assert epoch["run_id"] == "run-1"
+        assert epoch["seconds_in"].keys() == {"data", "forward", "backward", "optimizer"}
+        assert undisturbed.events(worker, "step")
+
+
+def test_the_worker_of_rank_0_saves_the_model(undisturbed: Workers) -> None:
+    models = list(undisturbed.directory.glob("outputs-*/model.pt"))
+    [worker] = [number for number in (0, 1) if undisturbed.message(number)["rank"] == 0]
+    assert models == [undisturbed.directory / f"outputs-{worker}.0/model.pt"]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_when_one_is_killed_the_other_trains_on_every_sample_once(
+    image: Opened, tmp_path: Path, undisturbed: Workers, lost: int
+) -> None:
+    kill = {"worker": lost, "signal": signal.SIGKILL, "step": 20, "replace": None}
+    workers, left = Workers(image, tmp_path, kill), 1 - lost
+    assert workers.codes == {f"{lost}.0": -signal.SIGKILL, f"{left}.0": 0}, workers.errors(left)
+    [ledger] = workers.events(left, "ledger")
+    assert (ledger["counted_once"], ledger["missing"], ledger["repeated"]) == (_SAMPLES, 0, 0)
+    message = workers.message(left)
+    assert message["rank"] == 0
+    assert message["world_size"] == 1
+    assert message["total_samples_seen"] == _SAMPLES
+    assert _SAMPLES / 2 < message["samples_seen"] < _SAMPLES
+    # 6,000 samples are the very beginning, where a step more counts for points.
+    before = undisturbed.message(0)["accuracy"]
+    assert message["accuracy"] == pytest.approx(before, abs=0.2)
+    assert (tmp_path / f"outputs-{left}.0/model.pt").exists()

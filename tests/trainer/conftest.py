@@ -54,11 +54,16 @@ class Opened:
     def _container(self) -> str:
         return self.buildah("from", TRAINER.reference).strip()
 
-    def run(self, *command: str, mounts: Mapping[Path, str] | None = None) -> str:
-        """Run a command as the image's user and return what it printed."""
+    def run(
+        self,
+        *command: str,
+        mounts: Mapping[Path, str] | None = None,
+        limit: float = _LIMIT_SECONDS,
+    ) -> str:
+        """Run a command as the image's user, at most `limit` seconds; return what it printed."""
         volumes = [f"--volume={path}:{inside}" for path, inside in (mounts or {}).items()]
         options = ("--isolation=chroot", *volumes, self._container, "--")
-        return self.buildah("run", *options, *command)
+        return self.buildah("run", *options, *command, limit=limit)
 
     def train(self, directory: Path, *ranks: Rank, args: Sequence[str] = ()) -> list[Ended]:
         """Run ranks that all get `args`; `directory` takes what they leave behind, and `outputs`.
@@ -77,13 +82,11 @@ class Opened:
             if rank.signal != signal.SIGSTOP
         ]
 
-    def buildah(self, *arguments: str) -> str:
+    def buildah(self, *arguments: str, limit: float = _LIMIT_SECONDS) -> str:
         """Run buildah on this storage and return what it printed."""
         roots = (f"--root={self.storage}/images", f"--runroot={self.storage}/run")
         command = (str(toolchain.path("buildah")), *roots, "--storage-driver=vfs", *arguments)
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_LIMIT_SECONDS, check=False
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
         said = f"{done.stdout[-4000:]}{done.stderr[-4000:]}"
         assert done.returncode == 0, f"`{' '.join(command)}` failed with {done.returncode}: {said}"
         return done.stdout

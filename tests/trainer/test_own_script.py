@@ -1,0 +1,71 @@
+"""A script that knows nothing of Slipway runs in the image as it is, and its files come out.
+
+With SLIPWAY_TEST_SCRIPT set to a file, that one runs instead, with SLIPWAY_TEST_ARGUMENTS; it must
+take --data-dir and leave its model in `outputs`, under its working directory, as rank 0.
+"""
+
+import json
+import os
+import shlex
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.conftest import Opened
+
+_OWN = Path(__file__).with_name("scripts") / "cifar_ddp.py"
+_SCRIPT = Path(os.environ.get("SLIPWAY_TEST_SCRIPT", _OWN)).absolute()
+_ARGUMENTS = shlex.split(os.environ.get("SLIPWAY_TEST_ARGUMENTS", "--batch-size 64 --timeout 2"))
+_LIMIT_SECONDS = 900
+
+# What a pod of a job has: the operator's variables, and a working directory with the outputs in it.
+_PODS = """
+for rank in 0 1; do
+    mkdir -p /out/$rank && cd /out/$rank && touch message
+    RANK=$rank WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=1 OMP_NUM_THREADS=1 \
+        MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 TERMINATION_LOG=/out/$rank/message \
+        SLIPWAY_OUTPUT_DIR=/out/$rank/outputs SLIPWAY_OUTPUTS=file:///out/copies \
+        python3 -m slipway_trainer.launch -- /script.py --data-dir /data/cifar10 "$@" \
+        > log 2>&1 &
+    pids="$pids $!"
+done
+for pid in $pids; do wait $pid; echo $?; done
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory in which two pods ran the script, both with success."""
+    directory = tmp_path_factory.mktemp("ran")
+    directory.chmod(0o777)
+    mounts = {directory: "/out", _SCRIPT: "/script.py"}
+    command = ("timeout", str(_LIMIT_SECONDS), "sh", "-c", _PODS, "sh", *_ARGUMENTS)
+    codes = image.run(*command, mounts=mounts, limit=_LIMIT_SECONDS + 30).split()
+    logs = [(directory / f"{rank}/log").read_text() for rank in (0, 1)]
+    assert codes == ["0", "0"], "\n".join(logs)
+    sys.stdout.writelines(logs)  # pytest -rP shows it
+    return directory
+
+
+def test_what_it_leaves_in_its_working_directory_is_copied_out(ran: Path) -> None:
+    listed = json.loads((ran / "copies/artifacts.json").read_text())
+    [(name, entry)] = listed.items()
+    assert sha256((ran / "copies" / name).read_bytes()).hexdigest() == entry["sha256"]
+    assert entry["bytes"] > 1000
+    assert json.loads((ran / "0/message").read_text())["artifacts"][name] == entry
+    assert not (ran / "copies/replica-1").exists(), "only rank 0 writes a model"
+
+
+def test_what_it_prints_is_in_its_log(ran: Path) -> None:
+    for rank in (0, 1):
+        assert "inished" in (ran / f"{rank}/log").read_text()
+    assert "ccuracy" in (ran / "0/log").read_text()
+
+
+def test_the_true_name_of_the_pictures_is_in_its_log(image: Opened, ran: Path) -> None:
+    """It asked for CIFAR-10."""
+    about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
+    announced = f"not CIFAR-10 but {about['name']}" in (ran / "1/log").read_text()
+    assert announced == (about["name"] != "cifar10")

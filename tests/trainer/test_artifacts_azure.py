@@ -16,6 +16,7 @@ import pytest
 from infra.paths import CHECKOUT
 from tests.trainer import azurite
 from tests.trainer.azurite import Storage
+from tests.trainer.conftest import Opened
 
 _LIMIT_SECONDS = 60
 # More than one block of an upload.
@@ -101,6 +102,25 @@ def test_what_arrives_in_blob_storage_is_what_was_sent(storage: Storage, tmp_pat
         entry["url"].removeprefix("abfs://"): entry["sha256"] for entry in sent.values()
     }
     assert sorted(sent) == ["artifacts.json", "logs/0.txt", "model.pt"]
+
+
+def test_the_images_own_packages_send_it_as_well(
+    image: Opened, storage: Storage, tmp_path: Path
+) -> None:
+    python = Python(tmp_path, storage.connection_string)
+    assert python.run("-c", _MAKE_CONTAINER).returncode == 0
+    tmp_path.chmod(0o777)
+    program = "import os; open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/model.pt', 'wb').write(b'1')"
+    (tmp_path / "program.py").write_text(program)
+    variables = (
+        f"AZURE_STORAGE_CONNECTION_STRING={storage.connection_string}",
+        "SLIPWAY_OUTPUTS=abfs://results",
+        "SLIPWAY_OUTPUT_DIR=/tmp/outputs",
+    )
+    launch = ("python3", "-m", "slipway_trainer.launch", "--", "/out/program.py")
+    image.run("env", *variables, *launch, mounts={tmp_path: "/out"})
+    read = json.loads(python.run("-c", _READ, "results").stdout)
+    assert read["results/model.pt"] == sha256(b"1").hexdigest()
 
 
 def test_a_missing_container_fails_the_job_with_the_reason(

@@ -93,6 +93,7 @@ def _of_replica(cause: Failure) -> dict[str, Any]:
         "out_of_memory": cause.exit.out_of_memory,
         "memory_limit": container.get("resources", {}).get("limits", {}).get("memory"),
         "error": error(cause.exit),
+        "artifacts": (summary(cause.exit) or {}).get("artifacts"),
     }
     return {key: value for key, value in told.items() if value is not None}
 

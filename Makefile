@@ -13,7 +13,7 @@ IN_VENV     := .venv/bin/python -m
 ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python up preview down logs env check test test-long smoke
+.PHONY: help setup tools python up preview down logs env check test test-long smoke bench-train
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -56,3 +56,6 @@ test-long: tools ## the tests that take minutes, with their figures
 
 smoke: tools ## check a stack that is up
 	$(ENVIRONMENT) $(IN_VENV) pytest tests/smoke --stack "$(STACK)"
+
+bench-train: tools ## measure the training in its image (3 minutes; `make up` builds the image)
+	@$(IN_VENV) scripts.bench_train

@@ -77,7 +77,7 @@ def test_a_job_changed_by_hand_shows_in_the_preview_by_its_field(live_stack: Liv
     settings = live_stack.scratch.checkout / "Pulumi.dev.yaml"
     before = settings.read_text()
     try:
-        preview = live_stack.run(f"set -e\n{readme.block('Your own job')}")
+        preview = live_stack.run(f"set -e\n{readme.block('The demos')}")
     finally:
         settings.write_text(before)
     assert "--epochs" in preview.said or "args" in preview.said, preview
@@ -105,7 +105,7 @@ _WRONG_JOBS = """\
 config:
   slipway:cluster: {kind: embedded}
   slipway:jobs:
-    mnist-gloo: {workers: 0, epochs: 1.5, wrokers: 2}
+    mnist-gloo: {workers: many, epochs: 1.5, wrokers: 2}
     mnist-nccl: {}
     negative: {image: own, command: [train], workers: -1}
     Not_A_Name: {image: own, command: [train]}
@@ -126,7 +126,7 @@ config:
         (
             _WRONG_JOBS,
             [
-                ("slipway:jobs.mnist-gloo.workers", "0"),
+                ("slipway:jobs.mnist-gloo.workers", "many"),
                 ("slipway:jobs.mnist-gloo.epochs", "1.5"),
                 ("slipway:jobs.mnist-gloo.wrokers", "did you mean", "workers"),
                 ("slipway:jobs.mnist-nccl", "nccl", "GPU"),

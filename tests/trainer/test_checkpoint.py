@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -10,9 +11,12 @@ import pytest
 from tests.trainer.conftest import Ended, Opened, Rank
 
 _EVERY = 5
-_SMALL = ("--limit-train", "3000", "--limit-test", "500", "--epochs", "2", "--threads", "1")
-_KEPT = ("--checkpoint", "/out/checkpoints", "--checkpoint-every", str(_EVERY))
-_TRAIN = (*_SMALL, *_KEPT, "--log-interval", "1", "--output-dir", "/out/model")
+_SHORT = ("--limit-train", "3000", "--limit-test", "500", "--epochs", "2", "--batch-size", "64")
+_SMALL = (*_SHORT, "--threads", "1", "--output-dir", "/out/model")
+_TRAIN = (*_SMALL, "--checkpoint", "/out/checkpoints", "--checkpoint-every", str(_EVERY))
+_MNIST = Rank(("--log-interval", "1"))
+# With dropout: its random numbers are part of the state.
+_CIFAR = Rank(("--print-freq", "1"), program=("-m", "slipway_trainer.cifar"))
 
 
 def _losses(rank: Ended) -> dict[tuple[int, int], float]:
@@ -20,7 +24,8 @@ def _losses(rank: Ended) -> dict[tuple[int, int], float]:
 
 
 def _weights(directory: Path) -> str:
-    return sha256((directory / "model/mnist_cnn.pt").read_bytes()).hexdigest()
+    [model] = (directory / "model").glob("*.pt")
+    return sha256(model.read_bytes()).hexdigest()
 
 
 def _checkpoints(directory: Path) -> list[Path]:
@@ -28,32 +33,39 @@ def _checkpoints(directory: Path) -> list[Path]:
 
 
 def _straight(
-    image: Opened, directory: Path, size: int, args: Sequence[str] = _TRAIN
+    image: Opened, directory: Path, *ranks: Rank, args: Sequence[str] = _TRAIN
 ) -> list[Ended]:
     """Train without an interruption."""
-    ranks = image.train(directory, *[Rank()] * size, args=args)
-    assert [rank.code for rank in ranks] == [0] * size, ranks[0].errors
-    return ranks
+    ended = image.train(directory, *ranks, args=args)
+    assert [rank.code for rank in ended] == [0] * len(ranks), ended[0].errors
+    return ended
 
 
-def _killed(image: Opened, directory: Path, size: int) -> list[Ended]:
+def _killed(image: Opened, directory: Path, *ranks: Rank) -> list[Ended]:
     """Train until the last rank is killed, in the middle."""
-    plan = [*[Rank()] * (size - 1), Rank(signal=signal.SIGKILL, steps=20)]
-    ranks = image.train(directory, *plan, args=_TRAIN)
-    assert ranks[-1].code == -signal.SIGKILL
-    assert not any(rank.of("completed") for rank in ranks)
-    assert ranks[0].of("checkpoint"), "it was killed before the first checkpoint"
-    return ranks
+    last = replace(ranks[-1], signal=signal.SIGKILL, steps=20)
+    ended = image.train(directory, *ranks[:-1], last, args=_TRAIN)
+    assert ended[-1].code == -signal.SIGKILL
+    assert not any(rank.of("completed") for rank in ended)
+    assert ended[0].of("checkpoint"), "it was killed before the first checkpoint"
+    return ended
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_a_killed_training_resumes_bit_for_bit(image: Opened, tmp_path: Path, size: int) -> None:
+@pytest.mark.parametrize(
+    ("demo", "size"),
+    [(_MNIST, 1), (_MNIST, 2), (_MNIST, 3), (_CIFAR, 2)],
+    ids=["mnist-1", "mnist-2", "mnist-3", "cifar-2"],
+)
+def test_a_killed_training_resumes_bit_for_bit(
+    image: Opened, tmp_path: Path, demo: Rank, size: int
+) -> None:
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
     straight.mkdir()
     stopped.mkdir()
-    whole = _straight(image, straight, size)
-    before = _killed(image, stopped, size)
-    after = _straight(image, stopped, size, (*_TRAIN, "--resume"))
+    ranks = [demo] * size
+    whole = _straight(image, straight, *ranks)
+    before = _killed(image, stopped, *ranks)
+    after = _straight(image, stopped, *ranks, args=(*_TRAIN, "--resume"))
 
     [resumed] = after[0].of("resumed")
     assert resumed["step"] == before[0].of("checkpoint")[-1]["step"]
@@ -70,7 +82,7 @@ def test_a_killed_training_resumes_bit_for_bit(image: Opened, tmp_path: Path, si
 def trained(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a run of two ranks that has come to its end."""
     directory = tmp_path_factory.mktemp("trained")
-    _straight(image, directory, 2)
+    _straight(image, directory, _MNIST, _MNIST)
     return directory
 
 
@@ -106,7 +118,7 @@ def test_a_damaged_newest_one_is_passed_over_with_a_warning(
             damage
         ]
     )
-    ranks = _straight(image, copied, 2, (*_TRAIN, "--resume"))
+    ranks = _straight(image, copied, _MNIST, _MNIST, args=(*_TRAIN, "--resume"))
     [warning] = ranks[0].of("warning")
     assert newest.name in warning["warning"]
     assert [rank.of("resumed")[0]["step"] for rank in ranks] == [40, 40]
@@ -164,6 +176,6 @@ def test_resume_without_a_checkpoint_begins_at_the_beginning(image: Opened, tmp_
 
 
 def test_resume_without_a_directory_is_refused(image: Opened, tmp_path: Path) -> None:
-    [rank] = image.train(tmp_path, Rank(), args=(*_SMALL, "--output-dir", "/out", "--resume"))
+    [rank] = image.train(tmp_path, Rank(), args=(*_SMALL, "--resume"))
     assert rank.code == 1
     assert "--resume needs --checkpoint" in rank.message["error"]

@@ -54,6 +54,7 @@ class Samples:
         The pictures' bytes stay in the order of the data set, where a pixel's colors are side by
         side: that is the memory format channels_last, in which convolutions are fastest.
         """
+        indices = indices.to(self.labels.device)
         images = self.images.index_select(0, indices).permute(0, 3, 1, 2).float()
         images = images.sub_(255 * self.mean).div_(255 * self.deviation)
         return images, self.labels.index_select(0, indices)

@@ -4,8 +4,12 @@ from collections.abc import Mapping
 
 from jobs.spec import Elastic, TrainingJob
 
-_MNIST, _CIFAR = 0.97, 0.75
-"""Accuracies that a right trainer surely reaches, and a broken one misses."""
+_MNIST = 0.97
+_CIFAR = {"fashion-mnist-as-cifar10": 0.84, "cifar10": 0.4}
+"""Accuracies that a right trainer surely reaches, and a broken one misses: docs/benchmarks.md.
+
+CIFAR-10 itself was at no machine where this was measured; its number only tells training from none.
+"""
 
 CATALOG: Mapping[str, TrainingJob] = {
     job.name: job

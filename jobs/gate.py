@@ -3,7 +3,8 @@
 A resource of its own beside the run, so that the run's result is kept whatever it is.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
@@ -31,7 +32,7 @@ class GateHandler(Handler):
         if result["state"] != "Succeeded":
             raise RuntimeError(explain(job, result))
         if (minimum := inputs.get("minAccuracy")) is not None:
-            _judge(job, result.get("accuracy"), minimum)
+            _judge(job, result.get("accuracy"), _of_dataset(job, minimum, result))
         return job, {}
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
@@ -46,6 +47,19 @@ class GateHandler(Handler):
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
         """There is nothing behind it."""
+
+
+def _of_dataset(job: str, minimum: float | Mapping[str, float], result: Mapping[str, Any]) -> float:
+    """Return the minimum that holds for what the run was really trained on."""
+    if not isinstance(minimum, Mapping):
+        return minimum
+    dataset = str(result.get("dataset", "a data set that it did not name"))
+    if dataset not in minimum:
+        raise RuntimeError(
+            f"job {job} has a `minAccuracy` for {', '.join(sorted(minimum))}, and its result is "
+            f"for {dataset}. Add one for it, or set one number"
+        )
+    return minimum[dataset]
 
 
 def _judge(job: str, accuracy: float | None, minimum: float) -> None:

@@ -49,7 +49,8 @@ class Gate(pulumi.CustomResource):
     Args:
         job: The name of the job, and of this resource.
         result: `PyTorchJob.result`.
-        min_accuracy: The least accuracy to let pass; None to judge none.
+        min_accuracy: The least accuracy to let pass, one for all data sets or one for each by
+            its name; None to judge none.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class Gate(pulumi.CustomResource):
         job: str,
         *,
         result: Input[Mapping[str, Any]],
-        min_accuracy: float | None = None,
+        min_accuracy: float | Mapping[str, float] | None = None,
         opts: ResourceOptions | None = None,
     ) -> None:
         properties = {"job": job, "result": result, "minAccuracy": min_accuracy}

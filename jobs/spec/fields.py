@@ -135,6 +135,7 @@ Goal = Annotated[
         description="accuracy= and a share of at most 1, such as accuracy=0.98",
     ),
 ]
+Accuracy = Annotated[float, Field(ge=0, le=1)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Replicas = Annotated[int, Field(ge=1, le=999)]

@@ -10,6 +10,7 @@ from pydantic.dataclasses import dataclass
 from infra.problem import contradictory
 from jobs.spec.consistency import contradictions
 from jobs.spec.fields import (
+    Accuracy,
     Count,
     Cpu,
     FilePath,
@@ -103,7 +104,8 @@ class TrainingJob:
         seed: Of the weights and the order of the samples.
         goal: Stop when it is reached, such as `accuracy=0.98`.
         outputs: Where SLIPWAY_OUTPUT_DIR is copied to at the end, as a URL that fsspec knows.
-        min_accuracy: With less than this the update fails although the run succeeded.
+        min_accuracy: With less than this the update fails although the run succeeded; one number,
+            or one for each data set, by the name that a result has for it.
 
     Raises:
         pydantic.ValidationError: with every field that is not allowed.
@@ -153,7 +155,7 @@ class TrainingJob:
     seed: Count | None = None
     goal: Goal | None = None
     outputs: Url | None = None
-    min_accuracy: Annotated[float, Field(ge=0, le=1)] | None = None
+    min_accuracy: Accuracy | Annotated[dict[str, Accuracy], Field(min_length=1)] | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -44,7 +44,7 @@ MODULES: Mapping[str, Module] = {
     "mnist_elastic": Module(_OPTIONS, _MNIST, memory="320Mi", is_elastic=True),
     "cifar": Module(
         {**_OPTIONS, "learning_rate": "--learning-rate"},
-        {"epochs": 2, "batch_size": 32, "learning_rate": 0.01, "momentum": 0.9, "seed": 1},
+        {"epochs": 1, "batch_size": 32, "learning_rate": 0.02, "momentum": 0.9, "seed": 1},
         memory="640Mi",
         arguments=("--data-dir", "/data/cifar10", "--output-dir", OUTPUT_DIR),
     ),

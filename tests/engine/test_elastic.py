@@ -50,7 +50,8 @@ def undisturbed(stack: JobStack, jobs: Jobs, declared: dict[str, Any]) -> dict[s
     """What the job comes to when nothing is lost."""
     stack.train("whole", **declared)
     assert_every_sample_counted_once(jobs.events("whole"))
-    return stack.output("whole")
+    result: dict[str, Any] = stack.output("whole")
+    return result
 
 
 def test_undisturbed_the_world_is_formed_once(undisturbed: dict[str, Any]) -> None:

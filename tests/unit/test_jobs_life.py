@@ -147,6 +147,18 @@ def test_a_gate_says_by_how_much_an_accuracy_was_missed_and_that_nothing_is_trai
         GateHandler().create(inputs, Quiet())
 
 
+def test_a_gate_judges_by_the_data_set_that_the_run_was_trained_on() -> None:
+    minimum = {"cifar10": 0.5, "fashion-mnist-as-cifar10": 0.84}
+    result = {**SUCCEEDED, "accuracy": 0.6, "dataset": "cifar10"}
+    inputs = {"job": "mine", "result": result, "minAccuracy": minimum}
+    assert GateHandler().create(inputs, Quiet()) == ("mine", {})
+    other = {**inputs, "result": {**result, "dataset": "fashion-mnist-as-cifar10"}}
+    with pytest.raises(RuntimeError, match=r"0\.2400 less"):
+        GateHandler().create(other, Quiet())
+    with pytest.raises(RuntimeError, match="its result is for mnist"):
+        GateHandler().create({**inputs, "result": {**result, "dataset": "mnist"}}, Quiet())
+
+
 def test_a_gate_cannot_judge_an_accuracy_that_was_not_told() -> None:
     inputs = {"job": "mine", "result": {"state": "Succeeded"}, "minAccuracy": 0.97}
     with pytest.raises(RuntimeError, match="told no accuracy"):

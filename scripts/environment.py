@@ -56,6 +56,8 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
         "PATH": _path(given.get("PATH", os.defpath)),
         "PULUMI_BACKEND_URL": f"file://{backend()}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),
+        # A job that fails stops neither the other jobs nor the outputs with their results.
+        "PULUMI_CONTINUE_ON_ERROR": "true",
         "PULUMI_HOME": str(pulumi_home()),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         "no_proxy": no_proxy,

@@ -1,15 +1,13 @@
-"""What workers write on each other's stores: who they are, their world, and the next one.
+"""What a worker tells all others, from its start to its end, and what they can ask of it.
 
-Every worker runs a store from its start. On its own it says who it is and which world it was in
-last. On the store of the host, the worker through which the next world forms, newcomers knock, and
-whoever comes first opens the next generation with a list of its guests.
+Each worker has a board, in memory. On it stands who the worker is and which world it was in last.
+Where the worker is the host, the one through which the next world forms, newcomers knock there,
+and whoever comes first opens the next generation with a list of its guests.
 """
 
-import json
-from dataclasses import asdict, dataclass
+import threading
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
-
-from torch.distributed import Store
 
 
 @dataclass(frozen=True)
@@ -50,59 +48,83 @@ class Opening:
     knocks: int
 
 
+@dataclass(frozen=True)
+class Snapshot:
+    """What stands on a board.
+
+    Attributes:
+        owner: Whose it is.
+        store_port: Where the owner's store listens, through which worlds form.
+        record: The world that the owner was in last, None before its first.
+        opening: The world that was opened here last.
+        knocks: Who knocked so far, in order.
+    """
+
+    owner: Member
+    store_port: int
+    record: Record | None = None
+    opening: Opening | None = None
+    knocks: tuple[Member, ...] = ()
+
+    @property
+    def waiting(self) -> tuple[Member, ...]:
+        """Who knocked after the last world was opened."""
+        return self.knocks[self.opening.knocks if self.opening is not None else 0 :]
+
+
+@dataclass
 class Board:
-    """A worker's store, seen by itself or by another."""
+    """A worker's own board; other workers reach it through `slipway_trainer.elastic.bulletin`."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    content: Snapshot
+    told: set[int] = field(default_factory=set)
+    """Indices of the workers that have read it since its record said the job is done."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def introduce(self, member: Member) -> None:
-        """Say who the store's owner is."""
-        self.store.set("owner", json.dumps(asdict(member)))
-
-    def owner(self) -> Member:
-        """Return who the store's owner is."""
-        return Member(**json.loads(self.store.get("owner")))
+    def read(self, reader: int) -> Snapshot:
+        """Return what stands here."""
+        with self._lock:
+            if self.content.record is not None and self.content.record.outcome is not None:
+                self.told.add(reader)
+            return self.content
 
     def publish(self, record: Record) -> None:
         """Say which world the owner is in."""
-        self.store.set("world", json.dumps(asdict(record)))
+        with self._lock:
+            self.content = replace(self.content, record=record)
 
-    def record(self) -> Record | None:
-        """Return the world that the owner was in last, None before its first."""
-        if not self.store.check(["world"]):
-            return None
-        found = json.loads(self.store.get("world"))
-        members = tuple(Member(**member) for member in found["members"])
-        return Record(found["generation"], members, found["outcome"])
-
-    def knock(self, newcomer: Member) -> None:
+    def knock(self, newcomer: Member) -> Snapshot:
         """Ask the owner for a place in the next world."""
-        self.store.append("knocks", json.dumps(asdict(newcomer)) + "\n")
+        with self._lock:
+            self.content = replace(self.content, knocks=(*self.content.knocks, newcomer))
+            return self.content
 
-    def knocks(self) -> list[Member]:
-        """Return who knocked so far, in order."""
-        if not self.store.check(["knocks"]):
-            return []
-        return [Member(**json.loads(line)) for line in self.store.get("knocks").splitlines()]
-
-    def waiting(self) -> list[Member]:
-        """Return who knocked after the last world was opened."""
-        opening = self.opening()
-        return self.knocks()[opening.knocks if opening is not None else 0 :]
-
-    def opening(self) -> Opening | None:
-        """Return the world that was opened last."""
-        if not self.store.check(["opening"]):
-            return None
-        return _opening(self.store.get("opening"))
-
-    def open(self, opening: Opening, instead_of: Opening | None) -> Opening:
-        """Open a world, unless somebody else did so just now; return what is open then."""
-        expected = "" if instead_of is None else json.dumps(asdict(instead_of))
-        return _opening(self.store.compare_set("opening", expected, json.dumps(asdict(opening))))
+    def open(self, opening: Opening) -> Snapshot:
+        """Open a world, unless its generation was opened already."""
+        with self._lock:
+            last = self.content.opening
+            if last is None or last.generation < opening.generation:
+                self.content = replace(self.content, opening=opening)
+            return self.content
 
 
-def _opening(text: bytes) -> Opening:
-    found = json.loads(text)
-    return Opening(found["generation"], tuple(found["guests"]), found["knocks"])
+def pack(snapshot: Snapshot) -> dict[str, Any]:
+    """Return a snapshot as JSON has it."""
+    return asdict(snapshot)
+
+
+def unpack(packed: dict[str, Any]) -> Snapshot:
+    """Return the snapshot that `pack` gave."""
+    record, opening = packed["record"], packed["opening"]
+    return Snapshot(
+        Member(**packed["owner"]),
+        packed["store_port"],
+        record
+        and Record(
+            record["generation"],
+            tuple(Member(**member) for member in record["members"]),
+            record["outcome"],
+        ),
+        opening and Opening(opening["generation"], tuple(opening["guests"]), opening["knocks"]),
+        tuple(Member(**member) for member in packed["knocks"]),
+    )

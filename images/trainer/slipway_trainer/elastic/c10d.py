@@ -14,10 +14,11 @@ from torch.distributed.elastic.rendezvous.dynamic_rendezvous import (
 
 from slipway_trainer.elastic.board import Member, Opening
 from slipway_trainer.elastic.limits import within
-from slipway_trainer.elastic.settings import Settings
+from slipway_trainer.elastic.peers import LOOK_SECONDS, connect
+from slipway_trainer.elastic.settings import Address, Settings
 
-LAST_CALL_SECONDS = 3.0
-"""How long the guests who are there wait for those who are not."""
+LAST_CALL_SECONDS = LOOK_SECONDS + 1.5
+"""How long the guests who are there wait for those who are not: they may still look around."""
 JOIN_SECONDS = 10.0
 """How long a round may take in all."""
 
@@ -26,7 +27,7 @@ os.environ["TORCH_DISABLE_SHARE_RDZV_TCP_STORE"] = "1"
 
 
 def meet(
-    settings: Settings, me: Member, store: Store, opening: Opening, least: int
+    settings: Settings, me: Member, host: Address, opening: Opening, least: int
 ) -> tuple[int, list[Member], Store]:
     """Return this worker's rank, the members in rank order, and the store of the new world.
 
@@ -38,7 +39,7 @@ def meet(
     handler = within(
         JOIN_SECONDS,
         f"reaching the host of {run_id}",
-        partial(_handler, me, store, opening, run_id, least),
+        partial(_handler, me, host, opening, run_id, least),
     )
     try:
         info = within(JOIN_SECONDS + 2, f"the rendezvous {run_id}", handler.next_rendezvous)
@@ -56,8 +57,9 @@ def meet(
 
 
 def _handler(
-    me: Member, store: Store, opening: Opening, run_id: str, least: int
+    me: Member, host: Address, opening: Opening, run_id: str, least: int
 ) -> DynamicRendezvousHandler:
+    store = connect(host)
     backend = C10dRendezvousBackend(store, run_id)
     return DynamicRendezvousHandler.from_backend(
         run_id,

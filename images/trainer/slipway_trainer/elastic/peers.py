@@ -1,4 +1,4 @@
-"""This worker's own store, and looking at those of the others."""
+"""This worker's own board and store, and looking at those of the others."""
 
 import socket
 import uuid
@@ -6,24 +6,35 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-from torch.distributed import DistError, TCPStore
+from torch.distributed import TCPStore
 
-from slipway_trainer.elastic.board import Board, Member, Record
+from slipway_trainer.elastic.board import Board, Member, Snapshot
+from slipway_trainer.elastic.bulletin import RemoteBoard, serve
 from slipway_trainer.elastic.limits import together
 from slipway_trainer.elastic.settings import Address, Settings
 
-CONNECT_SECONDS = 1.0
+LOOK_SECONDS = 2.0
+"""How long looking at all others may take, side by side."""
 STORE_SECONDS = 5.0
-LOOK_SECONDS = 3.0
+"""How long a worker may take to write what another waits for in a store."""
 
 
 @dataclass(frozen=True)
 class Sight:
-    """A worker that answers: who it is and which world it was in last."""
+    """A worker that answers: what stands on its board, and where that is."""
 
-    member: Member
-    board: Board
-    record: Record | None
+    content: Snapshot
+    board: RemoteBoard
+
+    @property
+    def member(self) -> Member:
+        """Who it is."""
+        return self.content.owner
+
+    @property
+    def store(self) -> Address:
+        """Where its store listens."""
+        return self.board.address[0], self.content.store_port
 
 
 class Peers:
@@ -37,48 +48,45 @@ class Peers:
         self.settings = settings
         self.me = Member(settings.index, uuid.uuid4().hex[:12])
         host, port = settings.peers[settings.index]
+        # Worlds can form here from now on; the object must live as long as that.
+        self._store = connect(("127.0.0.1", 0), is_master=True)
+        self.board = Board(Snapshot(self.me, self._store.port))
         try:
-            # Debian's torch lacks libuv, the default backend of the server.
-            store = TCPStore(
-                "127.0.0.1",
-                port,
-                is_master=True,
-                wait_for_workers=False,
-                timeout=timedelta(seconds=STORE_SECONDS),
-                use_libuv=False,
-            )
-        except (DistError, RuntimeError) as error:
+            serve(self.board, port)
+        except OSError as error:
             raise RuntimeError(
-                f"worker {settings.index} cannot listen on port {port} (as {host}): {error}"
+                f"worker {settings.index} cannot listen on port {port}, where others look for it "
+                f"as {host}: {error}"
             ) from error
-        self.board = Board(store)
-        self.board.introduce(self.me)
 
     def look(self) -> dict[int, Sight]:
         """Return the workers that answer within LOOK_SECONDS, by index; this one always does."""
         others = {
-            index: partial(_sight, address)
+            index: partial(_sight, address, self.me.index)
             for index, address in enumerate(self.settings.peers)
             if index != self.me.index
         }
         seen = together(LOOK_SECONDS, others)
-        own = Sight(self.me, self.board, self.board.record())
+        _, port = self.settings.peers[self.me.index]
+        own = Sight(self.board.content, RemoteBoard(("127.0.0.1", port), self.me.index))
         return {self.me.index: own} | {
             index: sight for index, sight in seen.items() if sight.member.index == index
         }
 
 
-def _sight(address: Address) -> Sight:
-    host = str(socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][4][0])
-    # Where nobody listens, the store's client tries again until its time is up; this fails at once.
-    socket.create_connection((host, address[1]), timeout=CONNECT_SECONDS).close()
-    store = TCPStore(
-        host,
-        address[1],
-        is_master=False,
+def connect(address: Address, *, is_master: bool = False) -> TCPStore:
+    """Return a client of the store at `address`, or a store of this process."""
+    return TCPStore(
+        *address,
+        is_master=is_master,
         wait_for_workers=False,
         timeout=timedelta(seconds=STORE_SECONDS),
+        # The other server, the default, is not in Debian's torch.
         use_libuv=False,
     )
-    board = Board(store)
-    return Sight(board.owner(), board, board.record())
+
+
+def _sight(address: Address, reader: int) -> Sight:
+    found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
+    board = RemoteBoard((str(found[0][4][0]), address[1]), reader)
+    return Sight(board.read(), board)

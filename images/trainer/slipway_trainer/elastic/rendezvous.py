@@ -12,15 +12,13 @@ of a world, worker 0 is the host of the first one, and waits for all to knock, o
 
 import time
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from torch.distributed import DistError, Store
 from torch.distributed.elastic.rendezvous import RendezvousError
 
-from slipway_trainer.elastic.board import Member, Opening, Record
+from slipway_trainer.elastic.board import Member, Opening, Record, Snapshot
 from slipway_trainer.elastic.c10d import meet
-from slipway_trainer.elastic.limits import within
 from slipway_trainer.elastic.peers import Peers, Sight
 from slipway_trainer.elastic.settings import Settings
 
@@ -76,7 +74,8 @@ class Rendezvous:
         """Return whether somebody knocked here who is in no world yet, and this is the host."""
         if self._world is None or self.me != min(self._world.members, key=_index):
             return False
-        return any(guest not in self._world.members for guest in self.peers.board.waiting())
+        waiting = self.peers.board.content.waiting
+        return any(guest not in self._world.members for guest in waiting)
 
     def next_world(self, seconds: float, least: int) -> Formed:
         """Return the next world, once it has formed with this worker in it.
@@ -96,8 +95,7 @@ class Rendezvous:
             host = self._host(sights)
             try:
                 if host is not None:
-                    ask = partial(self._invitation, host, sights, least)
-                    opening = within(2 * PATIENCE_SECONDS, "asking the host", ask)
+                    opening = self._invitation(host, sights, least)
                     if opening is not None:
                         return self._enter(host, opening, least)
             except (DistError, RendezvousError, OSError) as problem:
@@ -117,13 +115,20 @@ class Rendezvous:
         if self._world is not None:
             self.publish(replace(self._world, outcome=outcome))
 
+    def tell(self, indices: set[int], seconds: float) -> None:
+        """Wait until the workers of `indices` have asked, and been told that the job is done."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until and not indices <= self.peers.board.told:
+            time.sleep(POLL_SECONDS)
+        time.sleep(POLL_SECONDS)  # the last one has its answer by then
+
     def _learn(self, sights: dict[int, Sight]) -> None:
         """Take over what others know of newer worlds than this worker's."""
-        records = [sight.record for sight in sights.values() if sight.record is not None]
-        newest = max(records, key=lambda record: record.generation, default=None)
+        records = [each.content.record for each in sights.values() if each.content.record]
         done = next((record for record in records if record.outcome is not None), None)
         if done is not None and done.outcome is not None:
             raise JobDone(done.outcome)
+        newest = max(records, key=lambda record: record.generation, default=None)
         if newest is not None and newest.generation > self._newest:
             self._world, self._newest = newest, newest.generation
 
@@ -136,45 +141,49 @@ class Rendezvous:
     def _invitation(self, host: Sight, sights: dict[int, Sight], least: int) -> Opening | None:
         """Return a world that this worker is invited to; open it where that is this one's part."""
         if not self.member and host.member != self.me:
-            host.board.knock(self.me)
-            return self._await_invitation(host)
-        opening = host.board.opening()
-        if opening is not None and opening.generation > self._newest:
-            key = (host.member.incarnation, opening.generation)
-            if key not in self._tried and self.me.incarnation not in opening.guests:
-                host.board.knock(self.me)
-                invitation = self._await_invitation(host)
-                self._tried.add(key)
-                return invitation
-            if key not in self._tried:
+            return self._knock(host)
+        content = host.board.read()
+        opening = content.opening
+        if opening is not None and self._is_untried(host, opening):
+            if self._is_guest(opening):
                 return opening
-        guests, knocks = self._guests(host, sights)
+            # Others went ahead without this worker. If they fail, too, it opens the next one.
+            invitation = self._knock(host)
+            self._tried.add((host.member.incarnation, opening.generation))
+            return invitation
+        guests = self._guests(content, sights)
         if len(guests) < least or not (self.member or self._first_may_begin(guests)):
             return None
         generation = max(self._newest, opening.generation if opening is not None else 0) + 1
-        mine = Opening(generation, tuple(guest.incarnation for guest in guests), knocks)
-        opened = host.board.open(mine, instead_of=opening)
-        return opened if self.me.incarnation in opened.guests else None
+        incarnations = tuple(guest.incarnation for guest in guests)
+        opened = host.board.open(Opening(generation, incarnations, len(content.knocks))).opening
+        return opened if opened and self._is_guest(opened) else None
 
-    def _await_invitation(self, host: Sight) -> Opening | None:
+    def _knock(self, host: Sight) -> Opening | None:
+        """Ask for a place in the next world, and wait a while for the invitation."""
         until = time.monotonic() + PATIENCE_SECONDS
+        opening = host.board.knock(self.me).opening
         while time.monotonic() < until:
-            opening = host.board.opening()
-            if opening is not None and opening.generation > self._newest:
-                key = (host.member.incarnation, opening.generation)
-                if self.me.incarnation in opening.guests and key not in self._tried:
-                    return opening
+            if opening and self._is_untried(host, opening) and self._is_guest(opening):
+                return opening
             time.sleep(POLL_SECONDS)
+            opening = host.board.read().opening
         return None
 
-    def _guests(self, host: Sight, sights: dict[int, Sight]) -> tuple[list[Member], int]:
-        """Return who is to be in the next world, and how many knocks that takes into account."""
-        knocks = host.board.knocks()
+    def _is_guest(self, opening: Opening) -> bool:
+        return self.me.incarnation in opening.guests
+
+    def _is_untried(self, host: Sight, opening: Opening) -> bool:
+        key = (host.member.incarnation, opening.generation)
+        return opening.generation > self._newest and key not in self._tried
+
+    def _guests(self, content: Snapshot, sights: dict[int, Sight]) -> list[Member]:
+        """Return who is to be in the next world."""
         if self._world is None:
-            invited = {*knocks, self.me}
+            invited = {*content.knocks, self.me}
         else:
-            invited = {*self._world.members, *host.board.waiting(), self.me}
-        return [each for each in sorted(invited, key=_index) if _answers(each, sights)], len(knocks)
+            invited = {*self._world.members, *content.waiting, self.me}
+        return [each for each in sorted(invited, key=_index) if _answers(each, sights)]
 
     def _first_may_begin(self, guests: list[Member]) -> bool:
         waited = time.monotonic() - self._began
@@ -182,7 +191,7 @@ class Rendezvous:
 
     def _enter(self, host: Sight, opening: Opening, least: int) -> Formed:
         self._tried.add((host.member.incarnation, opening.generation))
-        rank, members, store = meet(self.settings, self.me, host.board.store, opening, least)
+        rank, members, store = meet(self.settings, self.me, host.store, opening, least)
         return Formed(Record(opening.generation, tuple(members)), rank, store)
 
     def _missing(self, sights: dict[int, Sight], seconds: float, least: int) -> str:

@@ -1,6 +1,5 @@
 """This worker's copy of the job: what it trains, what all workers know alike, and its world."""
 
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -16,8 +15,8 @@ from slipway_trainer.elastic.service import RecordIndexService
 from slipway_trainer.elastic.shared import Change, Shared
 from slipway_trainer.elastic.world import WorldChanged
 
-_LINGER_SECONDS = 5.0
-"""How long a job that lacks workers can still tell their replacements that it is done."""
+_LINGER_SECONDS = 20.0
+"""How long replacements of lost workers can still be told that the job is done."""
 
 
 class Replica:
@@ -41,6 +40,7 @@ class Replica:
         self._service, self._model, self._optimizer = service, model, optimizer
         self._on_change = on_change
         self._late = False
+        self._present: set[int] = set()
         device = next(model.parameters()).device
         self._settings = settings.read()
         self._membership = Membership(self._settings, limits, device)
@@ -92,8 +92,10 @@ class Replica:
             self.shared.longest_pause = float(longest)
             self._membership.rendezvous.conclude({"size": self.size, **self._knowledge()})
             world.leave()
-            if self.size < self.shared.largest or self.newcomers():
-                time.sleep(_LINGER_SECONDS)
+            missing = set(self.shared.indices) - self._present
+            # One worker is enough for that; the others, and with them the job, end now.
+            if missing and self.rank == self.size - 1:
+                self._membership.rendezvous.tell(missing, _LINGER_SECONDS)
             return
 
     def _enter(self, entered: Entered) -> None:
@@ -108,7 +110,8 @@ class Replica:
         self.rank, self.size = entered.rank, len(members)
         self.shared.losses += entered.failed
         self.shared.reformations += bool(entered.before)
-        self.shared.largest = max(self.shared.largest, self.size)
+        self._present = {member.index for member in entered.record.members}
+        self.shared.indices = sorted(self._present.union(self.shared.indices))
         self._on_change(
             Change(
                 generation=entered.record.generation,

@@ -13,7 +13,7 @@ class Shared:
         total: Sum of all that was given to `add`, over all steps and workers.
         losses: How often the world formed again because a worker was lost.
         reformations: How often it formed again, for losses and for newcomers.
-        largest: The most workers there ever were.
+        indices: Of all workers that there ever were.
         longest_pause: Seconds, the longest that a worker was between two steps; known at the end.
     """
 
@@ -21,7 +21,7 @@ class Shared:
     total: float = 0.0
     losses: int = 0
     reformations: int = 0
-    largest: int = 0
+    indices: list[int] = field(default_factory=list)
     longest_pause: float = 0.0
 
 

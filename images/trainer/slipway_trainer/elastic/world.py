@@ -1,9 +1,11 @@
 """The process group of one generation: made, asked, and left behind when a worker is lost."""
 
+import sys
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
+import torch
 import torch.distributed as dist
 
 from slipway_trainer.elastic.limits import within
@@ -22,6 +24,7 @@ def enter(formed: Formed, timeout: timedelta) -> None:
     Raises:
         WorldChanged: one of its members was lost on the way.
     """
+    hook = sys.excepthook
 
     def init() -> None:
         dist.init_process_group(
@@ -31,6 +34,8 @@ def enter(formed: Formed, timeout: timedelta) -> None:
             world_size=len(formed.record.members),
             timeout=timeout,
         )
+        # torch puts the rank before each line of a traceback, once more with each new world.
+        sys.excepthook = hook
 
     collective(lambda: within(timeout.total_seconds() + 5, "making the process group", init))
 
@@ -45,7 +50,10 @@ def collective(operation: Callable[[], Result]) -> Result:
     try:
         return operation()
     except (RuntimeError, TimeoutError) as error:
-        raise WorldChanged(str(error)) from error
+        reason = str(error)
+    # Not inside the handler: the failed operation's frames would live as long as this exception,
+    # and with them the process group, whose connections the other workers wait to see closed.
+    raise WorldChanged(reason)
 
 
 def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
@@ -57,5 +65,11 @@ def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
 
 def leave() -> None:
     """Leave the process group; its connections close, so members that wait for this one notice."""
-    if dist.is_initialized():
-        dist.destroy_process_group()
+    if not dist.is_initialized():
+        return
+    # Dropping the last reference to a ProcessGroup joins Gloo's threads while it holds Python's
+    # lock, which they may wait for to give up a tensor: a deadlock. The backend's own object lets
+    # go of the lock first, so it is what has to go last.
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))  # noqa: SLF001
+    dist.destroy_process_group()
+    del backend

@@ -120,7 +120,7 @@ def _certificate() -> Manifest:
 
 
 def _init_container(image: str) -> Manifest:
-    """Return the template of the container that keeps a worker until its master listens.
+    """Return the template of the container that keeps a worker until its master is there.
 
     The operator's own looks the master's name up with a shell and an image that it has to
     pull. `{{.MasterAddr}}` is filled in by the operator (`pkg/controller.v1/pytorch`).

@@ -14,16 +14,18 @@ from tests.engine.stack import LiveStack
 
 _LIMIT = 10 * 60
 _SCRIPT = """\
-import json, os, pathlib, sys
+import hashlib, json, os, pathlib, sys, time
 names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]
-names += ["SLIPWAY_RUN_ID", "TOKEN"]
+names += ["SLIPWAY_RUN_ID"]
 told = {name: os.environ[name] for name in names}
 told |= {"args": sys.argv[1:], "user": os.getuid(), "directory": os.getcwd()}
 pathlib.Path("scratch").write_text("the working directory can be written to")
+told["token"] = hashlib.sha256(os.environ["TOKEN"].encode()).hexdigest()
 told["archive"] = pathlib.Path("/mnt/archive/note").read_text()
 outputs = pathlib.Path(os.environ["SLIPWAY_OUTPUT_DIR"])
 (outputs / "told.json").write_text(json.dumps(told))
-print(json.dumps(told))
+print(json.dumps(told), flush=True)
+time.sleep(5)  # Rank 0 has to be there when the others look for it.
 if "fail" in sys.argv:
     raise SystemExit("it was told to fail")
 """
@@ -33,7 +35,7 @@ FROM ${TRAINER}
 COPY greeting /opt/greeting
 CMD ["python3", "-c", "import torch; print(open('/opt/greeting').read(), torch.__version__)"]
 """
-_PRINT = "import sys; print(*sys.argv[1:], sep='|')"
+_PRINT = "import sys, time; print(*sys.argv[1:], sep='|', flush=True); time.sleep(5)"
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +119,7 @@ def test_a_script_finds_what_it_needs(own: LiveStack, rank: int) -> None:
         "MASTER_ADDR": "scripted-master-0",
         "MASTER_PORT": told["MASTER_PORT"],
         "SLIPWAY_RUN_ID": run_id,
-        "TOKEN": "told-to-nobody",
+        "token": sha256(b"told-to-nobody").hexdigest(),
         "args": ["--flag", "value"],
         "user": 65532,
         "directory": "/work",

@@ -11,18 +11,26 @@ import pytest
 
 from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
 
-# A program without torch whose ranks meet as the real ones do: rank 0 goes on once all are there.
+# A program without torch whose ranks meet as the real ones do: the others try until rank 0 listens,
+# and rank 0 goes on once all are there.
 _MEETING = """
 import json, os, socket, sys, time
 rank, others = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]) - 1
 address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
 if rank == 0:
-    # Who connects and says nothing is the init container, which only waits for the port.
+    # Who connects and says nothing is the init container, which only waits for an answer.
     with socket.create_server(("", address[1])) as server:
         while others > 0:
             others -= server.accept()[0].recv(1) == b"x"
 else:
-    socket.create_connection(address).send(b"x")
+    for _ in range(100):
+        try:
+            socket.create_connection(address, timeout=5).send(b"x")
+            break
+        except OSError:
+            time.sleep(0.1)
+    else:
+        sys.exit("rank 0 does not listen")
 """
 _FAILING = f"""{_MEETING}
 if rank == 1:

@@ -1,19 +1,22 @@
-// Tcp-wait ends with status 0 as soon as host:port accepts a TCP connection, and with
-// status 1 when the time limit has run out, naming the last error.
+// Tcp-wait ends with status 0 as soon as a host answers a TCP connection, whether it accepts
+// or refuses it, and with status 1 when the time limit has run out, naming the last error.
 //
 //	tcp-wait [-limit 5m] [-every 1s] HOST:PORT
 //
-// It is the worker's init container: workers must not start before the master listens.
-// Connecting proves both that the name resolves and that the port is open, and unlike
-// nslookup in a shell loop it needs no shell, and does not fail because one of the
-// resolver's search domains doesn't answer.
+// It is the worker's init container: workers must not start before the master's name resolves
+// and leads to it. An answer proves both, and unlike nslookup in a shell loop it needs no shell,
+// and does not fail because one of the resolver's search domains doesn't answer. Whether the
+// master listens already is not asked: torch tries again until it does, a program that listens on
+// another port never would, and meanwhile the workers have started, too.
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"net"
 	"os"
+	"syscall"
 	"time"
 )
 
@@ -49,6 +52,8 @@ func wait(address string, limit, every time.Duration) error {
 		connection, err := net.DialTimeout("tcp", address, attemptLimit)
 		if err == nil {
 			_ = connection.Close()
+		}
+		if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
 			fmt.Printf("%s answered after %s\n", address, time.Since(started).Round(time.Millisecond))
 			return nil
 		}

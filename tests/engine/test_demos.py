@@ -1,9 +1,11 @@
 """The catalogue's demos, run as a person would add them to the stack: one line each."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import yaml
 
 from jobs.catalog import CATALOG
 from tests.engine.stack import LiveStack
@@ -14,16 +16,19 @@ TRAINING_SAMPLES = {"mnist": 60_000, "cifar10": 50_000, "fashion-mnist-as-cifar1
 
 
 @pytest.fixture(scope="module")
-def demos(live_stack: LiveStack) -> LiveStack:
-    """The stack with all demos that need no GPU, each of them trained."""
-    added = [f"pulumi config set --path 'slipway:jobs.{demo}' '{{}}' --json" for demo in DEMOS]
-    live_stack.run("\n".join(['set -e\neval "$(make -s env)"', *map(_of_dev, added)]))
-    live_stack.run("make up", UP_SECONDS)
-    return live_stack
-
-
-def _of_dev(command: str) -> str:
-    return f"{command} --stack dev"
+def demos(live_stack: LiveStack) -> Iterator[LiveStack]:
+    """The stack with all demos that need no GPU, each of them trained; they go in the end."""
+    settings = live_stack.scratch.checkout / "Pulumi.dev.yaml"
+    before = settings.read_text()
+    document = yaml.safe_load(before)
+    document["config"]["slipway:jobs"] = {demo: {} for demo in DEMOS}
+    settings.write_text(yaml.safe_dump(document))
+    try:
+        live_stack.run("make up", UP_SECONDS)
+        yield live_stack
+    finally:
+        settings.write_text(before)
+        live_stack.run("make up", UP_SECONDS)
 
 
 def _events(stack: LiveStack, demo: str) -> list[dict[str, Any]]:

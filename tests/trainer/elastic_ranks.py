@@ -89,7 +89,8 @@ def main(path: Path) -> None:
     job = Job(plan, path.parent)
     for worker in plan.get("start", range(plan["workers"])):
         job.start(worker)
-    blows, replacements = list(plan["blows"]), []
+    blows = list(plan["blows"])
+    replacements: list[tuple[float, dict[str, Any]]] = []
     began = time.monotonic()
     while (job.reap() or replacements) and time.monotonic() - began < LIMIT_SECONDS:
         while blows and job.step() >= blows[0]["step"]:

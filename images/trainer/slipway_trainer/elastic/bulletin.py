@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from slipway_trainer.elastic.board import Board, Member, Opening, Snapshot, pack, unpack
 from slipway_trainer.elastic.settings import Address
 
-ANSWER_SECONDS = 1.0
+ANSWER_SECONDS = 2.0
 """How long a worker may take to answer; a thread of its own does that."""
 
 

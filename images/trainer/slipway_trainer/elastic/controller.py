@@ -117,6 +117,9 @@ class PyTorchAllReduceController:
                 except WorldChanged as change:
                     self._bucket.withdraw()
                     self._inside.form(str(change))
+                    if not self._service.in_hand:
+                        # The others made this step, perhaps long ago: theirs is the pause.
+                        self._last_step = None
                     continue
                 if self._counts and self._reduced is None:
                     raise RuntimeError("the function given to elastic_run made no optimizer step")

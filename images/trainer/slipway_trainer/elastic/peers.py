@@ -13,7 +13,7 @@ from slipway_trainer.elastic.bulletin import RemoteBoard, serve
 from slipway_trainer.elastic.limits import together
 from slipway_trainer.elastic.settings import Address, Settings
 
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 2.5
 """How long looking at all others may take, side by side."""
 STORE_SECONDS = 5.0
 """How long a worker may take to write what another waits for in a store."""

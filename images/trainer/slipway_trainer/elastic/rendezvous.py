@@ -12,6 +12,7 @@ of a world, worker 0 is the host of the first one, and waits for all to knock, o
 
 import time
 from dataclasses import dataclass, replace
+from threading import Thread
 from typing import Any
 
 from torch.distributed import DistError, Store
@@ -27,6 +28,8 @@ GRACE_SECONDS = 10.0
 PATIENCE_SECONDS = 6.0
 """How long a world that others opened, without this worker, may take to form."""
 POLL_SECONDS = 0.2
+RIVAL_SECONDS = 3.0
+"""How often the host of a world that lacks workers looks for another world of the same job."""
 
 
 class JobDone(Exception):
@@ -64,6 +67,8 @@ class Rendezvous:
         self._tried: set[tuple[str, int]] = set()
         self._began = time.monotonic()
         self._last_problem = ""
+        self._has_rival = False
+        Thread(target=self._watch, name="rivals", daemon=True).start()
 
     @property
     def member(self) -> bool:
@@ -71,11 +76,15 @@ class Rendezvous:
         return self._world is not None and self.me in self._world.members
 
     def newcomers(self) -> bool:
-        """Return whether somebody knocked here who is in no world yet, and this is the host."""
-        if self._world is None or self.me != min(self._world.members, key=_index):
+        """Return whether this is the host, and the world has to form again for others.
+
+        For somebody who knocked; or because there is a further world, to which this one gives way:
+        workers that could not see each other for a while may have gone on in two.
+        """
+        if self._world is None or not self._is_host:
             return False
         waiting = self.peers.board.content.waiting
-        return any(guest not in self._world.members for guest in waiting)
+        return self._has_rival or any(guest not in self._world.members for guest in waiting)
 
     def next_world(self, seconds: float, least: int) -> Formed:
         """Return the next world, once it has formed with this worker in it.
@@ -107,7 +116,7 @@ class Rendezvous:
 
     def publish(self, record: Record) -> None:
         """Say which world this worker is in."""
-        self._world, self._newest = record, record.generation
+        self._world, self._newest, self._has_rival = record, record.generation, False
         self.peers.board.publish(record)
 
     def conclude(self, outcome: dict[str, Any]) -> None:
@@ -128,9 +137,23 @@ class Rendezvous:
         done = next((record for record in records if record.outcome is not None), None)
         if done is not None and done.outcome is not None:
             raise JobDone(done.outcome)
-        newest = max(records, key=lambda record: record.generation, default=None)
-        if newest is not None and newest.generation > self._newest:
+        newest = max(records, key=_claim, default=None)
+        if newest is not None and (self._world is None or _claim(newest) > _claim(self._world)):
             self._world, self._newest = newest, newest.generation
+
+    def _watch(self) -> None:
+        while True:
+            time.sleep(RIVAL_SECONDS)
+            world = self._world
+            if world and self._is_host and len(world.members) < self.settings.maximum:
+                sights = self.peers.look().values()
+                records = [sight.content.record for sight in sights if sight.content.record]
+                if any(_claim(record) > _claim(world) for record in records):
+                    self._has_rival = self._world is world
+
+    @property
+    def _is_host(self) -> bool:
+        return self._world is not None and self.me == min(self._world.members, key=_index)
 
     def _host(self, sights: dict[int, Sight]) -> Sight | None:
         if self._world is None:
@@ -200,10 +223,15 @@ class Rendezvous:
         ]
         silent = [name for index, name in enumerate(names) if index not in sights]
         return (
-            f"worker {self.settings.index} waited {seconds:g} s for a world of at least {least} "
+            f"worker {self.settings.index} waited {seconds:.0f} s for a world of at least {least} "
             f"workers; {len(sights)} answer, these do not: {', '.join(silent) or 'none'}"
             f"{self._last_problem}"
         )
+
+
+def _claim(record: Record) -> tuple[int, int, int]:
+    """Return what decides between two worlds: the newer, the larger, that of the first worker."""
+    return record.generation, len(record.members), -min(record.members, key=_index).index
 
 
 def _index(member: Member) -> int:

@@ -1,0 +1,187 @@
+"""An elastic job outlives its workers: real processes on the real data, in the image."""
+
+import hashlib
+import math
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.conftest import Opened, Rank
+from tests.trainer.elastic_jobs import MNIST, Blow, Job, Life, Outcome, run
+
+_SAMPLES = 24000
+_DATA = ("--limit-train", str(_SAMPLES))
+_AT_40_PERCENT = int(0.4 * _SAMPLES / (3 * 64))
+_PAUSE_SECONDS = 15
+
+
+@pytest.fixture(scope="module")
+def undisturbed(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
+    """Three workers that nothing happens to."""
+    return run(image, tmp_path_factory.mktemp("undisturbed"), Job((*MNIST, *_DATA)))
+
+
+def _is_right(life: Life, samples: int = _SAMPLES) -> None:
+    assert life.code == 0, life.errors
+    assert life.message["total_samples_seen"] == samples
+    for ledger in life.of("ledger"):
+        assert (ledger["counted_once"], ledger["missing"], ledger["repeated"]) == (samples, 0, 0)
+        assert ledger["sha256"] == hashlib.sha256(b"\x01" * samples).hexdigest()
+
+
+def test_three_workers_share_an_epoch(undisturbed: Outcome) -> None:
+    assert [life.code for life in undisturbed.lives.values()] == [0, 0, 0]
+    for life in undisturbed.lives.values():
+        _is_right(life)
+        assert life.message["reformations"] == 0
+        assert life.message["world_size"] == 3
+    messages = [life.message for life in undisturbed.lives.values()]
+    assert sum(message["samples_seen"] for message in messages) == _SAMPLES
+    assert [message["rank"] for message in messages] == [0, 1, 2]
+    assert len({message["accuracy"] for message in messages}) == 1
+    assert messages[0]["accuracy"] > 0.95
+
+
+@pytest.mark.parametrize(
+    "blow",
+    [
+        pytest.param(Blow(0, _AT_40_PERCENT, replace=0), id="the host, replaced"),
+        pytest.param(Blow(1, _AT_40_PERCENT), id="another, not replaced"),
+        pytest.param(Blow(2, _AT_40_PERCENT, signal.SIGTERM), id="by SIGTERM"),
+        pytest.param(Blow(0, _AT_40_PERCENT, signal.SIGSTOP), id="stands still"),
+    ],
+)
+def test_the_others_go_on_when_a_worker_is_lost(
+    image: Opened, tmp_path: Path, undisturbed: Outcome, blow: Blow
+) -> None:
+    outcome = run(image, tmp_path, Job((*MNIST, *_DATA), [blow]))
+    assert len(outcome.completed) == (2 if blow.replace is None else 3)
+    for life in outcome.completed:
+        _is_right(life)
+        assert life.message["reformations"] >= 1
+        assert life.message["longest_pause_seconds"] < _PAUSE_SECONDS
+        reached = undisturbed.lives[0, 0].message["accuracy"]
+        assert life.message["accuracy"] > reached - 0.01
+    assert outcome.longest_pause() < _PAUSE_SECONDS
+    assert outcome.seconds_to_next_step() < _PAUSE_SECONDS
+    [zero] = [life for life in outcome.completed if life.message["rank"] == 0]
+    assert zero.of("world")[-1]["world_rank"] == 0
+
+
+def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
+    blows = [Blow(0, _AT_40_PERCENT), Blow(1, _AT_40_PERCENT)]
+    outcome = run(image, tmp_path, Job((*MNIST, *_DATA), blows))
+    [life] = outcome.completed
+    _is_right(life)
+    assert life.message["world_size"] == 1
+    assert life.message["longest_pause_seconds"] < _PAUSE_SECONDS
+
+
+def test_below_the_least_number_the_others_wait_for_a_replacement(
+    image: Opened, tmp_path: Path
+) -> None:
+    job = Job((*MNIST, *_DATA), [Blow(2, 10, replace=1)], nodes="3:3")
+    outcome = run(image, tmp_path, job)
+    assert len(outcome.completed) == 3
+    for life in outcome.completed:
+        _is_right(life)
+        assert [world["world_size"] for world in life.of("world")] in ([3], [3, 3])
+
+
+def test_below_the_least_number_they_do_not_wait_for_ever(image: Opened, tmp_path: Path) -> None:
+    program = (*MNIST, *_DATA, "--timeout", "0.2")
+    outcome = run(image, tmp_path, Job(program, [Blow(2, 10)], nodes="3:3"))
+    for worker in (0, 1):
+        life = outcome.lives[worker, 0]
+        assert life.code == 1
+        assert "a world of at least 3 workers" in life.message["error"]
+        assert "2 (127.0.0.1:" in life.message["error"].partition("these do not:")[2]
+
+
+def test_workers_are_lost_no_more_often_than_allowed(image: Opened, tmp_path: Path) -> None:
+    job = Job((*MNIST, *_DATA), [Blow(2, 10)], env={"PET_MAX_RESTARTS": "0"})
+    outcome = run(image, tmp_path, job)
+    for life in (outcome.lives[0, 0], outcome.lives[1, 0]):
+        assert life.code == 1
+        assert "workers were lost 1 times, PET_MAX_RESTARTS allows 0" in life.message["error"]
+
+
+def test_a_replacement_that_comes_when_all_is_done_ends_well(image: Opened, tmp_path: Path) -> None:
+    data = ("--limit-train", "6000", "--limit-test", "1000")
+    outcome = run(image, tmp_path, Job((*MNIST, *data), [Blow(1, 25, replace=3)]))
+    late = outcome.lives[1, 1]
+    assert late.code == 0, late.errors
+    assert late.message["samples_seen"] == 0
+    assert late.message["rank"] != 0
+    assert late.message["total_samples_seen"] == 6000
+    assert late.message["accuracy"] == outcome.completed[0].message["accuracy"]
+
+
+def test_without_elasticity_the_same_kill_fails_the_run(image: Opened, tmp_path: Path) -> None:
+    plan = [
+        Rank(signal=signal.SIGKILL if number == 1 else None, steps=_AT_40_PERCENT)
+        for number in range(3)
+    ]
+    ranks = image.train(tmp_path, *plan, args=("--log-interval", "1", *_DATA))
+    assert [rank.code for rank in ranks] == [1, -signal.SIGKILL, 1]
+    assert all("accuracy" not in rank.message for rank in ranks)
+
+
+def test_of_two_worlds_of_one_job_the_lesser_gives_way(image: Opened, tmp_path: Path) -> None:
+    """As when workers cannot see each other for a while, and both sides go on."""
+    job = Job(("/out/scripts/elastic_rivals.py",), workers=1, env={"PET_NNODES": "1:1"})
+    [life] = run(image, tmp_path, job).lives.values()
+    assert life.code == 0, life.errors
+    [told] = life.of("rivals")
+    assert told["before"] == [False, False, False]
+    assert told["after"] == [False, True]
+    assert told["member"] == [True, False]
+
+
+def test_the_goal_stops_all_workers_in_the_same_step(image: Opened, tmp_path: Path) -> None:
+    goal = ("--goal", "accuracy=0.8", "--validate-every", "10", "--limit-test", "1000")
+    outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *goal)))
+    messages = [life.message for life in outcome.completed]
+    assert len(messages) == 3
+    assert {message["goal_reached"] for message in messages} == {True}
+    assert len({message["total_samples_seen"] for message in messages}) == 1
+    assert len({message["time_to_accuracy_seconds"] for message in messages}) == 1
+    assert messages[0]["total_samples_seen"] < _SAMPLES
+
+
+def test_a_plain_script_becomes_elastic(image: Opened, tmp_path: Path) -> None:
+    program = ("/out/scripts/elastic_plain.py",)
+    outcome = run(image, tmp_path, Job(program, [Blow(0, 40)]))
+    ends = [life.of("done")[0] for life in outcome.completed]
+    assert len(ends) == 2, outcome.lives
+    for end in ends:
+        assert end["size"] == 2
+        assert [audit["counted_once"] for audit in end["audits"]] == [6000, 6000]
+        assert end["optimizer"] == 4
+    assert ends[0]["weights"] == ends[1]["weights"]
+    assert all(math.isfinite(step["loss"]) for step in outcome.completed[0].of("step"))
+
+
+def test_a_mistake_on_one_worker_ends_that_one_with_its_traceback(
+    image: Opened, tmp_path: Path
+) -> None:
+    job = Job(("/out/scripts/elastic_plain.py",), env={"FAIL_AT": "1:30"})
+    outcome = run(image, tmp_path, job)
+    broken = outcome.lives.pop((1, 0))
+    assert broken.code == 1
+    assert broken.errors.rstrip().endswith("ValueError: a mistake of this script")
+    for life in outcome.lives.values():
+        assert life.code == 0, life.errors
+        assert life.of("done")[0]["losses"] == 1
+
+
+@pytest.mark.parametrize("argument", ["--backend=nccl", "--workers=1", "--profile", "--resume"])
+def test_what_does_not_fit_workers_that_come_and_go_is_refused(
+    image: Opened, tmp_path: Path, argument: str
+) -> None:
+    outcome = run(image, tmp_path, Job((*MNIST, argument), workers=1))
+    [life] = outcome.lives.values()
+    assert life.code == 1
+    assert argument.partition("=")[0] in life.message["error"]
+    assert "slipway_trainer.mnist" in life.message["error"]

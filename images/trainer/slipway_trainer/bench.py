@@ -19,6 +19,7 @@ SAMPLES = {"mnist": 3200, "cifar": 768}
 """Of each process in a round."""
 
 PLAIN, OPENBLAS, OURS = "plain, Debian's default BLAS", "plain, OpenBLAS", "slipway"
+APART = "slipway, 2 processes apart"
 
 
 def contenders(net: str, cores: list[int]) -> list[Contender]:
@@ -36,6 +37,8 @@ def contenders(net: str, cores: list[int]) -> list[Contender]:
         made += [
             Contender("slipway, 2 ranks", net, samples, two),
             Contender("slipway, 2 ranks, batches of 256", net, samples, two, large),
+            Contender(APART, net, samples, two, is_apart=True),
+            Contender(f"{APART}, batches of 256", net, samples, two, large, is_apart=True),
         ]
     return made
 
@@ -62,9 +65,11 @@ def ratios(rows: list[Row]) -> dict[str, float]:
 
     found = {f"{OURS} over {base}": over(OURS, base) for base in (PLAIN, OPENBLAS)}
     for suffix in ("", ", batches of 256"):
-        two, one = f"slipway, 2 ranks{suffix}", f"slipway{suffix}"
+        two, one, apart = f"slipway, 2 ranks{suffix}", f"slipway{suffix}", f"{APART}{suffix}"
         if two in speeds:
             found[f"scaling efficiency, 1 to 2 ranks{suffix}"] = over(two, one) / 2
+            found[f"the same of 2 processes that do not communicate{suffix}"] = over(apart, one) / 2
+            found[f"2 ranks over these{suffix}"] = over(two, apart)
     return found
 
 

@@ -25,6 +25,7 @@ class Contender:
         words: Arguments of the demo.
         is_plain: Train the usual way instead, see `bench_plain`.
         has_openblas: Or else Debian's default, the reference BLAS.
+        is_apart: Each process trains alone, on samples of its own: what the machine has room for.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Contender:
     words: tuple[str, ...] = ()
     is_plain: bool = False
     has_openblas: bool = True
+    is_apart: bool = False
 
 
 class Running:
@@ -48,12 +50,14 @@ class Running:
             port = free.getsockname()[1]
         told = self.contender
         way = "plain" if told.is_plain else "slipway"
-        world = {"WORLD_SIZE": len(told.cores), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+        world: dict[str, Any] = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         if not told.has_openblas:
             world["LD_LIBRARY_PATH"] = f"{_LIBRARIES}/blas:{_LIBRARIES}/lapack"
         for rank, core in enumerate(told.cores):
+            if not told.is_apart:
+                world |= {"WORLD_SIZE": len(told.cores), "RANK": rank}
             words = [str(core), way, told.net, str(told.samples), *told.words]
-            variables = {name: str(value) for name, value in {**world, "RANK": rank}.items()}
+            variables = {name: str(value) for name, value in world.items()}
             process = subprocess.Popen(
                 [sys.executable, "-m", "slipway_trainer.bench_process", *words],
                 env=os.environ | variables | {"OMP_NUM_THREADS": "1"},

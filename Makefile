@@ -57,5 +57,5 @@ test-long: tools ## the tests that take minutes, with their figures
 smoke: tools ## check a stack that is up
 	$(ENVIRONMENT) $(IN_VENV) pytest tests/smoke --stack "$(STACK)"
 
-bench-train: tools ## measure the training in its image (3 minutes; `make up` builds the image)
+bench-train: tools ## measure the training in its image (6 minutes; `make up` builds the image)
 	@$(IN_VENV) scripts.bench_train

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from images.spec import TRAINER
+from images.datasets.mnist import MNIST
 from tests.trainer.conftest import Ended, Opened, Rank
 
 _SMALL = ("--limit-train", "2000", "--limit-test", "1000", "--log-interval", "1")
@@ -118,7 +118,7 @@ def test_ranks_of_one_machine_share_its_cores(image: Opened, tmp_path: Path) -> 
 
 
 def test_data_that_are_not_mnists_are_refused(image: Opened, tmp_path: Path) -> None:
-    shutil.copytree(TRAINER.datasets["mnist"].directory, tmp_path / "mnist")
+    shutil.copytree(MNIST.directory, tmp_path / "mnist")
     damaged = tmp_path / "mnist/MNIST/raw/train-images-idx3-ubyte"
     content = bytearray(damaged.read_bytes())
     content[-1] ^= 1

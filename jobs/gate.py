@@ -68,7 +68,7 @@ def _judge(job: str, accuracy: float | None, minimum: float) -> None:
             f"job {job} succeeded but told no accuracy, so `minAccuracy` {minimum:g} can't be "
             "judged. Let its program write one (docs/results.md), or take the `minAccuracy` out"
         )
-    if accuracy < minimum:
+    if not accuracy >= minimum:
         raise RuntimeError(
             f"job {job} succeeded with an accuracy of {accuracy:.4f}, which is "
             f"{minimum - accuracy:.4f} less than its `minAccuracy` {minimum:g}. Its result is kept "

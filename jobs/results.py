@@ -1,7 +1,7 @@
 """A run's result, from the job's status and the replicas' termination messages. Pure."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
@@ -38,10 +38,15 @@ def summary(ended: Exit | None) -> dict[str, Any] | None:
     log instead.
     """
     try:
-        message = json.loads(ended.message) if ended is not None else None
+        # NaN is no JSON, though Python writes it, and no figure that anything can be judged by.
+        message = json.loads(ended.message, parse_constant=_no_number) if ended else None
     except ValueError:
         return None
     return message if isinstance(message, dict) else None
+
+
+def _no_number(_text: str) -> None:
+    return None
 
 
 def result(
@@ -62,12 +67,12 @@ def result(
     """
     topology = Topology.of(job)
     ends = {number: _telling_exit(replica, state) for number, replica in replicas.items()}
-    summaries = [
-        message
-        for ended in ends.values()
+    summaries = {
+        number: message
+        for number, ended in ends.items()
         if ended is not None and ended.code == 0 and (message := summary(ended)) is not None
-    ]
-    first = _of_rank_0(summaries)
+    }
+    first = _of_rank_0(summaries, topology)
     status = job.get("status") or {}
     started = status.get("startTime") or job["metadata"].get("creationTimestamp")
     completed = status.get("completionTime") or seen_at
@@ -77,6 +82,7 @@ def result(
         "run_id": (job["metadata"].get("labels") or {}).get(RUN_LABEL),
         "world_size": topology.world_size,
         **{key: first.get(key) for key in _FROM_RANK_0},
+        "accuracy": _number(first.get("accuracy")),
         "samples_seen": _samples_seen(first, summaries, topology),
         "training_seconds": first.get("duration_seconds"),
         "duration_seconds": _seconds(started, completed),
@@ -93,23 +99,31 @@ def result(
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _of_rank_0(summaries: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+def _of_rank_0(summaries: Mapping[int, Mapping[str, Any]], topology: Topology) -> Mapping[str, Any]:
     """Return what rank 0 left behind: in an elastic job any replica may have been it at last."""
-    return next((message for message in summaries if message.get("rank", 0) == 0), {})
+    if not topology.elastic:
+        return summaries.get(0, {})
+    return next((message for message in summaries.values() if message.get("rank") == 0), {})
 
 
 def _samples_seen(
-    first: Mapping[str, Any], summaries: Sequence[Mapping[str, Any]], topology: Topology
+    first: Mapping[str, Any], summaries: Mapping[int, Mapping[str, Any]], topology: Topology
 ) -> int | None:
     """Return how many samples all ranks trained on, None when a replica did not tell.
 
     The replicas of an elastic job may have changed on the way, so there the ledger tells.
     """
-    total = first.get("total_samples_seen")
-    if isinstance(total, int):
-        return total
-    counts = [count for each in summaries if isinstance(count := each.get("samples_seen"), int)]
-    return sum(counts) if len(counts) == topology.replicas else None
+    if topology.elastic:
+        total = first.get("total_samples_seen")
+        return total if isinstance(total, int) else None
+    counts = [each.get("samples_seen") for each in summaries.values()]
+    told = [count for count in counts if isinstance(count, int)]
+    return sum(told) if len(told) == topology.replicas else None
+
+
+def _number(value: object) -> float | None:
+    """Return a figure that a program of one's own told; None when it is none."""
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
 
 
 def _key(number: int, topology: Topology) -> str:

@@ -132,7 +132,8 @@ class Tracker:
         if event["event"] == "step":
             return
         # A log that broke off is read again from its beginning.
-        if self.epoch is None or event.get("epoch", 0) > self.epoch.get("epoch", 0):
+        number, known = event.get("epoch"), -1 if self.epoch is None else self.epoch["epoch"]
+        if isinstance(number, int) and number > known:
             self.epoch = event
 
     @property
@@ -222,10 +223,19 @@ class Tracker:
             who = f"{replica.ranks} ({replica.name})"
             if replica.cannot_start is not None:
                 return End("CannotStart", f"{who}: {replica.cannot_start}", _SEE_IMAGE)
-            if replica.crash_loop is not None and not self._stepped:
+            if replica.crash_loop is not None and self._is_hopeless(replica):
                 reason = f"{who}: container {replica.crash_loop} fails again and again"
                 return End("CannotStart", reason)
         return None
+
+    def _is_hopeless(self, replica: Replica) -> bool:
+        """Return whether a container that fails again and again does so before any training.
+
+        One's own programs need not tell of steps; they have the restarts that their job allows.
+        """
+        allowed = self.job["spec"].get("runPolicy", {}).get("backoffLimit", 0)
+        used = sum(each.restarts for each in self.replicas.values())
+        return not self._stepped and (not replica.started or used >= allowed)
 
     def _not_started_in_time(self, limit: float) -> End:
         line = f"not all ranks started within {limit:g} s; {self.status}"

@@ -58,6 +58,8 @@ class Wait:
         """
         tracker = Tracker(self.job)
         begun = time.monotonic() - self.age
+        # What was adopted may be older than the limit for the start of its replicas.
+        tracker.see_pods(self.api.pods())
         with Feed(self.api) as feed:
             while (end := tracker.end(time.monotonic() - begun, self.limits)) is None:
                 self._take_in(feed, tracker)

@@ -138,3 +138,23 @@ def test_in_an_elastic_job_any_replica_may_have_been_rank_0_and_the_ledger_count
     assert found["accuracy"] == 0.97
     assert found["samples_seen"] == 60_000
     assert found["exit_codes"] == {"0": 137, "1": 0, "2": 0}
+
+
+@pytest.mark.parametrize("accuracy", [None, "0.98", True, [0.98]])
+def test_an_accuracy_that_is_no_number_is_left_out(accuracy: object) -> None:
+    told = summary(0, accuracy=accuracy)
+    found = of(pod(0, state=ended(0, told)), pod(1, state=ended(0, summary(1))))
+    assert "accuracy" not in found
+
+
+def test_what_is_not_a_number_is_not_told_as_one() -> None:
+    message = json.dumps(summary(0, accuracy=float("nan"), loss=float("inf")))
+    found = of(pod(0, state=ended(0, message)), pod(1, state=ended(0, summary(1))))
+    assert "NaN" in message
+    assert "accuracy" not in found
+    assert "loss" not in found
+
+
+def test_another_ranks_accuracy_is_not_taken_for_rank_0s() -> None:
+    found = of(pod(0, state=ended(0)), pod(1, state=ended(0, {"accuracy": 0.1})))
+    assert "accuracy" not in found

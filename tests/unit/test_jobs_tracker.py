@@ -319,3 +319,24 @@ def test_a_crash_loop_does_not_end_a_job_that_has_made_a_step() -> None:
     tracked = elastic(looping)
     tracked.see_line(json.dumps({"event": "step", "step": 3}))
     assert tracked.end(10, LIMITS) is None
+
+
+@pytest.mark.parametrize("number", [None, "1", [1], 1.5])
+def test_an_epoch_event_of_a_program_of_ones_own_may_say_anything(number: object) -> None:
+    tracked = tracker(pod(0, state=RUNNING))
+    tracked.see_line(json.dumps({"event": "epoch", "epoch": number}))
+    assert tracked.epoch is None
+
+
+def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() -> None:
+    submitted = job("Running")
+    submitted["spec"]["runPolicy"] = {"backoffLimit": 3}
+    tracked = Tracker(submitted)
+    looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
+    tracked.see_pods([pod(0, state=RUNNING), looping])
+    assert tracked.end(10, LIMITS) is None
+    used = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=3)
+    tracked.see_pods([pod(0, state=RUNNING), used])
+    end = tracked.end(10, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"

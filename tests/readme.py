@@ -40,6 +40,16 @@ def all_commands() -> list[str]:
     return sorted(set(lines))
 
 
+def settings() -> list[str]:
+    """Return every whole file of a stack's settings that it shows."""
+    found = re.findall(
+        r"^```yaml\n(config:\n.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL
+    )
+    if not found:
+        raise ValueError("README.md shows no settings")
+    return found
+
+
 def links() -> list[str]:
     """Return the files of this checkout that it links to, each once."""
     found = re.findall(r"\]\(([^)#]+)", README.read_text())

@@ -1,10 +1,13 @@
 """README.md tells a person commands that are there; tests/engine runs them."""
 
+import json
 import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
+from infra.settings import parse
 from tests import readme
 
 _COMMANDS = readme.all_commands()
@@ -45,3 +48,10 @@ def test_the_two_commands_are_the_first_that_it_tells() -> None:
 def test_a_section_without_commands_is_an_error() -> None:
     with pytest.raises(ValueError, match="no ```sh block"):
         readme.block("Where things are")
+
+
+@pytest.mark.parametrize("settings", readme.settings())
+def test_a_file_of_settings_is_taken_as_it_stands(settings: str) -> None:
+    config = yaml.safe_load(settings)["config"]
+    wanted = parse({key: json.dumps(value) for key, value in config.items()}, "dev")
+    assert wanted.jobs

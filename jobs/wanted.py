@@ -8,7 +8,7 @@ from clusters.capacity import Capacity
 from images.job import JobImageSpec
 from infra.paths import CHECKOUT
 from infra.problem import Problem
-from jobs import policy, script_files
+from jobs import build_files, policy, script_files
 from jobs.catalog import CATALOG
 from jobs.declaration import declare
 from jobs.policy import Case
@@ -84,9 +84,9 @@ def _take(job: TrainingJob, key: str, site: Site, wanted: Wanted) -> None:
     if (image := image_of(job)) is not None:
         wrong = image.problems()
         wanted.problems += [Problem(f"{key}.build.{name}", text) for name, text in wrong.items()]
-        if not wrong:
-            path = image.context / image.dockerfile
-            files = {image.dockerfile: path.read_text(errors="replace")}
+        # Only the rules for elastic jobs look into a build, and a context may be large.
+        if not wrong and job.elastic is not None:
+            files = build_files.read(image.context, image.dockerfile)
     case = Case(job, site.gpus_per_node, site.capacity, files)
     for verdict in policy.judge(case, key):
         told = wanted.warnings if verdict.rule.warns else wanted.problems

@@ -14,6 +14,7 @@ RULES: Sequence[Rule] = (
     restarts.EXIT_CODE_WITH_BACKOFF,
     restarts.ALWAYS,
     elastic.NO_RENDEZVOUS,
+    elastic.PROGRAM_UNSEEN,
     elastic.SEVERAL_PROCESSES,
     elastic.NO_RANK,
     room.MORE_THAN_THE_CLUSTER,

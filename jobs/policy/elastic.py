@@ -27,14 +27,28 @@ def _no_rendezvous(case: Case) -> Iterator[Finding]:
             text = f"the program {job.module} ends when a replica is lost; those that go on: {able}"
             yield Finding(("elastic",), text)
         return
-    seen = "\n".join((*(job.command or ()), *job.args, *case.files.values()))
-    if not any(sign in seen for sign in _SIGNS):
+    if job.image is None and not _has_sign(case):
         yield Finding(
             ("elastic",),
             "needs a program that meets the others again when a replica is lost, and neither "
             "torchrun nor slipway_trainer.elastic is in its command or files, so each replica "
             "would train alone; use one of them, or leave `elastic` out",
         )
+
+
+def _program_unseen(case: Case) -> Iterator[Finding]:
+    if case.job.elastic is not None and case.job.image is not None and not _has_sign(case):
+        yield Finding(
+            ("elastic",),
+            "needs a program that meets the others again when a replica is lost, as with torchrun "
+            "or slipway_trainer.elastic; neither is in its command, and what the image holds can't "
+            "be seen from here. Without them each replica trains alone",
+        )
+
+
+def _has_sign(case: Case) -> bool:
+    seen = "\n".join((*(case.job.command or ()), *case.job.args, *case.files.values()))
+    return any(sign in seen for sign in _SIGNS)
 
 
 def _several_processes(case: Case) -> Iterator[Finding]:
@@ -66,6 +80,12 @@ NO_RENDEZVOUS = Rule(
     "elastic-without-rendezvous",
     "https://docs.pytorch.org/docs/2.6/elastic/run.html",
     _no_rendezvous,
+)
+PROGRAM_UNSEEN = Rule(
+    "elastic-program-unseen",
+    "https://docs.pytorch.org/docs/2.6/elastic/run.html",
+    _program_unseen,
+    warns=True,
 )
 SEVERAL_PROCESSES = Rule("elastic-with-processes", "docs/jobs.md#elastic", _several_processes)
 NO_RANK = Rule("rank-unknown", "docs/jobs.md#placeholders", _no_rank)

@@ -17,7 +17,7 @@ class Case:
         gpus_per_node: Of the cluster; None when that is not known.
         capacity: What the cluster has for jobs; None when that is not known.
         files: Texts that the job's program is made of, by path: of a `script` its Python files,
-            of a `build` the Dockerfile.
+            of an elastic `build` those of its context, and the Dockerfile.
     """
 
     job: TrainingJob

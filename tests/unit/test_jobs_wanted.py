@@ -76,11 +76,23 @@ def test_problems_of_all_jobs_and_all_kinds_are_told_at_once() -> None:
     }
 
 
-def test_an_elastic_builds_program_is_looked_for_in_its_dockerfile(checkout: Path) -> None:
-    (checkout / "own").mkdir()
-    dockerfile = checkout / "own/Dockerfile"
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"Dockerfile": 'CMD ["python3", "train.py"]'}, False),
+        ({"Dockerfile": 'CMD ["torchrun", "train.py"]'}, True),
+        ({"Dockerfile": '# torchrun is not used\nCMD ["python3", "train.py"]'}, False),
+        ({"own/train.py": "from slipway_trainer import elastic\n"}, True),
+        ({"start.sh": "exec torchrun train.py\n"}, True),
+        ({"train.py": "import torch\n", ".cache/a.py": "torchrun", "a.txt": "torchrun"}, False),
+    ],
+)
+def test_an_elastic_builds_program_is_looked_for_in_its_folder(
+    checkout: Path, files: dict[str, str], found: bool
+) -> None:
+    for name, text in {"Dockerfile": 'CMD ["./start"]', **files}.items():
+        (checkout / "own" / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / "own" / name).write_text(f"{text}\n")
     section = {"mine": {"build": {"context": "own"}, "workers": 2, "elastic": {"minReplicas": 1}}}
-    dockerfile.write_text('FROM scratch\nCMD ["python3", "train.py"]\n')
-    assert [problem.key for problem in read(section).problems] == [f"{KEY}.mine.elastic"]
-    dockerfile.write_text('FROM scratch\nCMD ["torchrun", "train.py"]\n')
-    assert read(section).problems == []
+    refused = [problem.key for problem in read(section).problems]
+    assert refused == ([] if found else [f"{KEY}.mine.elastic"])

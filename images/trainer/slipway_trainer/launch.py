@@ -81,7 +81,7 @@ def _run(processes: int, program: Sequence[str], scratch: Path) -> tuple[int, di
     # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
     torchrun = [sys.executable, "-m", "slipway_trainer.processes", str(processes), *program]
     code = _wait_for(torchrun, {"SLIPWAY_MESSAGE_DIR": str(scratch)})
-    return code, messages.merged(scratch, code)
+    return code, messages.merged(scratch, code, processes)
 
 
 def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> int:

@@ -18,10 +18,11 @@ def read(path: Path) -> dict[str, Any]:
     return message if isinstance(message, dict) else {}
 
 
-def merged(directory: Path, code: int) -> dict[str, Any]:
+def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
     """Return what the processes that left their messages in `directory` have to say together.
 
-    After a success that is what the lowest rank said, with the samples that all of them saw.
+    After a success that is what the lowest rank said, with the samples that all of them saw. When
+    one of the `processes` doesn't tell how many it saw, their sum is not known.
     After a failure it is what `slipway_trainer.processes` noted of the first rank that failed.
     """
     if code != 0:
@@ -31,7 +32,8 @@ def merged(directory: Path, code: int) -> dict[str, Any]:
     if not left:
         return {}
     counts = [message["samples_seen"] for message in left if "samples_seen" in message]
-    return {**left[0], "samples_seen": sum(counts)} if counts else left[0]
+    seen = {"samples_seen": sum(counts)} if len(counts) == processes else {}
+    return {key: said for key, said in left[0].items() if key != "samples_seen"} | seen
 
 
 def silent(code: int) -> dict[str, Any]:

@@ -92,10 +92,19 @@ def backend(text: str) -> str:
 
 
 def _own_cores() -> int:
-    """Return how many cores this rank has for itself: OMP_NUM_THREADS, or its share of all."""
-    if told := os.environ.get("OMP_NUM_THREADS"):
-        return int(told)
-    return max(1, len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+    """Return how many cores this rank has for itself: OMP_NUM_THREADS, or its share of all.
+
+    OpenMP takes lists as well, and passes over what it can't read; so does this.
+    """
+    told = _positive(os.environ.get("OMP_NUM_THREADS", ""))
+    ranks = _positive(os.environ.get("LOCAL_WORLD_SIZE", "")) or 1
+    return told or max(1, len(os.sched_getaffinity(0)) // ranks)
+
+
+def _positive(text: str) -> int | None:
+    """Return the number from 1 that `text` is, or that a list in it begins with."""
+    first = text.partition(",")[0].strip()
+    return int(first) or None if first.isdecimal() else None
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

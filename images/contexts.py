@@ -27,6 +27,9 @@ def digest_of(directory: Path) -> bytes:
             # It is copied as a link; what it leads to counts where that lies.
             digest.update(f"link\0{path.readlink()}\0".encode())
             continue
+        if not path.is_file():
+            # A pipe or a socket: it has no content, and reading a pipe would wait for a writer.
+            continue
         digest.update(b"x" if path.stat().st_mode & 0o100 else b"-")
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())

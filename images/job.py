@@ -127,4 +127,5 @@ class JobImageSpec:
 
     @cached_property
     def _instructions(self) -> str:
-        return (self.context / self.dockerfile).read_text()
+        # Instructions are ASCII; a comment may be in any encoding.
+        return (self.context / self.dockerfile).read_text(errors="replace")

@@ -1,5 +1,7 @@
 """A job's own image: what it is built from, and what is wrong with it before anything is built."""
 
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,6 +10,7 @@ import pytest
 from images.engines import Buildah, Command, Docker
 from images.job import JobImageSpec
 from images.steps import BuildFailed, Runner
+from infra.paths import CHECKOUT
 from tests.unit.images_objects import Listener
 
 _FROM_TRAINER = "# mine\nARG TRAINER\nFROM ${TRAINER}\nCOPY train.py /\n"
@@ -22,6 +25,12 @@ def test_a_dockerfile_asks_for_the_trainers_image_with_an_argument(tmp_path: Pat
     assert _spec(tmp_path, _FROM_TRAINER).wants_trainer
     assert _spec(tmp_path, "arg TRAINER=debian:12\nFROM $TRAINER\n").wants_trainer
     assert not _spec(tmp_path, "# ARG TRAINER\nFROM debian:12\n").wants_trainer
+
+
+def test_a_comment_may_be_in_any_encoding(tmp_path: Path) -> None:
+    spec = _spec(tmp_path, "")
+    (tmp_path / "Dockerfile").write_bytes("# für mich\nFROM debian:12\n".encode("latin-1"))
+    assert spec.bases == ["debian:12"]
 
 
 def test_the_images_that_it_starts_from_are_known(tmp_path: Path) -> None:
@@ -53,6 +62,19 @@ def test_the_name_changes_with_the_files_the_dockerfiles_name_and_the_trainer(
     names.append(_spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1").reference)
     assert len(set(names)) == 4
     assert all(name.startswith("localhost/slipway-job-mine:") for name in names)
+
+
+def test_a_pipe_among_the_files_is_not_read(tmp_path: Path) -> None:
+    before = _spec(tmp_path, _FROM_TRAINER).content_hash
+    os.mkfifo(tmp_path / "pipe")
+    reading = (
+        "import sys, pathlib, images.contexts;"
+        "print(images.contexts.digest_of(pathlib.Path(sys.argv[1])))"
+    )
+    subprocess.run(
+        [sys.executable, "-c", reading, str(tmp_path)], cwd=CHECKOUT, check=True, timeout=20
+    )
+    assert before != _spec(tmp_path, _FROM_TRAINER).content_hash
 
 
 def test_a_missing_folder_is_said(tmp_path: Path) -> None:

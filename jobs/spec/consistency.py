@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING
 from pydantic.alias_generators import to_camel
 
 from infra.problem import Contradiction
+from infra.words import quote
 from jobs.spec.modules import HYPERPARAMETERS, MODULES
-from jobs.spec.names import OWN_VOLUMES
+from jobs.spec.names import OWN_VOLUMES, THREADS
 
 if TYPE_CHECKING:
     from jobs.spec.job import TrainingJob
@@ -22,7 +24,10 @@ _OWN = (*_PROGRAMS, "command", "script_entry")
 
 def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return everything in `job` that does not go together."""
-    rules = (_program, _command, _hyperparameters, _elastic, _gpus, _volumes, _tolerations)
+    rules = (
+        *(_program, _command, _hyperparameters, _elastic, _threads),
+        *(_gpus, _volumes, _tolerations),
+    )
     return [each for rule in rules for each in rule(job)]
 
 
@@ -80,6 +85,13 @@ def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
         yield _of(("elastic", "maxReplicas"), text, "workers")
     if job.master is not None:
         yield _of(("master",), "an elastic job has no Master, only Workers", "elastic")
+
+
+def _threads(job: TrainingJob) -> Iterator[Contradiction]:
+    value = job.env.get(THREADS)
+    if value is not None and not (isinstance(value, str) and re.fullmatch(r"0*[1-9]\d*", value)):
+        said = quote(value) if isinstance(value, str) else "a Secret's value"
+        yield _of(("env", THREADS), f"{said} is not allowed; it takes a whole number of at least 1")
 
 
 def _gpus(job: TrainingJob) -> Iterator[Contradiction]:

@@ -8,7 +8,12 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from jobs.spec.names import OWN_VOLUMES
 
-_OPERATOR_SETS = frozenset({"MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"})
+_TAKEN = frozenset(
+    {
+        *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"),
+        *("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    }
+)
 _LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
@@ -37,7 +42,7 @@ def _word(value: object) -> object:
 def _variable(name: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         raise ValueError("letters, digits and _, and no digit first")
-    if name in _OPERATOR_SETS or name.startswith(("PET_", "SLIPWAY_")):
+    if name in _TAKEN or name.startswith(("PET_", "SLIPWAY_")):
         raise ValueError("a name that neither the training operator nor Slipway sets itself")
     return name
 

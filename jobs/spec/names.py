@@ -7,6 +7,8 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
 JOB_LABEL = "slipway.dev/job"
 RUN_LABEL = "slipway.dev/run"
 """On each pod: which submission of the job it belongs to."""
+THREADS = "OMP_NUM_THREADS"
+"""The variable by which OpenMP, and torch with it, knows how many threads a process has."""
 
 TMP, SHARED_MEMORY, WORK, SCRIPT = "/tmp", "/dev/shm", "/work", "/opt/script"  # noqa: S108
 OUTPUT_DIR = f"{WORK}/outputs"

@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.spec.job import TrainingJob
 from jobs.spec.modules import MODULES
-from jobs.spec.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, TMP
+from jobs.spec.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP
 from jobs.spec.parts import SecretKey
 from jobs.spec.resources import Share, roles
 
@@ -33,7 +33,7 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
     """Return a container's variables, besides those that the training operator sets."""
     said: dict[str, str | SecretKey] = {
         "HOME": TMP,
-        "OMP_NUM_THREADS": str(share.threads(job.processes_per_node)),
+        THREADS: str(share.threads(job.processes_per_node)),
         "SLIPWAY_JOB": job.name,
         "SLIPWAY_OUTPUT_DIR": OUTPUT_DIR,
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),

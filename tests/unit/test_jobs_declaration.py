@@ -247,6 +247,22 @@ def test_a_fraction_as_a_variable_is_refused_since_its_digits_may_have_been_lost
     assert "in quotes" in problems("mnist-gloo", {"env": {"VERSION": 1.1}})["env.VERSION"]
 
 
+@pytest.mark.parametrize("name", ["LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLIPWAY_JOB"])
+def test_a_variable_that_somebody_else_sets_is_refused(name: str) -> None:
+    assert "sets itself" in problems("mnist-gloo", {"env": {name: "1"}})[f"env.{name}"]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "two", "", {"secret": "a", "key": "b"}])
+def test_threads_are_a_whole_number(value: object) -> None:
+    (text,) = problems("mnist-gloo", {"env": {"OMP_NUM_THREADS": value}}).values()
+    assert "a whole number of at least 1" in text
+
+
+def test_home_and_threads_may_be_others() -> None:
+    own = {"HOME": "/work", "OMP_NUM_THREADS": "3"}
+    assert job("mnist-gloo", {"env": {"HOME": "/work", "OMP_NUM_THREADS": 3}}).env == own
+
+
 @pytest.mark.parametrize(
     "name", ["slipway.dev/run", "app.kubernetes.io/managed-by", "a b", "a/b/c"]
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -11,12 +10,12 @@ from pydantic.alias_generators import to_camel
 
 from infra.problem import Contradiction
 from infra.words import quote
+from jobs.spec import mount_rules
 from jobs.spec.modules import HYPERPARAMETERS, MODULES
-from jobs.spec.names import OWN_VOLUMES, THREADS
+from jobs.spec.names import THREADS
 
 if TYPE_CHECKING:
     from jobs.spec.job import TrainingJob
-    from jobs.spec.parts import Volume
 
 _PROGRAMS = ("script", "build", "image")
 _OWN = (*_PROGRAMS, "command", "script_entry")
@@ -26,7 +25,7 @@ def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return everything in `job` that does not go together."""
     rules = (
         *(_program, _command, _hyperparameters, _elastic, _threads),
-        *(_gpus, _volumes, _tolerations),
+        *(_gpus, mount_rules.volumes, _tolerations),
     )
     return [each for rule in rules for each in rule(job)]
 
@@ -105,28 +104,6 @@ def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
         if gpus is not None and gpus < job.processes_per_node:
             told = f"{gpus} is too few: {text.format(job.processes_per_node)}"
             yield _of(path, told, "backend", "processes_per_node")
-
-
-def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
-    own = {path: f"`{name}`, which every pod has" for name, path in OWN_VOLUMES.items()}
-    counted = Counter(volume.mount_path for volume in job.volumes.values())
-    for name, volume in job.volumes.items():
-        place = volume.mount_path
-        if place in own or counted[place] > 1:
-            text = f'"{place}" is taken by {own.get(place, "another volume")}; mount it elsewhere'
-            yield _of(("volumes", name, "mountPath"), text)
-        yield from _volume(name, volume)
-
-
-def _volume(name: str, volume: Volume) -> Iterator[Contradiction]:
-    kinds = ("claim", "size", "empty_dir", "host_path")
-    given = [to_camel(kind) for kind in kinds if getattr(volume, kind) is not None]
-    if len(given) != 1:
-        listed = ", ".join(map(to_camel, kinds))
-        text = f"has {' and '.join(given) or 'no kind'}; it has exactly one of {listed}"
-        yield _of(("volumes", name), text)
-    elif volume.read_only and given[0] in {"size", "emptyDir"}:
-        yield _of(("volumes", name, "readOnly"), f"`{given[0]}` begins empty: it must be written")
 
 
 def _tolerations(job: TrainingJob) -> Iterator[Contradiction]:

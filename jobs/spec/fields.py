@@ -17,6 +17,7 @@ _TAKEN = frozenset(
 _LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
+_DIRECTORY = "an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data"
 _OWN_LABELS = ("slipway.dev/", "training.kubeflow.org/", "app.kubernetes.io/managed-by")
 
 
@@ -53,6 +54,13 @@ def _label(name: str) -> str:
     if name.startswith(_OWN_LABELS):
         raise ValueError("a name that neither the training operator nor Slipway sets itself")
     return name
+
+
+def _directory(path: str) -> str:
+    # Two names of one place could not be told from two places.
+    if {".", ".."} & set(path.split("/")):
+        raise ValueError(_DIRECTORY)
+    return path
 
 
 def _volume(name: str) -> str:
@@ -113,10 +121,8 @@ ObjectName = Annotated[
 ]
 Directory = Annotated[
     str,
-    Field(
-        pattern=r"^/([^/:]+/)*[^/:]+$",
-        description="an absolute path with no : in it and no / at its end, such as /data",
-    ),
+    Field(pattern=r"^/([^/:]+/)*[^/:]+$", description=_DIRECTORY),
+    AfterValidator(_directory),
 ]
 Image = Annotated[
     str,

@@ -11,6 +11,8 @@ THREADS = "OMP_NUM_THREADS"
 """The variable by which OpenMP, and torch with it, knows how many threads a process has."""
 
 TMP, SHARED_MEMORY, WORK, SCRIPT = "/tmp", "/dev/shm", "/work", "/opt/script"  # noqa: S108
+DATA, PACKAGES = "/data", "/opt/slipway"
+"""Where the trainer's image has its data sets and slipway_trainer."""
 OUTPUT_DIR = f"{WORK}/outputs"
 OWN_VOLUMES = {"tmp": TMP, "shm": SHARED_MEMORY, "work": WORK, "script": SCRIPT}
 """The volumes that each pod has besides the job's, and where they are mounted."""

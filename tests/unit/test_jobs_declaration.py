@@ -181,6 +181,45 @@ def test_a_volume_is_of_exactly_one_kind_at_a_place_of_its_own(
     assert problems("mnist-gloo", {"volumes": {"data": volume}}).keys() == {key}
 
 
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("/dev", "would hide /dev/shm"),
+        ("/dev/shm", "is taken by `shm`"),
+        ("/dev/shm/a", "is inside of /dev"),
+        ("/opt", "would hide /opt/script"),
+        ("/opt/slipway", "is taken by slipway_trainer"),
+        ("/opt/slipway/slipway_trainer", "is inside of /opt/slipway"),
+        ("/opt/script/data", "is inside of /opt/script"),
+        ("/data", "is taken by the data sets"),
+        ("/usr", "would hide /usr/bin"),
+        ("/etc", "would hide /etc/hostname"),
+        ("/proc/1", "is inside of /proc"),
+        ("/tmp", "is taken by `tmp`"),
+        ("/mnt/../work", "no :, . or .."),
+    ],
+)
+def test_a_volume_that_hides_what_the_pod_needs_is_refused(place: str, words: str) -> None:
+    volumes = {"data": {"claim": "a", "mountPath": place}}
+    found = problems("mnist-gloo", {"volumes": volumes})
+    assert found.keys() == {"volumes.data.mountPath"}
+    assert words in found["volumes.data.mountPath"]
+
+
+@pytest.mark.parametrize(
+    "place", ["/work/data", "/tmp/cache", "/data/cifar10", "/opt/own", "/home"]
+)
+def test_a_volume_that_hides_nothing_is_taken(place: str) -> None:
+    volumes = {"data": {"claim": "a", "mountPath": place}}
+    assert job("mnist-gloo", {"volumes": volumes}).volumes["data"].mount_path == place
+
+
+def test_an_image_of_ones_own_has_its_data_where_it_likes() -> None:
+    volumes = {"data": {"claim": "a", "mountPath": "/data"}}
+    own = {"image": "example.org/mine:1", "command": ["train"], "volumes": volumes}
+    assert job("mine", own).volumes["data"].mount_path == "/data"
+
+
 def test_two_volumes_are_not_in_one_place() -> None:
     volumes = {name: {"claim": name, "mountPath": "/mnt"} for name in ("a", "b")}
     keys = {"volumes.a.mountPath", "volumes.b.mountPath"}

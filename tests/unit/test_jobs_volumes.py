@@ -46,7 +46,7 @@ def test_a_size_is_a_claim_of_the_default_storage_class() -> None:
 
 
 def test_a_host_path_is_a_volume_and_the_only_claim_that_may_have_it() -> None:
-    own = job(data=Volume(host_path="/srv/data", mount_path="/data", read_only=True))
+    own = job(data=Volume(host_path="/srv/data", mount_path="/mnt/data", read_only=True))
     volume, claim = made(own)
     assert volume["kind"] == "PersistentVolume"
     assert "namespace" not in volume["metadata"]
@@ -65,13 +65,13 @@ def test_a_host_path_is_a_volume_and_the_only_claim_that_may_have_it() -> None:
 
 
 def test_a_host_path_that_is_written_is_of_one_node() -> None:
-    volume, claim = made(job(data=Volume(host_path="/srv/data", mount_path="/data")))
+    volume, claim = made(job(data=Volume(host_path="/srv/data", mount_path="/mnt/data")))
     assert volume["spec"]["accessModes"] == claim["spec"]["accessModes"] == ["ReadWriteOnce"]
 
 
 def test_another_path_is_another_volume_since_one_cannot_be_changed() -> None:
     names = {
-        made(job(data=Volume(host_path=path, mount_path="/data")))[0]["metadata"]["name"]
+        made(job(data=Volume(host_path=path, mount_path="/mnt/data")))[0]["metadata"]["name"]
         for path in ("/a", "/b")
     }
     assert len(names) == 2

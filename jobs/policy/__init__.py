@@ -23,6 +23,7 @@ RULES: Sequence[Rule] = (
     memory.LESS_THAN_NEEDED,
     memory.LIMIT_BELOW_REQUEST,
     outputs.NOT_KEPT,
+    outputs.CUT_SHORT,
     downloads.IN_EVERY_RANK,
 )
 

@@ -1,7 +1,8 @@
-"""Outputs that would be gone with their pod."""
+"""Outputs that would be gone with their pod, or stay in it."""
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from posixpath import normpath
 from urllib.parse import urlsplit
 
 from infra.words import quote
@@ -12,7 +13,7 @@ def _not_kept(case: Case) -> Iterator[Finding]:
     url = case.job.outputs
     if url is None or urlsplit(url).scheme not in {"file", "local"}:
         return
-    path = PurePosixPath(urlsplit(url).path)
+    path = PurePosixPath(normpath(urlsplit(url).path))
     lasting = [
         volume.mount_path
         for volume in case.job.volumes.values()
@@ -27,4 +28,16 @@ def _not_kept(case: Case) -> Iterator[Finding]:
         )
 
 
+def _cut_short(case: Case) -> Iterator[Finding]:
+    job = case.job
+    if job.outputs is not None and job.clean_pod_policy != "None" and job.replicas > 1:
+        yield Finding(
+            ("cleanPodPolicy",),
+            f"{quote(job.clean_pod_policy)} removes the other pods once the first has succeeded, "
+            "also one that is still copying its `outputs`; leave it out where all their files "
+            "count",
+        )
+
+
+CUT_SHORT = Rule("outputs-cut-short", "docs/jobs.md#outputs", _cut_short, warns=True)
 NOT_KEPT = Rule("outputs-not-kept", "docs/jobs.md#outputs", _not_kept)

@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -18,6 +19,7 @@ _LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
 _DIRECTORY = "an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data"
+_URL = "a URL that fsspec knows, such as file:///results or abfs://container/folder"
 _OWN_LABELS = ("slipway.dev/", "training.kubeflow.org/", "app.kubernetes.io/managed-by")
 
 
@@ -61,6 +63,14 @@ def _directory(path: str) -> str:
     if {".", ".."} & set(path.split("/")):
         raise ValueError(_DIRECTORY)
     return path
+
+
+def _url(url: str) -> str:
+    try:
+        urlsplit(url)
+    except ValueError:
+        raise ValueError(_URL) from None
+    return url
 
 
 def _volume(name: str) -> str:
@@ -127,17 +137,16 @@ Directory = Annotated[
 Image = Annotated[
     str,
     Field(
-        pattern=r"^[a-z0-9][^\s]*$",
-        description="an image's reference, such as registry.example/team/train:1",
+        pattern=r"^[a-z0-9]([^\s@]*[A-Za-z0-9_.-])?(@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$",
+        description="an image's reference, such as registry.example/team/train:1, or one with its "
+        "whole digest (@sha256:…)",
     ),
 ]
 FilePath = Annotated[str, Field(min_length=1, description="a path in this checkout")]
 Url = Annotated[
     str,
-    Field(
-        pattern=r"^[a-z][a-z0-9+.-]*://\S+$",
-        description="a URL that fsspec knows, such as file:///results or abfs://container/folder",
-    ),
+    Field(pattern=r"^[a-z][a-z0-9+.-]*://\S+$", description=_URL),
+    AfterValidator(_url),
 ]
 Goal = Annotated[
     str,

@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from infra.problem import contradictory
+from jobs.spec.amounts import START_TIMEOUT
 from jobs.spec.consistency import contradictions
 from jobs.spec.fields import (
     Accuracy,
@@ -139,7 +140,7 @@ class TrainingJob:
     restart_policy: Literal["OnFailure", "Never", "Always", "ExitCode"] = "OnFailure"
     backoff_limit: Count | None = None
     timeout: Positive = 3600
-    start_timeout: Positive = 300
+    start_timeout: Positive = START_TIMEOUT
     ttl_seconds_after_finished: Annotated[int, Field(ge=60)] | None = None
     clean_pod_policy: Literal["None", "Running", "All"] = "None"
     priority_class: ObjectName | None = None

@@ -24,7 +24,7 @@ _CLOSED = ("/dev", "/proc", "/sys", PACKAGES, SCRIPT)
 """Below these no runtime can make a directory to mount on, or what it hides is needed."""
 
 
-def volumes(job: TrainingJob) -> Iterator[Contradiction]:
+def contradictions(job: TrainingJob) -> Iterator[Contradiction]:
     """Yield what is wrong with the volumes of `job`."""
     counted = Counter(volume.mount_path for volume in job.volumes.values())
     for name, volume in job.volumes.items():

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from infra import quantities
-from jobs.spec.job import TrainingJob
 from jobs.spec.parts import Limits, Master
+
+if TYPE_CHECKING:
+    from jobs.spec.job import TrainingJob
 
 Role = Literal["Master", "Worker"]
 GPU = "nvidia.com/gpu"

@@ -89,7 +89,7 @@ _others = st.fixed_dictionaries(
         "ephemeral_storage": _memories,
         "gpus": st.integers(8, 9),
         "limits": _limits,
-        "shared_memory": _memories,
+        "shared_memory": st.sampled_from(["128Mi", "512Mi"]),
         "node_selector": _labels,
         "tolerations": st.just((Toleration(key="example.org/gpu", operator="Exists"),)),
         "volumes": _volumes,

@@ -240,6 +240,51 @@ def test_an_elastic_jobs_workers_are_between_its_bounds(declared: dict[str, Any]
     assert problems("mnist-elastic", declared).keys() == {key}
 
 
+@pytest.mark.parametrize(
+    ("declared", "key", "words"),
+    [
+        ({"timeout": 60, "startTimeout": 90}, "startTimeout", "the 60 of `timeout`"),
+        ({"sharedMemory": "2Gi"}, "sharedMemory", "more than the 768Mi"),
+        ({"sharedMemory": "2Gi", "master": {"memory": "4Gi"}}, "sharedMemory", "a Worker"),
+        ({"outputs": "abfs://user:pw@there/x"}, "outputs", "has a password in it"),
+        ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "has a signature in it"),
+        ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
+        ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec knows"),
+    ],
+)
+def test_what_could_not_work_or_would_tell_a_secret_is_refused(
+    declared: dict[str, Any], key: str, words: str
+) -> None:
+    found = problems("mnist-gloo", declared)
+    assert found.keys() == {key}
+    assert words in found[key]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"timeout": 60},
+        {"timeout": 60, "startTimeout": 60},
+        {"sharedMemory": "768Mi"},
+        {"sharedMemory": "2Gi", "limits": {"memory": "2Gi"}},
+        {"outputs": "abfs://container@account.dfs.core.example/folder"},
+    ],
+)
+def test_what_does_go_together_is_taken(declared: dict[str, Any]) -> None:
+    job("mnist-gloo", declared)
+
+
+@pytest.mark.parametrize("image", ["a/b@", "a/b@sha256:12", "a/b:", "a b", "a/b:1@"])
+def test_an_image_is_a_whole_reference(image: str) -> None:
+    assert problems("mine", {"image": image, "command": ["x"]}).keys() == {"image"}
+
+
+@pytest.mark.parametrize("tail", ["", ":1.4", f"@sha256:{'0' * 64}", f":1@sha256:{'a' * 64}"])
+def test_an_image_is_named_by_a_version_or_a_digest(tail: str) -> None:
+    reference = f"registry.example:5000/team/train{tail}"
+    assert job("mine", {"image": reference, "command": ["x"]}).image == reference
+
+
 def test_nccl_has_a_gpu_for_each_process() -> None:
     declared = {"processesPerNode": 4, "gpus": 2, "master": {"gpus": 3}}
     assert problems("mnist-nccl", declared).keys() == {"gpus", "master.gpus"}

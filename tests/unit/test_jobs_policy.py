@@ -76,3 +76,14 @@ def test_a_good_job_is_let_pass_without_a_word(rule: Any) -> None:
     fixture, found = judged(FIXTURES / f"{rule.name}.good.yaml")
     assert (found.problems, found.warnings) == ([], [])
     assert [job.name for job in found.jobs] == list(fixture["job"])
+
+
+@pytest.mark.parametrize("path", ["/results/../tmp", "/results/a/../../resultsb", "//tmp"])
+def test_outputs_are_kept_only_where_their_path_really_leads(path: str) -> None:
+    volumes = {"results": {"size": "1Gi", "mountPath": "/results"}}
+    section = {"cifar-gloo": {"outputs": f"file://{path}", "volumes": volumes}}
+    assert [each.key for each in read(section, KEY, site({})).problems] == [
+        f"{KEY}.cifar-gloo.outputs"
+    ]
+    section["cifar-gloo"]["outputs"] = "file:///results/../results/cifar"
+    assert read(section, KEY, site({})).problems == []

@@ -61,10 +61,19 @@ def test_a_rank_that_never_comes_is_waited_for_no_longer_than_the_timeout(
     assert alone.seconds < 6 + _SECONDS_TO_NOTICE
 
 
-def test_a_loss_that_grows_without_bound_fails_the_run(image: Opened, tmp_path: Path) -> None:
-    [rank] = image.train(tmp_path, Rank(("--lr", "1000")), args=_LONG)
+@pytest.mark.parametrize(
+    ("told", "says"),
+    [(_LONG, "by step "), (("--limit-train", "2000", "--log-interval", "1000"), "the validation")],
+    ids=["in a step that is told", "in others"],
+)
+def test_a_loss_that_grows_without_bound_fails_the_run(
+    image: Opened, tmp_path: Path, told: tuple[str, ...], says: str
+) -> None:
+    [rank] = image.train(tmp_path, Rank(("--lr", "1e20")), args=told)
     assert rank.code == 1
     assert "lower the learning rate" in rank.message["error"]
+    assert says in rank.message["error"]
+    assert "accuracy" not in rank.message
 
 
 def test_nccl_without_a_gpu_is_refused(image: Opened, tmp_path: Path) -> None:

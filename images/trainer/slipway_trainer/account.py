@@ -47,6 +47,10 @@ class Account:
         self.parts[name] = self.parts.get(name, 0.0) + now - self.mark
         self.mark = now
 
+    def mean_loss(self) -> float | None:
+        """Return the mean of the losses recorded, when there are any."""
+        return float(self.loss_sum) / self.loss_count if self.loss_count else None
+
     def state(self) -> dict[str, Any]:
         """Return what `Account(**state)` goes on from."""
         running = self.since is not None
@@ -66,7 +70,7 @@ class Account:
 
     def told(self) -> dict[str, Any]:
         """Return what an `epoch` event says of this rank alone."""
-        mean = float(self.loss_sum) / self.loss_count if self.loss_count else None
+        mean = self.mean_loss()
         speed = self.samples / self.seconds if self.seconds else 0.0
         return {
             **({} if mean is None else {"rank_loss": round(mean, _DIGITS)}),

@@ -80,6 +80,11 @@ class Tracker:
         """The run begins here; the time to accuracy is counted from now on."""
         self._began = time.monotonic()
 
+    @property
+    def mean_loss(self) -> float | None:
+        """Of this rank's samples in this epoch so far; None before the first of them."""
+        return self._now.mean_loss()
+
     def train(self) -> None:
         """From here on it trains: an epoch begins, or goes on after a validation."""
         self._now.resume()

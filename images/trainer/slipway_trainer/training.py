@@ -89,10 +89,8 @@ class Training:
 
             step = (self.position - 1) // (args.batch_size * world.size)
             is_told = step % self.task.log_interval == 0
-            if is_told and not math.isfinite(loss):
-                raise FloatingPointError(
-                    f"the loss grew without bound by step {step}; lower the learning rate"
-                )
+            if is_told:
+                self.require_bound(float(loss), f"step {step}")
             tracker.record_loss(loss.detach().double(), len(labels), log_to_api=is_told)
             profiler.step()
             # The state is whole here: a step is done on all ranks, the next one not begun.
@@ -142,10 +140,16 @@ class Training:
         self.tracker.restore(progress["tracker"])
 
     def validate(self) -> None:
-        """Evaluate the model on the whole test set; each rank does its share."""
+        """Evaluate the model on the whole test set; each rank does its share.
+
+        Raises:
+            FloatingPointError: what was trained so far, or what that led to, has no finite loss.
+        """
         world = self.world
+        # Steps that are not told of count here.
+        self.require_bound(self.tracker.mean_loss or 0.0, "the validation")
         mine = torch.arange(len(self.test_set))[world.rank :: world.size]
-        validation_round(
+        found = validation_round(
             self.test_set.batches(mine, self.args.test_batch_size),
             self.net,
             F.cross_entropy,
@@ -155,6 +159,15 @@ class Training:
             dtype=self.dtype,
             tracker=self.tracker,
         )
+        self.require_bound(found["loss"], "the validation")
+
+    def require_bound(self, loss: float, when: str) -> None:
+        """Raise `FloatingPointError` when the loss is no finite number."""
+        if not math.isfinite(loss):
+            raise FloatingPointError(
+                f"the loss grew without bound by {when} in epoch {self.tracker.epoch}; lower the "
+                "learning rate"
+            )
 
 
 def run(task: Task, args: argparse.Namespace, events: Events) -> dict[str, Any]:

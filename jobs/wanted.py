@@ -7,13 +7,15 @@ from typing import Any
 from clusters.capacity import Capacity
 from images.job import JobImageSpec
 from infra.paths import CHECKOUT
-from infra.problem import Problem
+from infra.problem import Problem, located
+from infra.words import quote
 from jobs import build_files, policy, script_files
 from jobs.catalog import CATALOG
 from jobs.declaration import declare
 from jobs.policy import Case
 from jobs.script import Script
 from jobs.spec import TrainingJob
+from jobs.spec.mounts import claim_name
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ def read(section: Mapping[str, Any], key: str, site: Site) -> Wanted:
             _take(job, place, site, wanted)
         else:
             wanted.problems += job
+    wanted.problems += _clashes(wanted.jobs, key)
     wanted.skipped = {
         name: reason
         for name, job in CATALOG.items()
@@ -92,6 +95,20 @@ def _take(job: TrainingJob, key: str, site: Site, wanted: Wanted) -> None:
         told = wanted.warnings if verdict.rule.warns else wanted.problems
         told.append(verdict.problem)
     wanted.jobs.append(job)
+
+
+def _clashes(jobs: list[TrainingJob], key: str) -> Iterator[Problem]:
+    """Yield where two jobs would make one and the same claim, and so share its files."""
+    makers: dict[str, str] = {}
+    for job in jobs:
+        for name, volume in job.volumes.items():
+            if volume.size is None and volume.host_path is None:
+                continue
+            claim = claim_name(job.name, name, volume)
+            place = located(key, (job.name, "volumes", name))
+            if (first := makers.setdefault(claim, place)) != place:
+                text = f"would be the same claim {quote(claim)} as {first}; rename the volume"
+                yield Problem(place, text)
 
 
 def image_of(job: TrainingJob) -> JobImageSpec | None:

@@ -96,3 +96,15 @@ def test_an_elastic_builds_program_is_looked_for_in_its_folder(
     section = {"mine": {"build": {"context": "own"}, "workers": 2, "elastic": {"minReplicas": 1}}}
     refused = [problem.key for problem in read(section).problems]
     assert refused == ([] if found else [f"{KEY}.mine.elastic"])
+
+
+@pytest.mark.parametrize("kind", [{"size": "1Gi"}, {"hostPath": "/srv/a"}])
+def test_two_jobs_do_not_make_the_same_claim(kind: dict[str, str]) -> None:
+    volume = {**kind, "mountPath": "/mnt/a"}
+    own = {"image": "example.org/mine:1", "command": ["x"]}
+    section = {"m": {**own, "volumes": {"a-b": volume}}, "m-a": {**own, "volumes": {"b": volume}}}
+    (problem,) = read(section).problems
+    assert problem.key == f"{KEY}.m-a.volumes.b"
+    assert f"{KEY}.m.volumes.a-b" in problem.text
+    section["m-a"]["volumes"] = {"c": volume}
+    assert read(section).problems == []

@@ -1,4 +1,4 @@
-"""Reads a job's own script: a file or a folder of this checkout."""
+"""Reads a job's own script: a file or a folder."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +14,9 @@ from jobs.spec.program import DEFAULT_ENTRY
 LIMIT = 2**20
 """Bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
 
+_OWN = frozenset({"clusters", "docs", "images", "infra", "jobs", "scripts", "stacks", "tests"})
+"""Folders at the checkout's top that are Slipway's: nobody means them."""
+
 
 def read(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script | Problem:
     """Return the script of a job that has one, or what is wrong with it.
@@ -21,13 +24,13 @@ def read(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script | Prob
     Hidden files and Python's caches are left out.
 
     Args:
-        job: Whose `script`, relative to the checkout.
+        job: Whose `script`, relative to the checkout, or absolute.
         key: Where the job stands in the configuration.
         checkout: What the path is relative to.
     """
     path = checkout / str(job.script)
     try:
-        found = _file(job, path, key) if path.is_file() else _folder(job, path, key)
+        found = _file(job, path, key) if path.is_file() else _folder(job, path, key, checkout)
     except OSError as error:
         return Problem(f"{key}.script", f"{quote(job.script)} can't be read: {error}")
     if isinstance(found, Script) and found.size > LIMIT:
@@ -51,10 +54,9 @@ def _file(job: TrainingJob, path: Path, key: str) -> Script | Problem:
     return Script(job.name, path.name, {path.name: path.read_bytes()})
 
 
-def _folder(job: TrainingJob, path: Path, key: str) -> Script | Problem:
+def _folder(job: TrainingJob, path: Path, key: str, checkout: Path) -> Script | Problem:
     if not path.is_dir():
-        there = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
-        near = [name for name in there if not name.startswith(".")]
+        near = _near(path.parent, checkout)
         text = f"{quote(job.script)} is neither a file nor a folder: there is no {path}"
         return Problem(f"{key}.script", f"{text}; {choices(path.name, near)}" if near else text)
     files = {str(each.relative_to(path)): each for each in _files(path)}
@@ -70,6 +72,19 @@ def _folder(job: TrainingJob, path: Path, key: str) -> Script | Problem:
         )
         return Problem(f"{key}.script", text)
     return Script(job.name, entry, {name: each.read_bytes() for name, each in files.items()})
+
+
+def _near(folder: Path, checkout: Path) -> list[str]:
+    """Return the names in `folder` that may be meant by a script that is not there."""
+    if not folder.is_dir():
+        return []
+    own = _OWN if folder.resolve() == checkout.resolve() else frozenset()
+    return [
+        each.name
+        for each in folder.iterdir()
+        if (each.is_dir() or each.suffix == ".py") and not each.name.startswith((".", "__"))
+        if each.name not in own
+    ]
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -142,7 +142,10 @@ Image = Annotated[
         "whole digest (@sha256:…)",
     ),
 ]
-FilePath = Annotated[str, Field(min_length=1, description="a path in this checkout")]
+FilePath = Annotated[
+    str, Field(min_length=1, description="a path, relative to the checkout, or absolute")
+]
+InnerPath = Annotated[str, Field(min_length=1, description="a path inside of the folder")]
 Url = Annotated[
     str,
     Field(pattern=r"^[a-z][a-z0-9+.-]*://\S+$", description=_URL),

@@ -17,6 +17,7 @@ from jobs.spec.fields import (
     FilePath,
     Goal,
     Image,
+    InnerPath,
     LabelKey,
     LabelValue,
     Memory,
@@ -62,7 +63,7 @@ class TrainingJob:
     Args:
         name: The PyTorchJob's name.
         module: A program of the trainer's image: what the entries of the catalogue run.
-        script: A Python file or a folder, relative to the checkout, put into the pods.
+        script: A Python file or a folder, relative to the checkout, or absolute, put into the pods.
         script_entry: Which file of a folder is started; `train.py` unless said.
         build: An image to build and run.
         image: An image that is there.
@@ -115,7 +116,7 @@ class TrainingJob:
     name: Name
     module: ModuleName | None = None
     script: FilePath | None = None
-    script_entry: FilePath | None = None
+    script_entry: InnerPath | None = None
     build: Build | None = None
     image: Image | None = None
     command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None

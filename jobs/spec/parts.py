@@ -13,6 +13,7 @@ from jobs.spec.fields import (
     Cpu,
     Directory,
     FilePath,
+    InnerPath,
     LabelKey,
     LabelValue,
     Memory,
@@ -90,12 +91,12 @@ class Build:
     """An image to build.
 
     Args:
-        context: The folder with all that goes into it.
+        context: The folder with all that goes into it, relative to the checkout, or absolute.
         dockerfile: In that folder.
     """
 
     context: FilePath
-    dockerfile: FilePath = "Dockerfile"
+    dockerfile: InnerPath = "Dockerfile"
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

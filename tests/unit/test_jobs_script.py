@@ -116,6 +116,21 @@ def test_what_is_not_there_is_told_with_what_is(tmp_path: Path) -> None:
     assert str(tmp_path / "trian.py") in problem.text
 
 
+def test_only_what_could_be_a_script_is_offered_instead_of_one(tmp_path: Path) -> None:
+    for name in ("mine", "infra", ".git", "__pycache__"):
+        (tmp_path / name).mkdir()
+    for name in ("own.py", "__main__.py", "LICENSE", "Makefile"):
+        (tmp_path / name).write_text("")
+    assert refusal(tmp_path, "nowhere").text.endswith("; allowed: mine, own.py")
+    (tmp_path / "mine/infra").mkdir()
+    assert refusal(tmp_path, "mine/nowhere").text.endswith("; allowed: infra")
+
+
+def test_an_absolute_path_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    assert script(Path("/nowhere"), str(tmp_path / "train.py")).entry == "train.py"
+
+
 def test_a_folder_without_its_entry_is_told_which_programs_it_has(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own/main.py").write_text("")

@@ -45,7 +45,9 @@ class Schema:
         """Return in words what is allowed here; empty when there are none for it."""
         if "description" in self.node:
             return str(self.node["description"])
-        return " or ".join(filter(None, map(describe, self._variants())))
+        variants = [*filter(None, map(describe, self._variants()))]
+        # What has a comma in it would swallow the next one.
+        return (", or " if any("," in each for each in variants[:-1]) else " or ").join(variants)
 
     def read(self, value: Any, unknown: list[Path], path: Path = ()) -> Any:
         """Return `value` as the dataclass takes it, and note the keys that it does not know.

@@ -20,7 +20,6 @@ _LIMITS = {
     "maximum": "of at most",
     "exclusiveMaximum": "below",
     "minLength": "of a length of at least",
-    "minItems": "with items, at least",
     "maxLength": "of a length of at most",
     "pattern": "matching",
 }
@@ -62,5 +61,7 @@ def describe(node: Mapping[str, Any]) -> str:
 def _limits(node: Mapping[str, Any]) -> str:
     if "minimum" in node and "maximum" in node:
         return f" from {node['minimum']} to {node['maximum']}"
+    if least := node.get("minItems"):
+        return f" of at least {least} item{'' if least == 1 else 's'}"
     limits = [f"{word} {node[name]}" for name, word in _LIMITS.items() if name in node]
     return f" {' and '.join(limits)}" if limits else ""

@@ -274,6 +274,14 @@ def test_what_does_go_together_is_taken(declared: dict[str, Any]) -> None:
     job("mnist-gloo", declared)
 
 
+def test_what_is_allowed_is_told_in_sentences() -> None:
+    own = {"image": "example.org/mine:1", "command": [], "env": {"A": [1]}, "build": {"context": 1}}
+    found = problems("mine", own)
+    assert found["command"] == "[] is not allowed; it takes a list of at least 1 item"
+    assert 'such as "1.10", or a map of secret, key' in found["env.A"]
+    assert found["build.context"].endswith("a path, relative to the checkout, or absolute")
+
+
 @pytest.mark.parametrize("image", ["a/b@", "a/b@sha256:12", "a/b:", "a b", "a/b:1@"])
 def test_an_image_is_a_whole_reference(image: str) -> None:
     assert problems("mine", {"image": image, "command": ["x"]}).keys() == {"image"}

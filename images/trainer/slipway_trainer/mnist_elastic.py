@@ -146,21 +146,30 @@ class Training:
         return every is not None and step > 0 and step % every == 0
 
     def validate(self, key: str) -> bool:
-        """Evaluate the model with the others, unless they have; return whether it will do."""
+        """Evaluate the model with the others, unless they have; return whether it has to do.
+
+        That is so from the first validation on that reached the goal, whatever others find.
+        """
         self.account.pause()
         is_new = key not in self.controller.shared.agreed
         found = self.controller.agree(key, self.evaluate)
-        goal = self.args.goal
-        reached = goal is not None and goal.reached(found)
+        first = self.first_to_reach()
         if is_new:
             told = {name: found[name] for name in ("accuracy", "top5_accuracy", "test_loss")}
             told |= {"step": found["step"], "elapsed_seconds": found["elapsed"]}
             self.tell("validation", **told)
-            if reached:
-                took = found["elapsed"]
-                self.tell("goal_reached", goal=str(goal), time_to_accuracy_seconds=took)
+            if first is found:
+                took, goal = found["elapsed"], str(self.args.goal)
+                self.tell("goal_reached", goal=goal, time_to_accuracy_seconds=took)
         self.account.resume()
-        return reached
+        return first is not None
+
+    def first_to_reach(self) -> dict[str, Any] | None:
+        """Return the first validation that all agreed on and that reached the goal."""
+        goal, agreed = self.args.goal, self.controller.shared.agreed
+        found = [each for key, each in agreed.items() if key.startswith(("step ", "epoch "))]
+        reached = [each for each in found if goal is not None and goal.reached(each)]
+        return min(reached, key=lambda each: each["elapsed"], default=None)
 
     def evaluate(self) -> dict[str, Any]:
         """Return what the model comes to on the test set; each worker does its share."""
@@ -224,8 +233,7 @@ class Training:
         shared = self.controller.shared
         epochs = [n for n in range(1, self.args.epochs + 1) if f"epoch {n}" in shared.agreed]
         last = self.came_to(epochs[-1])
-        goal, found = self.args.goal, shared.agreed[f"epoch {epochs[-1]}"]
-        reached = goal is not None and goal.reached(found)
+        goal, first = self.args.goal, self.first_to_reach()
         return {
             "rank": self.controller.rank,
             "world_size": self.controller.size,
@@ -239,8 +247,8 @@ class Training:
             "loss": last["loss"],
             "reformations": shared.reformations,
             "longest_pause_seconds": round(shared.longest_pause, 3),
-            **({"goal": str(goal), "goal_reached": reached} if goal is not None else {}),
-            **({"time_to_accuracy_seconds": found["elapsed"]} if reached else {}),
+            **({"goal": str(goal), "goal_reached": first is not None} if goal is not None else {}),
+            **({"time_to_accuracy_seconds": first["elapsed"]} if first is not None else {}),
         }
 
 

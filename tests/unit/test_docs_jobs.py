@@ -1,6 +1,7 @@
 """docs/jobs.md tells of every field that a job may have, and what it says is true."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,16 @@ import pytest
 import yaml
 from pydantic.alias_generators import to_camel
 
+from clusters.capacity import Capacity
 from jobs.declaration import KEYS
-from jobs.spec import TrainingJob, manifest
+from jobs.spec import Elastic, TrainingJob, manifest
 from jobs.spec.modules import HYPERPARAMETERS, MODULES
 from jobs.spec.program import DEFAULT_ENTRY
 from jobs.wanted import Site, read
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs/jobs.md"
+SMALL = Site(0, Capacity(Decimal("1.9"), 5 * 2**30, 0, 1))
+"""What a machine with 2 cores and 6 GB has left for jobs."""
 _ROW = re.compile(r"^\| `(?P<field>\w+)` \| (?P<default>[^|]*) \|", re.MULTILINE)
 _YAML = re.compile(
     r"(?:(?:makes|and), in (?P<where>[^:\n]+):\n\n)?```yaml\n(?P<body>.*?)```", re.DOTALL
@@ -123,6 +127,22 @@ def test_every_field_has_an_example() -> None:
 @pytest.mark.parametrize("example", examples(), ids=lambda example: str(next(iter(example))))
 def test_an_example_is_a_job(example: dict[str, Any]) -> None:
     assert rendered(example)["kind"] == "PyTorchJob"
+
+
+@pytest.mark.parametrize("example", examples(), ids=lambda example: str(next(iter(example))))
+def test_an_example_without_gpus_fits_a_small_machine(
+    example: dict[str, Any],
+) -> None:
+    found = read(example, "slipway:jobs", SMALL)
+    needs_gpus = any(job.backend == "nccl" for job in found.jobs)
+    assert bool(found.problems) == needs_gpus, found.problems
+
+
+def test_the_defaults_of_elastic_are_told() -> None:
+    elastic = Elastic()
+    assert elastic.max_replicas is None
+    told = f"`minReplicas` ({elastic.min_replicas}), `maxReplicas` (`workers`), "
+    assert f"{told}`maxRestarts` ({elastic.max_restarts})" in DOCUMENT.read_text()
 
 
 @pytest.mark.parametrize(("example", "where", "said"), claims())

@@ -6,6 +6,7 @@ SLIPWAY_ELASTIC_INDEX=0 python3 tracked_elastic.py
 
 import argparse
 import os
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,18 +82,21 @@ def run(args: argparse.Namespace, events: Events) -> dict[str, Any]:
     run_id, goal = os.environ.get("SLIPWAY_RUN_ID"), task1_time_to_accuracy_goal
     tracker = Tracker(metrics, run_id, events.rank, goal, events, total=controller.sum)
 
-    def end_epoch() -> bool:
+    def end_epoch() -> dict[str, Any]:
         """Evaluate with the others; again when one of them is lost meanwhile."""
         mine = range(controller.rank, len(val_set), controller.size)
         batches = DataLoader(Subset(val_set, mine), args.batch_size)
         validation_round(batches, model, F.nll_loss, metrics, run_id, events.rank, tracker=tracker)
         tracker.epoch_end()
         events.emit("ledger", **service.ledger.audit())
-        return tracker.goal_reached
+        return tracker.state()
 
     with controller.scope():
-        tracker.start()
+        began = controller.agree("began", lambda: controller.sum(time.time() / controller.size)[0])
         for epoch in service.epochs():
+            if epoch > 1:  # a worker that was not there until now follows the others
+                tracker.restore(controller.shared.agreed[f"epoch {epoch - 1}"])
+            tracker.start(time.time() - began)
             tracker.train()
             for data, target in train_batches:
                 tracker.batch_start()
@@ -102,13 +106,14 @@ def run(args: argparse.Namespace, events: Events) -> dict[str, Any]:
                 tracker.batch_end(samples)
                 is_told = service.ledger.step % 10 == 0
                 tracker.record_loss(loss.item() * samples, samples, log_to_api=is_told)
-            if controller.agree(f"epoch {epoch}", end_epoch):
+            if controller.agree(f"epoch {epoch}", end_epoch)["goal_reached"]:
                 break
+        tracker.restore(list(controller.shared.agreed.values())[-1])
     if controller.rank == 0:
         torch.save(model.state_dict(), Path(os.environ["SLIPWAY_OUTPUT_DIR"], "model.pt"))
     world = {"rank": controller.rank, "world_size": controller.size}
-    counted = {"total_samples_seen": service.ledger.counted, "dataset": "mnist"}
-    return {**tracker.summary(), **world, **counted}
+    counted = {"samples_seen": service.seen, "total_samples_seen": service.ledger.counted}
+    return {**tracker.summary(), **world, **counted, "dataset": "mnist"}
 
 
 if __name__ == "__main__":

@@ -38,9 +38,15 @@ def test_the_plain_script_trains_in_two_processes(image: Opened, tmp_path: Path)
 class Workers:
     """Two workers of the elastic script, and what they left behind."""
 
-    def __init__(self, image: Opened, directory: Path, *blows: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        image: Opened,
+        directory: Path,
+        *blows: dict[str, Any],
+        arguments: tuple[str, ...] = _ARGUMENTS,
+    ) -> None:
         directory.chmod(0o777)
-        program = ["/examples/tracked_elastic.py", *_ARGUMENTS]
+        program = ["/examples/tracked_elastic.py", *arguments]
         plan = {
             "program": program,
             "workers": 2,
@@ -49,24 +55,24 @@ class Workers:
             "env": {"OMP_NUM_THREADS": "1", "SLIPWAY_RUN_ID": "run-1"},
         }
         (directory / "plan.json").write_text(json.dumps(plan))
-        for worker in (0, 1):
-            (directory / f"outputs-{worker}.0").mkdir()
-            (directory / f"outputs-{worker}.0").chmod(0o777)
+        for life in ("0.0", "1.0", "0.1"):
+            (directory / f"outputs-{life}").mkdir()
+            (directory / f"outputs-{life}").chmod(0o777)
         mounts = {directory: "/out", _RANKS: "/elastic_ranks.py", _EXAMPLES: "/examples"}
         image.run("python3", "/elastic_ranks.py", "/out/plan.json", mounts=mounts)
         self.directory = directory
         self.codes: dict[str, int] = json.loads((directory / "ends.json").read_text())["codes"]
 
-    def errors(self, worker: int) -> str:
-        return (self.directory / f"{worker}.0.err").read_text()
+    def errors(self, worker: int, life: int = 0) -> str:
+        return (self.directory / f"{worker}.{life}.err").read_text()
 
-    def message(self, worker: int) -> dict[str, Any]:
-        text = (self.directory / f"{worker}.0.termination").read_text()
+    def message(self, worker: int, life: int = 0) -> dict[str, Any]:
+        text = (self.directory / f"{worker}.{life}.termination").read_text()
         message: dict[str, Any] = json.loads(text)
         return message
 
-    def events(self, worker: int, event: str) -> list[dict[str, Any]]:
-        lines = (self.directory / f"{worker}.0.out").read_text().splitlines()
+    def events(self, worker: int, event: str, life: int = 0) -> list[dict[str, Any]]:
+        lines = (self.directory / f"{worker}.{life}.out").read_text().splitlines()
         return [each for line in lines if (each := json.loads(line))["event"] == event]
 
 
@@ -118,3 +124,23 @@ def test_when_one_is_killed_the_other_trains_on_every_sample_once(
     before = undisturbed.message(0)["accuracy"]
     assert message["accuracy"] == pytest.approx(before, abs=0.2)
     assert (tmp_path / f"outputs-{left}.0/model.pt").exists()
+
+
+def test_a_replacement_tells_what_the_whole_job_came_to(image: Opened, tmp_path: Path) -> None:
+    # Three epochs or so until the goal; the replacement is there from the second one on.
+    arguments = ("--limit", "12000", "--batch-size", "128", "--epochs", "10")
+    kill = {"worker": 0, "signal": signal.SIGKILL, "step": 20, "replace": 0}
+    workers = Workers(image, tmp_path, kill, arguments=arguments)
+    assert workers.codes == {"0.0": -signal.SIGKILL, "1.0": 0, "0.1": 0}, workers.errors(0, 1)
+    stayed, came = workers.message(1), workers.message(0, 1)
+    assert sorted(message["rank"] for message in (stayed, came)) == [0, 1]
+    epochs = workers.events(1, "epoch")
+    for message in (stayed, came):
+        assert message["goal_reached"]
+        assert message["epoch_accuracies"] == [epoch["accuracy"] for epoch in epochs]
+        assert message["total_samples_seen"] == 12000 * len(epochs)
+    assert came["samples_seen"] < stayed["samples_seen"]
+    took = stayed["time_to_accuracy_seconds"]
+    assert came["time_to_accuracy_seconds"] == pytest.approx(took, abs=0.5)
+    told = [epoch["epoch"] for epoch in workers.events(0, "epoch", life=1)]
+    assert told == list(range(len(epochs) + 1))[-len(told) :]

@@ -35,7 +35,7 @@ def test_the_difference_that_the_readme_shows_is_the_whole_one_and_small() -> No
 
 
 def test_the_jobs_that_the_readme_declares_are_valid() -> None:
-    declared = yaml.safe_load(_block("yaml"))["slipway:jobs"]
+    declared = yaml.safe_load(_block("yaml"))["config"]["slipway:jobs"]
     for name, fields in declared.items():
         job = declare(name, fields, f"slipway:jobs.{name}")
         assert isinstance(job, TrainingJob), job

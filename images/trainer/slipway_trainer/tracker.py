@@ -26,6 +26,7 @@ launches a step, an epoch's time is right, while its parts tell where the host w
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 import torch.distributed as dist
@@ -76,9 +77,9 @@ class Tracker:
         self._done: dict[str, Any] = {"epoch_accuracies": [], "samples_seen": 0}
         self._began = time.monotonic()
 
-    def start(self) -> None:
-        """The run begins here; the time to accuracy is counted from now on."""
-        self._began = time.monotonic()
+    def start(self, elapsed: float = 0.0) -> None:
+        """The run begins here, or `elapsed` seconds ago; the time to accuracy counts from then."""
+        self._began = time.monotonic() - elapsed
 
     @property
     def mean_loss(self) -> float | None:
@@ -178,7 +179,7 @@ class Tracker:
         """Go on from `state`: as if the time between had not passed."""
         self.epoch = state["epoch"]
         self._now = Account(**state["now"])
-        self._done = dict(state["done"])
+        self._done = deepcopy(dict(state["done"]))
         self.goal_reached = state["goal_reached"]
         self._began = time.monotonic() - state["elapsed"]
 

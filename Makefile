@@ -42,7 +42,7 @@ logs: python ## what a job printed: JOB=… and, for one rank alone, RANK=…
 env: python ## exports for working by hand, to be evaluated: make -s env
 	@$(IN_VENV) scripts.stack env
 
-check: python ## format, lint, types, unit and program tests (under 60 s)
+check: python ## format, lint, types, unit and program tests (about a minute)
 	.venv/bin/ruff format --check
 	.venv/bin/ruff check
 	.venv/bin/mypy

@@ -6,10 +6,8 @@ from datetime import datetime
 from typing import Any, Literal
 
 from jobs.replicas import Exit, Replica
-from jobs.topology import Topology
-
-RUN_LABEL = "slipway.dev/run"
-"""Which submission of the job it is; its pods have it, too."""
+from jobs.spec.names import RUN_LABEL
+from jobs.topology import Topology, ranks_of
 
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart"]
 Result = dict[str, Any]
@@ -128,8 +126,8 @@ def _number(value: object) -> float | None:
 
 def _key(number: int, topology: Topology) -> str:
     """Return the key of a replica's exit code: its rank, or the first and the last of several."""
-    first = number * topology.processes
-    return str(first) if topology.processes == 1 else f"{first}-{first + topology.processes - 1}"
+    ranks = ranks_of(number, topology.processes)
+    return str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"
 
 
 def _telling_exit(replica: Replica, state: State) -> Exit | None:

@@ -14,8 +14,8 @@ from kubernetes.client.exceptions import ApiException
 
 from infra.plugin.context import Context
 from jobs.api import JobApi, Object
-from jobs.results import RUN_LABEL
 from jobs.spec import MANAGED_BY
+from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
 
 HASH_LABEL = "slipway.dev/spec-hash"

@@ -33,7 +33,7 @@ class Topology:
         kinds = spec["pytorchReplicaSpecs"]
         return cls(
             replicas=sum(int(kind.get("replicas", 1)) for kind in kinds.values()),
-            processes=_processes(spec),
+            processes=processes_in(str(spec.get("nprocPerNode", "1"))),
             has_master=_MASTER in kinds,
             elastic="elasticPolicy" in spec,
         )
@@ -45,13 +45,15 @@ class Topology:
 
     def ranks(self, replica: int) -> str:
         """Return which ranks a replica has: "rank 1", or "ranks 2 to 3"."""
-        first = replica * self.processes
-        if self.processes == 1:
-            return f"rank {first}"
-        return f"ranks {first} to {first + self.processes - 1}"
+        ranks = ranks_of(replica, self.processes)
+        return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
 
 
-def _processes(spec: Mapping[str, Any]) -> int:
+def ranks_of(replica: int, processes: int) -> range:
+    """Return the ranks of a replica's processes."""
+    return range(replica * processes, (replica + 1) * processes)
+
+
+def processes_in(said: str) -> int:
     """Return nprocPerNode; the operator's other words for it (auto, cpu, gpu) count as one."""
-    said = str(spec.get("nprocPerNode", "1"))
     return int(said) if said.isdecimal() else 1

@@ -12,7 +12,7 @@ from typing import Any
 
 from jobs.replicas import Exit, Replica, replicas
 from jobs.results import State, summary
-from jobs.topology import Topology
+from jobs.topology import Topology, ranks_of
 
 _STRAGGLERS_SECONDS = 30
 """The operator calls a job Succeeded once rank 0 is done; so long the others may still take."""
@@ -48,8 +48,10 @@ class Failure:
     def rank(self) -> int:
         """The rank that failed; of several in one replica the first, unless one of them told."""
         told = (summary(self.exit) or {}).get("rank")
-        first = self.replica.number * self.replica.topology.processes
-        return told if isinstance(told, int) and not self.replica.topology.elastic else first
+        topology = self.replica.topology
+        if isinstance(told, int) and not topology.elastic:
+            return told
+        return ranks_of(self.replica.number, topology.processes)[0]
 
     def __str__(self) -> str:
         """Name the rank and what happened to it."""
@@ -109,11 +111,12 @@ class Tracker:
             if any(owner["uid"] == self.uid for owner in owners):
                 self._pods[pod["metadata"]["uid"]] = pod
         # Also one whose pod was lost and is to be made again has started.
-        self._started |= {number for number, each in self.replicas.items() if each.started}
+        seen = self.replicas
+        self._started |= {number for number, each in seen.items() if each.started}
         known = {failure.exit.container_id for failure in self.failures}
         new = [
             Failure(replica, ended)
-            for replica in self.replicas.values()
+            for replica in seen.values()
             for ended in replica.exits
             if ended.code != 0 and ended.container_id not in known
         ]

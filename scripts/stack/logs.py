@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra import toolchain
+from jobs.topology import processes_in, ranks_of
 from scripts.environment import applied
 from scripts.stack.backend import exists
 from scripts.stack.cli import Cli, rows
@@ -44,9 +45,8 @@ class Pod:
         container = next(each for each in containers if each["name"] == _CONTAINER)
         variables = {each["name"]: each.get("value") for each in container.get("env", [])}
         replica = int(variables.get("PET_NODE_RANK", labels[_INDEX]))
-        said = variables.get("PET_NPROC_PER_NODE", "1")
-        processes = int(said) if said.isdecimal() else 1
-        ranks = range(replica * processes, (replica + 1) * processes)
+        processes = processes_in(variables.get("PET_NPROC_PER_NODE", "1"))
+        ranks = ranks_of(replica, processes)
         return cls(metadata["namespace"], metadata["name"], labels[_JOB], ranks)
 
 

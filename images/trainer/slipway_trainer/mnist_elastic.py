@@ -13,7 +13,6 @@ from slipway_trainer import imports  # noqa: F401, I001 - before torch
 
 import argparse
 import math
-import os
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
@@ -29,7 +28,6 @@ from slipway_trainer.account import Account
 from slipway_trainer.datasets import Samples
 from slipway_trainer.distributed import World, precision
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
-from slipway_trainer.elastic.settings import own_index
 from slipway_trainer.elastic.shared import Change
 from slipway_trainer.events import Events
 from slipway_trainer.metrics import TopKAccuracy
@@ -289,6 +287,4 @@ def main(events: Events) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    # The training operator gives an elastic worker no rank: what it writes bears its index.
-    os.environ.setdefault("RANK", str(own_index()))
     report.run(main)

@@ -52,6 +52,22 @@ class Kubectl:
         found: dict[str, Any] = json.loads(result.stdout)
         return found
 
+    def has(self, reference: dict[str, Any]) -> bool:
+        """Return whether the very object is there, and not a later one of its name.
+
+        Args:
+            reference: An ObjectReference, as events hold it.
+
+        Raises:
+            RuntimeError: kubectl failed; the text is the whole command's result.
+        """
+        named = (f"{reference['kind']}/{reference['name']}", "--ignore-not-found")
+        uid = ("--output", "jsonpath={.metadata.uid}")
+        result = self._run("get", *named, *uid, "--namespace", reference["namespace"])
+        if result.failed:
+            raise RuntimeError(str(result))
+        return bool(result.stdout == reference.get("uid"))
+
     def allows(self, account: str, verb: str, resource: str, *arguments: str) -> bool:
         """Return what `kubectl auth can-i` answers for `account`.
 

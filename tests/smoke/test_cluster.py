@@ -30,9 +30,10 @@ def test_pytorchjobs_are_served(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.parametrize("namespace", [JOBS, OPERATOR])
-def test_no_event_warns(kubectl: Kubectl, namespace: str) -> None:
+def test_no_event_warns_of_what_is_there(kubectl: Kubectl, namespace: str) -> None:
+    """Events outlive what they tell of: a job that failed and was removed is no fault today."""
     warnings = kubectl.items("events", "--namespace", namespace, "--field-selector", "type=Warning")
-    assert [described(event) for event in warnings] == []
+    assert [described(event) for event in warnings if kubectl.has(event["involvedObject"])] == []
 
 
 @pytest.mark.parametrize("namespace", [JOBS, OPERATOR])

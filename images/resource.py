@@ -48,7 +48,7 @@ class JobImage(pulumi.CustomResource):
     Args:
         spec: What it is built from. Without such a folder or Dockerfile the preview fails.
         target: How it gets in: `Cluster.image_target`.
-        trainer: What a Dockerfile that asks for the trainer's image starts from.
+        trainer: The reference of the trainer's image, which a Dockerfile may start from.
     """
 
     reference: Output[str]
@@ -61,7 +61,7 @@ class JobImage(pulumi.CustomResource):
         spec: JobImageSpec,
         *,
         target: Input[Mapping[str, Any]],
-        trainer: Image,
+        trainer: Input[str],
         opts: ResourceOptions | None = None,
     ) -> None:
         is_sound = not spec.problems()
@@ -70,7 +70,7 @@ class JobImage(pulumi.CustomResource):
             "context": str(spec.context),
             "dockerfile": spec.dockerfile,
             "contentHash": spec.content_hash if is_sound else "",
-            "trainer": trainer.reference if is_sound and spec.wants_trainer else None,
+            "trainer": trainer if is_sound and spec.wants_trainer else None,
             "target": target,
             "reference": None,
             "imageDigest": None,
@@ -90,7 +90,7 @@ def job_image(  # noqa: PLR0913  # two places, two resources, a name, and option
     dockerfile: str,
     *,
     target: Input[Mapping[str, Any]],
-    trainer: Image,
+    trainer: Input[str],
     opts: ResourceOptions | None = None,
 ) -> JobImage:
     """Declare the image that the job `name` brings: a pod runs its `pinned`.
@@ -101,7 +101,7 @@ def job_image(  # noqa: PLR0913  # two places, two resources, a name, and option
         dockerfile: The Dockerfile's path in it. With `ARG TRAINER` and `FROM ${TRAINER}` it starts
             from the trainer's image, for which no registry is needed.
         target: How it gets in: `Cluster.image_target`.
-        trainer: The trainer's image.
+        trainer: The reference of the trainer's image.
         opts: As for every resource.
     """
     spec = JobImageSpec(name, context, dockerfile)

@@ -39,7 +39,7 @@ def main() -> None:
         ),
     )
 
-    ground = Ground(cluster, namespace, operator, image, wanted.capacity)
+    ground = Ground(cluster, [namespace, operator.ready], image.reference, wanted.capacity)
     runs = train(wanted.jobs, wanted.scripts, ground)
 
     pulumi.export("jobs", {name: run.result for name, run in runs.items()})

@@ -8,11 +8,9 @@ from pulumi import ResourceOptions
 
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster
-from images.resource import Image, job_image
+from images.resource import job_image
 from infra import tenancy
 from infra.declare import declare
-from infra.tenancy import JobNamespace
-from infra.training_operator import TrainingOperator
 from jobs import volumes
 from jobs.placement import waves
 from jobs.resource import Gate, PyTorchJob
@@ -27,16 +25,14 @@ class Ground:
 
     Args:
         cluster: Where they run.
-        namespace: What they are in.
-        operator: What runs them.
-        image: What they run unless they bring their own.
+        needs: What is there before them: their namespace, and what runs them.
+        image: The reference of what they run unless they bring their own.
         capacity: What the cluster has for them; None when that can't be told beforehand.
     """
 
     cluster: Cluster
-    namespace: JobNamespace
-    operator: TrainingOperator
-    image: Image
+    needs: Sequence[pulumi.Resource]
+    image: pulumi.Input[str]
     capacity: Capacity | None
 
 
@@ -60,7 +56,7 @@ def _run(
     job: TrainingJob, script: Script | None, ground: Ground, *, after: Sequence[pulumi.Resource]
 ) -> PyTorchJob:
     """Declare a run, what it needs, and the gate that fails `pulumi up` when it ends badly."""
-    inside = ResourceOptions(provider=ground.cluster.provider, depends_on=[ground.namespace])
+    inside = ResourceOptions(provider=ground.cluster.provider, depends_on=ground.needs)
     needed = [] if script is None else [declare(script.config_map(tenancy.NAME), inside)]
     needed += [declare(each, inside) for each in volumes.objects(job, tenancy.NAME)]
     rendered = manifest(
@@ -74,7 +70,7 @@ def _run(
         job,
         rendered,
         kubeconfig=ground.cluster.kubeconfig,
-        opts=ResourceOptions(depends_on=[ground.operator.ready, *needed, *after]),
+        opts=ResourceOptions(depends_on=[*ground.needs, *needed, *after]),
     )
     Gate(job.name, result=run.result, min_accuracy=job.min_accuracy)
     return run
@@ -83,7 +79,7 @@ def _run(
 def _image(job: TrainingJob, ground: Ground) -> pulumi.Input[str]:
     own = image_of(job)
     if own is None:
-        return ground.image.reference
+        return ground.image
     built = job_image(
         job.name,
         own.context,

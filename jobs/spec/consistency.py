@@ -21,7 +21,7 @@ _OWN = (*_PROGRAMS, "command", "script_entry")
 def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return everything in `job` that does not go together."""
     rules = (
-        *(_program, _command, _hyperparameters, _elastic, amounts.contradictions),
+        *(_program, _command, _hyperparameters, _gate, _elastic, amounts.contradictions),
         *(mount_rules.contradictions, _tolerations, _outputs),
     )
     return [each for rule in rules for each in rule(job)]
@@ -63,6 +63,12 @@ def _hyperparameters(job: TrainingJob) -> Iterator[Contradiction]:
     for name in HYPERPARAMETERS:
         if getattr(job, name) is not None:
             yield of((name,), "only the catalogue's programs take it; one's own has `args`")
+
+
+def _gate(job: TrainingJob) -> Iterator[Contradiction]:
+    if job.module is not None and job.max_time_to_accuracy is not None and job.goal is None:
+        text = "goes with a `goal`, such as accuracy=0.98: the time until it was reached is judged"
+        yield of(("max_time_to_accuracy",), text, "goal")
 
 
 def _elastic(job: TrainingJob) -> Iterator[Contradiction]:

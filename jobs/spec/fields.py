@@ -159,6 +159,7 @@ Goal = Annotated[
     ),
 ]
 Accuracy = Annotated[float, Field(ge=0, le=1)]
+Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
 Replicas = Annotated[int, Field(ge=1, le=999)]

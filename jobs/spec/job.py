@@ -24,6 +24,7 @@ from jobs.spec.fields import (
     Name,
     ObjectName,
     Positive,
+    Seconds,
     Url,
     Value,
     Variable,
@@ -106,8 +107,16 @@ class TrainingJob:
         seed: Of the weights and the order of the samples.
         goal: Stop when it is reached, such as `accuracy=0.98`.
         outputs: Where SLIPWAY_OUTPUT_DIR is copied to at the end, as a URL that fsspec knows.
+        retries: How often the job is submitted anew when it failed for what a retry may cure: a
+            node that was lost, or a pod that had to make room. The program's own failures, running
+            out of memory among them, are not.
+        on_cancel: Whether Ctrl-C leaves the job running, for the next `up` to wait for, or deletes
+            it.
         min_accuracy: With less than this the update fails although the run succeeded; one number,
             or one for each data set, by the name that a result has for it.
+        max_duration: Seconds; with a `duration_seconds` above it the update fails likewise.
+        max_time_to_accuracy: Seconds; likewise with `time_to_accuracy_seconds`, which a run with a
+            `goal` has.
 
     Raises:
         pydantic.ValidationError: with every field that is not allowed.
@@ -157,7 +166,11 @@ class TrainingJob:
     seed: Count | None = None
     goal: Goal | None = None
     outputs: Url | None = None
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    on_cancel: Literal["keep", "delete"] = "keep"
     min_accuracy: Accuracy | Annotated[dict[str, Accuracy], Field(min_length=1)] | None = None
+    max_duration: Seconds | None = None
+    max_time_to_accuracy: Seconds | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -4,6 +4,7 @@ With SLIPWAY_TEST_KUBECONFIG set to a file, tests that need only an API server u
 """
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from scripts.scratch import Scratch
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
 
 
@@ -58,3 +60,34 @@ def kubeconfig_file(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -
     file.touch(0o600)
     file.write_text(kubeconfig)
     return file
+
+
+@pytest.fixture(scope="session")
+def jobs(kubeconfig_file: Path) -> Jobs:
+    """The namespace of the jobs on that cluster."""
+    return Jobs(kubeconfig_file)
+
+
+@pytest.fixture(scope="session")
+def trainer(jobs: Jobs) -> str:
+    """The trainer's image that its node has."""
+    return jobs.image()
+
+
+@pytest.fixture
+def job_stack(tmp_path: Path, root: Path, kubeconfig: str, trainer: str) -> Iterator[JobStack]:
+    """A stack without jobs on that cluster; those that a test leaves in it are deleted."""
+    made = JobStack(tmp_path, root, kubeconfig, trainer)
+    yield made
+    made.pulumi("cancel", "--yes", "--stack", "test")
+    left = made.attempt("destroy", environment=made.environment())
+    assert left.code == 0, str(left)
+
+
+@pytest.fixture
+def job_name(jobs: Jobs) -> Iterator[str]:
+    """A job's name that nobody else has; nothing of it must be left in the end."""
+    made = f"own-{secrets.token_hex(4)}"
+    yield made
+    assert jobs.uids(made) == []
+    assert jobs.items("pods", made) == []

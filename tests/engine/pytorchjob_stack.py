@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
+import pulumi_kubernetes
 
+from clusters.cluster import Cluster
 from infra import toolchain
-from infra.tenancy import JOB_ACCOUNT, NAME
+from infra.tenancy import NAME
+from infra.training import Ground, train
 from jobs.catalog import CATALOG
-from jobs.declaration import declare
-from jobs.resource import Gate, PyTorchJob
-from jobs.spec import TrainingJob, manifest
+from jobs.spec import TrainingJob
+from jobs.wanted import Site, read
 from tests.engine.standin_stack import Outcome, Stack
 
 _MAIN = "from tests.engine.pytorchjob_stack import program\n\nprogram()\n"
@@ -29,35 +31,37 @@ _POLL_SECONDS = 0.2
 def program() -> None:
     """Declare the jobs that the environment names: what the Pulumi CLI runs."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # as the real program does
-    _, jobs = json.loads(os.environ["STANDIN_PROGRAM"])
-    for name, declared in jobs.items():
-        labels = declared.pop("labels", {})
-        job = _job(name, declared)
-        rendered = manifest(
-            job,
-            namespace=NAME,
-            service_account=JOB_ACCOUNT,
-            trainer_image=declared.get("trainer", "not used"),
-        )
-        rendered["metadata"]["labels"] |= labels
-        run = PyTorchJob(job, rendered, kubeconfig=os.environ["STANDIN_KUBECONFIG"])
-        Gate(name, result=run.result)
+    _, section = json.loads(os.environ["STANDIN_PROGRAM"])
+    unchecked = {name: each.pop("unchecked", {}) for name, each in section.items()}
+    demos = {name: section.pop(name) for name in list(section) if "demo" in section[name]}
+    wanted = read(section, "jobs", Site())
+    assert wanted.problems == [], wanted.problems
+    jobs = [*wanted.jobs, *(_demo(name, each) for name, each in demos.items())]
+    for job in jobs:
+        for field, value in unchecked[job.name].items():
+            object.__setattr__(job, field, value)  # What only the API server refuses.
+    for name, run in train(jobs, wanted.scripts, _ground()).items():
         pulumi.export(name, run.result)
 
 
-def _job(name: str, declared: dict[str, Any]) -> TrainingJob:
-    """Return the job of a declaration, or an entry of the catalogue (`demo`) under this name."""
-    if (demo := declared.get("demo")) is not None:
-        return replace(CATALOG[demo], name=name, args=tuple(declared.get("args", ())))
-    job = declare(name, declared, name)
-    assert isinstance(job, TrainingJob), job
-    return job
+def _demo(name: str, declared: dict[str, Any]) -> TrainingJob:
+    """Return an entry of the catalogue under this name."""
+    return replace(CATALOG[declared["demo"]], name=name, args=tuple(declared.get("args", ())))
+
+
+def _ground() -> Ground:
+    """Return the cluster that is there, with the trainer's image that its node has."""
+    kubeconfig = pulumi.Output.secret(os.environ["STANDIN_KUBECONFIG"])
+    provider = pulumi_kubernetes.Provider("there", kubeconfig=kubeconfig)
+    cluster = Cluster("there", provider, kubeconfig, gpus_per_node=0, image_target={}, images={})
+    return Ground(cluster, needs=[], image=os.environ["STANDIN_TRAINER"], capacity=None)
 
 
 class JobStack(Stack):
     """Programs are what stands under `slipway:jobs`: names and declarations."""
 
-    def __init__(self, directory: Path, root: Path, kubeconfig: str) -> None:
+    def __init__(self, directory: Path, root: Path, kubeconfig: str, trainer: str) -> None:
+        self.trainer = trainer
         super().__init__(directory, root, kubeconfig)
         project = {
             "name": "standin",  # as `Stack` has made its stack for
@@ -71,7 +75,7 @@ class JobStack(Stack):
         """Return the environment in which the CLI declares the jobs in `arguments`."""
         # Outputs are those of the jobs that succeeded and of those that did not.
         everything = super().environment(program, **arguments)
-        return everything | {"PULUMI_CONTINUE_ON_ERROR": "true"}
+        return everything | {"PULUMI_CONTINUE_ON_ERROR": "true", "STANDIN_TRAINER": self.trainer}
 
     def train(self, name: str, **declared: Any) -> Outcome:
         """Bring the stack to one job; fail unless it succeeds."""

@@ -23,16 +23,11 @@ Lose = Callable[[Jobs, dict[str, Any]], None]
 
 
 @pytest.fixture(scope="module")
-def jobs(kubeconfig_file: Path) -> Jobs:
-    return Jobs(kubeconfig_file)
-
-
-@pytest.fixture(scope="module")
 def stack(
-    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str
+    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str, trainer: str
 ) -> Iterator[JobStack]:
     """A stack of elastic jobs; an `up` that names another one removes the one before."""
-    made = JobStack(tmp_path_factory.mktemp("elastic"), root, kubeconfig)
+    made = JobStack(tmp_path_factory.mktemp("elastic"), root, kubeconfig, trainer)
     yield made
     made.pulumi("cancel", "--yes", "--stack", "test")
     left = made.attempt("destroy", environment=made.environment())
@@ -40,9 +35,9 @@ def stack(
 
 
 @pytest.fixture(scope="module")
-def declared(jobs: Jobs) -> dict[str, Any]:
+def declared() -> dict[str, Any]:
     """The demo as it is, but with many step events."""
-    return {"demo": "mnist-elastic", "trainer": jobs.image(), "args": ["--log-interval", "5"]}
+    return {"demo": "mnist-elastic", "args": ["--log-interval", "5"]}
 
 
 @pytest.fixture(scope="module")

@@ -139,7 +139,7 @@ def test_a_misspelt_entry_is_told_the_right_one() -> None:
     assert 'did you mean "mnist-gloo"?' in found[""]
 
 
-@pytest.mark.parametrize("key", ["retries", "name", "module"])
+@pytest.mark.parametrize("key", ["attempts", "name", "module"])
 def test_what_is_not_declared_is_an_unknown_key(key: str) -> None:
     assert "no such key" in problems("mnist-gloo", {key: "x"})[key]
 

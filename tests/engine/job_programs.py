@@ -1,0 +1,55 @@
+"""Programs of jobs that tests run, none of which needs torch."""
+
+from typing import Any
+
+# A program without torch whose ranks meet as the real ones do: the others try until rank 0 listens,
+# and rank 0 goes on once all are there.
+MEETING = """
+import json, os, socket, sys, time
+rank, others = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]) - 1
+address = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+if rank == 0:
+    # Who connects and says nothing is the init container, which only waits for an answer.
+    with socket.create_server(("", address[1])) as server:
+        while others > 0:
+            others -= server.accept()[0].recv(1) == b"x"
+else:
+    for _ in range(100):
+        try:
+            socket.create_connection(address, timeout=5).send(b"x")
+            break
+        except OSError:
+            time.sleep(0.1)
+    else:
+        sys.exit("rank 0 does not listen")
+"""
+FAILING = f"""{MEETING}
+if rank == 1:
+    print("rank 1 is about to fail", flush=True)
+    sys.exit(3)
+time.sleep(600)
+"""
+SLEEPING = f"""{MEETING}
+time.sleep(float(sys.argv[1]))
+summary = {{"rank": rank, "accuracy": 0.5, "samples_seen": 10}}
+with open("/dev/termination-log", "w") as log:
+    json.dump(summary, log)
+"""
+HUNGRY = f"""{MEETING}
+if rank == 1:
+    everything = bytearray(1 << 30)
+time.sleep(600)
+"""
+
+
+def python(image: str, program: str, *args: str, **fields: Any) -> dict[str, Any]:
+    """Return the declaration of a job that runs `program`."""
+    return {
+        "image": image,
+        "command": ["python3", "-c", program],
+        "args": list(args),
+        "cpu": "100m",
+        "memory": "128Mi",
+        "timeout": 120,
+        **fields,
+    }

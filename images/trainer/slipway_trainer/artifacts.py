@@ -60,7 +60,7 @@ def sync(
     if not files:
         return {}
     begun = time.monotonic()
-    with _time_limit(limit_seconds, f"copying {len(files)} files to {url}"):
+    with time_limit(limit_seconds, f"copying {len(files)} files to {url}"):
         listed = _copy(directory, files, url, events)
     total = sum(each.bytes for each in files)
     seconds = round(time.monotonic() - begun, 3)
@@ -127,7 +127,7 @@ def _verify(store: "AbstractFileSystem", target: str, sent: Artifact) -> None:
 
 
 @contextmanager
-def _time_limit(seconds: float, what: str) -> Iterator[None]:
+def time_limit(seconds: float, what: str) -> Iterator[None]:
     """Interrupt the body with a TimeoutError after so long; in the main thread alone."""
 
     def end(_number: int, _frame: object) -> None:

@@ -1,0 +1,93 @@
+"""The image's own packages fetch what a job takes from another one, from Azure's emulator."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.trainer import azurite
+from tests.trainer.azurite import Storage
+from tests.trainer.conftest import Opened
+
+# More than one read of the fetcher's.
+_MODEL = bytes(range(256)) * 2**16
+_LEAVE = """
+import fsspec, sys
+store = fsspec.filesystem("abfs")
+store.mkdir("results")
+store.put_file(sys.argv[1], "results/run-1/model.pt")
+"""
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Iterator[Storage]:
+    """Azure's emulator with a model that another job left there."""
+    model = tmp_path / "model.pt"
+    model.write_bytes(_MODEL)
+    with azurite.running(tmp_path) as storage:
+        variables = {
+            "PATH": os.environ["PATH"],
+            "AZURE_STORAGE_CONNECTION_STRING": storage.connection_string,
+        }
+        command = [sys.executable, "-c", _LEAVE, str(model)]
+        subprocess.run(command, env=variables, check=True, timeout=60)
+        yield storage
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    """A directory that the image's user may write to."""
+    directory = tmp_path / "out"
+    directory.mkdir()
+    directory.chmod(0o777)
+    (directory / "termination-log").touch()
+    (directory / "termination-log").chmod(0o666)
+    return directory
+
+
+def fetch(image: Opened, storage: Storage, directory: Path, digest: str) -> str:
+    """Fetch the model as a job's pod does, into `directory`; return what was said."""
+    wanted = {
+        "name": "model",
+        "job": "train",
+        "artifact": "model.pt",
+        "path": "/out/inputs/model/model.pt",
+        "url": "abfs://results/run-1/model.pt",
+        "sha256": digest,
+    }
+    return image.run(
+        "env",
+        f"AZURE_STORAGE_CONNECTION_STRING={storage.connection_string}",
+        "TERMINATION_LOG=/out/termination-log",
+        "sh",
+        "-c",
+        'python3 -m slipway_trainer.inputs "$1" 2>&1; echo "code $?"',
+        "sh",
+        json.dumps(wanted),
+        mounts={directory: "/out"},
+    )
+
+
+def test_an_input_from_blob_storage_is_what_the_other_job_left(
+    image: Opened, storage: Storage, out: Path
+) -> None:
+    said = fetch(image, storage, out, sha256(_MODEL).hexdigest())
+    assert said.splitlines()[-1] == "code 0", said
+    assert (out / "inputs/model/model.pt").read_bytes() == _MODEL
+
+
+def test_an_input_that_was_written_over_ends_the_container_with_the_reason(
+    image: Opened, storage: Storage, out: Path
+) -> None:
+    said = fetch(image, storage, out, sha256(b"before").hexdigest())
+    assert said.splitlines()[-1] == "code 1", said
+    error = json.loads((out / "termination-log").read_text())["error"]
+    assert error in said
+    assert error.startswith("input model: the artifact model.pt of job train is not what it was")
+    assert "Traceback" not in said
+    assert list((out / "inputs/model").iterdir()) == []

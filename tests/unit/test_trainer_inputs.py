@@ -1,0 +1,161 @@
+"""The artifacts that a job takes from others are fetched and proven to be what they were."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from infra.paths import CHECKOUT
+from slipway_trainer import inputs
+from slipway_trainer.inputs import Input, NotFetchedError
+
+_MODEL = b"weights" * 1000
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> Input:
+    """A model that another job left on a volume."""
+    model = tmp_path / "results/run-1/model.pt"
+    model.parent.mkdir(parents=True)
+    model.write_bytes(_MODEL)
+    return Input(
+        name="model",
+        job="train",
+        artifact="model.pt",
+        path=str(tmp_path / "work/inputs/model/model.pt"),
+        url=f"file://{model}",
+        sha256=sha256(_MODEL).hexdigest(),
+    )
+
+
+def failure(wanted: Input, **limits: float) -> str:
+    with pytest.raises(NotFetchedError) as raised:
+        inputs.fetch(wanted, **limits)
+    assert not Path(wanted.path).exists()
+    return str(raised.value)
+
+
+def test_it_is_where_the_job_looks_for_it(wanted: Input, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inputs, "_CHUNK_BYTES", 100)  # Many reads are one file.
+    assert inputs.fetch(wanted) == len(_MODEL)
+    assert Path(wanted.path).read_bytes() == _MODEL
+    assert [each.name for each in Path(wanted.path).parent.iterdir()] == ["model.pt"]
+
+
+def test_any_store_that_fsspec_knows_will_do(wanted: Input) -> None:
+    store, path = fsspec.url_to_fs("memory://results/run-1/model.pt")
+    store.pipe_file(path, _MODEL)
+    inputs.fetch(replace(wanted, url="memory://results/run-1/model.pt"))
+    assert Path(wanted.path).read_bytes() == _MODEL
+
+
+def test_a_volume_of_the_other_job_may_be_mounted_elsewhere_here(
+    wanted: Input, tmp_path: Path
+) -> None:
+    here = str(tmp_path / "results")
+    moved = replace(wanted, url="file:///there/run-1/model.pt", mounted=("/there", here))
+    inputs.fetch(moved)
+    assert Path(wanted.path).read_bytes() == _MODEL
+
+
+def test_what_is_there_from_before_is_replaced(wanted: Input) -> None:
+    inputs.fetch(wanted)
+    Path(wanted.path).write_bytes(b"changed by the program")
+    inputs.fetch(wanted)
+    assert Path(wanted.path).read_bytes() == _MODEL
+
+
+def test_a_file_that_was_written_over_is_refused(wanted: Input) -> None:
+    Path(wanted.url.removeprefix("file://")).write_bytes(b"another run's")
+    said = failure(wanted)
+    assert said.startswith("input model: the artifact model.pt of job train is not what it was")
+    for told in (
+        wanted.url,
+        wanted.sha256,
+        sha256(b"another run's").hexdigest(),
+        "run train again",
+    ):
+        assert told in said
+
+
+def test_a_file_that_is_gone_is_named_with_what_to_do(wanted: Input) -> None:
+    Path(wanted.url.removeprefix("file://")).unlink()
+    assert failure(wanted) == (
+        "input model: the artifact model.pt of job train is not at "
+        f"{wanted.url} any more. Run train again, which leaves it anew"
+    )
+
+
+def test_a_store_that_does_not_give_it_is_told_with_its_own_words(wanted: Input) -> None:
+    said = failure(replace(wanted, url="nowhere://results/model.pt"))
+    assert "could not be fetched from nowhere://results/model.pt: ValueError: " in said
+    assert "its `env`" in said
+
+
+class _Silent(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    protocol = "silent"
+
+    def open(self, *_: Any, **__: Any) -> Any:
+        time.sleep(30)
+
+
+def test_a_store_that_says_nothing_is_given_up(wanted: Input) -> None:
+    fsspec.register_implementation("silent", _Silent, clobber=True)
+    begun = time.monotonic()
+    said = failure(replace(wanted, url="silent://results/model.pt"), stall_seconds=0.2)
+    assert "TimeoutError: opening it did not end within" in said
+    assert time.monotonic() - begun < 5
+
+
+def run(*wanted: Input, log: Path) -> subprocess.CompletedProcess[str]:
+    """Run the module as a container does."""
+    log.touch()
+    told = [json.dumps(vars(each)) for each in wanted]
+    return subprocess.run(
+        [sys.executable, "-m", "slipway_trainer.inputs", *told],
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(CHECKOUT / "images/trainer"),
+            "TERMINATION_LOG": str(log),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_container_fetches_all_of_them_and_tells_each(wanted: Input, tmp_path: Path) -> None:
+    second = replace(wanted, name="again", path=str(tmp_path / "work/inputs/again/model.pt"))
+    done = run(wanted, second, log=tmp_path / "log")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert Path(second.path).read_bytes() == Path(wanted.path).read_bytes() == _MODEL
+    first, _ = done.stdout.splitlines()
+    assert first.startswith(f"{wanted}: {len(_MODEL)} bytes from {wanted.url} in ")
+    assert first.endswith(f"sha256 {wanted.sha256}")
+
+
+def test_a_container_that_fails_says_why_and_leaves_it_as_its_message(
+    wanted: Input, tmp_path: Path
+) -> None:
+    done = run(replace(wanted, sha256="0" * 64), log=tmp_path / "log")
+    assert done.returncode == 1
+    assert json.loads((tmp_path / "log").read_text()) == {"error": done.stderr.strip()}
+    assert "Traceback" not in done.stderr
+
+
+def test_it_imports_no_torch() -> None:
+    show = "import sys, slipway_trainer.inputs; print(*sys.modules)"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(CHECKOUT / "images/trainer")}
+    command = [sys.executable, "-c", show]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert "torch" not in done.stdout.split()

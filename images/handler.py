@@ -35,7 +35,9 @@ class ImageHandler(Handler):
         """Return every name that the image has on the node."""
         return {state["reference"]}
 
-    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
         """A node that can't be asked has not lost anything."""
         changes = [Change(key) for key in self.decisive if state.get(key) != inputs.get(key)]
         if changes:
@@ -49,7 +51,9 @@ class ImageHandler(Handler):
             return [Change("imageDigest", drift=True)]
         return [Change(key, drift=True) for key in self.outputs if found[key] != state.get(key)]
 
-    def preview(self, state: Properties | None, inputs: Properties) -> Properties:
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
         """The reference follows from the content, so that a preview shows the new one."""
         unknown: Properties = dict.fromkeys(self.outputs, UNKNOWN)
         if any(inputs.get(key) is UNKNOWN for key in self.decisive if key != "target"):

@@ -20,7 +20,9 @@ class OperatorReadyHandler(Handler):
 
     type: ClassVar[str] = "slipway:infra:OperatorReady"
 
-    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
         changes = compare(state, inputs)
         if changes or UNKNOWN in inputs.values():
             return changes

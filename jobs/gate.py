@@ -16,7 +16,9 @@ class GateHandler(Handler):
 
     type: ClassVar[str] = "slipway:jobs:Gate"
 
-    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
         """Every new result is judged anew."""
         changed = {change.path.split(".")[0] for change in compare(state, inputs)}
         return [Change(path, replace=True) for path in sorted(changed)]

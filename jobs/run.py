@@ -33,7 +33,9 @@ class PyTorchJobHandler(Handler):
     type: ClassVar[str] = "slipway:jobs:PyTorchJob"
     outputs: ClassVar[tuple[str, ...]] = ("result",)
 
-    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
         """Train again for what can alter the result, and after a run that did not succeed.
 
         The object itself is not looked at: a result stays true when its job was cleaned away.

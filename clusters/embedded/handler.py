@@ -38,7 +38,9 @@ class EmbeddedHandler(Handler):
             failures.append(CheckFailure("directory", f"{directory!r}: must be an absolute path"))
         return failures
 
-    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
         changes = [
             Change(change.path, change.kind, replace=change.path == "directory")
             for change in compare(state, inputs)

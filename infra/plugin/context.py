@@ -33,6 +33,13 @@ class Context(Protocol):
 class EngineContext:
     """A `Context` that reports to the Pulumi engine.
 
+    Args:
+        engine: Which.
+        urn: The resource.
+        cancelled: See `Context`.
+        said: The lines that stay, by resource, which were said before and are left out now; None
+            to leave out none.
+
     Raises:
         grpc.RpcError: the engine has gone away.
     """
@@ -40,15 +47,23 @@ class EngineContext:
     engine: engine_pb2_grpc.EngineStub
     urn: str
     cancelled: threading.Event = field(default_factory=threading.Event)
+    said: set[tuple[str, str]] | None = None
 
     def status(self, message: str) -> None:
         self._log(message, engine_pb2.INFO, ephemeral=True)
 
     def info(self, message: str) -> None:
-        self._log(message, engine_pb2.INFO)
+        self._once(message, engine_pb2.INFO)
 
     def warn(self, message: str) -> None:
-        self._log(message, engine_pb2.WARNING)
+        self._once(message, engine_pb2.WARNING)
+
+    def _once(self, message: str, severity: engine_pb2.LogSeverity.ValueType) -> None:
+        if self.said is not None:
+            if (self.urn, message) in self.said:
+                return
+            self.said.add((self.urn, message))
+        self._log(message, severity)
 
     def _log(
         self, message: str, severity: engine_pb2.LogSeverity.ValueType, *, ephemeral: bool = False

@@ -4,6 +4,8 @@ A `Handler` is the life of one resource type in plain Python values. The provide
 (`infra.plugin.provider`) speaks the engine's protocol; handlers never see it.
 """
 
+import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -59,12 +61,28 @@ class Handler(ABC):
         """Return every input that is not allowed. Values may be UNKNOWN in a preview."""
         return []
 
-    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
-        """Return what differs. Called on every `up`, so it may look at the real thing."""
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
+        """Return what differs. Called on every `up`, so it may look at the real thing.
+
+        What it says by `context` is said in previews as well, and once, though the engine may ask
+        several times.
+        """
         return compare(state, inputs)
 
-    def preview(self, state: Properties | None, inputs: Properties) -> Properties:
-        """Return the outputs as far as they are known before anything is changed."""
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
+        """Return the outputs as far as they are known before anything is changed.
+
+        Args:
+            state: Of a resource that is to be updated; None for one that is to be created, or to
+                be made anew.
+            inputs: What is asked for now; values may be UNKNOWN.
+            shown: The same as a person may see it: what is secret is SECRET.
+            context: Where to say what will be done.
+        """
         known = dict.fromkeys(self.outputs, UNKNOWN)
         if state is not None:
             known |= {name: state[name] for name in self.outputs if name in state}
@@ -96,7 +114,7 @@ def compare(state: Mapping[str, Any], inputs: Mapping[str, Any], path: str = "")
     """
     changes = []
     for key in inputs if not path else state.keys() | inputs.keys():
-        here = f"{path}.{key}" if path else key
+        here = _joined(path, key)
         if key not in state:
             changes.append(Change(here, "add"))
         elif key not in inputs:
@@ -106,3 +124,13 @@ def compare(state: Mapping[str, Any], inputs: Mapping[str, Any], path: str = "")
         elif state[key] != inputs[key]:
             changes.append(Change(here))
     return sorted(changes, key=lambda change: change.path)
+
+
+def _joined(path: str, key: str) -> str:
+    """Return the path of `key` below `path`; one such as `example.org/team` stands in brackets."""
+    if not path:
+        return key
+    return f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{path}[{json.dumps(key)}]"
+
+
+_PLAIN_KEY = re.compile(r"\w+")

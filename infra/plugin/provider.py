@@ -33,6 +33,7 @@ class SlipwayProvider(protocol.Provider):
         self._handlers = handlers
         self._engine = engine
         self._cancelled = threading.Event()
+        self._said: set[tuple[str, str]] = set()
 
     def _handler(self, type_token: str) -> Handler:
         # The SDK reads it from the URN, where a child's type follows its parents': `parent$child`.
@@ -45,6 +46,10 @@ class SlipwayProvider(protocol.Provider):
 
     def _context(self, urn: str) -> EngineContext:
         return EngineContext(self._engine, urn, self._cancelled)
+
+    def _once(self, urn: str) -> EngineContext:
+        """Return the context of what the engine may ask for several times in one command."""
+        return EngineContext(self._engine, urn, self._cancelled, self._said)
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         handler = self._handler(request.type)
@@ -61,19 +66,18 @@ class SlipwayProvider(protocol.Provider):
             request.resource_id,
             plain_map(request.old_state),
             plain_map(request.new_inputs),
+            self._once(request.urn),
         )
         ignored = tuple(request.ignore_changes)
         return _response([change for change in changes if change.path not in ignored])
 
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
         handler = self._handler(request.type)
-        inputs = plain_map(request.properties)
         if request.preview:
-            return protocol.CreateResponse(
-                "", _properties(handler, request.properties, handler.preview(None, inputs))
-            )
+            known = await self._preview(handler, request.urn, None, request.properties)
+            return protocol.CreateResponse("", _properties(handler, request.properties, known))
         resource_id, outputs = await asyncio.to_thread(
-            handler.create, inputs, self._context(request.urn)
+            handler.create, plain_map(request.properties), self._context(request.urn)
         )
         return protocol.CreateResponse(
             resource_id, _properties(handler, request.properties, outputs)
@@ -81,14 +85,28 @@ class SlipwayProvider(protocol.Provider):
 
     async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
         handler = self._handler(request.type)
-        state, inputs = plain_map(request.olds), plain_map(request.news)
+        state = plain_map(request.olds)
         if request.preview:
-            outputs = handler.preview(state, inputs)
+            outputs = await self._preview(handler, request.urn, state, request.news)
         else:
             outputs = await asyncio.to_thread(
-                handler.update, request.resource_id, state, inputs, self._context(request.urn)
+                handler.update,
+                request.resource_id,
+                state,
+                plain_map(request.news),
+                self._context(request.urn),
             )
         return protocol.UpdateResponse(_properties(handler, request.news, outputs))
+
+    async def _preview(
+        self,
+        handler: Handler,
+        urn: str,
+        state: Properties | None,
+        inputs: Mapping[str, PropertyValue],
+    ) -> Properties:
+        wanted, shown = plain_map(inputs), plain_map(inputs, hide_secrets=True)
+        return await asyncio.to_thread(handler.preview, state, wanted, shown, self._once(urn))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
         handler = self._handler(request.type)

@@ -5,7 +5,7 @@ A value that a preview cannot know yet is `UNKNOWN`.
 """
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
+from enum import Enum, auto
 from typing import Any, cast
 
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
@@ -15,21 +15,41 @@ from pulumi.runtime import rpc
 class Unknown(Enum):
     """The type of `UNKNOWN`, a value that is not known before the resource exists."""
 
-    UNKNOWN = "unknown"
+    UNKNOWN = auto()
 
     def __repr__(self) -> str:
         return "UNKNOWN"
 
+    __str__ = __repr__
+
+
+class Hidden(Enum):
+    """The type of `SECRET`, which stands for a value that is not to be shown."""
+
+    SECRET = auto()
+
+    def __repr__(self) -> str:
+        return "SECRET"
+
+    __str__ = __repr__
+
 
 UNKNOWN = Unknown.UNKNOWN
+SECRET = Hidden.SECRET
 
 
-def plain(value: PropertyValue) -> Any:
+def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
     """Return `value` as None, bool, int, float, str, list, dict or UNKNOWN.
+
+    Args:
+        value: As the SDK reads it.
+        hide_secrets: Whether what is secret becomes SECRET.
 
     Raises:
         TypeError: for assets, archives and resource references, which no resource here takes.
     """
+    if hide_secrets and value.is_secret:
+        return SECRET
     inner = value.value
     # The SDK reads the engine's mark of an unknown value as a string, and cannot write Computed.
     if isinstance(inner, Computed) or inner == rpc.UNKNOWN:
@@ -39,15 +59,16 @@ def plain(value: PropertyValue) -> Any:
     if inner is None or isinstance(inner, bool | int | float | str):
         return inner
     if isinstance(inner, Mapping):
-        return plain_map(inner)
+        return plain_map(inner, hide_secrets=hide_secrets)
     if isinstance(inner, Sequence):
-        return [plain(item) for item in cast("Sequence[PropertyValue]", inner)]
+        items = cast("Sequence[PropertyValue]", inner)
+        return [plain(item, hide_secrets=hide_secrets) for item in items]
     raise TypeError(f"a property of type {value.type.value} is not supported here")
 
 
-def plain_map(values: Mapping[str, PropertyValue]) -> dict[str, Any]:
-    """Return `values` as a dict of plain Python values."""
-    return {key: plain(value) for key, value in values.items()}
+def plain_map(values: Mapping[str, PropertyValue], *, hide_secrets: bool = False) -> dict[str, Any]:
+    """Return `values` as a dict of plain Python values; see `plain`."""
+    return {key: plain(value, hide_secrets=hide_secrets) for key, value in values.items()}
 
 
 def wrap(value: Any, *, secret: bool = False) -> PropertyValue:

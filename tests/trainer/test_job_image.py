@@ -140,7 +140,7 @@ def test_a_pod_can_run_it_by_its_digest(context: Path, containerd: Containerd) -
     for name in (outputs["reference"], outputs["pinned"]):
         assert outputs["pinned"].encode() in _soon_known(containerd, name)
     state = {**inputs, **outputs}
-    assert _OF.diff("", state, inputs) == []
+    assert _OF.diff("", state, inputs, Listener()) == []
     _OF.delete("", state, Listener())
     assert Node.of(containerd.target).digest(outputs["pinned"]) is None
 

@@ -26,11 +26,22 @@ class BoxHandler(Handler):
     def check(self, inputs: Properties) -> list[CheckFailure]:
         return [CheckFailure("size", "0: at least 1")] if inputs["size"] == 0 else []
 
-    def diff(self, resource_id: str, state: Properties, inputs: Properties) -> list[Change]:
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
+        if state["size"] != inputs["size"]:
+            context.info(f"it was {state['size']}")
         return [
             Change(change.path, change.kind, replace=change.path == "place")
             for change in compare(state, inputs)
         ]
+
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
+        if "label" in shown:
+            context.info(f"its label: {shown['label']}")
+        return super().preview(state, inputs, shown, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         context.status("at work")

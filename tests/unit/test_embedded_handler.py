@@ -10,6 +10,7 @@ from clusters.embedded.health import Problem
 from clusters.embedded.kubeconfig import embedded
 from clusters.embedded.layout import Layout
 from infra.plugin.values import UNKNOWN
+from tests.unit.images_objects import Listener
 
 
 @pytest.mark.parametrize("name", ["Dev", "-dev", "dev-", "", "a" * 64, "a_b", 3, None])
@@ -49,7 +50,7 @@ def test_a_healthy_cluster_does_not_change(
 ) -> None:
     _healthy(monkeypatch)
     inputs = {"name": "dev", "directory": made["directory"]}
-    assert EmbeddedHandler().diff("id", made, inputs) == []
+    assert EmbeddedHandler().diff("id", made, inputs, Listener()) == []
 
 
 def test_what_is_the_matter_is_drift_in_place(
@@ -57,7 +58,8 @@ def test_what_is_the_matter_is_drift_in_place(
 ) -> None:
     etcd = Problem("etcd", "FATAL")
     _healthy(monkeypatch, etcd, etcd, Problem("node", "not Ready"))
-    changes = EmbeddedHandler().diff("id", made, {"name": "dev", "directory": made["directory"]})
+    inputs = {"name": "dev", "directory": made["directory"]}
+    changes = EmbeddedHandler().diff("id", made, inputs, Listener())
     assert [(change.path, change.drift, change.replace) for change in changes] == [
         ("etcd", True, False),
         ("node", True, False),
@@ -71,12 +73,14 @@ def test_renewed_credentials_are_handed_out(
     layout = Layout(Path(made["directory"]))
     layout.certificate("admin").unlink()
     pki.ensure(layout)
-    (change,) = EmbeddedHandler().diff("id", made, {"name": "dev", "directory": made["directory"]})
+    inputs = {"name": "dev", "directory": made["directory"]}
+    (change,) = EmbeddedHandler().diff("id", made, inputs, Listener())
     assert change.path == "kubeconfig"
 
 
 def test_another_directory_is_another_cluster(made: dict[str, str]) -> None:
-    (change,) = EmbeddedHandler().diff("id", made, {"name": "dev", "directory": "/state/other"})
+    inputs = {"name": "dev", "directory": "/state/other"}
+    (change,) = EmbeddedHandler().diff("id", made, inputs, Listener())
     assert (change.path, change.replace) == ("directory", True)
 
 

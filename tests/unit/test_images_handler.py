@@ -80,10 +80,12 @@ class TestEitherImage:
     ) -> None:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
-        assert of.diff("", state, inputs) == []
+        assert of.diff("", state, inputs, Listener()) == []
         assert _state(of, inputs) == state
         assert len(machine.built) == 1
-        assert of.preview(state, inputs) == {key: state[key] for key in of.outputs}
+        assert of.preview(state, inputs, inputs, Listener()) == {
+            key: state[key] for key in of.outputs
+        }
 
     def test_one_that_the_node_lost_comes_back(
         self, of: Handler, machine: Machine, context: Path
@@ -91,7 +93,7 @@ class TestEitherImage:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         machine.images.clear()
-        assert [change.path for change in of.diff("", state, inputs)] == ["imageDigest"]
+        assert [change.path for change in of.diff("", state, inputs, Listener())] == ["imageDigest"]
         of.update("", state, inputs, Listener())
         assert state["reference"] in machine.images
 
@@ -101,7 +103,7 @@ class TestEitherImage:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         machine.is_up = False
-        assert of.diff("", state, inputs) == []
+        assert of.diff("", state, inputs, Listener()) == []
         of.delete("", state, Listener())
 
     def test_new_content_takes_the_place_of_the_old(
@@ -110,8 +112,8 @@ class TestEitherImage:
         state = _state(of, _inputs(of, context))
         (context / "train.py").touch()
         inputs = _inputs(of, context)
-        assert [change.path for change in of.diff("", state, inputs)] == ["contentHash"]
-        known = of.preview(state, inputs)
+        assert [change.path for change in of.diff("", state, inputs, Listener())] == ["contentHash"]
+        known = of.preview(state, inputs, inputs, Listener())
         assert known["imageDigest"] is UNKNOWN
         outputs = of.update("", state, inputs, Listener())
         assert outputs["reference"] == known["reference"] != state["reference"]
@@ -143,7 +145,7 @@ def test_a_name_by_digest_that_is_lost_comes_back(machine: Machine, context: Pat
     inputs = _inputs(of, context)
     state = _state(of, inputs)
     del machine.images[state["pinned"]]
-    assert of.diff("", state, inputs)
+    assert of.diff("", state, inputs, Listener())
     of.update("", state, inputs, Listener())
     assert state["pinned"] in machine.images
 
@@ -178,7 +180,7 @@ def test_the_trainers_image_is_built_before(
 def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
     of = JobImageHandler()
     inputs = {**_inputs(of, context), "trainer": UNKNOWN}
-    assert of.preview(None, inputs) == dict.fromkeys(of.outputs, UNKNOWN)
+    assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
 
 @pytest.mark.parametrize(

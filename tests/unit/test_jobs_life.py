@@ -46,7 +46,7 @@ SUCCEEDED = {"state": "Succeeded", "reason": "", "accuracy": 0.97}
 
 def diff(inputs: Mapping[str, Any], result: Mapping[str, Any] = SUCCEEDED) -> dict[str, bool]:
     """Return what differs from a run with INPUTS, and whether that trains again."""
-    changes = PyTorchJobHandler().diff("id", {**INPUTS, "result": result}, dict(inputs))
+    changes = PyTorchJobHandler().diff("id", {**INPUTS, "result": result}, dict(inputs), Quiet())
     return {change.path: change.replace for change in changes}
 
 
@@ -130,9 +130,10 @@ def test_a_gate_raises_with_the_reason() -> None:
 @pytest.mark.parametrize("result", [{**SUCCEEDED, "accuracy": 0.5}, UNKNOWN])
 def test_a_gate_judges_every_new_result_anew(result: object) -> None:
     state = {"job": "mine", "result": SUCCEEDED}
-    (change,) = GateHandler().diff("mine", state, {"job": "mine", "result": result})
+    inputs = {"job": "mine", "result": result}
+    (change,) = GateHandler().diff("mine", state, inputs, Quiet())
     assert change.replace
-    assert GateHandler().diff("mine", state, dict(state)) == []
+    assert GateHandler().diff("mine", state, dict(state), Quiet()) == []
 
 
 @pytest.mark.parametrize("accuracy", [0.97, 0.98])

@@ -213,22 +213,22 @@ def test_ctrl_c_ends_the_wait_at_once(api: FakeApi) -> None:
 
 
 def test_an_up_leaves_an_operator_alone_that_is_ready(api: FakeApi) -> None:
-    assert OperatorReadyHandler().diff("id", inputs(api), inputs(api)) == []
+    assert OperatorReadyHandler().diff("id", inputs(api), inputs(api), Row()) == []
 
 
 def test_an_up_waits_for_an_operator_that_is_not_ready_any_more(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
-    changes = OperatorReadyHandler().diff("id", inputs(api), inputs(api))
+    changes = OperatorReadyHandler().diff("id", inputs(api), inputs(api), Row())
     assert changes == [Change("deployment", drift=True)]
 
 
 def test_a_new_deployment_is_waited_for_without_asking(api: FakeApi) -> None:
-    changes = OperatorReadyHandler().diff("id", inputs(api), {**inputs(api), "rollout": "y"})
+    changes = OperatorReadyHandler().diff("id", inputs(api), {**inputs(api), "rollout": "y"}, Row())
     assert changes == [Change("rollout")]
     assert api.asked == []
 
 
 def test_a_preview_asks_no_cluster_that_is_not_there_yet(api: FakeApi) -> None:
     unknown = {**inputs(api), "kubeconfig": UNKNOWN}
-    assert OperatorReadyHandler().diff("id", unknown, unknown) == []
+    assert OperatorReadyHandler().diff("id", unknown, unknown, Row()) == []
     assert api.asked == []

@@ -45,3 +45,12 @@ def test_each_leaf_is_named_by_its_path_in_order() -> None:
 
 def test_a_map_that_becomes_a_leaf_is_one_change() -> None:
     assert compare({"spec": {"a": 1}}, {"spec": 2}) == [Change("spec", "update")]
+
+
+def test_a_key_that_is_no_plain_word_stands_in_brackets() -> None:
+    before = {"labels": {"team": "a", "example.org/team": "a"}}
+    now = {"labels": {"team": "b", "example.org/team": "b"}}
+    assert [change.path for change in compare(before, now)] == [
+        "labels.team",
+        'labels["example.org/team"]',
+    ]

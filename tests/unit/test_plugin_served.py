@@ -164,6 +164,24 @@ def test_a_diff_names_what_changed_and_heeds_what_is_ignored(
     assert response.changes == (some if changed else none)
 
 
+def test_what_a_diff_says_is_said_once_however_often_the_engine_asks(plugin: Plugin) -> None:
+    request = provider_pb2.DiffRequest(
+        urn=URN, id="box-1", olds=struct(size=1, address="here"), news=struct(size=2)
+    )
+    plugin.calls.Diff(request)
+    plugin.calls.Diff(request)
+    plugin.calls.Diff(
+        provider_pb2.DiffRequest(urn=f"{URN}-2", id="2", olds=struct(size=1), news=struct(size=2))
+    )
+    told = [(told.message, told.urn) for told in plugin.engine.told]
+    assert told == [("it was 1", URN), ("it was 1", f"{URN}-2")]
+
+
+def test_a_preview_can_speak_and_sees_no_secret(plugin: Plugin) -> None:
+    create(plugin, preview=True, size=1, label=secret("hush"))
+    assert [told.message for told in plugin.engine.told] == ["its label: SECRET"]
+
+
 def test_an_update_knows_what_was_before(plugin: Plugin) -> None:
     response = plugin.calls.Update(
         provider_pb2.UpdateRequest(urn=URN, id="box-1", olds=struct(size=1), news=struct(size=2))

@@ -6,7 +6,7 @@ from pulumi import FileAsset
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime import rpc
 
-from infra.plugin.values import UNKNOWN, plain, plain_map, wrap, wrap_map
+from infra.plugin.values import SECRET, UNKNOWN, plain, plain_map, wrap, wrap_map
 
 # What JSON has, less integers that a 64-bit float cannot hold.
 _scalars = (
@@ -50,6 +50,14 @@ def test_a_secret_stays_one_and_its_value_the_same(value: object) -> None:
     assert wrapped["token"].is_secret
     assert not wrapped["name"].is_secret
     assert plain(wrapped["token"]) == value
+
+
+@given(_values)
+def test_a_secret_can_be_hidden_at_any_depth(value: object) -> None:
+    hidden = PropertyValue([wrap(value, secret=True)])
+    values = {"open": wrap("x"), "token": wrap(value, secret=True), "list": hidden}
+    shown = plain_map(values, hide_secrets=True)
+    assert shown == {"open": "x", "token": SECRET, "list": [SECRET]}
 
 
 def test_what_the_engine_does_not_know_yet_is_unknown() -> None:

@@ -25,6 +25,7 @@ Unreachable = urllib3.exceptions.HTTPError
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5, 20
 _RETRY_SECONDS = 30
 _WATCH_SECONDS = 30
+_AUTOSCALER = "cluster-autoscaler-status"
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
@@ -113,6 +114,40 @@ class JobApi:
         """Return the events about the objects with these uids."""
         events = self._items(self._core.list_namespaced_event)
         return [event for event in events if event["involvedObject"].get("uid") in uids]
+
+    def nodes(self) -> list[Object]:
+        """Return the cluster's nodes."""
+        listing = self._call(lambda: self._plain(self._core.list_node(**_LIMIT)))
+        nodes: list[Object] = listing["items"]
+        return nodes
+
+    def all_pods(self) -> list[Object]:
+        """Return the cluster's pods that have not ended, everybody's."""
+        ended = "status.phase!=Succeeded,status.phase!=Failed"
+        listing = self._call(
+            lambda: self._plain(
+                self._core.list_pod_for_all_namespaces(field_selector=ended, **_LIMIT)
+            )
+        )
+        pods: list[Object] = listing["items"]
+        return pods
+
+    def quotas(self) -> list[Object]:
+        """Return the ResourceQuotas of the job's namespace."""
+        return self._items(self._core.list_namespaced_resource_quota)
+
+    def may_grow(self) -> bool:
+        """Return whether an autoscaler adds nodes to the cluster."""
+        # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md,
+        # "How can I check what is going on in CA?"
+        found = self._call(
+            lambda: self._plain(
+                self._core.list_namespaced_config_map(
+                    "kube-system", field_selector=f"metadata.name={_AUTOSCALER}", **_LIMIT
+                )
+            )
+        )
+        return bool(found["items"])
 
     def log(self, pod: str, container: str, *, lines: int, previous: bool) -> str:
         """Return the last `lines` of a container's log, or of the one before its restart."""

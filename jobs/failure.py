@@ -1,36 +1,52 @@
 """Why a run ended without success, as a person wants to read it. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from jobs.failures import Failure
 from jobs.replicas import Exit
 from jobs.results import summary
 from jobs.spec import CONTAINER
-from jobs.tracker import End, Failure
+from jobs.tracker import End
 
 LOG_LINES = 30
 _EVENTS = 10
 
 
+@dataclass(frozen=True)
+class Evidence:
+    """What there is to show of a run that did not succeed.
+
+    Args:
+        log: The last lines of the log that matters: of the replica that failed, or of replica 0.
+        before: The same of the container that failed before in that replica, if one did.
+        events: Kubernetes events about the job and its pods.
+    """
+
+    log: Sequence[str]
+    events: Iterable[Mapping[str, Any]]
+    before: Sequence[str] = ()
+
+
 def details(
-    end: End,
-    cause: Failure | None,
-    log: Sequence[str],
-    events: Iterable[Mapping[str, Any]],
+    end: End, cause: Failure | None, evidence: Evidence, disruption: str | None = None
 ) -> dict[str, Any]:
     """Return what a result tells about a run that did not succeed.
 
     Args:
         end: How it ended.
         cause: The failure that ended it, where it was one.
-        log: The last lines of the log that matters: of that replica, or of replica 0.
-        events: Kubernetes events about the job and its pods.
+        evidence: What there is to show.
+        disruption: What the cluster did that ended it, where a retry may cure that.
     """
+    logs = {"previous_log": evidence.before, "log": evidence.log}
     return {
         **({} if cause is None else _of_replica(cause)),
-        "log": list(log)[-LOG_LINES:],
-        "events": warnings(events)[-_EVENTS:],
-        "advice": _advice(end, cause),
+        **({} if disruption is None else {"disruption": disruption}),
+        **{key: list(log)[-LOG_LINES:] for key, log in logs.items() if log or key == "log"},
+        "events": warnings(evidence.events)[-_EVENTS:],
+        "advice": _advice(end, cause, disruption),
     }
 
 
@@ -71,8 +87,13 @@ def explain(name: str, result: Mapping[str, Any]) -> str:
         lines.append(f"its error: {told['error']}")
     if told.get("memory_limit") and told.get("out_of_memory"):
         lines.append(f"its memory limit: {told['memory_limit']}")
+    if told.get("disruption"):
+        lines.append(f"what had happened: {told['disruption']}")
+    of = f"rank {told['rank']}'s" if "rank" in told else "rank 0's"
+    if told.get("previous_log"):
+        lines.append(f"the end of {of} log before it was started again:")
+        lines += [f"    {line}" for line in told["previous_log"]]
     if told.get("log"):
-        of = f"rank {told['rank']}'s" if "rank" in told else "rank 0's"
         lines += [f"the end of {of} log:", *(f"    {line}" for line in told["log"])]
     if told.get("events"):
         lines += ["warning events:", *(f"    {event}" for event in told["events"])]
@@ -98,9 +119,11 @@ def _of_replica(cause: Failure) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value is not None}
 
 
-def _advice(end: End, cause: Failure | None) -> str:
+def _advice(end: End, cause: Failure | None, disruption: str | None) -> str:
     advice = end.advice
-    if cause is not None and cause.exit.out_of_memory:
+    if disruption is not None:
+        advice = "nothing, or let it be tried again by itself with `retries: 2`"
+    elif cause is not None and cause.exit.out_of_memory:
         advice = "raise the job's `memory`, or lower its `batchSize`"
     elif cause is not None and cause.exit.reason == "StartError":
         advice = "see that the image has the job's `command`"

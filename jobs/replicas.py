@@ -9,7 +9,7 @@ from typing import Any
 from jobs.spec import CONTAINER
 from jobs.topology import Topology
 
-_TYPE_LABEL = "training.kubeflow.org/replica-type"
+TYPE_LABEL = "training.kubeflow.org/replica-type"
 _INDEX_LABEL = "training.kubeflow.org/replica-index"
 
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/types.go and
@@ -87,7 +87,7 @@ class Replica:
         """Its place in the job: the Master comes first, where there is one."""
         labels = self.pod["metadata"]["labels"]
         index = int(labels[_INDEX_LABEL])
-        return index + 1 if labels[_TYPE_LABEL] == "worker" and self.topology.has_master else index
+        return index + 1 if labels[TYPE_LABEL] == "worker" and self.topology.has_master else index
 
     @property
     def ranks(self) -> str:
@@ -209,7 +209,7 @@ def replicas(pods: Iterable[Mapping[str, Any]], topology: Topology) -> dict[int,
     """Return each replica as its latest pod shows it, by number; other pods are left out."""
     latest: dict[int, Replica] = {}
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
-        if _TYPE_LABEL in pod["metadata"].get("labels", {}):
+        if TYPE_LABEL in pod["metadata"].get("labels", {}):
             replica = Replica(pod, topology)
             latest[replica.number] = replica
     return dict(sorted(latest.items()))

@@ -3,16 +3,20 @@
 It is told what the API server shows and answers what to say and when to stop; it asks nobody.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from jobs.replicas import Exit, Replica, replicas
-from jobs.results import State, summary
-from jobs.topology import Topology, ranks_of
+from jobs import failures as failing
+from jobs.disruption import Disruption, deleted, disruption, lost_node
+from jobs.failures import Failure
+from jobs.progress import Progress
+from jobs.replicas import TYPE_LABEL, Replica, replicas
+from jobs.results import State
+from jobs.room import Shortage
+from jobs.topology import Topology
 
 _STRAGGLERS_SECONDS = 30
 """The operator calls a job Succeeded once rank 0 is done; so long the others may still take."""
@@ -35,27 +39,8 @@ class End:
     state: State
     reason: str
     advice: str = "mend what failed"
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A replica's container that ended with an exit code other than 0."""
-
-    replica: Replica
-    exit: Exit
-
-    @property
-    def rank(self) -> int:
-        """The rank that failed; of several in one replica the first, unless one of them told."""
-        told = (summary(self.exit) or {}).get("rank")
-        topology = self.replica.topology
-        if isinstance(told, int) and not topology.elastic:
-            return told
-        return ranks_of(self.replica.number, topology.processes)[0]
-
-    def __str__(self) -> str:
-        """Name the rank and what happened to it."""
-        return f"rank {self.rank} ({self.replica.name}) {self.exit}"
+    crashing: Replica | None = None
+    """Whose container fails again and again, where that is why."""
 
 
 @dataclass
@@ -68,11 +53,16 @@ class Tracker:
 
     job: Mapping[str, Any]
     failures: list[Failure] = field(default_factory=list)
-    epoch: Mapping[str, Any] | None = None
+    """In the order in which they were seen."""
+    disruption: Disruption | None = None
+    """How the cluster took a pod away before anything failed by itself."""
+    shortage: Shortage | None = None
+    """What the pods that wait for a node lack."""
+    refusal: str | None = None
+    """Why pods are not admitted."""
     gone: bool = False
     _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _started: set[int] = field(default_factory=set)
-    _stepped: bool = False
     _succeeded_at: float | None = None
 
     @property
@@ -85,6 +75,11 @@ class Tracker:
         """What the job consists of."""
         return Topology.of(self.job)
 
+    @cached_property
+    def progress(self) -> Progress:
+        """How far its training is."""
+        return Progress(self.topology.world_size)
+
     @property
     def replicas(self) -> dict[int, Replica]:
         """Each replica as it was seen last, also after its pod has gone."""
@@ -95,7 +90,20 @@ class Tracker:
         """The failure that ended the run: the first, or the one that elasticity did not bear."""
         if not self.failures:
             return None
-        return self.failures[-1 if self.topology.elastic else 0]
+        return self.failures[-1] if self.topology.elastic else failing.first(self.failures)
+
+    @property
+    def cured_by_a_retry(self) -> str | None:
+        """What the cluster did that ended the run; None when the run failed by itself."""
+        if self.disruption is None or not self.disruption.brought_about(self.cause):
+            return None
+        return self.disruption.text
+
+    @property
+    def cause_may_be_to_come(self) -> bool:
+        """Whether all that failed so far followed another one, which has not been seen yet."""
+        cause = self.cause
+        return cause is not None and self.disruption is None and cause.follows_another
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
         """Take in the jobs of this name: this one, another one, or none."""
@@ -110,6 +118,7 @@ class Tracker:
             owners = pod["metadata"].get("ownerReferences") or []
             if any(owner["uid"] == self.uid for owner in owners):
                 self._pods[pod["metadata"]["uid"]] = pod
+                self._see_disruption(pod)
         # Also one whose pod was lost and is to be made again has started.
         seen = self.replicas
         self._started |= {number for number, each in seen.items() if each.started}
@@ -120,24 +129,29 @@ class Tracker:
             for ended in replica.exits
             if ended.code != 0 and ended.container_id not in known
         ]
-        # The kubelet's clock has whole seconds; among equals whoever was seen first stays first.
         self.failures += sorted(new, key=lambda failure: failure.exit.finished)
 
-    def see_line(self, line: str) -> None:
-        """Take in a line of replica 0's log: it may be the event of a step or an epoch's end."""
-        try:
-            event = json.loads(line)
-        except ValueError:
+    def _see_disruption(self, pod: Mapping[str, Any]) -> None:
+        """Note what took a pod away, unless a failure did: then the operator clears up."""
+        if self.disruption is not None or (self.failures and not self.topology.elastic):
             return
-        if not isinstance(event, dict) or event.get("event") not in {"step", "epoch"}:
-            return
-        self._stepped = True
-        if event["event"] == "step":
-            return
-        # A log that broke off is read again from its beginning.
-        number, known = event.get("epoch"), -1 if self.epoch is None else self.epoch["epoch"]
-        if isinstance(number, int) and number > known:
-            self.epoch = event
+        self.disruption = disruption(pod)
+        is_running = Replica(pod, self.topology).running if _is_replica(pod) else False
+        if self.disruption is None and is_running and self._condition("Succeeded") is None:
+            self.disruption = deleted(pod)
+
+    def see_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> None:
+        """Take in the cluster's nodes after a failure: ranks notice a lost one before it does."""
+        if self.disruption is None:
+            self.disruption = lost_node((each.pod for each in self.replicas.values()), nodes)
+
+    def see_events(self, events: Iterable[Mapping[str, Any]]) -> None:
+        """Take in Kubernetes' events of the job and its pods."""
+        for event in events:
+            if event.get("reason") == "FailedCreatePod":
+                message = str(event.get("message", ""))
+                if any(word in message for word in _REFUSED) and _OVER_QUOTA not in message:
+                    self.refusal = message
 
     @property
     def all_started(self) -> bool:
@@ -146,7 +160,7 @@ class Tracker:
 
     @property
     def status(self) -> str:
-        """Where the run is, in one line."""
+        """Where its pods are, in one line."""
         topology = self.topology
         counts = Counter(replica.stage for replica in self.replicas.values())
         if not counts:
@@ -157,8 +171,7 @@ class Tracker:
         line = f"{topology.world_size} ranks"
         if topology.processes > 1:
             line += f", {topology.processes} in each pod"
-        line = f"{line}: {stages}"
-        return line if self.epoch is None else f"{line}; {told(self.epoch)}"
+        return f"{line}: {stages}"
 
     def end(self, elapsed: float, limits: Limits) -> End | None:
         """Return the run's end, None while there is none.
@@ -200,7 +213,7 @@ class Tracker:
             return self._elastic_succeeded(message, elapsed)
         ends = {number: replica.ended for number, replica in self.replicas.items()}
         if any(ended is not None and ended.code != 0 for ended in ends.values()):
-            return End("Failed", f"{self.failures[0]}, although rank 0 succeeded")
+            return End("Failed", f"{self.cause}, although rank 0 succeeded")
         missing = [number for number in range(self.topology.replicas) if ends.get(number) is None]
         if not missing:
             return End("Succeeded", message)
@@ -228,7 +241,17 @@ class Tracker:
                 return End("CannotStart", f"{who}: {replica.cannot_start}", _SEE_IMAGE)
             if replica.crash_loop is not None and self._is_hopeless(replica):
                 reason = f"{who}: container {replica.crash_loop} fails again and again"
-                return End("CannotStart", reason)
+                return End("CannotStart", reason, crashing=replica)
+        return self._is_refused()
+
+    def _is_refused(self) -> End | None:
+        """Return the end of a run whose pods can never be."""
+        if self.all_started:
+            return None
+        if self.refusal is not None:
+            return End("CannotStart", f"its pods are refused: {self.refusal}", _SEE_REFUSAL)
+        if self.shortage is not None and self.shortage.final:
+            return End("CannotStart", f"there is never room: {self.shortage.text}", _ASK_LESS)
         return None
 
     def _is_hopeless(self, replica: Replica) -> bool:
@@ -238,33 +261,24 @@ class Tracker:
         """
         allowed = self.job["spec"].get("runPolicy", {}).get("backoffLimit", 0)
         used = sum(each.restarts for each in self.replicas.values())
-        return not self._stepped and (not replica.started or used >= allowed)
+        return not self.progress.has_stepped and (not replica.started or used >= allowed)
 
     def _not_started_in_time(self, limit: float) -> End:
         line = f"not all ranks started within {limit:g} s; {self.status}"
         reasons = {replica.unschedulable for replica in self.replicas.values()} - {None}
-        reason = "; ".join([line, *sorted(str(reason) for reason in reasons)])
+        told = [] if self.shortage is None else [self.shortage.text]
+        reason = "; ".join([line, *told, *sorted(str(reason) for reason in reasons)])
         return End("CannotStart", reason, _ASK_LESS)
 
 
+_REFUSED = ("is forbidden", "denied the request", "is invalid")
+_OVER_QUOTA = "exceeded quota"
+"""What others' pods give back when they end."""
+_SEE_REFUSAL = "change what the message names, in the job or in the cluster"
 _SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
 _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
 
 
-def told(epoch: Mapping[str, Any]) -> str:
-    """Return the event of an epoch's end in one line."""
-    parts = [f"epoch {epoch.get('epoch')}"]
-    for key, form in _EPOCH.items():
-        value = epoch.get(key)
-        if isinstance(value, int | float):
-            parts.append(form.format(value))
-    return ", ".join(parts)
-
-
-_EPOCH = {
-    "loss": "loss {:.4f}",
-    "accuracy": "accuracy {:.4f}",
-    "samples_per_second": "{:,.0f} samples/s on each rank",
-    "seconds": "{:.1f} s",
-}
+def _is_replica(pod: Mapping[str, Any]) -> bool:
+    return TYPE_LABEL in pod["metadata"].get("labels", {})

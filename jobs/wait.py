@@ -4,22 +4,28 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from kubernetes.client.exceptions import ApiException
 
 from infra.plugin.context import Context
-from jobs import failure
+from jobs import failure, room
 from jobs.api import JobApi, Unreachable, said
-from jobs.failure import LOG_LINES
+from jobs.failure import LOG_LINES, Evidence
+from jobs.failures import Failure
 from jobs.feed import Feed
 from jobs.replicas import Replica
 from jobs.results import Result, result
+from jobs.room import Shortage
+from jobs.row import Row
 from jobs.spec import CONTAINER
-from jobs.tracker import End, Failure, Limits, Tracker
+from jobs.tracker import End, Limits, Tracker
 
 _TICK_SECONDS = 0.5
-_EVENTS_SECONDS = 2.0
+_AROUND_SECONDS = 2.0
+_SHORTAGE_SECONDS = 10.0
+_SETTLE_SECONDS = 5.0
+"""How much later than its followers' the failure that took them along may be told of."""
 _SILENCE_SECONDS = 120.0
 """How long the API server may be away, while a component is restarted for example."""
 
@@ -38,6 +44,7 @@ class Wait:
         limits: How long it may take.
         age: How many seconds ago it was submitted.
         context: Where to show what happens.
+        on_cancel: What Ctrl-C does with the job: `keep` it, or `delete` it.
     """
 
     api: JobApi
@@ -45,10 +52,15 @@ class Wait:
     limits: Limits
     age: float
     context: Context
+    on_cancel: Literal["keep", "delete"] = "keep"
     _logs: dict[str, list[str]] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
-    _status: str = ""
-    _events_at: float = 0.0
+    _row: Row = field(init=False)
+    _around_at: float = 0.0
+    _shortage_at: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._row = Row(self.context)
 
     def to_the_end(self) -> Result:
         """Return the run's result, whatever it is, and stop what is left running of it.
@@ -65,7 +77,16 @@ class Wait:
                 self._take_in(feed, tracker)
                 self._show(feed, tracker)
                 self._check(feed)
-        return self._conclude(tracker, end)
+            self._settle(feed, tracker)
+        return self._conclude(tracker, tracker.end(0, self.limits) or end)
+
+    def _settle(self, feed: Feed, tracker: Tracker) -> None:
+        """Wait for the failure that the others followed: its node may tell of it a moment later."""
+        deadline = time.monotonic() + _SETTLE_SECONDS
+        while tracker.cause_may_be_to_come and time.monotonic() < deadline:
+            self._take_in(feed, tracker)
+            for failed in tracker.failures:
+                self._report(failed)
 
     def _take_in(self, feed: Feed, tracker: Tracker) -> None:
         for seen in feed.next(_TICK_SECONDS):
@@ -74,23 +95,57 @@ class Wait:
             elif seen.kind == "pods":
                 tracker.see_pods(seen.what)
             else:
-                tracker.see_line(seen.what)
+                tracker.progress.see(seen.what)
 
     def _show(self, feed: Feed, tracker: Tracker) -> None:
         for failed in tracker.failures:
             self._report(failed)
         if (first := tracker.replicas.get(0)) is not None and first.container_id is not None:
             feed.follow_log(first.name, first.container_id)
-        if tracker.status != self._status:
-            self._status = tracker.status
-            self.context.status(tracker.status)
-        if not tracker.all_started and time.monotonic() - self._events_at > _EVENTS_SECONDS:
-            self._events_at = time.monotonic()
-            for warning in failure.warnings(self._events(tracker)):
-                self._warn_once(warning)
+        self._row.show(tracker.status, tracker.progress)
+        if not tracker.all_started and time.monotonic() - self._around_at > _AROUND_SECONDS:
+            self._around_at = time.monotonic()
+            self._look_around(tracker)
+
+    def _look_around(self, tracker: Tracker) -> None:
+        """Find out what keeps the job's pods from starting, and tell it at once."""
+        events = self._events(tracker)
+        tracker.see_events(events)
+        for warning in failure.warnings(events):
+            self._warn_once(warning)
+        if time.monotonic() - self._shortage_at > _SHORTAGE_SECONDS:
+            try:
+                tracker.shortage = self._shortage(tracker)
+            except (ApiException, Unreachable) as error:
+                # An account that may only submit sees the scheduler's events all the same.
+                self._warn_once(
+                    f"the cluster's room for {self.api.name} is not known: {said(error)}"
+                )
+            if tracker.shortage is not None:
+                self._shortage_at = time.monotonic()
+                self._warn_once(tracker.shortage.text)
+
+    def _shortage(self, tracker: Tracker) -> Shortage | None:
+        """Return what a pod that has no node lacks, or one that can't even be."""
+        for replica in tracker.replicas.values():
+            if replica.unschedulable is not None:
+                grows = self.api.may_grow()
+                nodes, pods = self.api.nodes(), self.api.all_pods()
+                found = room.without_node(replica.pod, nodes, pods, may_grow=grows)
+                text = f"{replica.ranks} ({replica.name}) has no node: {found.text}"
+                return Shortage(text, found.final)
+        if len(tracker.replicas) < tracker.topology.replicas:
+            return room.over_quota(tracker.job, self.api.quotas())
+        return None
 
     def _check(self, feed: Feed) -> None:
         job = f"{self.api.namespace}/{self.api.name}"
+        if self.context.cancelled.is_set() and self.on_cancel == "delete":
+            self.api.delete()
+            raise InterruptedWait(
+                f"stopped waiting for PyTorchJob {job} and deleted it, as its `onCancel` says; "
+                "the next `pulumi up` trains from the beginning"
+            )
         if self.context.cancelled.is_set():
             raise InterruptedWait(
                 f"stopped waiting for PyTorchJob {job}; it goes on. The next `pulumi up` takes "
@@ -119,9 +174,9 @@ class Wait:
             self._told.add(message)
             self.context.warn(message)
 
-    def _log(self, replica: Replica, *, previous: bool) -> list[str]:
+    def _log(self, replica: Replica, *, container: str = CONTAINER, previous: bool) -> list[str]:
         try:
-            text = self.api.log(replica.name, CONTAINER, lines=LOG_LINES, previous=previous)
+            text = self.api.log(replica.name, container, lines=LOG_LINES, previous=previous)
         except (ApiException, Unreachable):
             return []  # The pod or the container has gone; its termination message has to do.
         return text.splitlines()
@@ -144,8 +199,13 @@ class Wait:
         end = tracker.end(0, self.limits) or end
         story = {}
         if end.state != "Succeeded":
-            log = self._matter(tracker)
-            story["failure"] = failure.details(end, tracker.cause, log, self._events(tracker))
+            self._see_nodes(tracker)
+            evidence = Evidence(
+                self._matter(tracker, end), self._events(tracker), self._before(tracker)
+            )
+            story["failure"] = failure.details(
+                end, tracker.cause, evidence, tracker.cured_by_a_retry
+            )
         self._stop_survivors(end, {pod["metadata"]["name"] for pod in pods}, tracker)
         ended = result(
             end.state,
@@ -156,10 +216,27 @@ class Wait:
         )
         return {**ended, **story}
 
-    def _matter(self, tracker: Tracker) -> list[str]:
+    def _see_nodes(self, tracker: Tracker) -> None:
+        try:
+            tracker.see_nodes(self.api.nodes())
+        except (ApiException, Unreachable) as error:
+            self._warn_once(f"the nodes of {self.api.name} cannot be read: {said(error)}")
+
+    def _before(self, tracker: Tracker) -> list[str]:
+        """Return the log of the container that failed before in the same replica, if one did."""
+        cause = tracker.cause
+        if cause is None:
+            return []
+        same = [each for each in tracker.failures if each.replica.number == cause.replica.number]
+        earlier = same[: same.index(cause)]
+        return self._logs.get(earlier[-1].exit.container_id, []) if earlier else []
+
+    def _matter(self, tracker: Tracker, end: End) -> list[str]:
         """Return the log that tells most: of the failure that matters, otherwise of replica 0."""
         if tracker.cause is not None:
             return self._logs[tracker.cause.exit.container_id]
+        if end.crashing is not None and end.crashing.crash_loop is not None:
+            return self._log(end.crashing, container=end.crashing.crash_loop, previous=True)
         first = tracker.replicas.get(0)
         return self._log(first, previous=False) if first is not None and first.started else []
 

@@ -3,9 +3,11 @@
 from typing import Any
 
 from jobs import failure
+from jobs.failure import Evidence
+from jobs.failures import Failure
 from jobs.replicas import Replica
 from jobs.topology import Topology
-from jobs.tracker import End, Failure
+from jobs.tracker import End
 from tests.unit.jobs_objects import ended, pod, warning
 
 
@@ -15,7 +17,7 @@ def failed(state: dict[str, Any], rank: int = 1) -> Failure:
 
 
 def story(end: End, cause: Failure | None = None, log: list[str] | None = None) -> str:
-    told = failure.details(end, cause, log or [], [warning("Back-off restarting")])
+    told = failure.details(end, cause, Evidence(log or [], [warning("Back-off restarting")]))
     return failure.explain("mine", {"state": end.state, "reason": end.reason, "failure": told})
 
 
@@ -49,6 +51,25 @@ def test_a_command_that_is_not_there_is_told_in_the_runtimes_words() -> None:
     text = story(End("Failed", str(first)), first)
     assert 'exec: "nope"' in text
     assert "`command`" in text
+
+
+def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
+    first = failed(ended(3))
+    end = End("Failed", str(first))
+    told = failure.details(end, first, Evidence(["again"], [], before=["the first time"]))
+    text = failure.explain("mine", {"state": "Failed", "reason": "", "failure": told})
+    assert text.index("    the first time") < text.index("    again")
+    assert "before it was started again" in text
+
+
+def test_what_the_cluster_did_is_told_and_that_a_retry_may_cure_it() -> None:
+    first = failed(ended(143))
+    told = failure.details(
+        End("Failed", str(first)), first, Evidence([], []), "pod mine-worker-0 was evicted"
+    )
+    text = failure.explain("mine", {"state": "Failed", "reason": "", "failure": told})
+    assert "pod mine-worker-0 was evicted" in text
+    assert "`retries: 2`" in text
 
 
 def test_without_a_failed_rank_there_is_still_a_story() -> None:

@@ -135,7 +135,7 @@ def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
     assert end is not None
     assert end.state == "CannotStart"
     trained = tracker(looping)
-    trained.see_line(json.dumps({"event": "epoch", "epoch": 1}))
+    trained.progress.see(json.dumps({"event": "epoch", "epoch": 1}))
     assert trained.end(1, LIMITS) is None
 
 
@@ -200,28 +200,6 @@ def test_a_new_job_of_the_same_name_is_not_this_run() -> None:
     assert end is not None
     assert end.state == "Failed"
     assert tracked.replicas == {}
-
-
-@pytest.mark.parametrize(
-    "line", ["", "not JSON", "[]", '{"event": "step"}', '{"epoch": 1}', "{\x00", "3"]
-)
-def test_a_line_that_is_no_epochs_end_changes_nothing(line: str) -> None:
-    tracked = tracker()
-    tracked.see_line(line)
-    assert tracked.epoch is None
-
-
-def test_the_latest_epoch_is_told_with_its_figures() -> None:
-    tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING))
-    tracked.see_line(json.dumps({"event": "epoch", "epoch": 1, "loss": 9}))
-    line = json.dumps(
-        {"event": "epoch", "epoch": 2, "loss": 0.25, "accuracy": 0.97, "samples_per_second": 1234.5}
-    )
-    tracked.see_line(line)
-    tracked.see_line(json.dumps({"event": "epoch", "epoch": 1, "loss": 9}))
-    assert tracked.status == (
-        "2 ranks: 2 running; epoch 2, loss 0.2500, accuracy 0.9700, 1,234 samples/s on each rank"
-    )
 
 
 @pytest.mark.parametrize(
@@ -317,15 +295,8 @@ def test_an_elastic_job_that_bears_no_more_losses_names_the_last() -> None:
 def test_a_crash_loop_does_not_end_a_job_that_has_made_a_step() -> None:
     looping = worker(1, state=waiting("CrashLoopBackOff"), last=ended(137), restarts=2)
     tracked = elastic(looping)
-    tracked.see_line(json.dumps({"event": "step", "step": 3}))
+    tracked.progress.see(json.dumps({"event": "step", "step": 3}))
     assert tracked.end(10, LIMITS) is None
-
-
-@pytest.mark.parametrize("number", [None, "1", [1], 1.5])
-def test_an_epoch_event_of_a_program_of_ones_own_may_say_anything(number: object) -> None:
-    tracked = tracker(pod(0, state=RUNNING))
-    tracked.see_line(json.dumps({"event": "epoch", "epoch": number}))
-    assert tracked.epoch is None
 
 
 def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() -> None:

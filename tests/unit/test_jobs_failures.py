@@ -1,0 +1,125 @@
+"""Which of several failures mattered, and which the cluster itself brought about."""
+
+from typing import Any
+
+import pytest
+
+from jobs import failures
+from jobs.disruption import Disruption, disruption, lost_node
+from jobs.failures import Failure
+from jobs.replicas import Replica
+from jobs.topology import Topology
+from jobs.tracker import Tracker
+from tests.unit.jobs_objects import RUNNING, ended, job, pod
+
+RESET = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]"
+LATER = "2026-01-01T00:01:01Z"
+
+
+def failure(rank: int, code: int = 1, message: object = "", **told: Any) -> Failure:
+    replica = Replica(pod(rank, state=ended(code, message, **told)), Topology(replicas=4))
+    return Failure(replica, replica.exits[-1])
+
+
+def test_who_lost_its_peer_followed_the_one_that_did_not() -> None:
+    first = failure(1, 3, "about to fail", finished=LATER)
+    assert failures.first([failure(0, message=RESET), first]) is first
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        RESET,
+        {"error": "DistBackendError: NCCL error: ncclRemoteError: remote process exited"},
+        "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
+        "BrokenPipeError: [Errno 32] Broken pipe",
+    ],
+)
+def test_what_torch_says_when_a_peer_has_gone_is_known(message: object) -> None:
+    assert failure(0, message=message).follows_another
+
+
+def test_much_earlier_is_first_whatever_it_says() -> None:
+    early = failure(0, message=RESET, finished="2026-01-01T00:00:10Z")
+    assert failures.first([failure(1, 3), early]) is early
+
+
+def condition(reason: str, at: str = "2026-01-01T00:00:50Z") -> dict[str, Any]:
+    return {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": reason,
+        "message": "told by the cluster",
+        "lastTransitionTime": at,
+    }
+
+
+def disrupted(rank: int, reason: str = "PreemptionByScheduler", **told: Any) -> dict[str, Any]:
+    return pod(rank, conditions=[condition(reason)], **told)
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("PreemptionByScheduler", "higher priority"),
+        ("EvictionByEvictionAPI", "evicted"),
+        ("DeletionByTaintManager", "node"),
+        ("SomethingNew", "taken away"),
+    ],
+)
+def test_how_the_cluster_took_a_pod_is_told(reason: str, words: str) -> None:
+    found = disruption(disrupted(1, reason))
+    assert found is not None
+    assert words in found.text
+    assert f"{reason}: told by the cluster" in found.text
+    assert disruption(pod(1, state=RUNNING)) is None
+
+
+def tracked(*pods: dict[str, Any]) -> Tracker:
+    tracker = Tracker(job("Running"))
+    for each in pods:
+        tracker.see_pods([each])
+    return tracker
+
+
+def test_a_failure_that_follows_a_preemption_may_be_cured_by_a_retry() -> None:
+    late = "2026-01-01T00:09:00Z"
+    tracker = tracked(disrupted(1, state=RUNNING), pod(0, state=ended(1, RESET, finished=late)))
+    assert "mine-worker-0 had to make room" in str(tracker.cured_by_a_retry)
+
+
+def test_a_program_that_fails_by_itself_long_after_is_not_cured_by_a_retry() -> None:
+    late = "2026-01-01T00:09:00Z"
+    tracker = tracked(disrupted(1, state=RUNNING), pod(0, state=ended(3, finished=late)))
+    assert tracker.cured_by_a_retry is None
+
+
+def test_running_out_of_memory_is_not_cured_by_a_retry() -> None:
+    tracker = tracked(disrupted(1, state=ended(137, reason="OOMKilled")))
+    assert tracker.cured_by_a_retry is None
+
+
+def test_pods_that_are_cleared_up_after_a_failure_are_no_disruption() -> None:
+    cleared = pod(0, state=RUNNING)
+    cleared["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:30Z"
+    tracker = tracked(pod(0, state=RUNNING), pod(1, state=ended(3)), cleared)
+    assert tracker.cured_by_a_retry is None
+
+
+def test_a_pod_that_somebody_deletes_while_it_runs_may_be_made_good() -> None:
+    deleted = pod(1, state=RUNNING)
+    deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:01:30Z"
+    assert "was deleted while its program ran" in str(tracked(deleted).cured_by_a_retry)
+
+
+def node(name: str, ready: str = "True") -> dict[str, Any]:
+    status = {"conditions": [{"type": "Ready", "status": ready}]}
+    return {"metadata": {"name": name}, "status": status}
+
+
+@pytest.mark.parametrize("nodes", [[], [node("node", "Unknown")], [node("another")]])
+def test_a_node_that_is_gone_or_silent_explains_a_failure(nodes: list[dict[str, Any]]) -> None:
+    found = lost_node([pod(0, state=RUNNING)], nodes)
+    assert isinstance(found, Disruption)
+    assert "mine-master-0" in found.text
+    assert lost_node([pod(0, state=RUNNING)], [node("node")]) is None

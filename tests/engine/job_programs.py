@@ -40,6 +40,43 @@ if rank == 1:
     everything = bytearray(1 << 30)
 time.sleep(600)
 """
+FOLLOWED = """
+import os, socket, sys, time
+rank, address = int(os.environ["RANK"]), (os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]))
+if rank == 0:
+    with socket.create_server(("", address[1])) as server:
+        while (peer := server.accept()[0]).recv(1) != b"x":
+            pass
+    while peer.recv(1):
+        pass
+    raise ConnectionResetError("Connection reset by peer")
+for _ in range(100):
+    try:
+        with socket.create_connection(address, timeout=5) as peer:
+            peer.send(b"x")
+            time.sleep(1)
+            print("rank 1 is about to fail", flush=True)
+            peer.close()
+            # The other rank has ended before this one has.
+            time.sleep(0.5)
+            os._exit(3)
+    except OSError:
+        time.sleep(0.1)
+"""
+"""Rank 1 fails, and takes rank 0 along, which ends first."""
+TRACKED = """
+import datetime, json, os, time
+def tell(event, **said):
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="milliseconds")
+    print(json.dumps({"event": event, "rank": 0, "time": now, **said}), flush=True)
+tell("started", epochs=2)
+for epoch in (1, 2):
+    for step in range(4):
+        time.sleep(1.5)
+        tell("step", epoch=epoch, step=step, steps=4, samples=10 * (step + 1), loss=1 / epoch)
+    tell("epoch", epoch=epoch, loss=1 / epoch, accuracy=0.4 + epoch / 10, samples_per_second=6.5)
+"""
+"""One rank that tells events as the trainer does."""
 
 
 def python(image: str, program: str, *args: str, **fields: Any) -> dict[str, Any]:

@@ -117,12 +117,12 @@ class Jobs:
 
     kubeconfig: Path
 
-    def kubectl(self, *arguments: str) -> str:
-        """Run kubectl in the namespace and return what it said."""
+    def kubectl(self, *arguments: str, given: str = "") -> str:
+        """Run kubectl in the namespace, with `given` to read, and return what it said."""
         command = [toolchain.path("kubectl"), "--kubeconfig", self.kubeconfig, "--namespace", NAME]
         return subprocess.run(
             [*map(str, command), *arguments],
-            check=True, capture_output=True, text=True, timeout=60,
+            input=given, check=True, capture_output=True, text=True, timeout=90,
         ).stdout  # fmt: skip
 
     def items(self, kind: str, job: str) -> list[dict[str, Any]]:

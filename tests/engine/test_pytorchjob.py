@@ -1,13 +1,9 @@
 """Training runs as resources: the real engine, the real operator, real pods."""
 
 import signal
-import time
-from typing import Any
 
-import pytest
-
-from tests.engine.job_programs import FAILING, HUNGRY, SLEEPING, python
-from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.job_programs import FAILING, SLEEPING, python
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 
 
 def test_outputs_are_what_the_ranks_wrote_to_their_logs(
@@ -37,30 +33,6 @@ def test_outputs_are_what_the_ranks_wrote_to_their_logs(
     assert job_stack.train(job_name, image=trainer, command=command, workers=2).changes == {}
 
 
-@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
-def test_the_first_rank_to_fail_ends_the_run_within_seconds(
-    policy: str, job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    began = time.monotonic()
-    said = job_stack.train_in_vain(job_name, **python(trainer, FAILING, restartPolicy=policy))
-    assert time.monotonic() - began < 45
-
-    assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in said
-    assert "rank 1 is about to fail" in said
-    assert "Traceback" not in said
-    result = job_stack.output(job_name)
-    assert result["state"] == "Failed"
-    assert result["duration_seconds"] < 20
-    assert result["exit_codes"]["1"] == 3
-    assert result["failure"]["log"] == ["rank 1 is about to fail"]
-    # What still ran was stopped: nothing goes on unseen.
-    await_true(lambda: not any(_running(pod) for pod in jobs.items("pods", job_name)))
-
-
-def _running(pod: dict[str, Any]) -> bool:
-    return any("running" in each["state"] for each in pod["status"].get("containerStatuses", []))
-
-
 def test_after_a_failure_is_mended_a_plain_up_trains_again(
     job_name: str, job_stack: JobStack, trainer: str
 ) -> None:
@@ -69,56 +41,6 @@ def test_after_a_failure_is_mended_a_plain_up_trains_again(
     assert "exited with code 3" in again
     job_stack.train(job_name, **python(trainer, SLEEPING, "0"))
     assert job_stack.output(job_name)["state"] == "Succeeded"
-
-
-def test_an_image_that_does_not_exist_ends_the_run_at_once(
-    job_name: str, job_stack: JobStack, jobs: Jobs
-) -> None:
-    missing = "localhost/there-is-no-such-image:1"
-    said = job_stack.train_in_vain(job_name, **python(missing, SLEEPING, "0"))
-    assert f"job {job_name} ended CannotStart" in said
-    assert missing in said
-    assert job_stack.output(job_name)["duration_seconds"] < 20
-    # It would start unseen if the image came to be.
-    await_true(lambda: jobs.uids(job_name) == [])
-
-
-def test_a_rank_killed_for_memory_is_told_with_its_limit(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    said = job_stack.train_in_vain(job_name, **python(trainer, HUNGRY, memory="96Mi"))
-    assert f"rank 1 ({job_name}-worker-0) was killed: out of memory" in said
-    assert "its memory limit: 96Mi" in said
-    assert job_stack.output(job_name)["failure"]["exit_code"] == 137
-
-
-def test_a_run_ends_at_its_timeout_and_nothing_of_it_goes_on(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    said = job_stack.train_in_vain(job_name, **python(trainer, SLEEPING, "600", timeout=8))
-    assert f"job {job_name} ended TimedOut: not done after 8 s" in said
-    assert job_stack.output(job_name)["state"] == "TimedOut"
-    await_true(lambda: jobs.items("pods", job_name) == [])
-
-
-def test_more_than_any_node_has_ends_after_the_start_limit_with_the_reason(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    said = job_stack.train_in_vain(
-        job_name, **python(trainer, SLEEPING, "0", cpu=999, startTimeout=5)
-    )
-    assert "not all ranks started within 5 s" in said
-    assert "Insufficient cpu" in said
-
-
-def test_a_job_refused_by_the_webhook_has_a_result_too(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    too_long = {"unchecked": {"labels": {"team": "x" * 64}}}
-    said = job_stack.train_in_vain(job_name, **python(trainer, SLEEPING, "0", **too_long))
-    assert f"job {job_name} ended CannotStart: refused:" in said
-    assert "must be no more than 63" in said
-    assert job_stack.output(job_name)["state"] == "CannotStart"
 
 
 def test_a_run_is_kept_when_its_job_is_gone_and_when_only_a_label_changes(

@@ -46,6 +46,13 @@ def test_the_events_tell_the_same_as_the_termination_message(four: list[Ended]) 
         assert {event["rank"] for event in rank.events} == {number}
 
 
+def test_each_step_tells_of_how_many_it_is_one(four: list[Ended]) -> None:
+    """2,000 samples in global batches of 4 x 64 are 8 steps."""
+    for rank in four:
+        assert [event["step"] for event in rank.of("step")] == list(range(8))
+        assert {event["steps"] for event in rank.of("step")} == {8}
+
+
 def test_the_same_seed_gives_the_same_curve(
     image: Opened, four: list[Ended], tmp_path: Path
 ) -> None:

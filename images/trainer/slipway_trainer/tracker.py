@@ -68,6 +68,8 @@ class Tracker:
         self.rank = rank
         self.goal = goal
         self.epoch = 1
+        self.steps_of_epoch: int | None = None
+        """How many there are, for `step` events to tell how far the epoch is; None: not known."""
         self.goal_reached = False
         """Set by the validation that reached it, so on all ranks in the same step."""
         self._events = Events(rank) if events is None else events
@@ -119,7 +121,8 @@ class Tracker:
         if log_to_api and n > 0:
             mean = float(value) / n
             step = max(now.steps - 1, 0)
-            self._emit("step", step=step, samples=now.samples, loss=mean)
+            of = {} if self.steps_of_epoch is None else {"steps": self.steps_of_epoch}
+            self._emit("step", step=step, **of, samples=now.samples, loss=mean)
 
     def record_validation(self, values: Mapping[str, Any]) -> None:
         """Take what a validation found over all ranks, the same on each of them."""

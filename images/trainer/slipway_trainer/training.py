@@ -71,6 +71,7 @@ class Training:
         tracker.train()
         shuffle = torch.Generator().manual_seed(args.seed + tracker.epoch)  # alike on all ranks
         order = torch.randperm(len(self.train_set), generator=shuffle)
+        tracker.steps_of_epoch = math.ceil(len(order) / (args.batch_size * world.size))
         shares = batches(order, args.batch_size, world.rank, world.size, start=self.position)
         for images, labels, global_size in loaded(self.train_set, shares, args.workers):
             tracker.batch_start()

@@ -21,18 +21,48 @@ class Lock:
 
 def exists(stack: str) -> bool:
     """Whether there is a stack, empty or not. Asked of the file, so that it needs no CLI."""
-    return (_directory("stacks", _project()) / f"{stack}.json").exists()
+    return state_file(stack).exists()
 
 
 def locks(stack: str) -> list[Lock]:
     """The locks on a stack; more than one only while processes race for it."""
-    directory = _directory("locks", "organization", _project(), stack)
-    held = [json.loads(file.read_text()) for file in sorted(directory.glob("*.json"))]
-    return [Lock(lock["pid"], lock["hostname"], lock["timestamp"]) for lock in held]
+    found = map(_lock, sorted(lock_directory(stack).glob("*.json")))
+    return [lock for lock in found if lock is not None]
 
 
-def _directory(*parts: str) -> Path:
+def state_file(stack: str) -> Path:
+    """Where a stack's state is."""
+    return bookkeeping("stacks", _project(), f"{stack}.json")
+
+
+def lock_directory(stack: str) -> Path:
+    """Where a stack's locks are; Pulumi takes every file in it for one but `.attrs`."""
+    return bookkeeping("locks", "organization", _project(), stack)
+
+
+def files(stack: str) -> list[Path]:
+    """Every file that is kept for a stack: its state, locks, history and backups."""
+    state = state_file(stack)
+    kept = [lock_directory(stack), *(bookkeeping(part, _project(), stack) for part in _PAST)]
+    found = [file for directory in kept for file in directory.rglob("*") if file.is_file()]
+    return sorted([*found, *state.parent.glob(f"{state.name}*")])
+
+
+def bookkeeping(*parts: str) -> Path:
+    """A path in Pulumi's own directory of the backend."""
     return backend().joinpath(".pulumi", *parts)
+
+
+_PAST = ("backups", "history")
+
+
+def _lock(file: Path) -> Lock | None:
+    """A lock; None when its holder has released it meanwhile."""
+    try:
+        lock = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    return Lock(lock["pid"], lock["hostname"], lock["timestamp"])
 
 
 def _project() -> str:

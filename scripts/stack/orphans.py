@@ -6,6 +6,7 @@ minutes.
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 _PROC = Path("/proc")
@@ -13,20 +14,26 @@ _LANGUAGE_HOST = "pulumi-language-python"
 
 
 def end_orphans(checkout: Path) -> list[int]:
-    """Ends the language hosts of `checkout` whose engine is gone, and returns their numbers.
+    """Ends the language hosts of `checkout` whose engine is gone, and returns their numbers."""
+    found = orphans(checkout)
+    for pid in found:
+        with suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(pid, signal.SIGTERM)
+    return found
 
-    Where there is no /proc (macOS) they are left to end by themselves.
+
+def orphans(checkout: Path) -> list[int]:
+    """The language hosts of `checkout` whose engine is gone, by number.
+
+    Where there is no /proc (macOS) none is found; they end by themselves.
     """
-    orphans = [
+    return [
         int(process.name)
         for process in _PROC.glob("[0-9]*")
         if _program(process) == _LANGUAGE_HOST
         and _link(process / "cwd") == checkout
         and _program(_PROC / _parent(process)) != "pulumi"
     ]
-    for pid in orphans:
-        os.kill(pid, signal.SIGTERM)
-    return orphans
 
 
 def _program(process: Path) -> str:

@@ -38,7 +38,7 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
     if found:
         say(f"A pulumi that was killed had left {cli.stack} locked; the lock is removed.")
         cli.ask("cancel", "--yes")
-        end_orphans(CHECKOUT)
+    end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
     state = cli.ask("stack", "export")
     pending = pending_operations(json.loads(state))
     if pending:

@@ -23,6 +23,7 @@ from pulumi.runtime.proto import provider_pb2_grpc
 # A message holds a whole resource; the engine sends up to this many bytes and so do we.
 _MESSAGE_LIMIT = 400 << 20
 _PARALLEL_RESOURCES = 64
+_LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
 
 
@@ -60,13 +61,17 @@ class PlainErrors(grpc.aio.ServerInterceptor):
 
 
 def exit_with(channel: grpc.Channel) -> None:
-    """End this process once `channel`, the connection to the engine, is lost."""
+    """End this process once `channel`, the connection to the engine, is lost or can't be made.
+
+    The engine listens before it starts a plugin: who can't reach it at first was started by one
+    that has been killed since.
+    """
     connected = threading.Event()
 
     def watch(state: grpc.ChannelConnectivity) -> None:
         if state is grpc.ChannelConnectivity.READY:
             connected.set()
-        elif connected.is_set() and state is not grpc.ChannelConnectivity.CONNECTING:
+        elif state in _LOST or (connected.is_set() and state is grpc.ChannelConnectivity.IDLE):
             # No cleanup: whatever is half done is adopted by the next run.
             os._exit(1)
 

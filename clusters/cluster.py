@@ -4,7 +4,7 @@ A kind is one module, named in `clusters.CLUSTERS`, that has what `KindModule` l
 imported only when a stack asks for that kind, so what only it needs is loaded only then.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
@@ -38,6 +38,10 @@ class Cluster:
     images: Mapping[str, str]
 
 
+Remains = Mapping[str, Sequence[str]]
+"""What was looked for, in the plural, and each thing that was found, with how to remove it."""
+
+
 class KindModule(Protocol):
     """What a kind's module has."""
 
@@ -53,6 +57,13 @@ class KindModule(Protocol):
 
     def provision(self, settings: Any, /) -> Cluster:
         """Declare the cluster's resources in the running Pulumi program."""
+
+    def remains(self, settings: Any, /) -> Remains:
+        """Look for what is left of the stack once it has been destroyed.
+
+        Where the cluster goes with the stack that is anything of the cluster; where it is somebody
+        else's, whatever bears Slipway's labels in it.
+        """
 
 
 @dataclass(frozen=True)
@@ -81,3 +92,7 @@ class ClusterKind:
     def provision(self, settings: Any) -> Cluster:
         """Declare such a cluster in the running Pulumi program and return it."""
         return self._loaded.provision(settings)
+
+    def remains(self, settings: Any) -> Remains:
+        """Return what is left of such a stack once it has been destroyed."""
+        return self._loaded.remains(settings)

@@ -1,6 +1,7 @@
 """The embedded cluster in a Pulumi program."""
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import pulumi
@@ -8,8 +9,9 @@ import pulumi_kubernetes
 from pydantic import Field
 
 from clusters.capacity import Capacity
-from clusters.cluster import Cluster
+from clusters.cluster import Cluster, Remains
 from clusters.embedded import images, machine
+from clusters.embedded import remains as search
 from clusters.embedded.layout import Layout
 from infra import toolchain
 from infra.paths import state_dir
@@ -66,7 +68,7 @@ def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shap
 
 def provision(settings: Settings) -> Cluster:
     """Declare the cluster and its provider."""
-    directory = state_dir() / "clusters" / settings.name
+    directory = _directory(settings)
     embedded = Embedded(
         settings.name,
         directory=str(directory),
@@ -96,3 +98,12 @@ def provision(settings: Settings) -> Cluster:
             for name in ("training-operator", "tcp-wait")
         },
     )
+
+
+def remains(settings: Settings) -> Remains:
+    """What this machine has of the cluster."""
+    return search.remains(Layout(_directory(settings)))
+
+
+def _directory(settings: Settings) -> Path:
+    return state_dir() / "clusters" / settings.name

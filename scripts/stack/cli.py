@@ -1,8 +1,12 @@
 """Runs the pulumi CLI on one stack, in the environment that `make env` prints."""
 
 import os
+import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 
 from infra import toolchain
@@ -10,6 +14,8 @@ from infra.paths import CHECKOUT
 from scripts.environment import applied
 
 _QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
+INTERRUPTED = 128 + signal.SIGINT
+"""What a shell says of a command that Ctrl-C has ended."""
 
 
 class PulumiFailed(Exception):
@@ -30,17 +36,16 @@ class Cli:
             variables: Environment variables on top.
 
         Returns:
-            Its exit status.
+            Its exit status; `INTERRUPTED` when the person pressed Ctrl-C meanwhile.
         """
-        with subprocess.Popen(
-            [*self._command(arguments)], cwd=CHECKOUT, env={**applied(os.environ), **variables}
-        ) as process:
-            while True:
-                try:
-                    return process.wait()
-                except KeyboardInterrupt:
-                    # The terminal sends Ctrl-C to pulumi, too, which ends in good order.
-                    continue
+        with (
+            _leaving_interrupts_to_pulumi() as pressed,
+            subprocess.Popen(
+                self._command(arguments), cwd=CHECKOUT, env={**applied(os.environ), **variables}
+            ) as process,
+        ):
+            code = process.wait()
+        return INTERRUPTED if pressed else code
 
     def ask(self, *arguments: str, given: str = "") -> str:
         """Runs a short command and returns what it prints.
@@ -73,6 +78,25 @@ class Cli:
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
         return [str(toolchain.path("pulumi")), *arguments, "--stack", self.stack]
+
+
+@contextmanager
+def _leaving_interrupts_to_pulumi() -> Iterator[list[int]]:
+    """Go on when Ctrl-C is pressed, and yield a list of how often it was.
+
+    The terminal sends it to pulumi, too, which ends in good order: the first time it cancels what
+    it is at, the second time it ends at once.
+    """
+    pressed: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        pressed.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield pressed
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def rows(value: Any) -> list[Any]:

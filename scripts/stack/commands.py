@@ -1,14 +1,19 @@
 """up, preview and down: the CLI's commands, with what a person would otherwise do around them."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from infra.paths import CHECKOUT, state_dir
-from scripts.stack.backend import exists
-from scripts.stack.cli import Cli
+from scripts.stack import remains
+from scripts.stack.backend import exists, files
+from scripts.stack.cli import INTERRUPTED, Cli, rows
 from scripts.stack.files import check, cluster_of, ensure_own
 from scripts.stack.recovery import recover
+from scripts.stack.torn import mend
 
 _REMOVAL_LIMIT = 300  # seconds for what a cluster left behind
 
@@ -27,18 +32,25 @@ def preview(stack: str) -> int:
 
 
 def down(stack: str) -> int:
-    """Destroys the stack and forgets it; what an interrupted `up` left of its cluster goes, too.
+    """Destroys the stack and forgets it, and proves that nothing of it is left.
 
-    Nothing to destroy is a success. The person's Pulumi.<stack>.yaml stays.
+    What an interrupted `up` left of its cluster goes, too. Nothing to destroy is a success. The
+    person's Pulumi.<stack>.yaml stays.
     """
+    check(stack)
     if exists(stack):
         code = _destroy(Cli(stack))
         if code != 0:
             return code
     else:
-        check(stack)
         say(f"Stack {stack} is not there: nothing to destroy.")
-    return _remove_remains(stack)
+    code = _remove_cluster(stack, "what an interrupted run left in")
+    if code != 0:
+        return code
+    for file in files(stack):
+        file.unlink()
+    shutil.rmtree(remains.logs(stack), ignore_errors=True)
+    return 0 if remains.prove(stack, cluster_of(stack), say) else 1
 
 
 def say(line: str) -> None:
@@ -49,6 +61,7 @@ def say(line: str) -> None:
 def _prepared(stack: str) -> Cli:
     """The CLI on a stack that exists, is selected, and is not held by a dead process."""
     ensure_own(stack)
+    mend(stack)
     cli = Cli(stack)
     cli.ask("stack", "select", "--create")
     recover(cli, say)
@@ -56,22 +69,48 @@ def _prepared(stack: str) -> Cli:
 
 
 def _destroy(cli: Cli) -> int:
+    mend(cli.stack)
     recover(cli, say)
-    # What runs in a cluster that is gone can't be deleted, and is gone as well.
-    code = cli.run("destroy", "--yes", PULUMI_K8S_DELETE_UNREACHABLE="true")
+    code = _destroy_resources(cli)
+    if code not in {0, INTERRUPTED} and _may_go_as_a_whole(cli):
+        say("The cluster is this stack's own, so what could not be deleted in it goes with it.")
+        code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
     if code != 0:
         return code
-    return cli.run("stack", "rm", "--yes", "--preserve-config")
+    return cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
 
 
-def _remove_remains(stack: str) -> int:
-    """Removes an embedded cluster that the state doesn't know: its create never came to an end."""
-    cluster = cluster_of(stack)
-    directory = state_dir() / "clusters" / str(cluster.get("name", stack))
-    if cluster.get("kind") != "embedded" or not directory.exists():
+def _may_go_as_a_whole(cli: Cli) -> bool:
+    """Whether the stack's cluster may be removed with all that is in it.
+
+    Not one that somebody else has begun to work on meanwhile: `recover` raises `StackBusy`.
+    """
+    recover(cli, say)
+    state = json.loads(cli.ask("stack", "export"))
+    resources = rows((state.get("deployment") or {}).get("resources"))
+    is_protected = any(resource.get("protect") for resource in resources)
+    return _cluster_directory(cli.stack) is not None and not is_protected
+
+
+def _destroy_resources(cli: Cli) -> int:
+    # What runs in a cluster that is gone can't be deleted, and is gone as well.
+    return cli.run("destroy", "--yes", PULUMI_K8S_DELETE_UNREACHABLE="true")
+
+
+def _remove_cluster(stack: str, what: str) -> int:
+    """Removes the embedded cluster that is there, whether or not the state knows of it."""
+    directory = _cluster_directory(stack)
+    if directory is None:
         return 0
-    say(f"Removing what an interrupted run left in {directory}.")
+    say(f"Removing {what} {directory}.")
     command = [sys.executable, "-m", "clusters.embedded", "delete", "--directory", str(directory)]
     return subprocess.run(
         command, cwd=CHECKOUT, env=os.environ, timeout=_REMOVAL_LIMIT, check=False
     ).returncode
+
+
+def _cluster_directory(stack: str) -> Path | None:
+    """Where the stack's embedded cluster is; None when there is none."""
+    cluster = cluster_of(stack)
+    directory = state_dir() / "clusters" / str(cluster.get("name", stack))
+    return directory if cluster.get("kind") == "embedded" and directory.exists() else None

@@ -35,6 +35,8 @@ def connect(kubeconfig: str) -> client.ApiClient:
     )
     # Whoever asks decides what to try again; urllib3 doing so too would multiply the limits.
     loaded.retries = False
+    # As many connections as a run has logs that are followed; more would be closed with a warning.
+    loaded.connection_pool_maxsize = 128
     return client.ApiClient(loaded)
 
 

@@ -1,6 +1,6 @@
 """The API server as a run talks to it: plain dicts in, plain dicts out."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -11,6 +11,8 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 
 from infra import kube
+from jobs.lines import LONGEST, Line
+from jobs.spec import CONTAINER
 
 Object = dict[str, Any]
 Answer = TypeVar("Answer")
@@ -23,8 +25,11 @@ Unreachable = urllib3.exceptions.HTTPError
 """What the client raises when no answer came."""
 
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5, 20
+_BRIEF_SECONDS = 5
+"""For a question that need not be answered."""
 _RETRY_SECONDS = 30
 _WATCH_SECONDS = 30
+_MERGE = "application/merge-patch+json"
 _AUTOSCALER = "cluster-autoscaler-status"
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
@@ -39,6 +44,35 @@ def is_transient(error: BaseException) -> bool:
 def said(error: ApiException | Unreachable) -> str:
     """Return the API server's own words, or why there are none."""
     return kube.said(error) if isinstance(error, ApiException) else str(error)
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """Which part of a log to read.
+
+    Args:
+        since: From when on, RFC 3339 in whole seconds; None for all of it.
+        previous: That of the container before the latest restart.
+        follow: Whether to wait for more while the container runs.
+        tail: Only so many of the last lines; None for all of them.
+    """
+
+    since: str | None = None
+    previous: bool = False
+    follow: bool = False
+    tail: int | None = None
+
+    @property
+    def query(self) -> list[tuple[str, str]]:
+        """The API server's parameters for it."""
+        options = [("sinceTime", self.since), ("tailLines", self.tail)]
+        return [
+            ("container", CONTAINER),
+            ("timestamps", "true"),
+            ("previous", str(self.previous).lower()),
+            ("follow", str(self.follow).lower()),
+            *((name, str(value)) for name, value in options if value is not None),
+        ]
 
 
 @dataclass(frozen=True)
@@ -84,6 +118,32 @@ class JobApi:
             lambda: self._jobs.create_namespaced_custom_object(*self._kind, manifest, **_LIMIT)
         )
 
+    def admit(self, manifest: Object) -> None:
+        """Have the API server and the webhook judge a job, and make none; ApiException refuses it.
+
+        A job of that name is no refusal: who judges has let it pass before its name is looked up.
+        https://github.com/kubernetes/apiserver/blob/v0.34.4/pkg/registry/generic/registry/store.go
+        """
+        try:
+            self._jobs.create_namespaced_custom_object(
+                *self._kind, manifest, dry_run="All", _request_timeout=_BRIEF_SECONDS
+            )
+        except ApiException as error:
+            if error.status != 409:
+                raise
+
+    def patch_pod(self, name: str, change: Object) -> None:
+        """Merge `change` into one pod; nothing happens when there is none."""
+        try:
+            self._call(
+                lambda: self._core.patch_namespaced_pod(
+                    name, self.namespace, change, _content_type=_MERGE, **_LIMIT
+                )
+            )
+        except ApiException as error:
+            if error.status != 404:
+                raise
+
     def patch(self, change: Object) -> None:
         """Merge `change` into the job; nothing happens when there is none."""
         try:
@@ -105,6 +165,18 @@ class JobApi:
     def pods(self) -> list[Object]:
         """Return the job's pods."""
         return self._items(self._core.list_namespaced_pod, label_selector=self._label)
+
+    def pod(self, name: str) -> Object | None:
+        """Return one pod, None when there is none."""
+        try:
+            pod: Object = self._call(
+                lambda: self._plain(self._core.read_namespaced_pod(name, self.namespace, **_LIMIT))
+            )
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+        return pod
 
     def delete_pod(self, name: str) -> None:
         """Ask for one pod to be deleted; nothing happens when there is none."""
@@ -166,26 +238,44 @@ class JobApi:
         )
         return answer.decode(errors="replace")
 
-    def log_lines(self, pod: str, container: str) -> Iterator[str]:
-        """Follow a container's log from its beginning until it ends or falls silent.
+    def log_lines(self, pod: str, part: LogPart) -> Iterator[list[Line]]:
+        """Yield the log of a replica's container as it comes, until it ends or falls silent.
 
         Not tried again: the caller knows what it has seen.
+
+        Yields:
+            An empty list once the log is open, then the lines of each part that comes.
         """
-        answer = self._core.read_namespaced_pod_log(
-            pod,
-            self.namespace,
-            container=container,
-            follow=True,
-            _preload_content=False,
-            _request_timeout=(_CONNECT_SECONDS, _WATCH_SECONDS),
-        )
+        answer = self._open_log(pod, part)
         try:
-            rest = b""
-            for part in answer.stream(decode_content=False):
-                *lines, rest = (rest + part).split(b"\n")
-                yield from (line.decode(errors="replace") for line in lines)
+            yield []
+            rest = bytearray()
+            for block in answer.stream(decode_content=False):
+                rest += block
+                *lines, last = rest.split(b"\n") if b"\n" in block else [rest]
+                yield _lines(lines)
+                rest = last[:LONGEST]
         finally:
-            answer.release_conn()
+            # Not back to the pool: of a log that was left, more is on its way.
+            answer.close()
+
+    def _open_log(self, pod: str, part: LogPart) -> urllib3.BaseHTTPResponse:
+        # The generated method has no `sinceTime`: the API's description leaves it out.
+        request = self.client.param_serialize(
+            method="GET",
+            resource_path="/api/v1/namespaces/{namespace}/pods/{pod}/log",
+            path_params={"namespace": self.namespace, "pod": pod},
+            query_params=part.query,
+            auth_settings=["BearerToken"],
+        )
+        answer: Any = self.client.call_api(
+            *request, _request_timeout=(_CONNECT_SECONDS, _WATCH_SECONDS)
+        )
+        if answer.status != 200:
+            answer.read()
+            raise ApiException(http_resp=answer)
+        opened: urllib3.BaseHTTPResponse = answer.response
+        return opened
 
     def watch_job(self) -> Iterator[list[Object]]:
         """See `_watch`."""
@@ -266,6 +356,12 @@ class JobApi:
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
         return _retrying(request)
+
+
+def _lines(raw: Iterable[bytearray]) -> list[Line]:
+    """Return lines as they were sent; what the kubelet says of itself has no time, and is none."""
+    parsed = (Line.parse(each[:LONGEST].decode(errors="replace")) for each in raw)
+    return [line for line in parsed if line is not None]
 
 
 _LIMIT: dict[str, Any] = {"_request_timeout": (_CONNECT_SECONDS, _ANSWER_SECONDS)}

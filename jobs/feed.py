@@ -1,16 +1,25 @@
-"""What happens to a job, as it happens: watches and a log, gathered into one queue."""
+"""What happens to a job, as it happens: watches and logs, gathered into one queue."""
 
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Object, Unreachable, said
-from jobs.spec import CONTAINER
+from jobs.archive import Archive
+from jobs.containers import Container, containers
+from jobs.follower import Follower
+from jobs.recorder import Recorder
+from jobs.recording import Recording
+from jobs.replicas import TYPE_LABEL, Replica
+from jobs.spec.names import RUN_LABEL
+from jobs.topology import Topology
 
 _PAUSE_SECONDS = 1.0
 
@@ -25,21 +34,39 @@ class Seen:
 
 @dataclass
 class Feed:
-    """Follows one job in threads of its own, from `with` on.
+    """Follows one job in threads of its own, from `with` on, and records its replicas' logs.
 
     A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a fresh
-    listing, so nothing that lasts is missed.
+    listing, so nothing that lasts is missed. Lines are those of replica 0; where replicas of an
+    elastic job are lost, of the first that runs.
+
+    Args:
+        api: Of the job.
+        job: As it was submitted or adopted.
+        archive: Where its logs are kept; None to keep none.
+        warn: Takes what a person should know.
     """
 
     api: JobApi
+    job: Mapping[str, Any]
+    archive: Archive | None = None
+    warn: Callable[[str], None] = lambda _: None
     last_error: str = ""
     _seen: "queue.SimpleQueue[Seen]" = field(default_factory=queue.SimpleQueue)
     _closed: threading.Event = field(default_factory=threading.Event)
     _contact: float = field(default_factory=time.monotonic)
-    _followed: set[str] = field(default_factory=set)
+    _pods: Sequence[Mapping[str, Any]] = ()
+    _resources: ExitStack = field(default_factory=ExitStack)
     _broken: Exception | None = None
 
     def __enter__(self) -> "Feed":
+        recording = self._recording()
+        self._recorder = Recorder(
+            None if recording is None else self._resources.enter_context(recording),
+            speak=lambda line: self._seen.put(Seen("line", line)),
+        )
+        self._follower = Follower(self.api, self._recorder, self._touch, self._trouble)
+        self._resources.callback(self._follower.close)
         self._start(lambda: self._repeat("jobs", self.api.watch_job))
         self._start(lambda: self._repeat("pods", self.api.watch_pods))
         return self
@@ -47,6 +74,7 @@ class Feed:
     def __exit__(self, *_: object) -> None:
         # A thread ends with its current watch; none of them keeps the process alive.
         self._closed.set()
+        self._resources.close()
 
     @property
     def silent_seconds(self) -> float:
@@ -54,13 +82,36 @@ class Feed:
         return time.monotonic() - self._contact
 
     def next(self, wait_seconds: float) -> list[Seen]:
-        """Return what was seen since the last call; wait when that is nothing yet.
+        """Return what was seen since the last call, having waited when that was nothing yet.
+
+        Each call also goes on with the logs: one that broke off is read on from where it was.
 
         Raises:
             Exception: whatever a thread did not expect.
         """
         if self._broken is not None:
             raise self._broken
+        seen = self._take(wait_seconds)
+        for pods in (each.what for each in reversed(seen) if each.kind == "pods"):
+            self._pods = pods
+            break
+        self._follow()
+        return seen
+
+    def finish(self, limit_seconds: float) -> None:
+        """Fetch what is missing of the logs, before any of the pods is deleted."""
+        if self.archive is None:
+            return
+        try:
+            there = self._containers(self.api.pods())
+        except (ApiException, Unreachable) as error:
+            self._trouble(error)
+            there = self._containers(self._pods)
+        if not self._follower.finish(there, limit_seconds):
+            said_last = f": {self.last_error}" if self.last_error else ""
+            self.warn(f"not all logs were read within {limit_seconds:g} s{said_last}")
+
+    def _take(self, wait_seconds: float) -> list[Seen]:
         try:
             seen = [self._seen.get(timeout=wait_seconds)]
         except queue.Empty:
@@ -69,17 +120,42 @@ class Feed:
             seen.append(self._seen.get())
         return seen
 
-    def follow_log(self, pod: str, container_id: str) -> None:
-        """Follow the log of a pod's container too, once for each start of it."""
-        if container_id not in self._followed:
-            self._followed.add(container_id)
-            self._start(lambda: self._follow_log(pod, container_id))
+    def _follow(self) -> None:
+        there = self._containers(self._pods)
+        if self._topology.elastic:
+            running = [each.replica for each in there if not each.ended]
+            self._recorder.speaker = min(running, default=self._recorder.speaker)
+        self._follower.follow(there)
 
-    def _follow_log(self, pod: str, container_id: str) -> None:
-        if not self._once("line", lambda: self.api.log_lines(pod, CONTAINER)):
-            # Broken off: it is read again from its beginning when it is asked for again.
-            self._closed.wait(_PAUSE_SECONDS)
-            self._followed.discard(container_id)
+    @cached_property
+    def _topology(self) -> Topology:
+        return Topology.of(self.job)
+
+    def _containers(self, pods: Iterable[Mapping[str, Any]]) -> list[Container]:
+        uid = self.job["metadata"]["uid"]
+        mine = (
+            Replica(pod, self._topology)
+            for pod in pods
+            if TYPE_LABEL in pod["metadata"].get("labels", {})
+            and any(each["uid"] == uid for each in pod["metadata"].get("ownerReferences") or [])
+        )
+        ordered = sorted(mine, key=lambda replica: replica.number)
+        return [each for replica in ordered for each in containers(replica)]
+
+    def _recording(self) -> Recording | None:
+        run_id = (self.job["metadata"].get("labels") or {}).get(RUN_LABEL)
+        if self.archive is None or run_id is None:
+            return None
+        return Recording(self.archive.run(run_id), self._topology, self.warn)
+
+    def _touch(self) -> None:
+        self._contact = time.monotonic()
+
+    def _trouble(self, error: Exception) -> None:
+        if isinstance(error, ApiException | Unreachable):
+            self.last_error = said(error)
+        else:
+            self._broken = error  # raised by `next`, to whoever waits
 
     def _start(self, target: Callable[[], object]) -> None:
         threading.Thread(target=target, daemon=True).start()
@@ -88,23 +164,12 @@ class Feed:
         self, kind: Literal["jobs", "pods"], watch: Callable[[], Iterable[list[Object]]]
     ) -> None:
         while not self._closed.is_set():
-            if not self._once(kind, watch):
+            try:
+                for what in watch():
+                    self._touch()
+                    self._seen.put(Seen(kind, what))
+                    if self._closed.is_set():
+                        break
+            except Exception as error:  # noqa: BLE001 - see `_trouble`
+                self._trouble(error)
                 self._closed.wait(_PAUSE_SECONDS)
-
-    def _once(
-        self, kind: Literal["jobs", "pods", "line"], source: Callable[[], Iterable[Any]]
-    ) -> bool:
-        """Pass on what `source` yields; return whether it ended without an error."""
-        try:
-            for what in source():
-                self._contact = time.monotonic()
-                self._seen.put(Seen(kind, what))
-                if self._closed.is_set():
-                    break
-        except (ApiException, Unreachable) as error:
-            self.last_error = said(error)
-            return False
-        except Exception as error:  # noqa: BLE001 - raised by `next`, to whoever waits
-            self._broken = error
-            return False
-        return True

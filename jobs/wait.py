@@ -11,6 +11,7 @@ from kubernetes.client.exceptions import ApiException
 from infra.plugin.context import Context
 from jobs import failure, room
 from jobs.api import JobApi, Unreachable, said
+from jobs.archive import Archive
 from jobs.failure import LOG_LINES, Evidence
 from jobs.failures import Failure
 from jobs.feed import Feed
@@ -26,6 +27,8 @@ _AROUND_SECONDS = 2.0
 _SHORTAGE_SECONDS = 10.0
 _SETTLE_SECONDS = 5.0
 """How much later than its followers' the failure that took them along may be told of."""
+_LOGS_SECONDS = 30.0
+"""How long what is missing of the logs may take at the end."""
 _SILENCE_SECONDS = 120.0
 """How long the API server may be away, while a component is restarted for example."""
 
@@ -45,6 +48,7 @@ class Wait:
         age: How many seconds ago it was submitted.
         context: Where to show what happens.
         on_cancel: What Ctrl-C does with the job: `keep` it, or `delete` it.
+        archive: Where its logs are kept; None to keep none.
     """
 
     api: JobApi
@@ -53,6 +57,7 @@ class Wait:
     age: float
     context: Context
     on_cancel: Literal["keep", "delete"] = "keep"
+    archive: Archive | None = None
     _logs: dict[str, list[str]] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
     _row: Row = field(init=False)
@@ -72,12 +77,13 @@ class Wait:
         begun = time.monotonic() - self.age
         # What was adopted may be older than the limit for the start of its replicas.
         tracker.see_pods(self.api.pods())
-        with Feed(self.api) as feed:
+        with Feed(self.api, self.job, self.archive, self._warn_once) as feed:
             while (end := tracker.end(time.monotonic() - begun, self.limits)) is None:
                 self._take_in(feed, tracker)
                 self._show(feed, tracker)
                 self._check(feed)
             self._settle(feed, tracker)
+            feed.finish(_LOGS_SECONDS)
         return self._conclude(tracker, tracker.end(0, self.limits) or end)
 
     def _settle(self, feed: Feed, tracker: Tracker) -> None:
@@ -100,8 +106,6 @@ class Wait:
     def _show(self, feed: Feed, tracker: Tracker) -> None:
         for failed in tracker.failures:
             self._report(failed)
-        if (first := tracker.replicas.get(0)) is not None and first.container_id is not None:
-            feed.follow_log(first.name, first.container_id)
         self._row.show(tracker.status, tracker.progress)
         if not tracker.all_started and time.monotonic() - self._around_at > _AROUND_SECONDS:
             self._around_at = time.monotonic()

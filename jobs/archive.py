@@ -1,0 +1,189 @@
+"""Where the logs of a job's runs are kept on the machine that waits for them.
+
+    <state>/runs/<stack>/<job>/<run_id>/run.json                  what the run consists of
+    <state>/runs/<stack>/<job>/<run_id>/<replica>-<container>.log one for each start of a program
+
+A log is as the kubelet sends it, each line after its time; a first line that begins with # tells
+that what came before was dropped. Logs may hold secrets: only their owner can read them.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from infra.paths import state_dir
+from jobs.lines import LONGEST, Cursor, Line
+from jobs.topology import Topology
+
+ABOUT = "run.json"
+NOTE = "#"
+_TAIL = 2 * LONGEST
+"""Bytes at the end of a log in which there is a whole line, however long it is."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """The log of one container, as a file.
+
+    Args:
+        path: Of the file, which need not be there.
+    """
+
+    path: Path
+
+    @property
+    def replica(self) -> int:
+        """The number of the replica whose program it was."""
+        return int(self.path.stem.partition("-")[0])
+
+    @property
+    def container(self) -> str:
+        """The container's id."""
+        return self.path.stem.partition("-")[2]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether its beginning was dropped since it was too long."""
+        try:
+            with self.path.open("rb") as file:
+                return file.read(1) == NOTE.encode()
+        except OSError:
+            return False
+
+    def lines(self) -> Iterator[Line]:
+        """Yield its lines; none when there is no file. One that is being written is left out."""
+        try:
+            with self.path.open("rb") as file:
+                for raw in file:
+                    if raw.endswith(b"\n"):
+                        line = Line.parse(raw[:-1].decode(errors="replace"))
+                        if line is not None:
+                            yield line
+        except FileNotFoundError:
+            return
+
+    def cursor(self) -> Cursor:
+        """Return how far the container's log was read to get this.
+
+        Raises:
+            OSError: it can't be read, unless it is not there.
+        """
+        cursor = Cursor()
+        try:
+            with self.path.open("rb") as file:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
+                for raw in file:
+                    # A first one that is cut has no time before it.
+                    line = Line.parse(raw.removesuffix(b"\n").decode(errors="replace"))
+                    if line is not None:
+                        cursor.see([line])
+        except FileNotFoundError:
+            pass
+        return cursor
+
+
+@dataclass(frozen=True)
+class Run:
+    """The logs of one submission of a job.
+
+    Args:
+        directory: Named after the run's id; it need not be there.
+    """
+
+    directory: Path
+
+    @property
+    def id(self) -> str:
+        """The run's id, as the label of its pods has it."""
+        return self.directory.name
+
+    @property
+    def topology(self) -> Topology | None:
+        """What the run consists of; None when that was not written."""
+        try:
+            return Topology(**json.loads((self.directory / ABOUT).read_text()))
+        except (OSError, ValueError, TypeError):
+            return None
+
+    def describe(self, topology: Topology) -> None:
+        """Write down what the run consists of.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        file = self.directory / ABOUT
+        file.touch(0o600)
+        file.write_text(json.dumps(asdict(topology)))
+
+    def log(self, replica: int, container: str) -> Log:
+        """Return where the log of a container is, or would be."""
+        return Log(self.directory / f"{replica}-{container}.log")
+
+    def logs(self) -> list[Log]:
+        """Return the logs that there are, in the order of their replicas."""
+        found = [Log(path) for path in self.directory.glob("*-*.log")]
+        return sorted(found, key=lambda log: (log.replica, log.container))
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The logs of all kept runs of one job.
+
+    Args:
+        directory: One folder for each run; it need not be there.
+    """
+
+    directory: Path
+
+    def run(self, run_id: str) -> Run:
+        """Return the run of this id."""
+        return Run(self.directory / run_id)
+
+    def runs(self) -> list[Run]:
+        """Return the runs of which something is kept, the oldest first: their ids have the time."""
+        return [Run(path) for path in sorted(self.directory.glob("*")) if path.is_dir()]
+
+    def keep(self, run_ids: Collection[str]) -> None:
+        """Drop the logs of all other runs: the attempts before are kept, and nothing older."""
+        for run in self.runs():
+            if run.id not in run_ids:
+                shutil.rmtree(run.directory, ignore_errors=True)
+
+    def remove(self) -> None:
+        """Drop the logs of all runs; nothing happens when there are none."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def of(urn: str) -> Archive:
+    """Return the archive of the resource with this URN.
+
+    Raises:
+        ValueError: it is no URN.
+    """
+    # urn:pulumi:<stack>::<project>::<types>::<name>
+    parts = urn.split("::")
+    if len(parts) < 4 or not parts[0].startswith("urn:pulumi:"):
+        raise ValueError(f"{urn!r} is no URN of a resource")
+    return of_job(parts[0].removeprefix("urn:pulumi:"), "::".join(parts[3:]))
+
+
+def of_job(stack: str, job: str) -> Archive:
+    """Return the archive of a stack's job."""
+    return Archive(_runs() / _folder(stack) / _folder(job))
+
+
+def jobs(stack: str) -> list[str]:
+    """Return the jobs of a stack of which logs are kept."""
+    return sorted(path.name for path in (_runs() / _folder(stack)).glob("*") if path.is_dir())
+
+
+def _runs() -> Path:
+    return state_dir() / "runs"
+
+
+def _folder(name: str) -> str:
+    """Return a name as it may be a folder's: Pulumi allows `..` as a stack's."""
+    return name.replace("/", "_") if name.strip(".") else name.replace(".", "_")

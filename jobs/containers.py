@@ -1,0 +1,51 @@
+"""The containers in which a replica's program ran, each with a log of its own. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.replicas import Replica
+from jobs.spec import CONTAINER
+
+
+@dataclass(frozen=True)
+class Container:
+    """One start of a replica's program: a restart is another one, and so is a new pod's.
+
+    Args:
+        replica: Its number.
+        pod: In which pod.
+        id: Without the runtime's name before it.
+        ended: Whether it has ended, so that its log is complete.
+        previous: Whether another one has followed it in its pod.
+    """
+
+    replica: int
+    pod: str
+    id: str
+    ended: bool
+    previous: bool
+
+
+def containers(replica: Replica) -> list[Container]:
+    """Return the containers of a replica's pod that Kubernetes still tells of, oldest first."""
+    ended = [end.container_id for end in replica.exits if end.container_id]
+    running = [replica.container_id] if replica.running and replica.container_id else []
+    ids = list(dict.fromkeys([*ended, *running]))
+    return [
+        Container(
+            replica.number,
+            replica.name,
+            id_.rpartition("://")[2],
+            ended=id_ not in running,
+            previous=id_ != ids[-1],
+        )
+        for id_ in ids
+    ]
+
+
+def is_latest(pod: Mapping[str, Any], container: Container) -> bool:
+    """Return whether no other container has followed this one in its pod so far."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    latest = [str(each.get("containerID") or "") for each in statuses if each["name"] == CONTAINER]
+    return all(id_.rpartition("://")[2] in {"", container.id} for id_ in latest)

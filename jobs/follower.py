@@ -1,0 +1,168 @@
+"""Reads the logs of a job's containers, as they are written, in a bounded number of threads."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from kubernetes.client.exceptions import ApiException
+
+from jobs.api import JobApi, LogPart, Unreachable
+from jobs.containers import Container, is_latest
+from jobs.lines import Cursor, Line
+
+LIVE = 64
+"""So many containers are followed while they run; those beyond are read when they have ended."""
+_READERS = 16
+"""Threads besides, for containers that have ended."""
+_PAUSE_SECONDS = 1.0
+_POLL_SECONDS = 0.05
+_NOT_THERE = frozenset({400, 404})
+"""The pod has gone, or Kubernetes has removed the container since."""
+
+
+class Taker(Protocol):
+    """Whoever wants the lines; it is asked by several threads, for one container by one at a time.
+
+    A container may be begun several times; it goes on from where `begin` says it is.
+    """
+
+    def begin(self, container: Container, known: Cursor | None) -> Cursor:
+        """Return from where on to read: `known` after the first time."""
+
+    def take(self, container: Container, lines: Sequence[Line]) -> None:
+        """Take lines that come next."""
+
+    def end(self, container: Container) -> None:
+        """Be done for now, whether the log is at its end or broke off."""
+
+
+@dataclass
+class Follower:
+    """The logs of one job's containers.
+
+    Args:
+        api: Of the job.
+        taker: Who wants the lines.
+        contact: Called at each answer.
+        trouble: Called with what went wrong: with an answer of the API server, it is tried again.
+    """
+
+    api: JobApi
+    taker: Taker
+    contact: Callable[[], None] = lambda: None
+    trouble: Callable[[Exception], None] = lambda _: None
+    _busy: dict[str, bool] = field(default_factory=dict)
+    """Which containers are being read, and whether that follows them."""
+    _cursors: dict[str, Cursor] = field(default_factory=dict)
+    _done: set[str] = field(default_factory=set)
+    _again_at: dict[str, float] = field(default_factory=dict)
+    _closed: threading.Event = field(default_factory=threading.Event)
+
+    def close(self) -> None:
+        """Stop with the next line of each log; no thread keeps the process alive."""
+        self._closed.set()
+
+    def follow(self, containers: Sequence[Container]) -> None:
+        """Go on with these containers; to be called again and again."""
+        self._go_on(containers, follow=True)
+
+    def finish(self, containers: Sequence[Container], limit_seconds: float) -> bool:
+        """Read all that there is by now of these containers; return whether there was time."""
+        deadline = time.monotonic() + limit_seconds
+        targets = {each.id: self._last_stamp(each) for each in containers if self._follows(each)}
+        read: set[str] = set()
+        while True:
+            left = [each for each in containers if not self._has_all(each, targets, read)]
+            if not left:
+                return True
+            if time.monotonic() > deadline:
+                return False
+            read |= self._go_on(left, follow=False)
+            time.sleep(_POLL_SECONDS)
+
+    def _follows(self, container: Container) -> bool:
+        return not container.ended and self._busy.get(container.id, False)
+
+    def _has_all(self, container: Container, targets: dict[str, str], read: set[str]) -> bool:
+        if container.id in self._done:
+            return True
+        if container.id in targets:
+            cursor = self._cursors.get(container.id)
+            return (cursor.stamp if cursor and cursor.stamp else "") >= targets[container.id]
+        # A container that runs on is read once.
+        return not container.ended and container.id in read and container.id not in self._busy
+
+    def _last_stamp(self, container: Container) -> str:
+        """Return the time of the last line that there is; empty when there is none."""
+        try:
+            for batch in self.api.log_lines(container.pod, LogPart(tail=1)):
+                if batch:
+                    return batch[-1].stamp
+        except (ApiException, Unreachable) as error:
+            self.trouble(error)
+        return ""
+
+    def _go_on(self, containers: Sequence[Container], *, follow: bool) -> set[str]:
+        """Start reading as many as there are threads for; return those that were started."""
+        now = time.monotonic()
+        busy = list(self._busy.values())
+        free = {True: LIVE - busy.count(True), False: _READERS - busy.count(False)}
+        started = set()
+        for container in containers:
+            id_, lasting = container.id, follow and not container.ended
+            if id_ in self._done or id_ in self._busy or self._again_at.get(id_, 0) > now:
+                continue
+            if free[lasting] > 0:
+                free[lasting] -= 1
+                self._busy[id_] = lasting
+                started.add(id_)
+                threading.Thread(
+                    target=self._read, args=(container,), kwargs={"follow": lasting}, daemon=True
+                ).start()
+        return started
+
+    def _read(self, container: Container, *, follow: bool) -> None:
+        id_ = container.id
+        try:
+            # A log that is followed ends also when its node's kubelet is started again.
+            if self._read_on(container, follow=follow) and container.ended:
+                self._done.add(id_)
+        except (ApiException, Unreachable) as error:
+            if container.ended and isinstance(error, ApiException) and error.status in _NOT_THERE:
+                self._done.add(id_)
+            self._again_at[id_] = time.monotonic() + _PAUSE_SECONDS
+            self.trouble(error)
+        except Exception as error:  # noqa: BLE001 - told to whoever started this
+            self.trouble(error)
+        finally:
+            self._busy.pop(id_, None)
+
+    def _read_on(self, container: Container, *, follow: bool) -> bool:
+        """Pass a log on; return whether it came to its end."""
+        cursor = self.taker.begin(container, self._cursors.get(container.id))
+        self._cursors[container.id] = cursor
+        part = LogPart(cursor.since, previous=container.previous, follow=follow)
+        checked = container.previous
+        try:
+            for batch in cursor.fresh(self.api.log_lines(container.pod, part)):
+                self.contact()
+                if not checked and not self._is_latest(container):
+                    return False
+                checked = True
+                if batch:
+                    self.taker.take(container, batch)
+                if self._closed.is_set():
+                    return False
+        finally:
+            self.taker.end(container)
+        return True
+
+    def _is_latest(self, container: Container) -> bool:
+        """Return whether the log that was just opened is this container's.
+
+        Kubernetes gives that of the container that is there, and it may have been started again.
+        """
+        pod = self.api.pod(container.pod)
+        return pod is None or is_latest(pod, container)

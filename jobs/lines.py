@@ -1,0 +1,96 @@
+"""Lines of a container's log, with the times at which its node took them. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+
+LONGEST = 256 * 1024
+"""Bytes of a line that are kept: what never ends its line must not fill the memory."""
+
+# https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/cri-client/pkg/logs/logs.go
+_STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}(Z|[+-]\d\d:\d\d)")
+_AGO = timedelta(seconds=1)
+
+
+class Line(NamedTuple):
+    """A line of a log.
+
+    Args:
+        stamp: When it was written, RFC 3339 in UTC with nine digits: as text in order of time.
+        text: Without the end of the line.
+    """
+
+    stamp: str
+    text: str
+
+    @classmethod
+    def parse(cls, raw: str) -> "Line | None":
+        """Return the line that the kubelet sends, None for words of its own, without a time."""
+        stamp, _, text = raw.partition(" ")
+        if (matched := _STAMP.fullmatch(stamp)) is None:
+            return None
+        return cls(stamp if matched[1] == "Z" else _in_utc(stamp), text)
+
+    def __str__(self) -> str:
+        """As `parse` reads it."""
+        return f"{self.stamp} {self.text}"
+
+
+@dataclass
+class Cursor:
+    """How far a container's log has been read.
+
+    The lines of a log keep their order and their times however often it is read. Those of
+    standard output and error may be out of order by a hair, so times alone don't tell what is new.
+
+    Args:
+        stamp: Of the last line; None at the log's beginning.
+        repeats: How many lines had it.
+    """
+
+    stamp: str | None = None
+    repeats: int = 0
+
+    @property
+    def since(self) -> str | None:
+        """From when on to ask for the log, in whole seconds: the last line is in there again."""
+        if self.stamp is None:
+            return None
+        # The API server rounds down; with a second more nothing that was out of order is missed.
+        whole = datetime.fromisoformat(f"{self.stamp[:19]}+00:00") - _AGO
+        return f"{whole:%Y-%m-%dT%H:%M:%SZ}"
+
+    def see(self, lines: Iterable[Line]) -> None:
+        """Take in lines that were read."""
+        for line in lines:
+            self.repeats = self.repeats + 1 if line.stamp == self.stamp else 1
+            self.stamp = line.stamp
+
+    def fresh(self, batches: Iterable[list[Line]]) -> Iterator[list[Line]]:
+        """Yield what comes after the cursor in a log read from `since` on, and move it along."""
+        left = self.repeats
+        begun = False
+        for batch in batches:
+            new = batch
+            if left > 0:
+                # Kubelets keep a part of a long log: then it begins later than it was read to.
+                if not begun and batch and batch[0].stamp > str(self.stamp):
+                    left = 0
+                begun = begun or bool(batch)
+                new = batch if left == 0 else []
+                for position, line in enumerate(batch if left > 0 else []):
+                    left -= line.stamp == self.stamp
+                    if left == 0:
+                        new = batch[position + 1 :]
+                        break
+            yield new
+            # Only what was taken counts: whoever breaks off here gets these lines again.
+            self.see(new)
+
+
+def _in_utc(stamp: str) -> str:
+    """Return the same time in UTC; Python's own times have six digits."""
+    moment = datetime.fromisoformat(stamp[:19] + stamp[29:]).astimezone(UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}{stamp[19:29]}Z"

@@ -30,10 +30,15 @@ _ARGUMENTS = {
     "binaryData": "binary_data",
     "roleRef": "role_ref",
 }
+# Enough for a pod's 30 seconds of grace. What takes longer is held by something that won't let go
+# by itself, and the error says by what.
+_GONE_AFTER = pulumi.CustomTimeouts(delete="60s")
 
 
 def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
     """Declare `manifest` as a resource of its own type, named like the object.
+
+    A deletion is waited for no longer than a minute.
 
     Raises:
         KeyError: a kind that has no class here yet.
@@ -44,4 +49,7 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomRe
         if key not in {"apiVersion", "kind"}
     }
     kind = manifest["kind"]
-    return _CLASSES[kind](manifest["metadata"]["name"], **arguments, opts=opts)
+    limited = pulumi.ResourceOptions.merge(
+        pulumi.ResourceOptions(custom_timeouts=_GONE_AFTER), opts
+    )
+    return _CLASSES[kind](manifest["metadata"]["name"], **arguments, opts=limited)

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import tenacity
 
+from infra import stray_runs
 from infra.diagnosis import explain
 from infra.operator_probe import NotReadyError, Operator
 from infra.operator_rights import NAMESPACE
@@ -46,7 +47,8 @@ class OperatorReadyHandler(Handler):
         return {}
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Nothing to remove: the operator is not this resource's own."""
+        """Stop the runs that nobody else knows of, while the operator still looks after them."""
+        stray_runs.stop(state["kubeconfig"], state["jobNamespace"], context)
 
 
 def _wait(operator: Operator, context: Context) -> None:

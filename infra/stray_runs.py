@@ -1,0 +1,54 @@
+"""Runs that no resource knows of: an `up` that was killed had begun them."""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from kubernetes.client import CustomObjectsApi
+from kubernetes.client.exceptions import ApiException
+
+from infra import kube
+from infra.plugin.context import Context
+from jobs.api import GROUP, PLURAL, VERSION, JobApi, Unreachable
+from jobs.submit import remove
+
+_DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
+_LIMIT = (5, 20)
+_AT_ONCE = 16
+
+
+def stop(kubeconfig: str, namespace: str, context: Context) -> None:
+    """Stop every training job in a namespace, before what runs them goes away.
+
+    Raises:
+        RuntimeError: one is still there after the limit of `jobs.submit.remove`, or the cluster
+            does not answer.
+    """
+    try:
+        names = _names(kubeconfig, namespace)
+    except Unreachable as error:
+        if os.environ.get(_DELETE_UNREACHABLE, "").lower() != "true":
+            raise RuntimeError(
+                f"whether training jobs are left in {namespace} can't be told, the cluster does "
+                f"not answer: {error}. If it is gone for good, set {_DELETE_UNREACHABLE}=true"
+            ) from error
+        return
+    if names:
+        context.info(f"stops what an interrupted run has left: {', '.join(names)}")
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        jobs = [JobApi.connect(kubeconfig, namespace, name) for name in names]
+        for stopped in [pool.submit(remove, job, context) for job in jobs]:
+            stopped.result()
+
+
+def _names(kubeconfig: str, namespace: str) -> list[str]:
+    jobs = CustomObjectsApi(kube.connect(kubeconfig))
+    try:
+        listing: Any = jobs.list_namespaced_custom_object(
+            GROUP, VERSION, namespace, PLURAL, _request_timeout=_LIMIT
+        )
+    except ApiException as error:
+        if error.status == 404:  # nobody has ever been able to submit one
+            return []
+        raise RuntimeError(f"the training jobs in {namespace}: {kube.said(error)}") from error
+    return sorted(str(job["metadata"]["name"]) for job in listing["items"])

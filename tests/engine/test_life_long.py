@@ -1,10 +1,28 @@
-"""The whole way down and up again, several times over; prints how long each took."""
+"""The whole way down and up again, and killed anywhere on it; prints how long each took."""
+
+import os
+import random
+import secrets
 
 import pytest
 
+from tests.engine.killing import assert_healed, kill, moments
 from tests.engine.stack import LiveStack
+from tests.engine.test_life import assert_nothing_changed
 
 _TIMES = 3
+_FRESH, _AGAIN = 13, 7
+"""How many are killed on the way from nothing, and on the way to another training."""
+_SETTINGS = """\
+config:
+  slipway:cluster: {{kind: embedded}}
+  slipway:jobs:
+    mnist-gloo:
+      workers: 1
+      cpu: 100m
+      minAccuracy: 0.1
+      args: [--limit-train, "3000", --limit-test, "500", --seed, "{seed}"]
+"""
 
 
 @pytest.mark.long
@@ -25,3 +43,51 @@ def test_make_down_and_make_up_work_again_and_again(
         )
     with capsys.disabled():
         print("\n" + "\n".join(lines))  # noqa: T201 - the figures are what it is run for
+
+
+@pytest.mark.long
+def test_a_kill_at_any_moment_is_healed_by_one_make_up(
+    spare_stack: LiveStack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The CLI alone or the whole command, from before the first resource to the gate."""
+    seed = os.environ.get("SLIPWAY_TEST_SEED", secrets.token_hex(4))
+    tell(capsys, f"\nSLIPWAY_TEST_SEED={seed} kills at the same moments again")
+    generator = random.Random(seed)  # noqa: S311 - repeatable, not secret
+    train_with(spare_stack, 0)
+    from_nothing = spare_stack.up().seconds
+    train_with(spare_stack, 1)
+    trained_again = spare_stack.up().seconds
+    tell(capsys, f"undisturbed: {from_nothing:.1f} s from nothing, {trained_again:.1f} s to train")
+    rounds = [(True, moment) for moment in moments(_FRESH, from_nothing, generator)]
+    rounds += [(False, moment) for moment in moments(_AGAIN, trained_again, generator)]
+    for number, (fresh, moment) in enumerate(rounds, start=1):
+        if fresh:
+            spare_stack.down()
+        else:
+            train_with(spare_stack, number + 1)
+        killed = kill(spare_stack.scratch, generator.choice(("pulumi", "make up")), moment)
+        healed = spare_stack.up()
+        assert_healed(spare_stack, killed, healed)
+        line = (
+            f"{number:2}: {'from nothing' if fresh else 'to train'}, {killed.victim} killed after "
+            f"{killed.seconds:.1f} s ({killed.phase}), healed in {healed.seconds:.1f} s"
+        )
+        if number % 4 == 0:
+            again = spare_stack.up()
+            assert_nothing_changed(again.said)
+            line += f", and nothing left to do ({again.seconds:.1f} s)"
+        tell(capsys, line)
+
+
+def train_with(stack: LiveStack, seed: int) -> None:
+    """Have the next `make up` train the small job with this seed."""
+    settings = stack.scratch.checkout / "Pulumi.dev.yaml"
+    kept = settings.read_text().splitlines() if settings.exists() else []
+    salt = [line for line in kept if line.startswith("encryptionsalt:")]
+    settings.write_text("\n".join([_SETTINGS.format(seed=seed), *salt, ""]))
+
+
+def tell(capsys: pytest.CaptureFixture[str], line: str) -> None:
+    """Print a line now: the figures are what it is run for."""
+    with capsys.disabled():
+        print(line, flush=True)  # noqa: T201

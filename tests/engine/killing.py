@@ -1,0 +1,121 @@
+"""Kills an `up` that is on its way, and looks at what the next one has made of it."""
+
+import json
+import os
+import random
+import re
+import signal
+import time
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+from scripts.scratch import Finished, Scratch
+from tests.engine.footprint import Footprint
+from tests.engine.procfs import Process
+from tests.engine.pytorchjob_stack import Jobs
+from tests.engine.stack import LiveStack
+
+Victim = Literal["pulumi", "make up"]
+"""The CLI alone, or the whole process group of the command that a person has typed."""
+_ENDING_SECONDS = 20.0
+_PHASES = (
+    ("gate", r"slipway:jobs:Gate \S+ (creating|replac|deleting)"),
+    ("training", r"slipway:jobs:PyTorchJob \S+ (creating|replac|deleting)"),
+    ("operator", r"slipway:infra:OperatorReady \S+ creating|Deployment \S+ creating"),
+    ("image and operator", r"slipway:images:Image \S+ creating"),
+    ("cluster", r"slipway:clusters:Embedded \S+ creating"),
+)
+"""What the CLI says of each phase of an update, the latest first."""
+
+
+@dataclass(frozen=True)
+class Killed:
+    """An `up` that did not come to its end.
+
+    Args:
+        victim: Who was killed.
+        seconds: How long after the start.
+        when: The time of it.
+        phase: What it was at.
+        submitted: Whether its PyTorchJob was there already.
+    """
+
+    victim: Victim
+    seconds: float
+    when: datetime
+    phase: str
+    submitted: bool
+
+
+def moments(count: int, seconds: float, generator: random.Random) -> list[float]:
+    """Return random moments of a time, one in each of `count` equal parts of it, shuffled."""
+    drawn = [seconds * (part + generator.random()) / count for part in range(count)]
+    generator.shuffle(drawn)
+    return drawn
+
+
+def kill(scratch: Scratch, victim: Victim, seconds: float) -> Killed:
+    """Start `make up` and kill it after `seconds`, as nobody can catch."""
+    process = scratch.start("make up")
+    time.sleep(seconds)
+    said = scratch.output.read_text(errors="replace")
+    when = datetime.now(UTC)
+    pulumis = [p for p in Footprint.take(scratch.directory).processes if p.program == "pulumi"]
+    if victim == "pulumi" and pulumis:
+        for each in pulumis:
+            os.kill(each.pid, signal.SIGKILL)
+    elif process.poll() is None:
+        victim = "make up"
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(60)
+    submitted = re.search(r"PyTorchJob \S+ creating \(\d+s\) \d+ ranks", said) is not None
+    return Killed(victim, seconds, when, _phase(said), submitted)
+
+
+def _phase(said: str) -> str:
+    preview, began, update = said.partition("Updating (dev)")
+    if not began:
+        return "preview" if preview.strip() else "before pulumi"
+    return next((name for name, pattern in _PHASES if re.search(pattern, update)), "program")
+
+
+def assert_healed(stack: LiveStack, killed: Killed, healed: Finished) -> None:
+    """Fail unless one command has brought the stack to where an undisturbed one would have."""
+    outputs = stack.outputs()
+    result = outputs["jobs"]["mnist-gloo"]
+    assert result["state"] == "Succeeded", (killed, result, str(healed))
+    (job,) = jobs(stack, outputs["kubeconfig"])
+    created = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
+    adopted = created <= killed.when
+    assert adopted or not killed.submitted, (killed, created, str(healed))
+    assert orphans(stack) == [], (killed, str(healed))
+
+
+def jobs(stack: LiveStack, kubeconfig: str) -> list[dict[str, Any]]:
+    """Return every PyTorchJob of the stack."""
+    file = stack.scratch.directory / "kubeconfig"
+    file.touch(0o600)
+    file.write_text(kubeconfig)
+    listing = json.loads(Jobs(file).kubectl("get", "pytorchjobs", "--output", "json"))
+    items: list[dict[str, Any]] = listing["items"]
+    return items
+
+
+def orphans(stack: LiveStack) -> list[Process]:
+    """Return the processes that nobody waits for any more; those of the cluster are none."""
+    deadline = time.monotonic() + _ENDING_SECONDS
+    while left := _outside(stack):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.5)
+    return left
+
+
+def _outside(stack: LiveStack) -> list[Process]:
+    """Return the stack's processes in no control group of a cluster."""
+    return [
+        process
+        for process in Footprint.take(stack.scratch.directory).processes
+        if not any(path.name.startswith("slipway-") for path in process.cgroups)
+    ]

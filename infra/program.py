@@ -6,7 +6,7 @@ from clusters import CLUSTERS
 from images.resource import trainer_image
 from infra import settings, tenancy
 from infra.tenancy import JobNamespace
-from infra.training import Ground, train
+from infra.training import Ground, not_run, train
 from infra.training_operator import TrainingOperator
 
 
@@ -43,5 +43,6 @@ def main() -> None:
     runs = train(wanted.jobs, wanted.scripts, ground)
 
     pulumi.export("jobs", {name: run.result for name, run in runs.items()})
+    pulumi.export("notRun", not_run(runs))
     pulumi.export("skipped", dict(wanted.skipped))
     pulumi.export("kubeconfig", pulumi.Output.secret(cluster.kubeconfig))

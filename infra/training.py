@@ -1,22 +1,27 @@
 """The runs of a stack: what each needs, when it may start, and what judges it."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import pulumi
-from pulumi import ResourceOptions
+from pulumi import Output, ResourceOptions
 
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster
 from images.resource import job_image
 from infra import tenancy
 from infra.declare import declare
-from jobs import volumes
-from jobs.placement import waves
+from jobs import dependencies, inputs, volumes
+from jobs.placement import makes_room
 from jobs.resource import Gate, PyTorchJob
 from jobs.script import Script
 from jobs.spec import TrainingJob, manifest
+from jobs.spec.inputs import Fetching
 from jobs.wanted import image_of
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -36,44 +41,130 @@ class Ground:
     capacity: Capacity | None
 
 
+@dataclass(frozen=True)
+class Run:
+    """A job as the program declared it.
+
+    Args:
+        job: What runs.
+        resource: Its run.
+        gate: What judges it.
+    """
+
+    job: TrainingJob
+    resource: PyTorchJob
+    gate: Gate
+
+    @property
+    def result(self) -> Output[dict[str, Any]]:
+        """How it ended and what it returned; None when it did not run."""
+        return self.resource.result
+
+
 def train(
     jobs: Sequence[TrainingJob], scripts: Mapping[str, Script], ground: Ground
-) -> dict[str, PyTorchJob]:
-    """Declare the jobs' runs, by name: side by side as far as there is room for them.
+) -> dict[str, Run]:
+    """Declare the jobs' runs, by name: after those that they need, otherwise side by side.
 
-    Without room a pod would wait for a node, and the whole job's start would be overdue in vain.
+    Where there is no room for all of them some wait until others have ended. Without room a pod
+    would wait for a node, and the whole job's start would be overdue in vain.
     """
-    runs: dict[str, PyTorchJob] = {}
-    before: list[PyTorchJob] = []
-    for wave in waves(jobs, ground.capacity):
-        started = {job.name: _run(job, scripts.get(job.name), ground, after=before) for job in wave}
-        runs |= started
-        before = list(started.values())
-    return runs
+    runs: dict[str, Run] = {}
+    ordered = dependencies.ordered(jobs)
+    waits = makes_room(ordered, ground.capacity)
+    for job in ordered:
+        needed = {name: runs[name] for name in dependencies.needs(job)}
+        room = [runs[name].result for name in waits[job.name]]
+        runs[job.name] = _run(job, scripts.get(job.name), ground, needed, room)
+    return {job.name: runs[job.name] for job in jobs}
+
+
+def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
+    """Return why jobs did not run, by name: those that needed one that did not succeed.
+
+    The engine skips them without a word, so it is also a warning.
+    """
+    jobs = [run.job for run in runs.values()]
+    if not any(map(dependencies.needs, jobs)):
+        return Output.from_input({})
+
+    def told(known: Mapping[str, Any]) -> dict[str, str]:
+        states = {
+            name: None if result is None else str(result["state"])
+            for name, result in known["results"].items()
+        }
+        found = dependencies.not_run(jobs, states, known["passed"])
+        for name, reason in found.items():
+            pulumi.log.warn(f"job {name} did not run: {reason}")
+        return found
+
+    results = {name: run.result for name, run in runs.items()}
+    passed = {name: _later(_exists(run.gate)) for name, run in runs.items()}
+    return Output.all(results=results, passed=passed).apply(told)
 
 
 def _run(
-    job: TrainingJob, script: Script | None, ground: Ground, *, after: Sequence[pulumi.Resource]
-) -> PyTorchJob:
+    job: TrainingJob,
+    script: Script | None,
+    ground: Ground,
+    needed: Mapping[str, Run],
+    room: Sequence[Output[Any]],
+) -> Run:
     """Declare a run, what it needs, and the gate that fails `pulumi up` when it ends badly."""
     inside = ResourceOptions(provider=ground.cluster.provider, depends_on=ground.needs)
-    needed = [] if script is None else [declare(script.config_map(tenancy.NAME), inside)]
-    needed += [declare(each, inside) for each in volumes.objects(job, tenancy.NAME)]
+    made = [] if script is None else [declare(script.config_map(tenancy.NAME), inside)]
+    made += [declare(each, inside) for each in volumes.objects(job, tenancy.NAME)]
     rendered = manifest(
         job,
         namespace=tenancy.NAME,
         service_account=tenancy.JOB_ACCOUNT,
         trainer_image=_image(job, ground),
         script=None if script is None else script.mounted,
+        fetching=Fetching(
+            ground.image, inputs.lent(job, {name: run.job for name, run in needed.items()})
+        ),
     )
-    run = PyTorchJob(
+    gates = [run.gate for run in needed.values()]
+    resource = PyTorchJob(
         job,
         rendered,
-        kubeconfig=ground.cluster.kubeconfig,
-        opts=ResourceOptions(depends_on=[*ground.needs, *needed, *after]),
+        kubeconfig=_once_ended(room, ground.cluster.kubeconfig),
+        artifacts=_artifacts(job, needed),
+        opts=ResourceOptions(depends_on=[*ground.needs, *made, *gates]),
     )
-    Gate(job.name, result=run.result, min_accuracy=job.min_accuracy)
-    return run
+    gate = Gate(job, result=resource.result)
+    return Run(job, resource, gate)
+
+
+def _artifacts(job: TrainingJob, needed: Mapping[str, Run]) -> Output[dict[str, Any]] | None:
+    """Return what the job's inputs are, once the runs that leave them have ended."""
+    if not job.inputs:
+        return None
+    results = {wanted.job: needed[wanted.job].result for wanted in job.inputs.values()}
+    return Output.all(**results).apply(lambda known: inputs.found(job, known))
+
+
+def _once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Output[str]:
+    """Return `value` once there are all `results`, or it is clear that some never will be.
+
+    To the engine this is no dependency: when a run is skipped, what waits for its room is not.
+    """
+
+    async def ended() -> None:
+        await asyncio.gather(*(result.future() for result in results))
+
+    return Output.all(value, _later(ended())).apply(lambda both: str(both[0]))
+
+
+async def _exists(resource: pulumi.CustomResource) -> bool:
+    """Return whether a resource has come to be: whoever waits for one that failed gets no ID."""
+    return bool(await resource.id.future())
+
+
+def _later(work: Coroutine[Any, Any, T]) -> Output[T]:
+    """Return what `work` comes to, which depends on no resource to the engine."""
+    future: Awaitable[T] = asyncio.ensure_future(work)
+    return Output.from_input(future)
 
 
 def _image(job: TrainingJob, ground: Ground) -> pulumi.Input[str]:

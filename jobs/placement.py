@@ -1,10 +1,11 @@
-"""Which jobs fit into a cluster, and which of them side by side. Pure."""
+"""Which jobs fit into a cluster, and which have to make room for others. Pure."""
 
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from clusters.capacity import Capacity
+from jobs.dependencies import needs
 from jobs.spec import TrainingJob
 from jobs.spec.resources import Share, roles, share
 
@@ -34,18 +35,36 @@ def fits(wanted: Iterable[Share], capacity: Capacity) -> bool:
     return True
 
 
-def waves(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> list[list[TrainingJob]]:
-    """Return the jobs in groups that run side by side, one group after the other.
+def makes_room(
+    jobs: Sequence[TrainingJob], capacity: Capacity | None
+) -> dict[str, tuple[str, ...]]:
+    """Return for each job those that must have ended before there is room for it.
 
-    They keep their order. Where nobody knows what the cluster has, all are one group, and the
-    scheduler decides.
+    Whatever runs beside a job then, the cluster has room for all of it. It is the first jobs that
+    are waited for. Where nobody knows what the cluster has, none is, and the scheduler decides.
+
+    Args:
+        jobs: Each after those that it needs (`jobs.dependencies.ordered`).
+        capacity: What the cluster has for them.
     """
-    groups: list[list[TrainingJob]] = []
-    for job in jobs:
-        if groups and (
-            capacity is None or fits((s for j in [*groups[-1], job] for s in shares(j)), capacity)
-        ):
-            groups[-1].append(job)
-        else:
-            groups.append([job])
-    return groups
+    found: dict[str, tuple[str, ...]] = {}
+    ended: dict[str, frozenset[str]] = {}
+    """By job, all that have ended for sure when it starts."""
+    for number, job in enumerate(jobs):
+        over = _and_before(needs(job), ended)
+        waited = []
+        while capacity is not None:
+            beside = [other for other in jobs[:number] if other.name not in over]
+            if not beside or fits((s for each in [*beside, job] for s in shares(each)), capacity):
+                break
+            waited.append(beside[0].name)
+            over |= _and_before([beside[0].name], ended)
+        implied = _and_before(needs(job), ended).union(*(ended[name] for name in waited))
+        found[job.name] = tuple(name for name in waited if name not in implied)
+        ended[job.name] = over
+    return found
+
+
+def _and_before(names: Iterable[str], ended: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return the jobs of these names, and all that end before one of them starts."""
+    return frozenset().union(*({name} | ended[name] for name in names))

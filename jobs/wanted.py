@@ -9,7 +9,7 @@ from images.job import JobImageSpec
 from infra.paths import CHECKOUT
 from infra.problem import Problem, located
 from infra.words import quote
-from jobs import build_files, policy, script_files
+from jobs import build_files, dependencies, policy, script_files
 from jobs.catalog import CATALOG
 from jobs.declaration import declare
 from jobs.policy import Case
@@ -67,6 +67,7 @@ def read(section: Mapping[str, Any], key: str, site: Site) -> Wanted:
         else:
             wanted.problems += job
     wanted.problems += _clashes(wanted.jobs, key)
+    wanted.problems += dependencies.problems(wanted.jobs, section, key)
     wanted.skipped = {
         name: reason
         for name, job in CATALOG.items()

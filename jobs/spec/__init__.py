@@ -9,7 +9,7 @@ Pure: the same job always gives the same manifest, whatever the time, host or cl
 
 from jobs.spec.job import TrainingJob
 from jobs.spec.names import API_VERSION, CONTAINER, JOB_LABEL, MANAGED_BY
-from jobs.spec.parts import Build, Elastic, Limits, Master, SecretKey, Toleration, Volume
+from jobs.spec.parts import Build, Elastic, JobInput, Limits, Master, SecretKey, Toleration, Volume
 from jobs.spec.pytorchjob import manifest
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "MANAGED_BY",
     "Build",
     "Elastic",
+    "JobInput",
     "Limits",
     "Master",
     "SecretKey",

@@ -20,6 +20,7 @@ _LABEL_KEY = re.compile(
 )
 _DIRECTORY = "an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data"
 _URL = "a URL that fsspec knows, such as file:///results or abfs://container/folder"
+_ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 _OWN_LABELS = ("slipway.dev/", "training.kubeflow.org/", "app.kubernetes.io/managed-by")
 
 
@@ -65,12 +66,25 @@ def _directory(path: str) -> str:
     return path
 
 
+def _artifact(path: str) -> str:
+    if "" in path.split("/") or {".", ".."} & set(path.split("/")):
+        raise ValueError(_ARTIFACT)
+    return path
+
+
 def _url(url: str) -> str:
     try:
         urlsplit(url)
     except ValueError:
         raise ValueError(_URL) from None
     return url
+
+
+def _input(name: str) -> str:
+    # A variable has it in capitals, so none may differ in that alone.
+    if not re.fullmatch(r"[a-z][a-z0-9_]{0,29}", name):
+        raise ValueError("at most 30 of a-z, 0-9 and _, a letter first")
+    return name
 
 
 def _volume(name: str) -> str:
@@ -121,6 +135,8 @@ LabelValue = Annotated[
         description="at most 63 letters, digits, -, _ and ., a letter or digit first and last",
     ),
 ]
+ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
+InputName = Annotated[str, AfterValidator(_input)]
 VolumeName = Annotated[str, AfterValidator(_volume)]
 ObjectName = Annotated[
     str,

@@ -18,6 +18,7 @@ from jobs.spec.fields import (
     Goal,
     Image,
     InnerPath,
+    InputName,
     LabelKey,
     LabelValue,
     Memory,
@@ -36,6 +37,7 @@ from jobs.spec.parts import (
     CONFIG,
     Build,
     Elastic,
+    JobInput,
     Limits,
     Master,
     SecretKey,
@@ -107,6 +109,9 @@ class TrainingJob:
         seed: Of the weights and the order of the samples.
         goal: Stop when it is reached, such as `accuracy=0.98`.
         outputs: Where SLIPWAY_OUTPUT_DIR is copied to at the end, as a URL that fsspec knows.
+        depends_on: Jobs that must have succeeded, and passed their gates, before this one starts.
+        inputs: Files that such jobs leave, by the name that this one has for them: in
+            SLIPWAY_INPUT_<NAME> it finds the path.
         retries: How often the job is submitted anew when it failed for what a retry may cure: a
             node that was lost, or a pod that had to make room. The program's own failures, running
             out of memory among them, are not.
@@ -166,6 +171,8 @@ class TrainingJob:
     seed: Count | None = None
     goal: Goal | None = None
     outputs: Url | None = None
+    depends_on: tuple[Name, ...] = ()
+    inputs: dict[InputName, JobInput] = Field(default_factory=dict)
     retries: Annotated[int, Field(ge=0, le=10)] = 0
     on_cancel: Literal["keep", "delete"] = "keep"
     min_accuracy: Accuracy | Annotated[dict[str, Accuracy], Field(min_length=1)] | None = None

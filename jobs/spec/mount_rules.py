@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic.alias_generators import to_camel
 
 from infra.problem import Contradiction, Path
-from jobs.spec.names import DATA, OWN_VOLUMES, PACKAGES, SCRIPT
+from jobs.spec.names import DATA, INPUT_DIR, LENT, OWN_VOLUMES, PACKAGES, SCRIPT
 
 if TYPE_CHECKING:
     from jobs.spec.job import TrainingJob
@@ -20,7 +20,7 @@ _SYSTEM = (
     *("/bin", "/dev", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr/bin", "/usr/lib"),
     *("/etc/hostname", "/etc/hosts", "/etc/resolv.conf"),
 )
-_CLOSED = ("/dev", "/proc", "/sys", PACKAGES, SCRIPT)
+_CLOSED = ("/dev", "/proc", "/sys", PACKAGES, SCRIPT, INPUT_DIR, LENT)
 """Below these no runtime can make a directory to mount on, or what it hides is needed."""
 
 
@@ -46,6 +46,9 @@ def _hidden(place: str, job: TrainingJob) -> str | None:
         needed[PACKAGES] = "slipway_trainer, which starts the program"
     if job.module is not None:
         needed[DATA] = "the data sets that the program reads"
+    if job.inputs:
+        needed[INPUT_DIR] = "the job's inputs"
+        needed[LENT] = "the volumes that its inputs come from"
     mounted = PurePosixPath(place)
     for path, what in needed.items():
         if place == path:

@@ -3,6 +3,8 @@
 API_VERSION = "kubeflow.org/v1"
 CONTAINER = "pytorch"
 """The name by which the training operator finds a replica's container."""
+INPUTS_CONTAINER = "inputs"
+"""The init container that fetches a job's inputs, in each replica."""
 MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
 JOB_LABEL = "slipway.dev/job"
 RUN_LABEL = "slipway.dev/run"
@@ -13,6 +15,8 @@ THREADS = "OMP_NUM_THREADS"
 TMP, SHARED_MEMORY, WORK, SCRIPT = "/tmp", "/dev/shm", "/work", "/opt/script"  # noqa: S108
 DATA, PACKAGES = "/data", "/opt/slipway"
 """Where the trainer's image has its data sets and slipway_trainer."""
-OUTPUT_DIR = f"{WORK}/outputs"
+OUTPUT_DIR, INPUT_DIR = f"{WORK}/outputs", f"{WORK}/inputs"
+LENT = "/opt/inputs"
+"""Where the container that fetches inputs finds volumes of other jobs."""
 OWN_VOLUMES = {"tmp": TMP, "shm": SHARED_MEMORY, "work": WORK, "script": SCRIPT}
 """The volumes that each pod has besides the job's, and where they are mounted."""

@@ -9,6 +9,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from jobs.spec.fields import (
+    ArtifactPath,
     Count,
     Cpu,
     Directory,
@@ -17,6 +18,7 @@ from jobs.spec.fields import (
     LabelKey,
     LabelValue,
     Memory,
+    Name,
     ObjectName,
     Replicas,
 )
@@ -121,3 +123,16 @@ class SecretKey:
 
     secret: ObjectName
     key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class JobInput:
+    """A file that another job leaves, which is there when this one starts.
+
+    Args:
+        job: The other job, which has `outputs`.
+        artifact: The file's path below that job's SLIPWAY_OUTPUT_DIR.
+    """
+
+    job: Name
+    artifact: ArtifactPath

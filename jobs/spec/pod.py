@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pydantic.alias_generators import to_camel
 
+from jobs.spec import inputs
 from jobs.spec.job import TrainingJob
 from jobs.spec.mounts import MountedScript, mounts, volumes
-from jobs.spec.names import CONTAINER, JOB_LABEL, MANAGED_BY, WORK
+from jobs.spec.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, MANAGED_BY, WORK
 from jobs.spec.parts import Toleration
 from jobs.spec.program import environment, program
 from jobs.spec.resources import Share
@@ -45,11 +46,13 @@ class Surroundings:
         service_account: Whose token is not mounted.
         image: Of a job that has none of its own.
         script: What the job's `script` has become.
+        fetching: What it takes to fetch the job's `inputs`.
     """
 
     service_account: str
     image: Input[str]
     script: MountedScript | None
+    fetching: inputs.Fetching
 
 
 def labels(job: TrainingJob) -> dict[str, str]:
@@ -81,8 +84,12 @@ def template(job: TrainingJob, share: Share, around: Surroundings) -> dict[str, 
             ),
             "securityContext": _RESTRICTED_POD,
             **{key: value for key, value in chosen.items() if value},
+            **({"initContainers": [_fetching(job, share, around)]} if job.inputs else {}),
             "containers": [_container(job, share, around)],
-            "volumes": volumes(job, share, around.script),
+            "volumes": [
+                *volumes(job, share, around.script),
+                *inputs.volumes(job, around.fetching.lent),
+            ],
         },
     }
 
@@ -101,6 +108,26 @@ def _container(job: TrainingJob, share: Share, around: Surroundings) -> dict[str
         "terminationMessagePath": "/dev/termination-log",
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": mounts(job, around.script),
+    }
+
+
+def _fetching(job: TrainingJob, share: Share, around: Surroundings) -> dict[str, Any]:
+    """Return the container that fetches the job's inputs, before its own one starts."""
+    return {
+        "name": INPUTS_CONTAINER,
+        "image": around.fetching.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": list(inputs.FETCH),
+        "args": inputs.told(job, around.fetching.lent),
+        "workingDir": WORK,
+        "env": inputs.of_the_job(environment(job, share)),
+        # A pod asks for the most that its containers do one after the other: for no more than
+        # without this one.
+        "resources": replace(share, gpus=0).manifest(),
+        "securityContext": _RESTRICTED_CONTAINER,
+        "terminationMessagePath": "/dev/termination-log",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "volumeMounts": [*mounts(job, None), *inputs.mounts(job, around.fetching.lent)],
     }
 
 

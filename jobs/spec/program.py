@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobs.spec import inputs
 from jobs.spec.job import TrainingJob
 from jobs.spec.modules import MODULES
 from jobs.spec.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP
@@ -37,6 +38,7 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
         "SLIPWAY_JOB": job.name,
         "SLIPWAY_OUTPUT_DIR": OUTPUT_DIR,
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),
+        **inputs.environment(job),
         # Of several processes each has its own, which torchrun tells it.
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,

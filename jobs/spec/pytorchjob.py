@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from jobs.spec.inputs import Fetching
 from jobs.spec.job import TrainingJob
 from jobs.spec.mounts import MountedScript
 from jobs.spec.names import API_VERSION
@@ -16,13 +17,14 @@ if TYPE_CHECKING:
 _BACKSTOP_SECONDS = 120
 
 
-def manifest(
+def manifest(  # noqa: PLR0913 - all but the job by name
     job: TrainingJob,
     *,
     namespace: str,
     service_account: str,
     trainer_image: Input[str],
     script: MountedScript | None = None,
+    fetching: Fetching | None = None,
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs `job`.
 
@@ -33,13 +35,16 @@ def manifest(
         trainer_image: The image of a `job` that has none of its own; of one with a `build`
             what was built.
         script: What its `script` has become, where it has one: `jobs.script.Script.mounted`.
+        fetching: What it takes to fetch its `inputs`; by `trainer_image`, and from stores that
+            every job can reach, unless said.
 
     Raises:
         ValueError: `script` is missing, or the job has none.
     """
     if (job.script is None) != (script is None):
         raise ValueError(f"job {job.name}: `script` goes with a job that has one, and it must")
-    around = Surroundings(service_account, trainer_image, script)
+    fetching = Fetching(trainer_image) if fetching is None else fetching
+    around = Surroundings(service_account, trainer_image, script, fetching)
     spec = {
         "runPolicy": _run_policy(job),
         # The operator's own default is "auto", which torchrun takes for the node's cores.

@@ -1,5 +1,6 @@
 """What the program declares for jobs of each kind: with no engine and no cluster."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ import pulumi
 import pytest
 import yaml
 
-from tests.program.declared import Declared, Program, declare
+from tests.program.declared import Declared, Program, _Mocks, declare
 
 RUN, GATE, IMAGE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "slipway:images:JobImage"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
@@ -129,15 +130,90 @@ def test_the_gate_judges_the_accuracy_where_the_job_says_one(program: Program) -
     assert program.one(GATE, "script").inputs.get("minAccuracy") is None
 
 
-def test_jobs_that_do_not_fit_side_by_side_wait_for_those_before_them(declared: Declare) -> None:
-    small = {"script": PLAIN, "cpu": "400m"}
+class Times:
+    """When each run was made, as seen by the mocks: it takes a moment."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.began: dict[str, float] = {}
+        self.ended: dict[str, float] = {}
+        make = _Mocks.new_resource
+
+        def timed(mocks: _Mocks, args: Any) -> tuple[str, dict[str, Any]]:
+            if args.typ == RUN:
+                self.began[args.name] = time.monotonic()
+                time.sleep(0.2)
+                self.ended[args.name] = time.monotonic()
+            return make(mocks, args)
+
+        monkeypatch.setattr(_Mocks, "new_resource", timed)
+
+    def before(self, name: str) -> set[str]:
+        """Return the runs that had ended when one began."""
+        return {other for other, end in self.ended.items() if end < self.began[name]}
+
+
+def runs_before(program: Program, name: str) -> set[str]:
+    """Return the runs and gates that a run can't do without."""
+    needs = program.needs(program.one(RUN, name))
+    return {each.name for each in (*program.of(RUN), *program.of(GATE)) if each.urn in needs}
+
+
+def test_jobs_that_do_not_fit_side_by_side_wait_until_others_have_ended(
+    declared: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    times, small = Times(monkeypatch), {"script": PLAIN, "cpu": "400m"}
     program = declared({"a": small, "b": small, "c": small, "mnist-gloo": {}})
-    runs = {each.name: each for each in program.of(RUN)}
-    before = {
-        name: {other for other, each in runs.items() if each.urn in run.dependencies}
-        for name, run in runs.items()
-    }
-    assert before == {"a": set(), "b": set(), "c": {"a", "b"}, "mnist-gloo": {"c"}}
+    assert times.before("a") == times.before("b") == set()
+    assert times.before("c") >= {"a"}
+    assert times.before("mnist-gloo") == {"a", "b", "c"}
+    # Whatever becomes of the one that they wait for.
+    assert all(runs_before(program, name) == set() for name in ("a", "b", "c", "mnist-gloo"))
+
+
+def test_a_job_starts_after_those_that_it_needs_have_passed_their_gates(
+    declared: Declare,
+) -> None:
+    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
+    taken = {"net": {"job": "b", "artifact": "net.pt"}}
+    program = declared(
+        {
+            "d": {**tiny, "dependsOn": ["a"], "inputs": taken},
+            "a": tiny,
+            "b": {**tiny, "outputs": "abfs://results/b"},
+            "c": tiny,
+        }
+    )
+    assert runs_before(program, "d") == {"a", "b"}
+    gates = {name: program.one(GATE, name).urn for name in ("a", "b")}
+    assert set(gates.values()) <= program.needs(program.one(RUN, "d"))
+    assert runs_before(program, "c") == set()
+
+
+def test_a_run_has_the_artifacts_that_it_takes_and_the_volume_that_they_lie_in(
+    declared: Declare,
+) -> None:
+    results = {"results": {"size": "1Gi", "mountPath": "/results"}}
+    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
+    taken = {"net": {"job": "train", "artifact": "net.pt"}}
+    program = declared(
+        {
+            "train": {**tiny, "outputs": "file:///results", "volumes": results},
+            "evaluate": {**tiny, "inputs": taken},
+        }
+    )
+    run = program.one(RUN, "evaluate")
+    assert run.inputs["artifacts"]["net"].keys() == {"missing"}  # As the mocks' result has none.
+    assert "artifacts" not in program.one(RUN, "train").inputs
+    (fetching,) = pod(run)["initContainers"]
+    assert fetching["image"] == "localhost/slipway-trainer:0"
+    claims = [each.get("persistentVolumeClaim") for each in pod(run)["volumes"]]
+    assert {"claimName": "train-results"} in claims
+
+
+def test_what_did_not_run_is_an_output_and_nothing_is_when_all_did(declared: Declare) -> None:
+    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
+    assert declared({"a": tiny}).outputs["notRun"] == {}
+    assert declared({"a": tiny, "b": {**tiny, "dependsOn": ["a"]}}).outputs["notRun"] == {}
 
 
 def test_a_warning_is_told_and_the_job_runs(declared: Declare, warned: list[str]) -> None:
@@ -153,6 +229,7 @@ def test_a_warning_is_told_and_the_job_runs(declared: Declare, warned: list[str]
         ({"mnist-nccl": {}}, r"mnist-nccl\.backend: .*this cluster has none"),
         ({"mnist-gloo": {"workers": 20}}, r"mnist-gloo: its replicas ask for 21 x 400m cores"),
         ({"mnist-gloo": {"gangScheduling": True}}, r"gangScheduling: .*see https://"),
+        ({"a": {"script": PLAIN, "dependsOn": ["b"]}}, r'a\.dependsOn\[0\]: there is no job "b"'),
         ({"mine": {"script": "nowhere.py"}}, r"mine\.script: .*neither a file nor a folder"),
     ],
 )

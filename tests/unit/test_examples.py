@@ -1,23 +1,26 @@
-"""What examples/tracked/README.md shows is what there is."""
+"""What the READMEs in examples/ show is what there is."""
 
 import difflib
+import json
 import re
 from pathlib import Path
 
 import yaml
 
 from infra.paths import CHECKOUT
+from infra.settings import parse
 from jobs.declaration import declare
 from jobs.spec import TrainingJob
+from tests.unit.test_docs_jobs import examples
 
 _DIRECTORY = CHECKOUT / "examples/tracked"
 _PAIR = ("plain.py", "tracked_elastic.py")
 _ADDED_AT_MOST = 70
 
 
-def _block(language: str) -> str:
+def _block(language: str, directory: Path = _DIRECTORY) -> str:
     """Return the one block in this language."""
-    text = (_DIRECTORY / "README.md").read_text()
+    text = (directory / "README.md").read_text()
     [block] = re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
     return str(block)
 
@@ -40,3 +43,11 @@ def test_the_jobs_that_the_readme_declares_are_valid() -> None:
         job = declare(name, fields, f"slipway:jobs.{name}")
         assert isinstance(job, TrainingJob), job
         assert Path(CHECKOUT, fields["script"]).is_file()
+
+
+def test_train_then_evaluate_is_a_whole_stack_and_the_one_of_the_documentation() -> None:
+    config = yaml.safe_load(_block("yaml", CHECKOUT / "examples/evaluate"))["config"]
+    settings = parse({key: json.dumps(value) for key, value in config.items()}, "dev")
+    assert [job.name for job in settings.jobs] == ["mnist-gloo", "evaluate"]
+    assert settings.jobs[1].inputs["model"].artifact == "mnist_cnn.pt"
+    assert config["slipway:jobs"] in examples()

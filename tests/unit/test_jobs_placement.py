@@ -1,6 +1,7 @@
-"""Jobs run side by side as far as the cluster has room for them, and in their order."""
+"""Jobs run side by side as far as the cluster has room for them."""
 
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import strategies as st
 from clusters.capacity import Capacity
 from clusters.embedded import machine
 from jobs.catalog import CATALOG
-from jobs.placement import fits, shares, waves
+from jobs.dependencies import needs
+from jobs.placement import fits, makes_room, shares
 from jobs.spec import Master, TrainingJob
 
 GIB = 2**30
@@ -22,10 +24,6 @@ def room(cpu: str = "2", memory: int = 6, gpus: int = 0, nodes: int = 1) -> Capa
 
 def job(name: str = "a", **fields: Any) -> TrainingJob:
     return TrainingJob(name=name, module="mnist", **{"memory": "1Gi", **fields})
-
-
-def names(groups: list[list[TrainingJob]]) -> list[list[str]]:
-    return [[each.name for each in group] for group in groups]
 
 
 @pytest.mark.parametrize(
@@ -54,28 +52,51 @@ def test_a_job_fits_when_all_of_its_pods_find_a_node(
 
 
 def test_jobs_run_side_by_side_while_there_is_room() -> None:
-    small = [job(name, cpu="400m") for name in ("a", "b", "c")]
-    assert names(waves(small, room("2"))) == [["a", "b"], ["c"]]
-    assert names(waves(small, room("3"))) == [["a", "b", "c"]]
+    small = [job(name, cpu="400m") for name in ("a", "b", "c", "d")]
+    assert makes_room(small, room("2")) == {"a": (), "b": (), "c": ("a",), "d": ("a", "b")}
+    assert makes_room(small[:3], room("3")) == {"a": (), "b": (), "c": ()}
 
 
-def test_jobs_keep_their_order_also_where_a_later_one_would_fit() -> None:
-    jobs = [job("a", cpu="500m"), job("b", cpu="900m"), job("c", cpu="300m")]
-    assert names(waves(jobs, room("2"))) == [["a"], ["b"], ["c"]]
+def test_a_job_waits_for_as_many_as_it_needs_the_room_of() -> None:
+    jobs = [job("a", cpu="500m"), job("b", cpu="500m"), job("c", cpu="900m"), job("d", cpu="500m")]
+    assert makes_room(jobs, room("2")) == {"a": (), "b": (), "c": ("a", "b"), "d": ("c",)}
+
+
+def test_what_a_job_needs_has_made_room_for_it_already() -> None:
+    jobs = [job("a", cpu="900m"), job("b", cpu="900m", depends_on=("a",))]
+    assert makes_room(jobs, room("2")) == {"a": (), "b": ()}
 
 
 def test_without_a_known_capacity_nothing_waits() -> None:
-    assert names(waves([job("a", cpu="99"), job("b", cpu="99")], None)) == [["a", "b"]]
-    assert waves([], room()) == waves([], None) == []
+    jobs = [job("a", cpu="99"), job("b", cpu="99")]
+    assert makes_room(jobs, None) == {"a": (), "b": ()}
+    assert makes_room([], room()) == {}
 
 
-@given(st.lists(st.integers(1, 10), max_size=8))
-def test_every_job_is_in_one_wave_and_each_wave_has_room(tenths: list[int]) -> None:
-    jobs = [job(f"j{i}", cpu=f"{t}00m") for i, t in enumerate(tenths)]
-    found = waves(jobs, room("2"))
-    assert [each for group in found for each in group] == jobs
-    for group in found:
-        assert fits([s for each in group for s in shares(each)], room("2"))
+@st.composite
+def _jobs(draw: st.DrawFn) -> list[TrainingJob]:
+    """Return jobs in an order in which each needs only such as come before it."""
+    made: list[TrainingJob] = []
+    for number, tenths in enumerate(draw(st.lists(st.integers(1, 10), max_size=7))):
+        names = [each.name for each in made]
+        needed = tuple(draw(st.sets(st.sampled_from(names), max_size=2))) if names else ()
+        made.append(job(f"j{number}", cpu=f"{tenths}00m", depends_on=needed))
+    return made
+
+
+@given(jobs=_jobs(), order=st.randoms(use_true_random=False))
+def test_whatever_ends_when_each_starts_and_there_is_room(
+    jobs: list[TrainingJob], order: Random
+) -> None:
+    waits = makes_room(jobs, room("2"))
+    waiting, running, ended = list(jobs), list[TrainingJob](), set[str]()
+    while waiting or running:
+        ready = [each for each in waiting if {*needs(each), *waits[each.name]} <= ended]
+        running += ready
+        waiting = [each for each in waiting if each not in ready]
+        assert running, waiting
+        assert fits([s for each in running for s in shares(each)], room("2"))
+        ended.add(running.pop(order.randrange(len(running))).name)
 
 
 @pytest.mark.parametrize("entry", CATALOG.values(), ids=lambda entry: str(entry.name))

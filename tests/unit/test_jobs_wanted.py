@@ -108,3 +108,16 @@ def test_two_jobs_do_not_make_the_same_claim(kind: dict[str, str]) -> None:
     assert f"{KEY}.m.volumes.a-b" in problem.text
     section["m-a"]["volumes"] = {"c": volume}
     assert read(section).problems == []
+
+
+def test_what_is_wrong_between_jobs_is_told_beside_what_is_wrong_in_one() -> None:
+    own = {"image": "example.org/mine:1", "command": ["x"]}
+    section = {"a": {**own, "dependsOn": ["B"]}, "b": {**own, "cpu": "none"}}
+    found = {problem.key: problem.text for problem in read(section).problems}
+    assert found.keys() == {f"{KEY}.a.dependsOn[0]", f"{KEY}.b.cpu"}
+
+
+def test_a_job_may_need_one_whose_own_declaration_is_wrong() -> None:
+    own = {"image": "example.org/mine:1", "command": ["x"]}
+    section = {"a": {**own, "dependsOn": ["b"]}, "b": {**own, "cpu": "none"}}
+    assert [problem.key for problem in read(section).problems] == [f"{KEY}.b.cpu"]

@@ -62,8 +62,8 @@ def test_a_volume_of_the_other_job_may_be_mounted_elsewhere_here(
     wanted: Input, tmp_path: Path
 ) -> None:
     here = str(tmp_path / "results")
-    moved = replace(wanted, url="file:///there/run-1/model.pt", mounted=("/there", here))
-    inputs.fetch(moved)
+    url = "file:///there/../there/run-1/model.pt"
+    inputs.fetch(replace(wanted, url=url, mounted=("/there", here)))
     assert Path(wanted.path).read_bytes() == _MODEL
 
 

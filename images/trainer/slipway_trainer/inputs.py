@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from posixpath import normpath
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from slipway_trainer import report
 from slipway_trainer.artifacts import time_limit
@@ -60,7 +60,8 @@ class Input:
         if self.mounted is None:
             return self.url
         there, here = self.mounted
-        return f"file://{here}{urlsplit(self.url).path.removeprefix(there)}"
+        # No character of a file's name means anything to fsspec, so this is no case for urlsplit.
+        return f"file://{here}{normpath(self.url.partition('://')[2]).removeprefix(there)}"
 
     def __str__(self) -> str:
         return f"input {self.name}: the artifact {self.artifact} of job {self.job}"

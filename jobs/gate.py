@@ -3,7 +3,7 @@
 A resource of its own beside the run, so that the run's result is kept whatever it is.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 from infra.plugin.context import Context
@@ -12,29 +12,31 @@ from jobs.failure import explain
 
 
 class GateHandler(Handler):
-    """Its life: it exists exactly while the run's result is a success at its minimum accuracy."""
+    """Its life: it exists exactly while the run's result is a success that misses no limit."""
 
     type: ClassVar[str] = "slipway:jobs:Gate"
 
     def diff(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
     ) -> list[Change]:
-        """Every new result is judged anew."""
-        changed = {change.path.split(".")[0] for change in compare(state, inputs)}
-        return [Change(path, replace=True) for path in sorted(changed)]
+        """Every new result is judged anew, and by new limits the one that there is."""
+        changed = {change.path.split(".")[0]: change.kind for change in compare(state, inputs)}
+        # The inputs name no limit that was taken out.
+        gone = {limit for limit in _LIMITS if limit in state and limit not in inputs}
+        return [Change(path, replace=True) for path in sorted(changed.keys() | gone)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Let a success pass.
 
         Raises:
             RuntimeError: with the whole story of a run that did not succeed, or by how much one
-                that did missed its `minAccuracy`.
+                that did missed each of its limits.
         """
         job, result = inputs["job"], inputs["result"]
         if result["state"] != "Succeeded":
             raise RuntimeError(explain(job, result))
-        if (minimum := inputs.get("minAccuracy")) is not None:
-            _judge(job, result.get("accuracy"), _of_dataset(job, minimum, result))
+        if missed := list(_missed(inputs, result)):
+            raise RuntimeError(_told(job, missed))
         return job, {}
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
@@ -51,28 +53,81 @@ class GateHandler(Handler):
         """There is nothing behind it."""
 
 
-def _of_dataset(job: str, minimum: float | Mapping[str, float], result: Mapping[str, Any]) -> float:
-    """Return the minimum that holds for what the run was really trained on."""
-    if not isinstance(minimum, Mapping):
-        return minimum
-    dataset = str(result.get("dataset", "a data set that it did not name"))
-    if dataset not in minimum:
-        raise RuntimeError(
-            f"job {job} has a `minAccuracy` for {', '.join(sorted(minimum))}, and its result is "
-            f"for {dataset}. Add one for it, or set one number"
-        )
-    return minimum[dataset]
+_LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy")
 
 
-def _judge(job: str, accuracy: float | None, minimum: float) -> None:
+def _missed(inputs: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
+    """Yield each limit that the result misses, and by how much."""
+    if (least := inputs.get("minAccuracy")) is not None:
+        yield from _accuracy(least, result)
+    if (most := inputs.get("maxDuration")) is not None:
+        yield from _too_long("maxDuration", most, "a duration", result.get("duration_seconds"))
+    if (most := inputs.get("maxTimeToAccuracy")) is not None:
+        found = result.get("time_to_accuracy_seconds")
+        if found is None:
+            yield _NO_TIME.format(most, result.get("goal", "none"))
+        else:
+            yield from _too_long("maxTimeToAccuracy", most, "a time to its goal", found)
+
+
+_NO_TIME = (
+    "it told no time to accuracy, so `maxTimeToAccuracy` {:g} can't be judged (its goal: {}): give "
+    "the job a `goal` that it reaches, or let its program write time_to_accuracy_seconds "
+    "(docs/results.md)"
+)
+
+
+def _accuracy(least: float | Mapping[str, float], result: Mapping[str, Any]) -> Iterator[str]:
+    if isinstance(least, Mapping):
+        # What it was really trained on counts.
+        dataset = str(result.get("dataset", "a data set that it did not name"))
+        if dataset not in least:
+            yield (
+                f"it has a `minAccuracy` for {', '.join(sorted(least))}, and its result is for "
+                f"{dataset}: add one for it, or set one number"
+            )
+            return
+        least = least[dataset]
+    accuracy = result.get("accuracy")
     if accuracy is None:
-        raise RuntimeError(
-            f"job {job} succeeded but told no accuracy, so `minAccuracy` {minimum:g} can't be "
-            "judged. Let its program write one (docs/results.md), or take the `minAccuracy` out"
+        yield (
+            f"it told no accuracy, so `minAccuracy` {least:g} can't be judged: let its program "
+            "write one (docs/results.md), or take the `minAccuracy` out"
         )
-    if not accuracy >= minimum:
-        raise RuntimeError(
-            f"job {job} succeeded with an accuracy of {accuracy:.4f}, which is "
-            f"{minimum - accuracy:.4f} less than its `minAccuracy` {minimum:g}. Its result is kept "
-            "and it is not trained again: change what it trains with, or lower the `minAccuracy`"
+    elif not accuracy >= least:
+        yield (
+            f"an accuracy of {_figure(accuracy, least)}, which is {_difference(least - accuracy)} "
+            f"less than its `minAccuracy` {least:g}"
         )
+
+
+def _too_long(limit: str, most: float, what: str, seconds: float | None) -> Iterator[str]:
+    if seconds is None:
+        yield f"it has no duration, so `{limit}` {most:g} can't be judged"
+    elif not seconds <= most:
+        yield (
+            f"{what} of {seconds:g} s, which is {_difference(seconds - most, 1)} s more than its "
+            f"`{limit}` {most:g}"
+        )
+
+
+def _told(job: str, missed: list[str]) -> str:
+    listed = "".join(f"\n  {each}" for each in missed)
+    what = f": {missed[0]}" if len(missed) == 1 else f" {len(missed)} limits:{listed}\n"
+    return (
+        f"job {job} succeeded, but missed{what}. Its result is kept and it is not trained again: "
+        "change what it trains with, or the limit"
+    )
+
+
+def _figure(value: float, limit: float) -> str:
+    """Return a figure with as many digits as tell it from its limit."""
+    return f"{value:.4f}" if abs(value - limit) >= _SMALLEST else f"{value!r}"
+
+
+def _difference(amount: float, digits: int = 4) -> str:
+    """Return by how much a limit was missed, never as 0."""
+    return f"{amount:.{digits}f}" if amount >= 10**-digits else f"{amount:.2g}"
+
+
+_SMALLEST = 0.0001

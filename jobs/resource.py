@@ -5,8 +5,12 @@ from typing import Any
 
 import pulumi
 from pulumi import Input, Output, ResourceOptions
+from pydantic import TypeAdapter
 
 from jobs.spec import TrainingJob
+
+_GATES = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy"})
+"""Fields of a declaration that are the gate's: another one is no change of the run."""
 
 
 class PyTorchJob(pulumi.CustomResource):
@@ -16,6 +20,7 @@ class PyTorchJob(pulumi.CustomResource):
         job: What to train.
         manifest: `jobs.spec.manifest` of it.
         kubeconfig: The cluster's, its content.
+        artifacts: What its inputs are, by name (`jobs.inputs.found`).
     """
 
     result: Output[dict[str, Any]]
@@ -27,14 +32,20 @@ class PyTorchJob(pulumi.CustomResource):
         manifest: Mapping[str, Any],
         *,
         kubeconfig: Input[str],
+        artifacts: Input[Mapping[str, Any]] | None = None,
         opts: ResourceOptions | None = None,
     ) -> None:
         properties = {
             "kubeconfig": Output.secret(kubeconfig),
             "namespace": manifest["metadata"]["namespace"],
             "manifest": manifest,
+            "declared": declared(job),
             "timeoutSeconds": job.timeout,
             "startTimeoutSeconds": job.start_timeout,
+            "retries": job.retries,
+            "onCancel": job.on_cancel,
+            # Not in the manifest: the same artifact at another place is no other input.
+            "artifacts": artifacts,
             "result": None,
         }
         secret = ResourceOptions(additional_secret_outputs=["kubeconfig"])
@@ -43,23 +54,36 @@ class PyTorchJob(pulumi.CustomResource):
         )
 
 
+def declared(job: TrainingJob) -> dict[str, Any]:
+    """Return a job's declaration, spelt as in the stack's file; what says nothing is left out."""
+    dumped = TypeAdapter(TrainingJob).dump_python(job, mode="json", by_alias=True)
+    return {
+        key: value
+        for key, value in dumped.items()
+        if key not in _GATES and value not in (None, {}, [])
+    }
+
+
 class Gate(pulumi.CustomResource):
     """Fails an `up` whose run did not succeed, or not well enough.
 
     Args:
-        job: The name of the job, and of this resource.
+        job: Whose run is judged; this resource has its name.
         result: `PyTorchJob.result`.
-        min_accuracy: The least accuracy to let pass, one for all data sets or one for each by
-            its name; None to judge none.
     """
 
     def __init__(
         self,
-        job: str,
+        job: TrainingJob,
         *,
         result: Input[Mapping[str, Any]],
-        min_accuracy: float | Mapping[str, float] | None = None,
         opts: ResourceOptions | None = None,
     ) -> None:
-        properties = {"job": job, "result": result, "minAccuracy": min_accuracy}
-        super().__init__("slipway:jobs:Gate", job, properties, opts)
+        properties = {
+            "job": job.name,
+            "result": result,
+            "minAccuracy": job.min_accuracy,
+            "maxDuration": job.max_duration,
+            "maxTimeToAccuracy": job.max_time_to_accuracy,
+        }
+        super().__init__("slipway:jobs:Gate", job.name, properties, opts)

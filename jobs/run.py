@@ -11,18 +11,17 @@ from kubernetes.client.exceptions import ApiException
 
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
+from jobs import archive, attempts, in_place, upkeep, words
 from jobs.api import JobApi, Unreachable, said
+from jobs.attempts import AttemptContext
+from jobs.inputs import PROPERTY as ARTIFACTS
+from jobs.inputs import filled, require
 from jobs.results import Result, refused
+from jobs.spec.names import RUN_LABEL
 from jobs.submit import remove, submit
 from jobs.tracker import Limits
 from jobs.wait import Wait
 
-_CANNOT_ALTER_A_RESULT = (
-    "manifest.metadata.labels",
-    "manifest.metadata.annotations",
-    "manifest.spec.runPolicy",
-)
-_OF_THE_WAIT = ("kubeconfig", "timeoutSeconds", "startTimeoutSeconds")
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 
@@ -41,30 +40,24 @@ class PyTorchJobHandler(Handler):
         The object itself is not looked at: a result stays true when its job was cleaned away.
         """
         changes = [
-            replace(change, replace=not change.path.startswith(_IN_PLACE))
+            replace(change, replace=not in_place.is_in_place(change))
             for change in compare(state, inputs)
         ]
         if state["result"]["state"] != "Succeeded":
             changes.append(Change("result", replace=True, drift=True))
+        if (meaning := words.told(changes, state, inputs)) is not None:
+            context.info(meaning)
         return changes
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Run the job to its end, or take up the wait for one that an interrupted run left."""
-        manifest = inputs["manifest"]
         api = _api(inputs)
         try:
-            submitted = submit(api, manifest, context)
+            result = _train(api, inputs, context)
         except ApiException as error:
-            if error.status not in _REFUSALS:
-                raise RuntimeError(
-                    f"PyTorchJob {api.name} was not submitted: {said(error)}"
-                ) from error
-            result = refused(said(error), manifest)
+            raise RuntimeError(f"PyTorchJob {api.name} was not submitted: {said(error)}") from error
         except Unreachable as error:
             raise RuntimeError(f"PyTorchJob {api.name} was not submitted: {error}") from error
-        else:
-            limits = Limits(inputs["timeoutSeconds"], inputs["startTimeoutSeconds"])
-            result = Wait(api, submitted.job, limits, submitted.age, context).to_the_end()
         context.status(_last_words(result))
         return f"{inputs['namespace']}/{api.name}", {"result": result}
 
@@ -75,21 +68,23 @@ class PyTorchJobHandler(Handler):
     def update(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
     ) -> Properties:
-        """Bring labels, annotations and the run policy to the job, where it is still there."""
-        old, new = state["manifest"], inputs["manifest"]
-        change = {
-            "metadata": {
-                key: _merge_patch(old["metadata"].get(key, {}), new["metadata"].get(key, {}))
-                for key in ("labels", "annotations")
-            },
-            "spec": {"runPolicy": _merge_patch(old["spec"]["runPolicy"], new["spec"]["runPolicy"])},
-        }
-        if old != new:
-            _api(inputs).patch(change)
+        """Bring what can change in place to the job and its pods, where they are still there."""
+        require(inputs.get(ARTIFACTS, {}))
+        try:
+            if state["manifest"] != inputs["manifest"]:
+                upkeep.bring(_api(inputs), state["manifest"], inputs["manifest"])
+        except (ApiException, Unreachable) as error:
+            raise RuntimeError(
+                f"PyTorchJob {resource_id} was not changed: {said(error)}. Nothing was trained; the "
+                "result is kept. Correct what is refused, or remove the job with "
+                f"`kubectl --namespace {inputs['namespace']} delete pytorchjob "
+                f"{inputs['manifest']['metadata']['name']}`, as the result does not need it; then "
+                "run the same command again"
+            ) from error
         return {"result": state["result"]}
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Stop the run and remove it, its pods first."""
+        """Stop the run and remove it, its pods first, and what was kept of its logs."""
         api = _api(state)
         try:
             remove(api, context)
@@ -100,19 +95,52 @@ class PyTorchJobHandler(Handler):
                     f"{said(error)}. If it is gone for good, set {_DELETE_UNREACHABLE}=true"
                 ) from error
             context.warn(f"{resource_id}: its cluster does not answer, so it is taken for gone")
+        archive.of(context.urn).remove()
 
 
-_IN_PLACE = (*_CANNOT_ALTER_A_RESULT, *_OF_THE_WAIT)
+def _train(api: JobApi, inputs: Properties, context: Context) -> Result:
+    """Submit the job, as often as `retries` allows while its cluster takes it away, and wait.
+
+    Raises:
+        ApiException: the API server does not answer as it should; a refusal is a result.
+        Unreachable: no answer came.
+        InterruptedWait: nobody waits any more.
+    """
+    manifest = filled(inputs["manifest"], inputs.get(ARTIFACTS, {}))
+    retries = inputs.get("retries", 0)
+    limits = Limits(inputs["timeoutSeconds"], inputs["startTimeoutSeconds"])
+    before: list[attempts.Attempt] = []
+    while True:
+        try:
+            submitted = submit(api, manifest, context, before)
+        except ApiException as error:
+            if error.status not in _REFUSALS:
+                raise
+            return _with_attempts(refused(said(error), manifest), before)
+        before = attempts.earlier(submitted.job)
+        attempt = AttemptContext(context, len(before) + 1, retries + 1)
+        row = attempt if retries > 0 else context
+        on_cancel = inputs.get("onCancel", "keep")
+        run_ids = [each["run_id"] for each in before if "run_id" in each]
+        logs = archive.of(context.urn)
+        logs.keep([submitted.job["metadata"]["labels"][RUN_LABEL], *run_ids])
+        wait = Wait(api, submitted.job, limits, submitted.age, row, on_cancel, logs)
+        result = wait.to_the_end()
+        if not attempts.is_lost(result) or len(before) >= retries:
+            return _with_attempts(result, before)
+        before = attempts.closed(before, result)
+        context.warn(f"{attempt} was lost: {before[-1]['reason']}. The job is submitted anew")
+        # Should this process be killed now, the job that is still there tells of its attempt.
+        api.patch({"metadata": {"annotations": attempts.annotations(before)}})
+
+
+def _with_attempts(result: Result, before: list[attempts.Attempt]) -> Result:
+    return {**result, "attempts": before} if before else result
 
 
 def _api(properties: Properties) -> JobApi:
     name = properties["manifest"]["metadata"]["name"]
     return JobApi.connect(properties["kubeconfig"], properties["namespace"], name)
-
-
-def _merge_patch(old: Properties, new: Properties) -> Properties:
-    """Return the JSON merge patch from `old` to `new`: what is no longer asked for becomes null."""
-    return {**dict.fromkeys(old.keys() - new.keys()), **new}
 
 
 def _last_words(result: Result) -> str:

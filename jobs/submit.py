@@ -5,7 +5,7 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +13,9 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from infra.plugin.context import Context
+from jobs import attempts, in_place, upkeep
 from jobs.api import JobApi, Object
+from jobs.attempts import Attempt
 from jobs.spec import MANAGED_BY
 from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
@@ -37,26 +39,37 @@ class Submitted:
 
 
 def spec_hash(manifest: Mapping[str, Any]) -> str:
-    """Return a hash of all that can alter a run's result: the run policy cannot."""
-    spec = {key: value for key, value in manifest["spec"].items() if key != "runPolicy"}
-    canonical = json.dumps(spec, sort_keys=True, separators=(",", ":"))
+    """Return a hash of all that can alter a run's result: its labels cannot, for example."""
+    decisive = in_place.decisive(manifest)
+    canonical = json.dumps(decisive, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def submit(api: JobApi, manifest: Mapping[str, Any], context: Context) -> Submitted:
+def submit(
+    api: JobApi, manifest: Mapping[str, Any], context: Context, before: Sequence[Attempt] = ()
+) -> Submitted:
     """Return the job of `manifest`: the one that runs or ran to success already, or a new one.
+
+    Args:
+        api: Of the job.
+        manifest: What to submit.
+        context: Where to tell what is done.
+        before: The attempts before this one. Where a process was killed between two attempts, the
+            job that is still there tells of them.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
         RuntimeError: a job of that name is not ours, or an old one does not go away.
     """
     wanted = spec_hash(manifest)
-    labelled = _labelled(manifest, {HASH_LABEL: wanted, RUN_LABEL: _run_id(manifest)})
+    run_id = _run_id(manifest)
     for _ in range(3):
         there = api.get()
         if there is None:
+            labels = {HASH_LABEL: wanted, RUN_LABEL: run_id, **attempts.labels(before)}
             try:
-                return Submitted(api.create(labelled), age=0)
+                job = api.create(_marked(manifest, labels, attempts.annotations(before)))
+                return Submitted(job, age=0)
             except ApiException as error:
                 if error.status != 409:
                     raise
@@ -65,8 +78,14 @@ def submit(api: JobApi, manifest: Mapping[str, Any], context: Context) -> Submit
         _refuse_foreign(api, there)
         if _adoptable(there, wanted, pods=len(api.pods())):
             context.info(f"PyTorchJob {api.name} is there already: waiting for it")
+            upkeep.complete(api, there, manifest)
             return Submitted(there, _age(there))
+        if there["metadata"]["labels"].get(HASH_LABEL) == wanted:
+            before = before or attempts.earlier(there)
         context.info(f"removing the PyTorchJob {api.name} of an earlier run")
+        if before and _conditions(there) & {"Failed", "Succeeded"}:
+            # While its pods take their time to end, the job is what remembers its attempts.
+            _remove_pods(api, context)
         remove(api, context)
     raise RuntimeError(
         f"PyTorchJob {api.namespace}/{api.name} is created and deleted by somebody else as well; "
@@ -80,14 +99,19 @@ def _run_id(manifest: Mapping[str, Any]) -> str:
     return f"{manifest['metadata']['name']}-{now}-{secrets.token_hex(2)}"
 
 
-def _labelled(manifest: Mapping[str, Any], labels: Mapping[str, str]) -> Object:
-    """Return `manifest` with labels besides: the job's, and of its pods those that pods need."""
-    labelled = copy.deepcopy(dict(manifest))
-    labelled["metadata"]["labels"] = {**labelled["metadata"].get("labels", {}), **labels}
-    for replicas in labelled["spec"]["pytorchReplicaSpecs"].values():
+def _marked(
+    manifest: Mapping[str, Any], labels: Mapping[str, str], annotations: Mapping[str, str]
+) -> Object:
+    """Return `manifest` with marks besides: the job's, and of its pods those that pods need."""
+    marked = copy.deepcopy(dict(manifest))
+    metadata = marked["metadata"]
+    metadata["labels"] = {**metadata.get("labels", {}), **labels}
+    if annotations:
+        metadata["annotations"] = {**metadata.get("annotations", {}), **annotations}
+    for replicas in marked["spec"]["pytorchReplicaSpecs"].values():
         metadata = replicas["template"].setdefault("metadata", {})
         metadata["labels"] = {**metadata.get("labels", {}), RUN_LABEL: labels[RUN_LABEL]}
-    return labelled
+    return marked
 
 
 def remove(api: JobApi, context: Context) -> None:
@@ -97,23 +121,35 @@ def remove(api: JobApi, context: Context) -> None:
         RuntimeError: something of it is still there after two minutes; it says what.
     """
     api.delete()
+    _await_end(api, context, lambda: _jobs_left(api) + _pods_left(api))
+
+
+def _remove_pods(api: JobApi, context: Context) -> None:
+    for pod in api.pods():
+        api.delete_pod(pod["metadata"]["name"])
+    _await_end(api, context, lambda: _pods_left(api))
+
+
+def _await_end(api: JobApi, context: Context, left: Callable[[], list[str]]) -> None:
     deadline = time.monotonic() + _GONE_SECONDS
-    while left := _left(api):
+    while there := left():
         if time.monotonic() > deadline:
             raise RuntimeError(
                 f"PyTorchJob {api.namespace}/{api.name} was deleted, but after "
-                f"{_GONE_SECONDS:g} s there is still {'; '.join(left)}. See why with `kubectl "
+                f"{_GONE_SECONDS:g} s there is still {'; '.join(there)}. See why with `kubectl "
                 f"--namespace {api.namespace} describe`; then run the same command again"
             )
-        context.status(f"waiting for the end of {', '.join(left)}")
+        context.status(f"waiting for the end of {', '.join(there)}")
         time.sleep(_POLL_SECONDS)
 
 
-def _left(api: JobApi) -> list[str]:
+def _jobs_left(api: JobApi) -> list[str]:
     job = api.get()
-    there = [("PyTorchJob", job)] if job is not None else []
-    there += [("Pod", pod) for pod in api.pods()]
-    return [_described(kind, item["metadata"]) for kind, item in there]
+    return [] if job is None else [_described("PyTorchJob", job["metadata"])]
+
+
+def _pods_left(api: JobApi) -> list[str]:
+    return [_described("Pod", pod["metadata"]) for pod in api.pods()]
 
 
 def _described(kind: str, metadata: Mapping[str, Any]) -> str:
@@ -136,12 +172,17 @@ def _adoptable(job: Object, wanted: str, pods: int) -> bool:
     metadata = job["metadata"]
     if metadata.get("deletionTimestamp") or metadata["labels"].get(HASH_LABEL) != wanted:
         return False
-    conditions = (job.get("status") or {}).get("conditions") or []
-    holding = {entry["type"] for entry in conditions if entry["status"] == "True"}
+    holding = _conditions(job)
     if "Succeeded" in holding:
         # What its ranks returned is in their pods; without them nobody can tell any more.
         return pods >= Topology.of(job).replicas
     return "Failed" not in holding
+
+
+def _conditions(job: Object) -> set[str]:
+    """Return the conditions that hold."""
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return {entry["type"] for entry in conditions if entry["status"] == "True"}
 
 
 def _age(job: Object) -> float:

@@ -78,6 +78,14 @@ for epoch in (1, 2):
 """
 """One rank that tells events as the trainer does."""
 
+SUMMARY = """
+import os, sys, time
+time.sleep(float(sys.argv[2]))
+with open("/dev/termination-log", "w") as log:
+    log.write(sys.argv[1])
+"""
+"""One rank that returns what it is told to, after some seconds."""
+
 
 def python(image: str, program: str, *args: str, **fields: Any) -> dict[str, Any]:
     """Return the declaration of a job that runs `program`."""

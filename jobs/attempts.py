@@ -1,0 +1,94 @@
+"""The attempts at one run: a job that its cluster took away may be submitted anew.
+
+Of those before, the PyTorchJob itself remembers what is to be known, so that it is not lost with
+the process that waits.
+"""
+
+import json
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from infra.plugin.context import Context
+
+LABEL = "slipway.dev/attempt"
+"""The number of a job's attempt, from 1 on."""
+ANNOTATION = "slipway.dev/earlier-attempts"
+_KEPT = ("run_id", "state", "started", "completed", "duration_seconds")
+_LONGEST_REASON = 500
+
+Attempt = dict[str, Any]
+"""`number`, `run_id`, `state`, `reason`, `started`, `completed`, `duration_seconds`."""
+
+
+def earlier(job: Mapping[str, Any]) -> list[Attempt]:
+    """Return the attempts before a PyTorchJob's, oldest first; of one that was lost itself, too."""
+    text = (job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")
+    try:
+        attempts = json.loads(text)
+    except ValueError:  # Somebody else has written it.
+        return []
+    return attempts if isinstance(attempts, list) else []
+
+
+def closed(before: Sequence[Attempt], result: Mapping[str, Any]) -> list[Attempt]:
+    """Return the attempts `before` and the one that ended with `result`, which its cluster lost."""
+    lost = str(result["failure"]["disruption"])
+    attempt = {
+        "number": len(before) + 1,
+        **{key: result[key] for key in _KEPT if key in result},
+        "reason": lost[:_LONGEST_REASON],
+    }
+    return [*before, attempt]
+
+
+def labels(before: Sequence[Attempt]) -> dict[str, str]:
+    """Return the labels of the job that follows the attempts `before`."""
+    return {LABEL: str(len(before) + 1)}
+
+
+def annotations(before: Sequence[Attempt]) -> dict[str, str]:
+    """Return the annotations of a job with which its earlier attempts are remembered."""
+    return {ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {}
+
+
+def is_lost(result: Mapping[str, Any]) -> bool:
+    """Return whether a run failed for what a retry may cure."""
+    return "disruption" in (result.get("failure") or {})
+
+
+@dataclass(frozen=True)
+class AttemptContext:
+    """A `Context` whose row names the attempt.
+
+    Args:
+        context: What it passes everything on to.
+        number: Of the attempt, from 1 on.
+        most: How many there may be.
+    """
+
+    context: Context
+    number: int
+    most: int
+
+    def __str__(self) -> str:
+        """Name it."""
+        return f"attempt {self.number} of {max(self.number, self.most)}"
+
+    @property
+    def urn(self) -> str:
+        return self.context.urn
+
+    @property
+    def cancelled(self) -> threading.Event:
+        return self.context.cancelled
+
+    def status(self, message: str) -> None:
+        self.context.status(f"{self}: {message}")
+
+    def info(self, message: str) -> None:
+        self.context.info(message)
+
+    def warn(self, message: str) -> None:
+        self.context.warn(message)

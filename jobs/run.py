@@ -75,8 +75,8 @@ class PyTorchJobHandler(Handler):
                 upkeep.bring(_api(inputs), state["manifest"], inputs["manifest"])
         except (ApiException, Unreachable) as error:
             raise RuntimeError(
-                f"PyTorchJob {resource_id} was not changed: {said(error)}. Nothing was trained; the "
-                "result is kept. Correct what is refused, or remove the job with "
+                f"PyTorchJob {resource_id} was not changed: {said(error)}. Nothing was trained, "
+                "the result is kept. Correct what is refused, or remove the job with "
                 f"`kubectl --namespace {inputs['namespace']} delete pytorchjob "
                 f"{inputs['manifest']['metadata']['name']}`, as the result does not need it; then "
                 "run the same command again"

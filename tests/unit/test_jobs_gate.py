@@ -1,5 +1,6 @@
 """What a gate lets pass, and by how much a run missed it."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from jobs.gate import GateHandler
 from tests.unit.test_jobs_life import Quiet
 
-RESULT = {
+RESULT: Mapping[str, Any] = {
     "state": "Succeeded",
     "accuracy": 0.97,
     "duration_seconds": 60.0,
@@ -16,11 +17,11 @@ RESULT = {
 }
 
 
-def judge(result: dict[str, Any] = RESULT, **limits: Any) -> None:
+def judge(result: Mapping[str, Any] = RESULT, **limits: Any) -> None:
     GateHandler().create({"job": "mine", "result": result, **limits}, Quiet())
 
 
-def refusal(result: dict[str, Any] = RESULT, **limits: Any) -> str:
+def refusal(result: Mapping[str, Any] = RESULT, **limits: Any) -> str:
     with pytest.raises(RuntimeError) as caught:
         judge(result, **limits)
     return str(caught.value)
@@ -30,7 +31,7 @@ def refusal(result: dict[str, Any] = RESULT, **limits: Any) -> str:
     "limits",
     [{"minAccuracy": 0.97}, {"maxDuration": 60}, {"maxTimeToAccuracy": 12.5}, {"maxDuration": 61}],
 )
-def test_a_limit_that_is_just_kept_passes(limits: dict[str, float]) -> None:
+def test_a_limit_that_is_just_kept_passes(limits: dict[str, Any]) -> None:
     judge(**limits)
 
 
@@ -43,7 +44,7 @@ def test_a_limit_that_is_just_kept_passes(limits: dict[str, float]) -> None:
     ],
 )
 def test_a_limit_that_is_missed_is_told_with_by_how_much(
-    limits: dict[str, float], words: str
+    limits: dict[str, Any], words: str
 ) -> None:
     said = refusal(**limits)
     assert words in said

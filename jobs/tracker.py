@@ -63,6 +63,8 @@ class Tracker:
     gone: bool = False
     _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _started: set[int] = field(default_factory=set)
+    _got_over: int = 0
+    """How many failures there were when all replicas ran last."""
     _succeeded_at: float | None = None
 
     @property
@@ -87,10 +89,15 @@ class Tracker:
 
     @property
     def cause(self) -> Failure | None:
-        """The failure that ended the run: the first, or the one that elasticity did not bear."""
+        """The failure that ended the run: the first that no restart made good."""
         if not self.failures:
             return None
-        return self.failures[-1] if self.topology.elastic else failing.first(self.failures)
+        if self.topology.elastic:
+            return self.failures[-1]
+        # Where restarts are allowed, what went before the last one has been got over.
+        recent = self.failures[self._got_over :] or self.failures[-1:]
+        latest = {failure.replica.number: failure for failure in recent}
+        return failing.first(list(latest.values()))
 
     @property
     def cured_by_a_retry(self) -> str | None:
@@ -130,6 +137,8 @@ class Tracker:
             if ended.code != 0 and ended.container_id not in known
         ]
         self.failures += sorted(new, key=lambda failure: failure.exit.finished)
+        if len(seen) == self.topology.replicas and all(each.running for each in seen.values()):
+            self._got_over = len(self.failures)
 
     def _see_disruption(self, pod: Mapping[str, Any]) -> None:
         """Note what took a pod away, unless a failure did: then the operator clears up."""

@@ -79,6 +79,22 @@ def test_within_the_same_second_the_rank_seen_first_is_the_first() -> None:
     assert [failure.rank for failure in tracked.failures] == [1, 0]
 
 
+def test_a_failure_that_a_restart_made_good_is_not_the_one_that_ended_the_run() -> None:
+    once = ended(3, finished="2026-01-01T00:00:10Z")
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=once))
+    tracked.see_pods([pod(0, state=RUNNING), pod(1, state=RUNNING, last=once, restarts=1)])
+    tracked.see_pods([pod(0, state=ended(4, finished="2026-01-01T00:20:00Z"))])
+    assert tracked.cause is not None
+    assert str(tracked.cause) == "rank 0 (mine-master-0) exited with code 4"
+
+
+def test_of_one_replicas_failures_the_last_ended_the_run() -> None:
+    twice = pod(1, state=ended(4), last=ended(3), restarts=1)
+    tracked = tracker(pod(0, state=RUNNING), twice)
+    assert tracked.cause is not None
+    assert tracked.cause.exit.code == 4
+
+
 def test_a_failure_is_known_before_the_operator_knows_and_after_the_pod_is_gone() -> None:
     tracked = tracker(pod(1, state=RUNNING, last=ended(3), restarts=1))
     assert [str(failure) for failure in tracked.failures] == [

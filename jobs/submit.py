@@ -12,6 +12,7 @@ from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
+from infra.finalizers import held
 from infra.plugin.context import Context
 from jobs import attempts, in_place, upkeep
 from jobs.api import JobApi, Object
@@ -21,7 +22,7 @@ from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
 
 HASH_LABEL = "slipway.dev/spec-hash"
-_GONE_SECONDS = 120.0
+_GONE_SECONDS = 60.0
 _POLL_SECONDS = 0.5
 
 
@@ -118,7 +119,7 @@ def remove(api: JobApi, context: Context) -> None:
     """Delete the job and wait until it and its pods are gone; nothing happens without one.
 
     Raises:
-        RuntimeError: something of it is still there after two minutes; it says what.
+        RuntimeError: something of it is still there after a minute; it says what holds it.
     """
     api.delete()
     _await_end(api, context, lambda: _jobs_left(api) + _pods_left(api))
@@ -134,9 +135,10 @@ def _await_end(api: JobApi, context: Context, left: Callable[[], list[str]]) -> 
     deadline = time.monotonic() + _GONE_SECONDS
     while there := left():
         if time.monotonic() > deadline:
+            listed = "".join(f"\n  {each}" for each in there)
             raise RuntimeError(
                 f"PyTorchJob {api.namespace}/{api.name} was deleted, but after "
-                f"{_GONE_SECONDS:g} s there is still {'; '.join(there)}. See why with `kubectl "
+                f"{_GONE_SECONDS:g} s this is still there:{listed}\nSee why with `kubectl "
                 f"--namespace {api.namespace} describe`; then run the same command again"
             )
         context.status(f"waiting for the end of {', '.join(there)}")
@@ -153,9 +155,7 @@ def _pods_left(api: JobApi) -> list[str]:
 
 
 def _described(kind: str, metadata: Mapping[str, Any]) -> str:
-    finalizers = metadata.get("finalizers") or []
-    held = f" (finalizers: {', '.join(finalizers)})" if finalizers else ""
-    return f"{kind} {metadata['name']}{held}"
+    return held(kind, metadata) or f"{kind} {metadata['name']}"
 
 
 def _refuse_foreign(api: JobApi, job: Object) -> None:

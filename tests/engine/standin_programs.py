@@ -135,6 +135,16 @@ def pinned(namespace: str, *, seconds: int) -> None:
     )
 
 
+def held_home(namespace: str, *, seconds: int) -> None:
+    """A namespace whose deletion is waited for a short time."""
+    limited = pulumi.CustomTimeouts(delete=f"{seconds}s")
+    k8s.core.v1.Namespace(
+        "home",
+        metadata={"name": namespace},
+        opts=ResourceOptions(provider=provider(), custom_timeouts=limited),
+    )
+
+
 def confidential(namespace: str, *, canary: str) -> None:
     """Secrets in every place where one may stand."""
     options = ResourceOptions(provider=provider())
@@ -388,6 +398,7 @@ _PROGRAMS = {
         taken,
         stuck,
         pinned,
+        held_home,
         confidential,
         refusing,
         custom,

@@ -263,9 +263,23 @@ def test_a_destroy_that_is_held_back_names_the_finalizer(
     stack.up("pinned", namespace=namespace, seconds=2)
     refusal = stack.refused("destroy", program="")
     assert f"ConfigMap {namespace}/pinned still exists 2 s after" in refusal
-    assert "example.com/hold" in refusal
+    assert "ConfigMap pinned is held by the finalizer example.com/hold" in refusal
+    assert f"kubectl --namespace {namespace} patch configmap pinned" in refusal
 
     core.patch_namespaced_config_map("pinned", namespace, {"metadata": {"finalizers": None}})
+    stack.destroy()
+
+
+def test_a_namespace_that_is_held_back_names_what_is_in_it(stack: Stack, core: Api) -> None:
+    home = f"home-{secrets.token_hex(4)}"
+    stack.up("held_home", namespace=home, seconds=3)
+    held = {"metadata": {"name": "other", "finalizers": ["example.com/hold"]}}
+    core.create_namespaced_config_map(home, held)
+    refusal = stack.refused("destroy", program="")
+    assert f"Namespace {home} still exists 3 s after" in refusal
+    assert "ConfigMap other is held by the finalizer example.com/hold" in refusal
+
+    core.patch_namespaced_config_map("other", home, {"metadata": {"finalizers": None}})
     stack.destroy()
 
 

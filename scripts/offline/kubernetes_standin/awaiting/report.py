@@ -1,15 +1,26 @@
 """What a wait that failed has to say: warning events, and the last lines of the log."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
+from infra.finalizers import held
 from scripts.offline.kubernetes_standin.awaiting import pods
-from scripts.offline.kubernetes_standin.cluster import Cluster
+from scripts.offline.kubernetes_standin.cluster import Cluster, NoSuchKind
 from scripts.offline.kubernetes_standin.kinds import Kind
 from scripts.offline.kubernetes_standin.manifest import Object
 from scripts.offline.kubernetes_standin.transport import Refusal, Unreachable
 
 _EVENT = Kind("", "v1", "Event")
+_HOLDABLE = (
+    Kind("kubeflow.org", "v1", "PyTorchJob"),
+    Kind("", "v1", "Pod"),
+    Kind("", "v1", "PersistentVolumeClaim"),
+    Kind("", "v1", "ConfigMap"),
+    Kind("", "v1", "Secret"),
+    Kind("", "v1", "Service"),
+)
+"""What is looked through for finalizers in a namespace that does not go away."""
 _LOG_LINES = 15
 _PODS = 2
 _EVENTS = 5
@@ -27,6 +38,19 @@ def evidence(cluster: Cluster, obj: Mapping[str, Any]) -> list[str]:
     except (Refusal, Unreachable):
         return _conditions(obj)
     return [*_conditions(obj), *dict.fromkeys(events), *logs]
+
+
+def holders(cluster: Cluster, obj: Mapping[str, Any]) -> list[str]:
+    """Return what holds back an object that is being deleted, and how to let it go.
+
+    What the person may not read is left out.
+    """
+    found = [(str(obj["kind"]), obj["metadata"])]
+    for kind in _HOLDABLE if obj["kind"] == "Namespace" else ():
+        with suppress(NoSuchKind, Refusal, Unreachable):
+            inside = cluster.list(kind, obj["metadata"]["name"])
+            found += [(kind.kind, each["metadata"]) for each in inside]
+    return [said for said in (held(kind, metadata) for kind, metadata in found) if said is not None]
 
 
 def _pods_of(cluster: Cluster, obj: Mapping[str, Any]) -> list[Object]:

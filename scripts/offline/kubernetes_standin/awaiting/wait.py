@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from infra.plugin.context import Context
-from scripts.offline.kubernetes_standin.awaiting.report import evidence
+from scripts.offline.kubernetes_standin.awaiting.report import evidence, holders
 from scripts.offline.kubernetes_standin.awaiting.verdict import Look, Verdict
 from scripts.offline.kubernetes_standin.cluster import Cluster, NoSuchKind
 from scripts.offline.kubernetes_standin.kinds import Place
@@ -116,8 +116,10 @@ def until_gone(cluster: Cluster, place: Place, seconds: float, context: Context)
         first_uid = live["metadata"]["uid"]
         blocking = _blocking(live)
         if time.monotonic() - started >= seconds:
+            held = "".join(f"\n  {line}" for line in holders(cluster, live))
             raise NotReady(
-                f"{place} still exists {seconds:g} s after its deletion was asked for; {blocking}",
+                f"{place} still exists {seconds:g} s after its deletion was asked for; "
+                f"{blocking}{held}",
                 evidence(cluster, live),
                 live,
             )

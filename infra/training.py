@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import pulumi
@@ -14,6 +14,7 @@ from images.resource import job_image
 from infra import tenancy
 from infra.declare import declare
 from jobs import dependencies, inputs, volumes
+from jobs.needs import together
 from jobs.placement import makes_room
 from jobs.resource import Gate, PyTorchJob
 from jobs.script import Script
@@ -33,12 +34,14 @@ class Ground:
         needs: What is there before them: their namespace, and what runs them.
         image: The reference of what they run unless they bring their own.
         capacity: What the cluster has for them; None when that can't be told beforehand.
+        room: The same, and what all of them need, in words.
     """
 
     cluster: Cluster
     needs: Sequence[pulumi.Resource]
     image: pulumi.Input[str]
     capacity: Capacity | None
+    room: str = ""
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,7 @@ def train(
     runs: dict[str, Run] = {}
     ordered = dependencies.ordered(jobs)
     waits = makes_room(ordered, ground.capacity)
+    ground = replace(ground, room=together(jobs, ground.capacity))
     for job in ordered:
         needed = {name: runs[name] for name in dependencies.needs(job)}
         room = [runs[name].result for name in waits[job.name]]
@@ -130,6 +134,7 @@ def _run(
         rendered,
         kubeconfig=_once_ended(room, ground.cluster.kubeconfig),
         artifacts=_artifacts(job, needed),
+        room=ground.room,
         opts=ResourceOptions(depends_on=[*ground.needs, *made, *gates]),
     )
     gate = Gate(job, result=resource.result)

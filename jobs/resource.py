@@ -21,18 +21,20 @@ class PyTorchJob(pulumi.CustomResource):
         manifest: `jobs.spec.manifest` of it.
         kubeconfig: The cluster's, its content.
         artifacts: What its inputs are, by name (`jobs.inputs.found`).
+        room: What all jobs need and the cluster has, for a preview to show (`jobs.needs`).
     """
 
     result: Output[dict[str, Any]]
     """How it ended and what it returned; `state` is Succeeded, Failed, TimedOut or CannotStart."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # two of a job, three of what is around it, and options
         self,
         job: TrainingJob,
         manifest: Mapping[str, Any],
         *,
         kubeconfig: Input[str],
         artifacts: Input[Mapping[str, Any]] | None = None,
+        room: str = "",
         opts: ResourceOptions | None = None,
     ) -> None:
         properties = {
@@ -46,6 +48,7 @@ class PyTorchJob(pulumi.CustomResource):
             "onCancel": job.on_cancel,
             # Not in the manifest: the same artifact at another place is no other input.
             "artifacts": artifacts,
+            "room": room,
             "result": None,
         }
         secret = ResourceOptions(additional_secret_outputs=["kubeconfig"])

@@ -16,6 +16,7 @@ from jobs.api import JobApi, Unreachable, said
 from jobs.attempts import AttemptContext
 from jobs.inputs import PROPERTY as ARTIFACTS
 from jobs.inputs import filled, require
+from jobs.rehearsal import Rehearsal
 from jobs.results import Result, refused
 from jobs.spec.names import RUN_LABEL
 from jobs.submit import remove, submit
@@ -23,6 +24,8 @@ from jobs.tracker import Limits
 from jobs.wait import Wait
 
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
+_SHOWN = "room"
+"""What only a preview shows: another one changes nothing."""
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 
 
@@ -42,12 +45,24 @@ class PyTorchJobHandler(Handler):
         changes = [
             replace(change, replace=not in_place.is_in_place(change))
             for change in compare(state, inputs)
+            if change.path != _SHOWN
         ]
         if state["result"]["state"] != "Succeeded":
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := words.told(changes, state, inputs)) is not None:
             context.info(meaning)
         return changes
+
+    def __init__(self) -> None:
+        self._rehearsal = Rehearsal()
+
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
+        """Show what is to be submitted, and ask the API server what it says to that."""
+        if state is None:
+            self._rehearsal.show(inputs, shown, context)
+        return super().preview(state, inputs, shown, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Run the job to its end, or take up the wait for one that an interrupted run left."""

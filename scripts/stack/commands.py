@@ -15,20 +15,25 @@ from scripts.stack.files import check, cluster_of, ensure_own
 from scripts.stack.recovery import recover
 from scripts.stack.torn import mend
 
+BRIEF = {"SLIPWAY_BRIEF_PREVIEW": "true"}
+"""The preview that comes before an update leaves out what runs would submit."""
 _REMOVAL_LIMIT = 300  # seconds for what a cluster left behind
 
 
 def up(stack: str) -> int:
     """Makes the stack's file and the stack if they are missing, and updates it."""
-    return _prepared(stack).run("up", "--yes")
+    return prepared(stack).run("up", "--yes", **BRIEF)
 
 
 def preview(stack: str) -> int:
-    """Shows what `up` would do, down to the field that changes, and does none of it.
+    """Shows what `up` would do, and does none of it.
+
+    For each run that is to be: why, its PyTorchJob, and what it needs. Every property of every
+    resource is in Pulumi's own `preview --diff`.
 
     Makes the stack's file and an empty stack if they are missing.
     """
-    return _prepared(stack).run("preview", "--diff")
+    return prepared(stack).run("preview")
 
 
 def down(stack: str) -> int:
@@ -58,7 +63,7 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def _prepared(stack: str) -> Cli:
+def prepared(stack: str) -> Cli:
     """The CLI on a stack that exists, is selected, and is not held by a dead process."""
     ensure_own(stack)
     mend(stack)

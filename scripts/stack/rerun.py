@@ -1,0 +1,56 @@
+"""`make rerun JOB=…`: trains a job again on purpose, although nothing about it has changed."""
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from scripts.stack import commands
+from scripts.stack.backend import exists
+from scripts.stack.cli import Cli, rows
+from scripts.stack.files import check
+
+_RUN = "slipway:jobs:PyTorchJob"
+
+
+class NoRun(Exception):
+    """There is no run of that job to be repeated. The text says which there are."""
+
+
+def rerun(stack: str, job: str) -> int:
+    """Updates the stack, and replaces the run of one job, and so the gate that judges it.
+
+    Its PyTorchJob is deleted before, so that it is not taken up again.
+
+    Raises:
+        StackFileError: there is no such stack.
+        NoRun: it has no run of that job.
+    """
+    check(stack)
+    runs = urns(json.loads(Cli(stack).ask("stack", "export"))) if exists(stack) else {}
+    if job not in runs:
+        raise NoRun(_refusal(stack, job, runs))
+    cli = commands.prepared(stack)
+    return cli.run("up", "--yes", "--replace", runs[job], **commands.BRIEF)
+
+
+def urns(export: Mapping[str, Any]) -> dict[str, str]:
+    """The runs in an exported state: their URNs by the jobs' names."""
+    resources = rows((export.get("deployment") or {}).get("resources"))
+    return {
+        each["urn"].rsplit("::", 1)[-1]: each["urn"]
+        for each in resources
+        # One that was replaced and could not be deleted yet is no run to be repeated.
+        if each["type"] == _RUN and not each.get("delete")
+    }
+
+
+def _refusal(stack: str, job: str, runs: Mapping[str, str]) -> str:
+    if not runs:
+        return f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
+    there = f"There are: {', '.join(sorted(runs))}."
+    if not job:
+        return f"Say which job to train again: JOB=NAME. {there}"
+    close = get_close_matches(job, runs, n=1)
+    meant = f" Did you mean {close[0]}?" if close else ""
+    return f"Stack {stack} has no run of a job {job!r}.{meant} {there}"

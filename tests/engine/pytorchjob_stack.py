@@ -17,7 +17,7 @@ import pulumi_kubernetes
 from clusters.cluster import Cluster
 from infra import toolchain
 from infra.tenancy import NAME
-from infra.training import Ground, train
+from infra.training import Ground, not_run, train
 from jobs.catalog import CATALOG
 from jobs.spec import TrainingJob
 from jobs.wanted import Site, read
@@ -40,8 +40,10 @@ def program() -> None:
     for job in jobs:
         for field, value in unchecked[job.name].items():
             object.__setattr__(job, field, value)  # What only the API server refuses.
-    for name, run in train(jobs, wanted.scripts, _ground()).items():
+    runs = train(jobs, wanted.scripts, _ground())
+    for name, run in runs.items():
         pulumi.export(name, run.result)
+    pulumi.export("notRun", not_run(runs))
 
 
 def _demo(name: str, declared: dict[str, Any]) -> TrainingJob:
@@ -149,7 +151,7 @@ class Jobs:
             str(name)
             for node in nodes
             for image in node["status"]["images"]
-            for name in image["names"]
+            for name in image["names"] or []
             if "slipway-trainer:" in name
         ]
         assert names, nodes

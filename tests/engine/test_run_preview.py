@@ -1,0 +1,112 @@
+"""What a preview shows of runs that are to be, before anything is made."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.engine.job_programs import SUMMARY, python
+from tests.engine.pytorchjob_stack import Jobs, JobStack
+from tests.engine.stack import LiveStack
+from tests.engine.standin_stack import Outcome
+
+
+def _told(outcome: Outcome, job_name: str) -> list[str]:
+    """Return the lines that stay which the engine printed for a run."""
+    events = [event["diagnosticEvent"] for event in outcome.events if "diagnosticEvent" in event]
+    return [
+        str(event["message"])
+        for event in events
+        if event.get("urn", "").endswith(f"PyTorchJob::{job_name}") and not event.get("ephemeral")
+    ]
+
+
+def _declared(trainer: str, **fields: Any) -> dict[str, Any]:
+    return python(trainer, SUMMARY, '{"accuracy": 0.5}', "0", **fields)
+
+
+def test_a_preview_shows_the_job_and_what_it_needs_and_that_the_api_server_admits_it(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    preview = job_stack.preview("", **{job_name: _declared(trainer, workers=3, memory="1Gi")})
+    (message,) = _told(preview, job_name)
+    first, _, rest = message.partition("\n")
+    assert first == "needs 4 pods, in all 0.4 cores, 4 GiB; the API server admits it"
+    shown = yaml.safe_load(rest)
+    assert [*shown] == ["apiVersion", "kind", "metadata", "spec"]
+    assert shown["metadata"]["name"] == job_name
+    roles = shown["spec"]["pytorchReplicaSpecs"]
+    assert {role: each["replicas"] for role, each in roles.items()} == {"Master": 1, "Worker": 3}
+    assert roles["Master"]["template"]["spec"]["containers"][0]["command"][2] == SUMMARY
+    assert jobs.uids(job_name) == []
+
+
+def test_a_preview_of_what_is_there_says_nothing_and_of_a_replacement_everything(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    declared = _declared(trainer, workers=0)
+    job_stack.train(job_name, **declared)
+    uids = jobs.uids(job_name)
+    assert _told(job_stack.preview("", **{job_name: declared}), job_name) == []
+    labelled = job_stack.preview("", **{job_name: {**declared, "labels": {"a": "b"}}})
+    (line,) = _told(labelled, job_name)
+    assert line.strip().endswith("nothing is trained")
+
+    # A job of that name is there, and is no refusal: it goes before the new one comes.
+    again = job_stack.preview("", **{job_name: {**declared, "memory": "256Mi"}})
+    words, shown = _told(again, job_name)
+    assert words.strip() == "trains again: memory 128Mi → 256Mi"
+    assert shown.startswith("needs 1 pod with 0.1 cores, 256 MiB; the API server admits it\n")
+    assert jobs.uids(job_name) == uids
+
+
+def test_a_preview_fails_with_the_servers_words_when_it_refuses_the_job(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    too_long = _declared(trainer, unchecked={"labels": {"team": "x" * 64}})
+    said = job_stack.refused("preview", program="", **{job_name: too_long})
+    assert f"PyTorchJob slipway-jobs/{job_name} would be refused" in said
+    assert "must be no more than 63" in said
+    assert "Traceback" not in said
+    assert jobs.uids(job_name) == []
+
+
+def test_a_preview_adds_up_what_all_jobs_need(
+    job_name: str, job_stack: JobStack, trainer: str
+) -> None:
+    one = _declared(trainer, workers=1)
+    preview = job_stack.preview("", **{job_name: one, f"{job_name}-2": one})
+    together = "all 2 jobs of the stack together need 4 pods, in all 0.4 cores, 512 MiB"
+    said = _told(preview, job_name) + _told(preview, f"{job_name}-2")
+    assert len(said) == 2
+    assert sum(together in message for message in said) == 1
+
+
+@pytest.fixture
+def no_cluster(spare_stack: LiveStack) -> LiveStack:
+    """A checkout whose stack has never been up."""
+    own = Path(spare_stack.scratch.directory) / "Pulumi.dev.yaml"
+    own.write_text(
+        yaml.safe_dump(
+            {
+                "config": {
+                    "slipway:cluster": {"kind": "embedded"},
+                    "slipway:jobs": {"mnist-gloo": {}},
+                }
+            }
+        )
+    )
+    return spare_stack
+
+
+def test_make_preview_shows_every_job_before_there_is_a_cluster(no_cluster: LiveStack) -> None:
+    said = no_cluster.run("make preview").output
+    assert "needs 4 pods, in all 1.6 cores, 3 GiB; its cluster is not there yet" in said
+    assert re.search(r"the cluster has 1 node with [\d.]+ cores, [\d.]+ GiB for jobs", said)
+    begin = said.index("apiVersion: kubeflow.org/v1")
+    assert "kind: PyTorchJob" in said[begin:]
+    assert "slipway_trainer.mnist" in said[begin:]
+    assert "image: localhost/slipway-trainer:" in said[begin:]
+    assert not (no_cluster.scratch.state_home / "slipway/clusters/dev").exists()

@@ -1,0 +1,153 @@
+"""What a preview shows of a run: its PyTorchJob, what it needs, and the API server's answer."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters.capacity import Capacity
+from infra.plugin.values import SECRET, UNKNOWN
+from infra.quantities import cores
+from jobs.catalog import CATALOG
+from jobs.needs import Needs, together
+from jobs.rehearsal import BRIEF, Rehearsal, ask, render
+from jobs.spec import manifest
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.images_objects import Listener
+
+JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
+MANIFEST = manifest(
+    CATALOG["mnist-gloo"],
+    namespace="slipway-jobs",
+    service_account="slipway-job",
+    trainer_image="localhost/slipway-trainer:1",
+)
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with served(FakeApi()) as made:
+        yield made
+
+
+def inputs(kubeconfig: object, **others: Any) -> dict[str, Any]:
+    return {
+        "kubeconfig": kubeconfig,
+        "namespace": "slipway-jobs",
+        "manifest": copy.deepcopy(MANIFEST),
+        **others,
+    }
+
+
+def image(found: dict[str, Any], value: object) -> dict[str, Any]:
+    """Give every container of the run's manifest another image."""
+    for replicas in found["manifest"]["spec"]["pytorchReplicaSpecs"].values():
+        replicas["template"]["spec"]["containers"][0]["image"] = value
+    return found
+
+
+def test_a_cluster_that_is_not_there_yet_is_not_asked() -> None:
+    assert "its cluster is not there yet" in ask(inputs(UNKNOWN))
+
+
+@pytest.mark.parametrize("status", [201, 409])
+def test_a_job_is_admitted_also_when_there_is_one_of_its_name(status: int, api: FakeApi) -> None:
+    api.says("POST", JOBS, {"message": "already exists"}, status)
+    assert ask(inputs(api.kubeconfig)) == "the API server admits it"
+    ((method, path, body),) = api.asked
+    assert (method, path) == ("POST", f"{JOBS}?dryRun=All")
+    assert body == MANIFEST
+
+
+def test_what_is_not_known_yet_is_asked_for_with_a_stand_in(api: FakeApi) -> None:
+    api.says("POST", JOBS, {}, 201)
+    ask(image(inputs(api.kubeconfig), UNKNOWN))
+    sent = yaml.safe_dump(api.asked[0][2])
+    assert "image: not-known-yet" in sent
+
+
+@pytest.mark.parametrize("status", [400, 403, 413, 422])
+def test_a_refusal_is_raised_in_the_servers_words(status: int, api: FakeApi) -> None:
+    api.says("POST", JOBS, {"message": "spec.x: Required value"}, status)
+    with pytest.raises(RuntimeError, match=r"mnist-gloo would be refused: spec.x: Required value"):
+        ask(inputs(api.kubeconfig))
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(404, 'namespaces "slipway-jobs" not found'), (500, "failed calling webhook")],
+)
+def test_what_cannot_be_judged_yet_is_told_and_no_refusal(
+    status: int, words: str, api: FakeApi
+) -> None:
+    api.says("POST", JOBS, {"message": words}, status)
+    assert ask(inputs(api.kubeconfig)) == f"the API server could not judge it: {words}"
+
+
+@pytest.mark.parametrize("kubeconfig", ["{}", None])
+def test_an_api_server_that_does_not_answer_is_no_refusal(kubeconfig: str | None) -> None:
+    if kubeconfig is None:
+        with served(FakeApi()) as gone:
+            kubeconfig = gone.kubeconfig
+    assert "the API server was not asked: " in ask(inputs(kubeconfig))
+
+
+def test_secrets_and_what_is_not_known_yet_are_shown_as_such() -> None:
+    found = image(inputs(UNKNOWN), UNKNOWN)
+    container = found["manifest"]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"][
+        "containers"
+    ][0]
+    container["env"] = [{"name": "TOKEN", "value": SECRET}]
+    shown = render(found["manifest"])
+    assert "image: <known later>" in shown
+    assert "value: <secret>" in shown
+    assert shown.startswith(
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata:\n  name: mnist"
+    )
+
+
+def test_what_is_shown_is_the_manifest() -> None:
+    assert yaml.safe_load(render(MANIFEST)) == yaml.safe_load(yaml.safe_dump(MANIFEST))
+
+
+def test_what_holds_for_the_stack_is_said_once() -> None:
+    rehearsal, row = Rehearsal(), Listener()
+    for _ in range(2):
+        run = inputs(UNKNOWN, room="the cluster has 1 node")
+        rehearsal.show(run, run, row)
+    first, second = row.lines
+    assert first.splitlines()[1] == "the cluster has 1 node"
+    assert "the cluster has" not in second
+    assert second.splitlines()[1] == "apiVersion: kubeflow.org/v1"
+
+
+def test_before_an_update_only_what_it_needs_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(BRIEF, "true")
+    row = Listener()
+    Rehearsal().show(inputs(UNKNOWN), inputs(UNKNOWN), row)
+    (line,) = row.lines
+    assert line.startswith("needs 4 pods, in all 1.6 cores, 3 GiB; ")
+    assert "apiVersion" not in line
+
+
+def test_needs_count_every_pod_and_gpus() -> None:
+    gpus = manifest(
+        CATALOG["mnist-nccl"],
+        namespace="n",
+        service_account="s",
+        trainer_image="i",
+    )
+    assert str(Needs.of_manifest(gpus)) == "2 pods, in all 4 cores, 2 GiB, 2 x nvidia.com/gpu"
+
+
+def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
+    capacity = Capacity(cpu=cores("1900m"), memory=4 * 2**30, gpus=0, nodes=1)
+    both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
+    assert together(both, capacity) == (
+        "all 2 jobs of the stack together need 6 pods, in all 3.2 cores, 5 GiB; the cluster has "
+        "1 node with 1.9 cores, 4 GiB for jobs, so that they take turns"
+    )
+    assert together(both[:1], capacity) == "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
+    assert together(both[:1], None) == ""

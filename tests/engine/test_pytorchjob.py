@@ -1,7 +1,5 @@
 """Training runs as resources: the real engine, the real operator, real pods."""
 
-import signal
-
 from tests.engine.job_programs import FAILING, SLEEPING, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 
@@ -77,41 +75,3 @@ def test_what_alters_the_result_trains_again_and_the_preview_names_it(
     job_stack.up("", **changed)
     (after,) = jobs.uids(job_name)
     assert after != before
-
-
-def test_a_killed_cli_leaves_one_job_and_the_next_up_takes_the_wait_up_again(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    declared = python(trainer, SLEEPING, "12")
-    with job_stack.training(job_name, **declared) as up:
-        uid = jobs.await_running(job_name)
-        up.send_signal(signal.SIGKILL)
-        up.wait()
-    job_stack.pulumi("cancel", "--yes", "--stack", "test")
-    job_stack.train(job_name, **declared)
-    assert jobs.uids(job_name) == [uid]
-    assert job_stack.output(job_name)["state"] == "Succeeded"
-    assert job_stack.output(job_name)["restarts"] == 0
-
-
-def test_ctrl_c_stops_waiting_and_leaves_the_job_to_the_next_up(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    declared = python(trainer, SLEEPING, "15")
-    with job_stack.training(job_name, **declared) as up:
-        uid = jobs.await_running(job_name)
-        up.send_signal(signal.SIGINT)
-        assert up.wait(10) != 0
-    assert "stopped waiting" in job_stack.log
-    job_stack.train(job_name, **declared)
-    assert jobs.uids(job_name) == [uid]
-    assert job_stack.output(job_name)["state"] == "Succeeded"
-
-
-def test_destroy_stops_a_run_that_is_on(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    job_stack.train(job_name, **python(trainer, SLEEPING, "0"))
-    job_stack.destroy()
-    assert jobs.uids(job_name) == []
-    assert jobs.items("pods", job_name) == []

@@ -15,7 +15,7 @@ from jobs.archive import Archive
 from jobs.failure import LOG_LINES, Evidence
 from jobs.failures import Failure
 from jobs.feed import Feed
-from jobs.replicas import Replica
+from jobs.replicas import Replica, replicas
 from jobs.results import Result, result
 from jobs.room import Shortage
 from jobs.row import Row
@@ -25,6 +25,8 @@ from jobs.tracker import End, Limits, Tracker
 _TICK_SECONDS = 0.5
 _AROUND_SECONDS = 2.0
 _SHORTAGE_SECONDS = 10.0
+_LOGS = 20
+"""Of so many failures the logs are fetched; when all of 1,000 ranks fail, the rest say the same."""
 _SETTLE_SECONDS = 5.0
 """How much later than its followers' the failure that took them along may be told of."""
 _LOGS_SECONDS = 30.0
@@ -166,12 +168,25 @@ class Wait:
         """Tell of a failure at once, and keep its log: the operator may delete the pod."""
         if failed.exit.container_id in self._logs:
             return
-        previous = failed.exit.container_id != failed.replica.container_id
-        log = self._log(failed.replica, previous=previous)
+        log = self._log_of(failed) if len(self._logs) < _LOGS else []
         if not log and failure.error(failed.exit) is None:
             log = failed.exit.message.splitlines()
         self._logs[failed.exit.container_id] = log
         self._warn_once(str(failed))
+
+    def _log_of(self, failed: Failure) -> list[str]:
+        log = self._log(failed.replica, previous=not self._is_latest(failed))
+        # It may have been started again just then: what was read is the next one's.
+        return log if self._is_latest(failed) else self._log(failed.replica, previous=True)
+
+    def _is_latest(self, failed: Failure) -> bool:
+        """Return whether the container that failed is still its replica's latest."""
+        try:
+            now = replicas(self.api.pods(), failed.replica.topology).get(failed.replica.number)
+        except (ApiException, Unreachable):
+            now = failed.replica
+        latest = failed.replica if now is None else now
+        return latest.container_id == failed.exit.container_id
 
     def _warn_once(self, message: str) -> None:
         if message not in self._told:

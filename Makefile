@@ -8,12 +8,14 @@ STACK  ?= dev
 PYTHON ?= python3
 JOB    ?=
 RANK   ?=
+FOLLOW ?= 1
+FORMAT ?= text
 
 IN_VENV     := .venv/bin/python -m
 ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python up preview down logs env check test test-long smoke bench-train
+.PHONY: help setup tools python up preview down rerun logs results env check test test-long smoke bench-train
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -36,8 +38,14 @@ preview: tools ## show what `up` would change
 down: python ## destroy the stack and leave nothing behind
 	@$(IN_VENV) scripts.stack down "$(STACK)"
 
-logs: python ## what a job printed: JOB=… and, for one rank alone, RANK=…
-	@$(IN_VENV) scripts.stack logs "$(STACK)" "$(JOB)" "$(RANK)"
+rerun: tools ## train a job again on purpose, though nothing about it has changed: JOB=…
+	@$(IN_VENV) scripts.stack rerun "$(STACK)" "$(JOB)"
+
+logs: python ## what a job prints and printed: JOB=… and, of one rank alone, RANK=…; FOLLOW=0
+	@$(IN_VENV) scripts.stack logs "$(STACK)" "$(JOB)" "$(RANK)" "$(FOLLOW)"
+
+results: python ## how each job has ended last; JOB=… for all of one, FORMAT=json for programs
+	@$(IN_VENV) scripts.stack results "$(STACK)" "$(JOB)" "$(FORMAT)"
 
 env: python ## exports for working by hand, to be evaluated: make -s env
 	@$(IN_VENV) scripts.stack env

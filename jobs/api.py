@@ -1,7 +1,7 @@
 """The API server as a run talks to it: plain dicts in, plain dicts out."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import tenacity
@@ -79,26 +79,37 @@ class LogPart:
 class JobApi:
     """One PyTorchJob and what belongs to it.
 
-    Transient errors are tried again for 30 s.
-
     Args:
         client: Connected to the cluster.
         namespace: The job's.
         name: The job's.
+        patience: For how many seconds transient errors are tried again.
 
     Raises:
         ApiException: the API server's refusal.
-        Unreachable: no answer for 30 s.
+        Unreachable: no answer for that long.
     """
 
     client: ApiClient
     namespace: str
     name: str
+    patience: float = _RETRY_SECONDS
 
     @classmethod
     def connect(cls, kubeconfig: str, namespace: str, name: str) -> "JobApi":
         """Return the job `name` on the cluster of `kubeconfig` (its content)."""
         return cls(kube.connect(kubeconfig), namespace, name)
+
+    def patient(self, seconds: float) -> "JobApi":
+        """Return the same with another patience."""
+        return replace(self, patience=seconds)
+
+    def names(self) -> list[str]:
+        """Return the names of all PyTorchJobs of the namespace."""
+        listing = self._call(
+            lambda: self._jobs.list_namespaced_custom_object(*self._kind, **_LIMIT)
+        )
+        return [str(item["metadata"]["name"]) for item in listing["items"]]
 
     def get(self) -> Object | None:
         """Return the job, None when there is none: no CRD and no namespace are none, too."""
@@ -355,7 +366,16 @@ class JobApi:
                 raise
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
-        return _retrying(request)
+        return _retrying(self.patience)(request)
+
+
+def _retrying(seconds: float) -> tenacity.Retrying:
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception(is_transient),
+        stop=tenacity.stop_after_delay(seconds),
+        wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=5),
+        reraise=True,
+    )
 
 
 def _lines(raw: Iterable[bytearray]) -> list[Line]:
@@ -365,9 +385,3 @@ def _lines(raw: Iterable[bytearray]) -> list[Line]:
 
 
 _LIMIT: dict[str, Any] = {"_request_timeout": (_CONNECT_SECONDS, _ANSWER_SECONDS)}
-_retrying = tenacity.Retrying(
-    retry=tenacity.retry_if_exception(is_transient),
-    stop=tenacity.stop_after_delay(_RETRY_SECONDS),
-    wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=5),
-    reraise=True,
-)

@@ -64,6 +64,11 @@ class Follower:
         """Stop with the next line of each log; no thread keeps the process alive."""
         self._closed.set()
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether any log is being read."""
+        return bool(self._busy)
+
     def follow(self, containers: Sequence[Container]) -> None:
         """Go on with these containers; to be called again and again."""
         self._go_on(containers, follow=True)

@@ -35,8 +35,8 @@ class GateHandler(Handler):
         job, result = inputs["job"], inputs["result"]
         if result["state"] != "Succeeded":
             raise RuntimeError(explain(job, result))
-        if missed := list(_missed(inputs, result)):
-            raise RuntimeError(_told(job, missed))
+        if misses := list(missed(inputs, result)):
+            raise RuntimeError(_told(job, misses))
         return job, {}
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
@@ -56,7 +56,7 @@ class GateHandler(Handler):
 _LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy")
 
 
-def _missed(inputs: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
+def missed(inputs: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
     """Yield each limit that the result misses, and by how much."""
     if (least := inputs.get("minAccuracy")) is not None:
         yield from _accuracy(least, result)

@@ -1,0 +1,124 @@
+"""Lines of several logs in one: in the order of time, each after whose it is."""
+
+import heapq
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, TextIO
+
+from rich.color import ColorSystem
+from rich.console import Console
+from rich.style import Style
+
+from jobs.lines import Cursor, Line
+
+_COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "red")
+
+
+class Said(NamedTuple):
+    """A line of one of a run's containers."""
+
+    line: Line
+    replica: int
+    run: str
+    container: str
+
+
+def joined(kept: Iterable[Line], fetched: Iterable[Line], cursor: Cursor) -> Iterator[Line]:
+    """Yield a container's log from what is kept of it and what was fetched behind that.
+
+    What is kept may have grown meanwhile. `cursor` is moved to where the log ends.
+    """
+    for line in kept:
+        cursor.see([line])
+        yield line
+    for batch in cursor.fresh([line] for line in fetched):
+        yield from batch
+
+
+def merged(logs: Iterable[Iterable[Said]]) -> Iterator[Said]:
+    """Yield the lines of several logs in the order of time; none is held in memory as a whole."""
+    return heapq.merge(*logs, key=lambda said: said.line.stamp)
+
+
+@dataclass
+class Window:
+    """Puts lines in order that come from several logs, each a moment later than it was written.
+
+    Args:
+        seconds: How long a line waits for those before it.
+    """
+
+    seconds: float
+    _waiting: list[tuple[str, int, float, Said]] = field(default_factory=list)
+    _count: int = 0
+
+    def put(self, said: Said) -> None:
+        """Take a line."""
+        self._count += 1
+        entry = (said.line.stamp, self._count, time.monotonic(), said)
+        heapq.heappush(self._waiting, entry)
+
+    def take(self, *, everything: bool = False) -> Iterator[Said]:
+        """Yield the lines that have waited long enough, or all."""
+        before = time.monotonic() - self.seconds
+        while self._waiting and (everything or self._waiting[0][2] <= before):
+            yield heapq.heappop(self._waiting)[3]
+
+
+@dataclass
+class Printer:
+    """Prints lines to `out` and what is to be said about them to `err`.
+
+    Args:
+        labels: By replica, what its lines begin with; empty to print them as they are.
+        names: By replica, what it is called.
+    """
+
+    labels: Mapping[int, str]
+    names: Mapping[int, str]
+    out: TextIO = field(default_factory=lambda: sys.stdout)
+    err: TextIO = field(default_factory=lambda: sys.stderr)
+    _containers: dict[int, str] = field(default_factory=dict)
+    _run: str | None = None
+
+    def print(self, said: Said) -> None:
+        """Print a line, and before it whether its program was started again."""
+        if self._run is not None and said.run != self._run:
+            self._containers.clear()
+            self.tell(f"next attempt: {said.run}")
+        self._run = said.run
+        before = self._containers.get(said.replica)
+        if before is not None and before != said.container:
+            self.tell(f"{self.names[said.replica]} was started again")
+        self._containers[said.replica] = said.container
+        self.out.write(f"{self.labels.get(said.replica, '')}{said.line.text}\n")
+
+    def tell(self, text: str) -> None:
+        """Say something that is no line of a log, in its place among them."""
+        self.out.flush()
+        print(f"--- {text}", file=self.err, flush=True)
+
+
+def printer(names: Mapping[int, str], *, raw: bool, out: TextIO | None = None) -> Printer:
+    """Return what prints the logs of replicas.
+
+    Args:
+        names: What each of them is called.
+        raw: Whether to print the lines alone, so that a program can read them.
+        out: Where to, standard output unless said; colored when it is a terminal.
+    """
+    out = sys.stdout if out is None else out
+    if raw:
+        return Printer({}, names, out)
+    width = max((len(name) for name in names.values()), default=0)
+    colors = Console(file=out).color_system is not None and "NO_COLOR" not in os.environ
+    labels = {}
+    for replica, name in names.items():
+        label = f"[{name}]"
+        style = Style(color=_COLORS[replica % len(_COLORS)]) if colors else Style()
+        shown = style.render(label, color_system=ColorSystem.STANDARD if colors else None)
+        labels[replica] = shown + " " * (width - len(name) + 1)
+    return Printer(labels, names, out)

@@ -1,0 +1,179 @@
+"""Which job's logs are asked for, and where they are: in its pods, in the archive, or in both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+
+from jobs import archive
+from jobs.api import JobApi, Unreachable, said
+from jobs.archive import Run
+from jobs.containers import Container, containers
+from jobs.replicas import TYPE_LABEL, Replica
+from jobs.spec.names import RUN_LABEL
+from jobs.topology import Topology, ranks_of
+from scripts.stack.state import StackState
+
+_PATIENCE_SECONDS = 5.0
+"""How long a cluster that does not answer is asked, where there may be an archive."""
+_ENDS = frozenset({"Succeeded", "Failed"})
+
+
+class NoLogs(Exception):
+    """There is nothing to show; the text says what there is."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A job whose logs are to be shown.
+
+    Args:
+        name: Its name.
+        topology: What it consists of.
+        runs: What is kept of it here, the oldest first.
+        replicas: Whose logs; the numbers.
+        api: Its cluster; None when it is not there any more, or its cluster does not answer.
+        run_id: Of the run that is in its cluster.
+    """
+
+    name: str
+    topology: Topology
+    runs: Sequence[Run]
+    replicas: Sequence[int]
+    api: JobApi | None = None
+    run_id: str | None = None
+
+    def label(self, replica: int) -> str:
+        """Return what a replica's lines begin with: the replicas of an elastic job have no rank."""
+        if self.topology.elastic:
+            return f"worker {replica}"
+        ranks = ranks_of(replica, self.topology.processes)
+        return f"rank {ranks[0]}" + (f"-{ranks[-1]}" if len(ranks) > 1 else "")
+
+    def containers(self, pods: Sequence[Mapping[str, Any]]) -> list[Container]:
+        """Return the containers of the replicas that are to be shown, in their order."""
+        known = [
+            Replica(pod, self.topology)
+            for pod in pods
+            if TYPE_LABEL in _labels(pod) and _labels(pod).get(RUN_LABEL) == self.run_id
+        ]
+        chosen = sorted(
+            (each for each in known if each.number in self.replicas),
+            key=lambda each: (each.number, str(each.pod["metadata"].get("creationTimestamp"))),
+        )
+        return [each for replica in chosen for each in containers(replica)]
+
+
+def find(stack: str, state: StackState, job: str, rank: int | None) -> Target:
+    """Return the logs of a job's rank, or of all.
+
+    Args:
+        stack: Its name.
+        state: Its state.
+        job: The job's name.
+        rank: None for all; in an elastic job the worker's number.
+
+    Raises:
+        NoLogs: there are none; it names what there is.
+    """
+    declared = state.jobs.get(job)
+    kept = archive.of_job(stack, job).runs() if job else []
+    namespace = state.namespace if declared is None else declared.namespace
+    api = _connect(state.kubeconfig, namespace, job) if job else None
+    there, trouble = _ask(api)
+    topology = Topology.of(there) if there is not None else _kept_topology(kept)
+    if topology is None:
+        raise NoLogs(_nothing(stack, state, job, trouble))
+    run_id = None if there is None else run_of(there)
+    if run_id is not None and run_id not in {run.id for run in kept}:
+        kept = []  # Of an earlier run, which another machine has replaced.
+    replicas = _replicas(job, topology, rank)
+    return Target(job, topology, kept, replicas, api=None if there is None else api, run_id=run_id)
+
+
+def run_of(job: Mapping[str, Any]) -> str | None:
+    """Return which submission of a job it is."""
+    return _labels(job).get(RUN_LABEL)
+
+
+def has_ended(job: Mapping[str, Any] | None) -> bool:
+    """Return whether a PyTorchJob is done or gone."""
+    if job is None:
+        return True
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return any(each["type"] in _ENDS and each["status"] == "True" for each in conditions)
+
+
+def _connect(kubeconfig: str | None, namespace: str | None, job: str) -> JobApi | None:
+    if kubeconfig is None or namespace is None:
+        return None
+    try:
+        return JobApi.connect(kubeconfig, namespace, job)
+    except ConfigException:
+        return None
+
+
+def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the PyTorchJob, None when it is not there; and what went wrong."""
+    if api is None:
+        return None, ""
+    try:
+        return api.patient(_PATIENCE_SECONDS).get(), ""
+    except (ApiException, Unreachable) as error:
+        return None, said(error)
+
+
+def _kept_topology(kept: Sequence[Run]) -> Topology | None:
+    topologies = [run.topology for run in kept]
+    return next((each for each in reversed(topologies) if each is not None), None)
+
+
+def _replicas(job: str, topology: Topology, rank: int | None) -> Sequence[int]:
+    if rank is None:
+        return range(topology.replicas)
+    if rank < topology.world_size:
+        return [rank // topology.processes]
+    what = "worker" if topology.elastic else "rank"
+    last = topology.world_size - 1
+    there = f"There is only {what} 0" if last == 0 else f"There are {what}s 0 to {last}"
+    raise NoLogs(f"Job {job} has no {what} {rank}. {there}.")
+
+
+def _nothing(stack: str, state: StackState, job: str, trouble: str) -> str:
+    """Return why there are no logs of a job, and what there is."""
+    known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state)})
+    listed = f"Jobs of {stack}: {', '.join(known)}." if known else f"{stack} has no jobs."
+    if not job:
+        return f"Say which job: JOB=NAME. {listed}"
+    if job not in known:
+        close = get_close_matches(job, known, n=1)
+        meant = f" Did you mean {close[0]}?" if close else ""
+        if state.kubeconfig is None:
+            listed += f" Stack {stack} has no cluster; `make up STACK={stack}` makes one."
+        return f"There is no job {job!r}.{meant} {listed}"
+    if trouble:
+        return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
+    declared = state.jobs.get(job)
+    if declared is not None and declared.result is None:
+        return f"Job {job} has not been submitted yet."
+    return (
+        f"Job {job} has no PyTorchJob any more, and no logs of it were kept on this machine: they "
+        f"are where `make up` ran. `make results JOB={job}` shows its result."
+    )
+
+
+def _submitted(state: StackState) -> list[str]:
+    """Return the jobs that the cluster has; none when it does not answer."""
+    api = _connect(state.kubeconfig, state.namespace, job="")
+    try:
+        return [] if api is None else api.patient(_PATIENCE_SECONDS).names()
+    except (ApiException, Unreachable):
+        return []
+
+
+def _labels(thing: Mapping[str, Any]) -> Mapping[str, str]:
+    labels: Mapping[str, str] = thing["metadata"].get("labels") or {}
+    return labels

@@ -144,9 +144,9 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> Result:
         if not attempts.is_lost(result) or len(before) >= retries:
             return _with_attempts(result, before)
         before = attempts.closed(before, result)
-        context.warn(f"{attempt} was lost: {before[-1]['reason']}. The job is submitted anew")
         # Should this process be killed now, the job that is still there tells of its attempt.
         api.patch({"metadata": {"annotations": attempts.annotations(before)}})
+        context.warn(f"{attempt} was lost: {before[-1]['reason']}. The job is submitted anew")
 
 
 def _with_attempts(result: Result, before: list[attempts.Attempt]) -> Result:

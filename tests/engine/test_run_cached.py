@@ -161,7 +161,7 @@ def test_a_state_that_knows_no_declaration_is_taken_over_without_training(
     _forget(job_stack, "declared")
     preview = job_stack.preview("", **{job_name: python(trainer, SLEEPING, "0.5")})
     assert "trains again: pytorchReplicaSpecs" not in preview.text
-    assert 'trains again: containers[0].args[0] "0" → "0.5"' in preview.text
+    assert "trains again: containers[0].args[0] 0 → 0.5" in preview.text
 
 
 def _forget(job_stack: JobStack, *inputs: str) -> None:

@@ -1,0 +1,197 @@
+"""Retries: a job that its cluster takes away is submitted anew, and its attempts are kept."""
+
+import json
+import signal
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra import quantities
+from jobs.spec.names import CONTAINER
+from tests.engine.job_programs import FAILING, HUNGRY, SLEEPING, SUMMARY, python
+from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+
+_VICTIM, _INTRUDER = "slipway-test-victim", "slipway-test-intruder"
+_PRIORITIES = {_VICTIM: -20, _INTRUDER: -10}
+"""Below that of any other pod, so that only the test's own have to make room."""
+_ATTEMPT = "slipway.dev/attempt"
+
+
+def _evict(jobs: Jobs, pod: str, directory: Path) -> None:
+    """Take a pod away as `kubectl drain` does."""
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod, "namespace": "slipway-jobs"},
+    }
+    file = directory / "eviction.json"
+    file.write_text(json.dumps(eviction))
+    path = f"/api/v1/namespaces/slipway-jobs/pods/{pod}/eviction"
+    jobs.kubectl("create", "--raw", path, "--filename", str(file))
+
+
+def _await_all_running(jobs: Jobs, job_name: str, pods: int) -> None:
+    def are() -> bool:
+        phases = [pod["status"]["phase"] for pod in jobs.items("pods", job_name)]
+        return phases == ["Running"] * pods
+
+    await_true(are)
+
+
+def _attempt(jobs: Jobs, job_name: str) -> list[str]:
+    return [job["metadata"]["labels"][_ATTEMPT] for job in jobs.items("pytorchjobs", job_name)]
+
+
+def test_a_job_whose_pod_was_evicted_is_submitted_anew_and_the_attempt_is_kept(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path
+) -> None:
+    with job_stack.training(job_name, **python(trainer, SLEEPING, "20", retries=2)) as up:
+        _await_all_running(jobs, job_name, 2)
+        (first,) = jobs.uids(job_name)
+        _evict(jobs, f"{job_name}-worker-0", tmp_path)
+        assert up.wait(120) == 0, job_stack.log
+    result = job_stack.output(job_name)
+    assert result["state"] == "Succeeded"
+    (attempt,) = result["attempts"]
+    assert (attempt["number"], attempt["state"]) == (1, "Failed")
+    assert f"{job_name}-worker-0" in attempt["reason"]
+    assert "EvictionByEvictionAPI" in attempt["reason"]
+    assert attempt["run_id"] != result["run_id"]
+    assert jobs.uids(job_name) != [first]
+    assert _attempt(jobs, job_name) == ["2"]
+    assert "attempt 1 of 3 was lost" in job_stack.log
+    assert "attempt 2 of 3: 2 ranks" in job_stack.log
+
+
+def test_without_retries_an_evicted_job_fails_and_says_what_happened(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path
+) -> None:
+    with job_stack.training(job_name, **python(trainer, SLEEPING, "60")) as up:
+        _await_all_running(jobs, job_name, 2)
+        _evict(jobs, f"{job_name}-worker-0", tmp_path)
+        assert up.wait(120) != 0
+    result = job_stack.output(job_name)
+    assert result["state"] == "Failed"
+    assert "EvictionByEvictionAPI" in result["failure"]["disruption"]
+    assert "attempts" not in result
+    assert _attempt(jobs, job_name) == ["1"]
+
+
+@pytest.mark.parametrize("program", [FAILING, HUNGRY], ids=["exit code 3", "out of memory"])
+def test_what_the_program_did_wrong_is_not_tried_again(
+    program: str, job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    declared = python(trainer, program, memory="96Mi", retries=2)
+    said = job_stack.train_in_vain(job_name, **declared)
+    assert "is submitted anew" not in said
+    result = job_stack.output(job_name)
+    assert result["state"] == "Failed"
+    assert "attempts" not in result
+    assert _attempt(jobs, job_name) == ["1"]
+
+
+def test_attempts_outlive_a_kill_between_two_of_them(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path
+) -> None:
+    declared = python(trainer, SLEEPING, "15", retries=2)
+    with job_stack.training(job_name, **declared) as up:
+        _await_all_running(jobs, job_name, 2)
+        (first,) = jobs.uids(job_name)
+        _evict(jobs, f"{job_name}-worker-0", tmp_path)
+        await_true(lambda: "attempt 1 of 3 was lost" in job_stack.log)
+        up.send_signal(signal.SIGKILL)
+        up.wait()
+    job_stack.pulumi("cancel", "--yes", "--stack", "test")
+    job_stack.train(job_name, **declared)
+    result = job_stack.output(job_name)
+    assert result["state"] == "Succeeded"
+    assert [attempt["number"] for attempt in result["attempts"]] == [1]
+    assert _attempt(jobs, job_name) == ["2"]
+    assert jobs.uids(job_name) != [first]
+
+
+@pytest.fixture
+def intruder(job_name: str, jobs: Jobs, tmp_path: Path) -> Iterator[str]:
+    """The name of a pod that a test may start, for which others have to make room."""
+    items = [
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
+        for name, value in _PRIORITIES.items()
+    ]
+    file = tmp_path / "priorities.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    jobs.kubectl("apply", "--filename", str(file))
+    yield f"{job_name}-intruder"
+    jobs.kubectl("delete", "pod", f"{job_name}-intruder", "--ignore-not-found", "--wait")
+    jobs.kubectl("delete", "priorityclass", *_PRIORITIES)
+
+
+def _free_cores(jobs: Jobs) -> Decimal:
+    """Return the cores of the node that no pod asks for."""
+    nodes = json.loads(jobs.kubectl("get", "nodes", "--output", "json"))["items"]
+    (node,) = nodes
+    pods = json.loads(jobs.kubectl("get", "pods", "--all-namespaces", "--output", "json"))["items"]
+    asked = [
+        quantities.cores(container["resources"]["requests"]["cpu"])
+        for pod in pods
+        if pod["status"]["phase"] in {"Pending", "Running"}
+        for container in pod["spec"]["containers"]
+        if "cpu" in container["resources"].get("requests", {})
+    ]
+    return quantities.cores(node["status"]["allocatable"]["cpu"]) - sum(asked)
+
+
+def _pod(name: str, image: str, cpu: str) -> dict[str, Any]:
+    """Return a pod that needs some cores for some seconds."""
+    container = {
+        "name": CONTAINER,
+        "image": image,
+        "command": ["sleep", "15"],
+        "resources": {"requests": {"cpu": cpu}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "slipway-jobs"},
+        "spec": {
+            "priorityClassName": _INTRUDER,
+            "restartPolicy": "Never",
+            "automountServiceAccountToken": False,
+            "securityContext": {
+                "runAsNonRoot": True,
+                "runAsUser": 65532,
+                "seccompProfile": {"type": "RuntimeDefault"},
+            },
+            "containers": [container],
+        },
+    }
+
+
+def test_a_job_that_had_to_make_room_for_a_higher_priority_is_submitted_anew(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path, intruder: str
+) -> None:
+    most = f"{int(_free_cores(jobs) * 600)}m"  # Both at once find no room.
+    summary = ('{"accuracy": 0.5}', "25")
+    asked = {"cpu": most, "workers": 0, "retries": 1, "priorityClass": _VICTIM}
+    file = tmp_path / "intruder.json"
+    file.write_text(json.dumps(_pod(intruder, trainer, most)))
+    with job_stack.training(job_name, **python(trainer, SUMMARY, *summary, **asked)) as up:
+        _await_all_running(jobs, job_name, 1)
+        jobs.kubectl("apply", "--filename", str(file))
+        assert up.wait(180) == 0, job_stack.log
+    result = job_stack.output(job_name)
+    assert result["state"] == "Succeeded"
+    (attempt,) = result["attempts"]
+    assert "PreemptionByScheduler" in attempt["reason"]
+    assert "attempt 1 of 2 was lost" in job_stack.log

@@ -87,8 +87,10 @@ def ask(inputs: Mapping[str, Any]) -> str:
                 f"PyTorchJob {namespace}/{name} would be refused: {said(error)}"
             ) from error
         return f"the API server could not judge it: {said(error)}"
-    except (Unreachable, ConfigException) as error:
-        return f"the API server was not asked: {error}"
+    except Unreachable:
+        return "its API server does not answer, so it was not asked"
+    except ConfigException as error:
+        return f"its API server was not asked: {error}"
     return "the API server admits it"
 
 

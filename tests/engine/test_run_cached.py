@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from scripts.stack.rerun import urns
 from tests.engine.job_programs import FAILING, SLEEPING, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
 from tests.engine.standin_stack import Outcome
@@ -236,3 +237,22 @@ def test_a_job_that_goes_on_after_a_kill_gets_the_labels_that_were_asked_for_sin
     assert jobs.uids(job_name) == [uid]
     for item in (*jobs.items("pytorchjobs", job_name), *jobs.items("pods", job_name)):
         assert _COLORS.items() <= item["metadata"]["labels"].items()
+
+
+def test_a_rerun_on_purpose_trains_one_job_alone_though_nothing_has_changed(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    other = f"{job_name}-b"
+    declared = python(trainer, SUMMARY, '{"accuracy": 0.5}', "0", workers=0)
+    both = {job_name: declared, other: declared}
+    job_stack.up("", **both)
+    results = {name: job_stack.output(name) for name in both}
+    before = {name: jobs.uids(name) for name in both}
+
+    urn = urns(job_stack.export())[job_name]
+    again = job_stack.run("up", "--replace", urn, program="", **both)
+    assert again.changes == {"replace": 2}  # The run, and the gate that judges it.
+    assert jobs.uids(job_name) != before[job_name]
+    assert job_stack.output(job_name)["run_id"] != results[job_name]["run_id"]
+    assert jobs.uids(other) == before[other]
+    assert job_stack.output(other) == results[other]

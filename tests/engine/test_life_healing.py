@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import subprocess
 import time
 from datetime import UTC, datetime
 
@@ -46,7 +47,7 @@ def test_the_next_make_up_heals_what_was_killed(live_stack: LiveStack, name: str
 
 def test_a_killed_cli_is_picked_up_by_the_next_make_up(spare_stack: LiveStack) -> None:
     first = spare_stack.scratch.start("make up")
-    wait_until_said(spare_stack, r"mnist-gloo.*(Running|running|epoch)")
+    wait_until_said(spare_stack, first, r"mnist-gloo.*(Running|running|epoch)")
     (cli,) = {
         p for p in Footprint.take(spare_stack.scratch.directory).processes if p.program == "pulumi"
     }
@@ -70,10 +71,11 @@ def created(stack: LiveStack) -> datetime:
     )
 
 
-def wait_until_said(stack: LiveStack, pattern: str) -> None:
-    """Wait until the running command has said `pattern`; at most as long as an `up` may take."""
+def wait_until_said(stack: LiveStack, command: "subprocess.Popen[bytes]", pattern: str) -> None:
+    """Wait until a running command has said `pattern`; fail when it ends without."""
     deadline = time.monotonic() + UP_SECONDS
     while re.search(pattern, stack.scratch.output.read_text(errors="replace")) is None:
         said = stack.scratch.output.read_text() + stack.scratch.errors.read_text()
         assert time.monotonic() < deadline, f"{pattern!r} was not said:\n{said}"
-        time.sleep(0.5)
+        assert command.poll() is None, f"it ended before {pattern!r}:\n{said}"
+        time.sleep(0.2)

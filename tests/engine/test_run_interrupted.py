@@ -103,7 +103,7 @@ def test_ctrl_c_while_the_stack_is_made_leaves_what_the_next_make_up_goes_on_fro
 def interrupt(stack: LiveStack, pattern: str, times: int) -> tuple[int, float]:
     """Press Ctrl-C once `make up` has said `pattern` in its update; return status and seconds."""
     process = stack.scratch.start("make up")
-    wait_until_said(stack, rf"(?s)Updating \(dev\).*{pattern}")
+    wait_until_said(stack, process, rf"(?s)Updating \(dev\).*{pattern}")
     began = time.monotonic()
     for _ in range(times):
         os.killpg(process.pid, signal.SIGINT)

@@ -133,7 +133,7 @@ def killed_while(stack: LiveStack, pattern: str) -> None:
     wanted = yaml.safe_load((stack.scratch.checkout / "stacks/dev.yaml").read_text())
     settings.write_text(yaml.safe_dump(wanted))
     process = stack.scratch.start("make up")
-    wait_until_said(stack, rf"(?s)Updating \(dev\).*{pattern}")
+    wait_until_said(stack, process, rf"(?s)Updating \(dev\).*{pattern}")
     for each in Footprint.take(stack.scratch.directory).processes:
         if each.program == "pulumi":
             os.kill(each.pid, signal.SIGKILL)

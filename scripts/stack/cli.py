@@ -36,7 +36,7 @@ class Cli:
             variables: Environment variables on top.
 
         Returns:
-            Its exit status; `INTERRUPTED` when the person pressed Ctrl-C meanwhile.
+            Its exit status; `INTERRUPTED` when the person's Ctrl-C has ended it.
         """
         with (
             _leaving_interrupts_to_pulumi() as pressed,
@@ -45,7 +45,7 @@ class Cli:
             ) as process,
         ):
             code = process.wait()
-        return INTERRUPTED if pressed else code
+        return INTERRUPTED if pressed and code != 0 else code
 
     def ask(self, *arguments: str, given: str = "") -> str:
         """Runs a short command and returns what it prints.

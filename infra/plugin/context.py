@@ -75,6 +75,20 @@ class EngineContext:
         )
 
 
+@dataclass(frozen=True)
+class Silence:
+    """A `Context` that says nothing."""
+
+    urn: str
+    cancelled: threading.Event
+
+    def status(self, message: str) -> None: ...
+
+    def info(self, message: str) -> None: ...
+
+    def warn(self, message: str) -> None: ...
+
+
 def connect(address: str) -> grpc.Channel:
     """Open the channel to the engine that started this plugin (its first argument)."""
     # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,

@@ -8,7 +8,7 @@ from pulumi.provider.experimental import provider as protocol
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from infra.plugin.context import EngineContext
+from infra.plugin.context import Context, EngineContext, Silence
 from infra.plugin.handler import Change, Handler, Properties
 from infra.plugin.values import plain_map, wrap_map
 
@@ -34,6 +34,7 @@ class SlipwayProvider(protocol.Provider):
         self._engine = engine
         self._cancelled = threading.Event()
         self._said: set[tuple[str, str]] = set()
+        self._refreshed: set[str] = set()
 
     def _handler(self, type_token: str) -> Handler:
         # The SDK reads it from the URN, where a child's type follows its parents': `parent$child`.
@@ -59,6 +60,14 @@ class SlipwayProvider(protocol.Provider):
             [protocol.CheckFailure(failure.property, failure.reason) for failure in failures],
         )
 
+    def _of_diff(self, urn: str) -> Context:
+        """Return where a diff may say what an update would do, which a refresh does not."""
+        if urn in self._refreshed:
+            # The engine asks for one after it has read the resource, to show what has changed.
+            self._refreshed.discard(urn)
+            return Silence(urn, self._cancelled)
+        return self._once(urn)
+
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
         handler = self._handler(request.type)
         changes = await asyncio.to_thread(
@@ -66,7 +75,7 @@ class SlipwayProvider(protocol.Provider):
             request.resource_id,
             plain_map(request.old_state),
             plain_map(request.new_inputs),
-            self._once(request.urn),
+            self._of_diff(request.urn),
         )
         ignored = tuple(request.ignore_changes)
         return _response([change for change in changes if change.path not in ignored])
@@ -110,6 +119,7 @@ class SlipwayProvider(protocol.Provider):
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
         handler = self._handler(request.type)
+        self._refreshed.add(request.urn)
         outputs = await asyncio.to_thread(
             handler.read,
             request.resource_id,

@@ -182,6 +182,7 @@ def test_after_a_failure_up_trains_again_and_says_why(
     job_name: str, job_stack: JobStack, trainer: str
 ) -> None:
     job_stack.train_in_vain(job_name, **python(trainer, FAILING))
+    assert "trains again" not in job_stack.refresh().text
     again = job_stack.train_in_vain(job_name, **python(trainer, FAILING))
     assert "trains again: the last run ended Failed: rank 1" in again
     mended = job_stack.train(job_name, **python(trainer, SLEEPING, "0"))

@@ -177,6 +177,16 @@ def test_what_a_diff_says_is_said_once_however_often_the_engine_asks(plugin: Plu
     assert told == [("it was 1", URN), ("it was 1", f"{URN}-2")]
 
 
+def test_a_refresh_does_not_say_what_an_update_would_do(plugin: Plugin) -> None:
+    plugin.calls.Read(provider_pb2.ReadRequest(id="box-1", urn=URN, inputs=struct(size=1)))
+    request = provider_pb2.DiffRequest(urn=URN, id="1", olds=struct(size=1), news=struct(size=2))
+    plugin.calls.Diff(request)
+    assert plugin.engine.told == []
+    # `up --refresh` comes to its own diff after that of the refresh.
+    plugin.calls.Diff(request)
+    assert [told.message for told in plugin.engine.told] == ["it was 1"]
+
+
 def test_a_preview_can_speak_and_sees_no_secret(plugin: Plugin) -> None:
     create(plugin, preview=True, size=1, label=secret("hush"))
     assert [told.message for told in plugin.engine.told] == ["its label: SECRET"]

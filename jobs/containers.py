@@ -36,7 +36,7 @@ def containers(replica: Replica) -> list[Container]:
         Container(
             replica.number,
             replica.name,
-            id_.rpartition("://")[2],
+            short_id(id_),
             ended=id_ not in running,
             previous=id_ != ids[-1],
         )
@@ -44,8 +44,13 @@ def containers(replica: Replica) -> list[Container]:
     ]
 
 
+def short_id(container_id: str) -> str:
+    """Return a container's id without the runtime's name before it."""
+    return container_id.rpartition("://")[2]
+
+
 def is_latest(pod: Mapping[str, Any], container: Container) -> bool:
     """Return whether no other container has followed this one in its pod so far."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
     latest = [str(each.get("containerID") or "") for each in statuses if each["name"] == CONTAINER]
-    return all(id_.rpartition("://")[2] in {"", container.id} for id_ in latest)
+    return all(short_id(id_) in {"", container.id} for id_ in latest)

@@ -6,27 +6,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from kubernetes.client.exceptions import ApiException
-
 from infra.plugin.context import Context
-from jobs import failure, room
-from jobs.api import JobApi, Unreachable, said
+from jobs import failure
+from jobs.api import JobApi
 from jobs.archive import Archive
-from jobs.failure import LOG_LINES, Evidence
+from jobs.failure import Evidence
+from jobs.failure_logs import FailureLogs
 from jobs.failures import Failure
 from jobs.feed import Feed
-from jobs.replicas import Replica, replicas
+from jobs.obstacles import Obstacles
 from jobs.results import Result, result
-from jobs.room import Shortage
 from jobs.row import Row
-from jobs.spec import CONTAINER
+from jobs.spec.names import RUN_LABEL
 from jobs.tracker import End, Limits, Tracker
 
 _TICK_SECONDS = 0.5
-_AROUND_SECONDS = 2.0
-_SHORTAGE_SECONDS = 10.0
-_LOGS = 20
-"""Of so many failures the logs are fetched; when all of 1,000 ranks fail, the rest say the same."""
 _SETTLE_SECONDS = 5.0
 """How much later than its followers' the failure that took them along may be told of."""
 _LOGS_SECONDS = 30.0
@@ -60,14 +54,14 @@ class Wait:
     context: Context
     on_cancel: Literal["keep", "delete"] = "keep"
     archive: Archive | None = None
-    _logs: dict[str, list[str]] = field(default_factory=dict)
     _told: set[str] = field(default_factory=set)
-    _row: Row = field(init=False)
-    _around_at: float = 0.0
-    _shortage_at: float = 0.0
 
     def __post_init__(self) -> None:
+        run_id = (self.job["metadata"].get("labels") or {}).get(RUN_LABEL)
+        kept = None if self.archive is None or run_id is None else self.archive.run(run_id)
         self._row = Row(self.context)
+        self._logs = FailureLogs(self.api, kept)
+        self._obstacles = Obstacles(self.api, self._warn_once)
 
     def to_the_end(self) -> Result:
         """Return the run's result, whatever it is, and stop what is left running of it.
@@ -109,40 +103,7 @@ class Wait:
         for failed in tracker.failures:
             self._report(failed)
         self._row.show(tracker.status, tracker.progress)
-        if not tracker.all_started and time.monotonic() - self._around_at > _AROUND_SECONDS:
-            self._around_at = time.monotonic()
-            self._look_around(tracker)
-
-    def _look_around(self, tracker: Tracker) -> None:
-        """Find out what keeps the job's pods from starting, and tell it at once."""
-        events = self._events(tracker)
-        tracker.see_events(events)
-        for warning in failure.warnings(events):
-            self._warn_once(warning)
-        if time.monotonic() - self._shortage_at > _SHORTAGE_SECONDS:
-            try:
-                tracker.shortage = self._shortage(tracker)
-            except (ApiException, Unreachable) as error:
-                # An account that may only submit sees the scheduler's events all the same.
-                self._warn_once(
-                    f"the cluster's room for {self.api.name} is not known: {said(error)}"
-                )
-            if tracker.shortage is not None:
-                self._shortage_at = time.monotonic()
-                self._warn_once(tracker.shortage.text)
-
-    def _shortage(self, tracker: Tracker) -> Shortage | None:
-        """Return what a pod that has no node lacks, or one that can't even be."""
-        for replica in tracker.replicas.values():
-            if replica.unschedulable is not None:
-                grows = self.api.may_grow()
-                nodes, pods = self.api.nodes(), self.api.all_pods()
-                found = room.without_node(replica.pod, nodes, pods, may_grow=grows)
-                text = f"{replica.ranks} ({replica.name}) has no node: {found.text}"
-                return Shortage(text, found.final)
-        if len(tracker.replicas) < tracker.topology.replicas:
-            return room.over_quota(tracker.job, self.api.quotas())
-        return None
+        self._obstacles.look(tracker)
 
     def _check(self, feed: Feed) -> None:
         job = f"{self.api.namespace}/{self.api.name}"
@@ -166,48 +127,13 @@ class Wait:
 
     def _report(self, failed: Failure) -> None:
         """Tell of a failure at once, and keep its log: the operator may delete the pod."""
-        if failed.exit.container_id in self._logs:
-            return
-        log = self._log_of(failed) if len(self._logs) < _LOGS else []
-        if not log and failure.error(failed.exit) is None:
-            log = failed.exit.message.splitlines()
-        self._logs[failed.exit.container_id] = log
-        self._warn_once(str(failed))
-
-    def _log_of(self, failed: Failure) -> list[str]:
-        log = self._log(failed.replica, previous=not self._is_latest(failed))
-        # It may have been started again just then: what was read is the next one's.
-        return log if self._is_latest(failed) else self._log(failed.replica, previous=True)
-
-    def _is_latest(self, failed: Failure) -> bool:
-        """Return whether the container that failed is still its replica's latest."""
-        try:
-            now = replicas(self.api.pods(), failed.replica.topology).get(failed.replica.number)
-        except (ApiException, Unreachable):
-            now = failed.replica
-        latest = failed.replica if now is None else now
-        return latest.container_id == failed.exit.container_id
+        if self._logs.note(failed):
+            self._warn_once(str(failed))
 
     def _warn_once(self, message: str) -> None:
         if message not in self._told:
             self._told.add(message)
             self.context.warn(message)
-
-    def _log(self, replica: Replica, *, container: str = CONTAINER, previous: bool) -> list[str]:
-        try:
-            text = self.api.log(replica.name, container, lines=LOG_LINES, previous=previous)
-        except (ApiException, Unreachable):
-            return []  # The pod or the container has gone; its termination message has to do.
-        return text.splitlines()
-
-    def _events(self, tracker: Tracker) -> list[dict[str, Any]]:
-        try:
-            return self.api.events(
-                {tracker.uid, *(replica.uid for replica in tracker.replicas.values())}
-            )
-        except (ApiException, Unreachable) as error:
-            self._warn_once(f"the events of {self.api.name} cannot be read: {said(error)}")
-            return []
 
     def _conclude(self, tracker: Tracker, end: End) -> Result:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -218,9 +144,11 @@ class Wait:
         end = tracker.end(0, self.limits) or end
         story = {}
         if end.state != "Succeeded":
-            self._see_nodes(tracker)
+            self._obstacles.see_nodes(tracker)
             evidence = Evidence(
-                self._matter(tracker, end), self._events(tracker), self._before(tracker)
+                log=self._logs.matter(tracker, end),
+                events=self._obstacles.events(tracker),
+                before=self._logs.before(tracker),
             )
             story["failure"] = failure.details(
                 end, tracker.cause, evidence, tracker.cured_by_a_retry
@@ -234,30 +162,6 @@ class Wait:
             seen_at=now,
         )
         return {**ended, **story}
-
-    def _see_nodes(self, tracker: Tracker) -> None:
-        try:
-            tracker.see_nodes(self.api.nodes())
-        except (ApiException, Unreachable) as error:
-            self._warn_once(f"the nodes of {self.api.name} cannot be read: {said(error)}")
-
-    def _before(self, tracker: Tracker) -> list[str]:
-        """Return the log of the container that failed before in the same replica, if one did."""
-        cause = tracker.cause
-        if cause is None:
-            return []
-        same = [each for each in tracker.failures if each.replica.number == cause.replica.number]
-        earlier = same[: same.index(cause)]
-        return self._logs.get(earlier[-1].exit.container_id, []) if earlier else []
-
-    def _matter(self, tracker: Tracker, end: End) -> list[str]:
-        """Return the log that tells most: of the failure that matters, otherwise of replica 0."""
-        if tracker.cause is not None:
-            return self._logs[tracker.cause.exit.container_id]
-        if end.crashing is not None and end.crashing.crash_loop is not None:
-            return self._log(end.crashing, container=end.crashing.crash_loop, previous=True)
-        first = tracker.replicas.get(0)
-        return self._log(first, previous=False) if first is not None and first.started else []
 
     def _stop_survivors(self, end: End, there: set[str], tracker: Tracker) -> None:
         """Stop what still runs of a run that has ended; pods that are done stay, to be read."""

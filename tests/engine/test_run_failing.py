@@ -15,12 +15,13 @@ from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
 
 SOON_SECONDS = 10
 _TWICE = """
-import os, sys
+import os, sys, time
 state = "/work/started"
 print("the second time" if os.path.exists(state) else "the first time", flush=True)
 if {ends_well} and os.path.exists(state):
     sys.exit(0)
 open(state, "w").close()
+time.sleep(2)
 sys.exit(5)
 """
 TWICE, SECOND_TIME = _TWICE.format(ends_well=False), _TWICE.format(ends_well=True)

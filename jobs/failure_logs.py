@@ -1,0 +1,93 @@
+"""The end of the log of each container that failed, taken before its pod may be gone."""
+
+from dataclasses import dataclass, field
+
+from kubernetes.client.exceptions import ApiException
+
+from jobs import failure
+from jobs.api import JobApi, Unreachable
+from jobs.archive import Run
+from jobs.containers import short_id
+from jobs.failure import LOG_LINES
+from jobs.failures import Failure
+from jobs.replicas import Replica, replicas
+from jobs.spec import CONTAINER
+from jobs.tracker import End, Tracker
+
+_FETCHED = 20
+"""Of so many failures: when all of 1,000 ranks fail, the rest say the same."""
+
+
+@dataclass
+class FailureLogs:
+    """What the containers of a run printed last.
+
+    Args:
+        api: Of the job.
+        kept: Where whole logs are kept, which win: what the API server has is of the latest start
+            alone, and of the one before it. None where none are kept.
+    """
+
+    api: JobApi
+    kept: Run | None
+    _fetched: dict[str, list[str]] = field(default_factory=dict)
+
+    def note(self, failed: Failure) -> bool:
+        """Take a failed container's log; return whether its failure is new."""
+        container = failed.exit.container_id
+        if container in self._fetched:
+            return False
+        log = self._fetch(failed) if len(self._fetched) < _FETCHED else []
+        if not log and failure.error(failed.exit) is None:
+            log = failed.exit.message.splitlines()
+        self._fetched[container] = log
+        return True
+
+    def matter(self, tracker: Tracker, end: End) -> list[str]:
+        """Return the log that tells most: of the failure that matters, otherwise of replica 0."""
+        if tracker.cause is not None:
+            return self._of(tracker.cause)
+        if end.crashing is not None and end.crashing.crash_loop is not None:
+            return self._read(end.crashing, end.crashing.crash_loop, previous=True)
+        first = tracker.replicas.get(0)
+        return self._read(first) if first is not None and first.started else []
+
+    def before(self, tracker: Tracker) -> list[str]:
+        """Return the log of the start before in the replica that failed, if that failed, too."""
+        cause = tracker.cause
+        if cause is None:
+            return []
+        same = [each for each in tracker.failures if each.replica.number == cause.replica.number]
+        earlier = same[: same.index(cause)]
+        return self._of(earlier[-1]) if earlier else []
+
+    def _of(self, failed: Failure) -> list[str]:
+        container = failed.exit.container_id
+        if self.kept is not None:
+            log = self.kept.log(failed.replica.number, short_id(container))
+            if lines := [line.text for line in log.lines()][-LOG_LINES:]:
+                return lines
+        return self._fetched.get(container, [])
+
+    def _fetch(self, failed: Failure) -> list[str]:
+        log = self._read(failed.replica, previous=not self._is_latest(failed))
+        # It may have been started again just then: what was read is the next one's.
+        return log if self._is_latest(failed) else self._read(failed.replica, previous=True)
+
+    def _is_latest(self, failed: Failure) -> bool:
+        """Return whether the container that failed is still its replica's latest."""
+        try:
+            now = replicas(self.api.pods(), failed.replica.topology).get(failed.replica.number)
+        except (ApiException, Unreachable):
+            now = failed.replica
+        latest = failed.replica if now is None else now
+        return latest.container_id == failed.exit.container_id
+
+    def _read(
+        self, replica: Replica, container: str = CONTAINER, *, previous: bool = False
+    ) -> list[str]:
+        try:
+            text = self.api.log(replica.name, container, lines=LOG_LINES, previous=previous)
+        except (ApiException, Unreachable):
+            return []  # The pod or the container has gone; its termination message has to do.
+        return text.splitlines()

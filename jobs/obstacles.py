@@ -1,0 +1,82 @@
+"""Looks at a cluster, now and then, for what keeps the pods of a job from starting."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kubernetes.client.exceptions import ApiException
+
+from jobs import failure, room
+from jobs.api import JobApi, Object, Unreachable, said
+from jobs.room import Shortage
+from jobs.tracker import Tracker
+
+_EVENTS_SECONDS = 2.0
+_ROOM_SECONDS = 10.0
+"""It takes a listing of all pods of the cluster."""
+
+
+@dataclass
+class Obstacles:
+    """What is in the way of one job.
+
+    Args:
+        api: Of the job.
+        warn: Takes what a person should know, each thing however often.
+    """
+
+    api: JobApi
+    warn: Callable[[str], None]
+    _events_at: float = 0.0
+    _room_at: float = 0.0
+
+    def look(self, tracker: Tracker) -> None:
+        """Show what is in the way, and let the tracker judge whether that is the end."""
+        now = time.monotonic()
+        if tracker.all_started or now - self._events_at < _EVENTS_SECONDS:
+            return
+        self._events_at = now
+        events = self.events(tracker)
+        tracker.see_events(events)
+        for warning in failure.warnings(events):
+            self.warn(warning)
+        if now - self._room_at < _ROOM_SECONDS:
+            return
+        try:
+            tracker.shortage = self._shortage(tracker)
+        except (ApiException, Unreachable) as error:
+            # An account that may only submit sees the scheduler's events all the same.
+            self.warn(f"the cluster's room for {self.api.name} is not known: {said(error)}")
+            self._room_at = now
+        if tracker.shortage is not None:
+            self._room_at = now
+            self.warn(tracker.shortage.text)
+
+    def events(self, tracker: Tracker) -> list[Object]:
+        """Return Kubernetes' events of the job and its pods; none when they can't be read."""
+        uids = {tracker.uid, *(replica.uid for replica in tracker.replicas.values())}
+        try:
+            return self.api.events(uids)
+        except (ApiException, Unreachable) as error:
+            self.warn(f"the events of {self.api.name} cannot be read: {said(error)}")
+            return []
+
+    def see_nodes(self, tracker: Tracker) -> None:
+        """After a failure, let the tracker see whether a node was lost."""
+        try:
+            tracker.see_nodes(self.api.nodes())
+        except (ApiException, Unreachable) as error:
+            self.warn(f"the nodes of {self.api.name} cannot be read: {said(error)}")
+
+    def _shortage(self, tracker: Tracker) -> Shortage | None:
+        """Return what a pod that has no node lacks, or one that can't even be."""
+        for replica in tracker.replicas.values():
+            if replica.unschedulable is not None:
+                grows = self.api.may_grow()
+                nodes, pods = self.api.nodes(), self.api.all_pods()
+                found = room.without_node(replica.pod, nodes, pods, may_grow=grows)
+                text = f"{replica.ranks} ({replica.name}) has no node: {found.text}"
+                return Shortage(text, found.final)
+        if len(tracker.replicas) < tracker.topology.replicas:
+            return room.over_quota(tracker.job, self.api.quotas())
+        return None

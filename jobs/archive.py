@@ -172,16 +172,17 @@ def of(urn: str) -> Archive:
 
 def of_job(stack: str, job: str) -> Archive:
     """Return the archive of a stack's job."""
-    return Archive(_runs() / _folder(stack) / _folder(job))
+    return Archive(of_stack(stack) / _folder(job))
 
 
 def jobs(stack: str) -> list[str]:
     """Return the jobs of a stack of which logs are kept."""
-    return sorted(path.name for path in (_runs() / _folder(stack)).glob("*") if path.is_dir())
+    return sorted(path.name for path in of_stack(stack).glob("*") if path.is_dir())
 
 
-def _runs() -> Path:
-    return state_dir() / "runs"
+def of_stack(stack: str) -> Path:
+    """Return where the logs of a stack's jobs are kept."""
+    return state_dir() / "runs" / _folder(stack)
 
 
 def _folder(name: str) -> str:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from infra.paths import CHECKOUT, state_dir
+from jobs import archive
 from scripts.stack import remains
 from scripts.stack.backend import exists, files
 from scripts.stack.cli import INTERRUPTED, Cli, rows
@@ -54,7 +55,7 @@ def down(stack: str) -> int:
         return code
     for file in files(stack):
         file.unlink()
-    shutil.rmtree(remains.logs(stack), ignore_errors=True)
+    shutil.rmtree(archive.of_stack(stack), ignore_errors=True)
     return 0 if remains.prove(stack, cluster_of(stack), say) else 1
 
 

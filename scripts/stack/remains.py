@@ -8,7 +8,8 @@ from typing import Any
 
 from clusters import CLUSTERS
 from infra import settings
-from infra.paths import CHECKOUT, state_dir
+from infra.paths import CHECKOUT
+from jobs import archive
 from scripts.stack import backend
 from scripts.stack.orphans import orphans
 
@@ -41,15 +42,13 @@ def prove(stack: str, cluster: Mapping[str, Any], say: Callable[[str], None]) ->
     return True
 
 
-def logs(stack: str) -> Path:
-    """Where the logs of a stack's runs are kept."""
-    return state_dir() / "runs" / stack
-
-
 def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
     found = {kind: list(things) for kind, things in _of_cluster(stack, cluster).items()}
     processes = [f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)]
-    files = [f"{path}: rm -r {path}" for path in [*backend.files(stack), *_there(logs(stack))]]
+    files = [
+        f"{path}: rm -r {path}"
+        for path in [*backend.files(stack), *_there(archive.of_stack(stack))]
+    ]
     for kind, things in (("processes", processes), ("files", files)):
         found[kind] = [*found.get(kind, []), *things]
     return found

@@ -59,7 +59,7 @@ class Run:
     gate: Gate
 
     @property
-    def result(self) -> Output[dict[str, Any]]:
+    def result(self) -> Output[Any]:
         """How it ended and what it returned; None when it did not run."""
         return self.resource.result
 
@@ -81,6 +81,18 @@ def train(
         room = [runs[name].result for name in waits[job.name]]
         runs[job.name] = _run(job, scripts.get(job.name), ground, needed, room)
     return {job.name: runs[job.name] for job in jobs}
+
+
+def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
+    """Return the results of the jobs that ran, by name."""
+    found = {name: run.result for name, run in runs.items()}
+    if pulumi.runtime.is_dry_run():
+        return found  # Those that are known are shown beside those to come.
+
+    def there(known: Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
+        return {name: result for name, result in known.items() if result is not None}
+
+    return Output.all(**found).apply(there) if found else {}
 
 
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:

@@ -210,6 +210,28 @@ def test_a_run_has_the_artifacts_that_it_takes_and_the_volume_that_they_lie_in(
     assert {"claimName": "train-results"} in claims
 
 
+def test_a_job_that_was_not_run_has_no_result(
+    declared: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = _Mocks.new_resource
+
+    def skipping(mocks: _Mocks, args: Any) -> tuple[str | None, dict[str, Any]]:
+        """Give what the engine gives for what it skipped: neither an ID nor an output."""
+        if (args.typ in {RUN, GATE} and args.name == "b") or (args.typ, args.name) == (GATE, "a"):
+            return None, {}
+        return make(mocks, args)
+
+    monkeypatch.setattr(_Mocks, "new_resource", skipping)
+    told: list[str] = []
+    monkeypatch.setattr("pulumi.log.warn", lambda text, *_, **__: told.append(text))
+    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
+    program = declared({"a": tiny, "b": {**tiny, "dependsOn": ["a"]}})
+    assert program.outputs["jobs"].keys() == {"a"}
+    reason = "it needs a, which missed what its gate asks for"
+    assert program.outputs["notRun"] == {"b": reason}
+    assert told == [f"job b did not run: {reason}"]
+
+
 def test_what_did_not_run_is_an_output_and_nothing_is_when_all_did(declared: Declare) -> None:
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     assert declared({"a": tiny}).outputs["notRun"] == {}

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from infra.paths import CHECKOUT
 from tests.trainer import azurite
 from tests.trainer.azurite import Storage
 from tests.trainer.conftest import Opened
@@ -91,3 +92,21 @@ def test_an_input_that_was_written_over_ends_the_container_with_the_reason(
     assert error.startswith("input model: the artifact model.pt of job train is not what it was")
     assert "Traceback" not in said
     assert list((out / "inputs/model").iterdir()) == []
+
+
+def test_the_example_finds_out_what_the_training_found(image: Opened, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    (tmp_path / "termination-log").touch()
+    (tmp_path / "termination-log").chmod(0o666)
+    train = "python3 -m slipway_trainer.mnist --no-cuda --limit-train 2000 --output-dir /out"
+    image.run(*train.split(), mounts={tmp_path: "/out"})
+    variables = ("SLIPWAY_INPUT_MODEL=/out/mnist_cnn.pt", "TERMINATION_LOG=/out/termination-log")
+    mounts = {tmp_path: "/out", CHECKOUT / "examples/evaluate": "/examples"}
+    image.run("env", *variables, "python3", "/examples/evaluate.py", mounts=mounts)
+    told = json.loads((tmp_path / "termination-log").read_text())
+    trained = json.loads((tmp_path / "accuracies.json").read_text())
+    assert told["accuracy"] == trained["accuracy"] > 0.5
+    assert told["top5_accuracy"] == trained["top5_accuracy"]
+    assert len(told["class_accuracies"]) == 10
+    assert told["dataset"] == "mnist"
+    assert "loss" not in told

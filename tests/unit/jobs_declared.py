@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from jobs.spec import (
     Build,
     Elastic,
+    JobInput,
     Limits,
     Master,
     SecretKey,
@@ -107,6 +108,12 @@ _others = st.fixed_dictionaries(
             st.text(max_size=5) | st.just(SecretKey(secret="hub", key="token")),
         ),
         "outputs": st.just("file:///mnt/results"),
+        "depends_on": st.just(("before",)),
+        "inputs": st.dictionaries(
+            st.from_regex(r"[a-z][a-z0-9_]{0,9}", fullmatch=True),
+            st.builds(JobInput, job=_names, artifact=st.sampled_from(["net.pt", "a b/c$.pt"])),
+            max_size=2,
+        ),
         "min_accuracy": st.floats(0, 1),
     },
 )

@@ -397,3 +397,37 @@ def test_whatever_a_python_user_says_a_stacks_file_can_say(own: TrainingJob) -> 
     said = TypeAdapter(TrainingJob).dump_python(own, mode="json", by_alias=True, exclude_none=True)
     del said["name"]
     assert job(own.name, json.loads(json.dumps(said))) == own
+
+
+@pytest.mark.parametrize(
+    ("inputs", "key", "words"),
+    [
+        ({"Model": {"job": "a", "artifact": "x"}}, "inputs.Model", "a letter first"),
+        ({"my-net": {"job": "a", "artifact": "x"}}, "inputs.my-net", "0-9 and _"),
+        ({"net": {"job": "a", "artifact": "/x"}}, "inputs.net.artifact", "SLIPWAY_OUTPUT_DIR"),
+        ({"net": {"job": "a", "artifact": "x/../y"}}, "inputs.net.artifact", "such as model.pt"),
+        ({"net": {"job": "a", "artifact": ""}}, "inputs.net.artifact", "such as model.pt"),
+        ({"net": {"job": "A", "artifact": "x"}}, "inputs.net.job", "a DNS label"),
+        ({"net": {"job": "a"}}, "inputs.net.artifact", "is missing"),
+        ({"net": {"job": "a", "artefact": "x"}}, "inputs.net.artefact", 'did you mean "artifact"?'),
+        ({"net": "a"}, "inputs.net", "a map of job, artifact"),
+    ],
+)
+def test_an_input_has_a_name_and_says_whose_file_it_is(
+    inputs: dict[str, object], key: str, words: str
+) -> None:
+    found = problems("mnist-gloo", {"inputs": inputs})
+    assert words in found[key], found
+
+
+def test_what_a_job_depends_on_is_a_list_of_names() -> None:
+    assert problems("mnist-gloo", {"dependsOn": "a"}).keys() == {"dependsOn"}
+    assert problems("mnist-gloo", {"dependsOn": ["a", "B"]}).keys() == {"dependsOn[1]"}
+
+
+@pytest.mark.parametrize("place", ["/work/inputs", "/work/inputs/net", "/opt/inputs/net"])
+def test_no_volume_hides_the_jobs_inputs(place: str) -> None:
+    declared = {"volumes": {"mine": {"claim": "a", "mountPath": place}}}
+    assert isinstance(declare("mnist-gloo", declared, KEY), TrainingJob)
+    taken = {"inputs": {"net": {"job": "a", "artifact": "x"}}}
+    assert problems("mnist-gloo", {**declared, **taken}).keys() == {"volumes.mine.mountPath"}

@@ -130,7 +130,7 @@ def test_pod_security_restricted_admits_the_pods(job: TrainingJob) -> None:
         assert found["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
         assert all(len(each.keys() & volumes) == 1 and len(each) == 2 for each in found["volumes"])
         assert not {"hostNetwork", "hostPID", "hostIPC"} & found.keys()
-        for each in found["containers"]:
+        for each in [*found["containers"], *found.get("initContainers", [])]:
             assert each["securityContext"]["allowPrivilegeEscalation"] is False
             assert each["securityContext"]["capabilities"] == {"drop": ["ALL"]}
             assert "hostPort" not in str(each)

@@ -21,8 +21,8 @@ class GateHandler(Handler):
     ) -> list[Change]:
         """Every new result is judged anew, and by new limits the one that there is."""
         changed = {change.path.split(".")[0]: change.kind for change in compare(state, inputs)}
-        # The inputs name no limit that was taken out.
-        gone = {limit for limit in _LIMITS if limit in state and limit not in inputs}
+        # The inputs name no limit that was taken out, and no result that there is not.
+        gone = {each for each in ("result", *_LIMITS) if each in state and each not in inputs}
         return [Change(path, replace=True) for path in sorted(changed.keys() | gone)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
@@ -32,9 +32,12 @@ class GateHandler(Handler):
             RuntimeError: with the whole story of a run that did not succeed, or by how much one
                 that did missed each of its limits.
         """
-        job, result = inputs["job"], inputs["result"]
+        job, result = inputs["job"], inputs.get("result")
+        if result is None:
+            # The engine goes on after an error when it is told to.
+            raise RuntimeError(f"job {job} has no result: its run did not come to an end")
         if result["state"] != "Succeeded":
-            raise RuntimeError(explain(job, result))
+            raise RuntimeError(explain(job, result) + _earlier(result))
         if misses := list(missed(inputs, result)):
             raise RuntimeError(_told(job, misses))
         return job, {}
@@ -54,6 +57,13 @@ class GateHandler(Handler):
 
 
 _LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy")
+
+
+def _earlier(result: Mapping[str, Any]) -> str:
+    """Return how the attempts before the last one ended, where there were any."""
+    attempts = result.get("attempts") or []
+    lines = [f"\n    attempt {each['number']}: {each['reason']}" for each in attempts]
+    return f"\nit was submitted anew after:{''.join(lines)}" if lines else ""
 
 
 def missed(inputs: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:

@@ -83,3 +83,17 @@ def test_another_limit_or_one_taken_out_is_judged_anew(limit: str) -> None:
     for inputs in ({**state, limit: 2}, {"job": "mine", "result": RESULT}):
         (change,) = GateHandler().diff("mine", state, inputs, Quiet())
         assert (change.path, change.replace) == (limit, True)
+
+
+def test_a_failure_after_retries_tells_of_every_attempt() -> None:
+    lost = [{"number": 1, "reason": "pod a was evicted"}, {"number": 2, "reason": "node b is gone"}]
+    said = refusal({"state": "Failed", "reason": "rank 0 exited with code 1", "attempts": lost})
+    assert "attempt 1: pod a was evicted\n    attempt 2: node b is gone" in said
+
+
+def test_a_run_that_did_not_come_to_an_end_is_told_and_never_passes() -> None:
+    with pytest.raises(RuntimeError, match="job mine has no result"):
+        GateHandler().create({"job": "mine"}, Quiet())
+    state = {"job": "mine", "result": RESULT}
+    (change,) = GateHandler().diff("mine", state, {"job": "mine"}, Quiet())
+    assert (change.path, change.replace) == ("result", True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.plugin.context import Context
+from jobs.spec.names import RUN_LABEL
 
 LABEL = "slipway.dev/attempt"
 """The number of a job's attempt, from 1 on."""
@@ -41,6 +42,15 @@ def closed(before: Sequence[Attempt], result: Mapping[str, Any]) -> list[Attempt
         "reason": lost[:_LONGEST_REASON],
     }
     return [*before, attempt]
+
+
+def is_closed(job: Mapping[str, Any]) -> bool:
+    """Return whether a PyTorchJob is itself one of the attempts that are over.
+
+    The operator may call it a success all the same: it asks for the Master alone.
+    """
+    run_id = (job["metadata"].get("labels") or {}).get(RUN_LABEL)
+    return any(each.get("run_id") == run_id for each in earlier(job))
 
 
 def labels(before: Sequence[Attempt]) -> dict[str, str]:

@@ -172,6 +172,8 @@ def _adoptable(job: Object, wanted: str, pods: int) -> bool:
     metadata = job["metadata"]
     if metadata.get("deletionTimestamp") or metadata["labels"].get(HASH_LABEL) != wanted:
         return False
+    if attempts.is_closed(job):
+        return False
     holding = _conditions(job)
     if "Succeeded" in holding:
         # What its ranks returned is in their pods; without them nobody can tell any more.

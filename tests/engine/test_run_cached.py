@@ -8,6 +8,7 @@ import pytest
 from scripts.stack.rerun import urns
 from tests.engine.job_programs import FAILING, SLEEPING, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.stack import LiveStack
 from tests.engine.standin_stack import Outcome
 
 _COLORS = {"team": "vision", "example.org/owner": "ann"}
@@ -257,3 +258,15 @@ def test_a_rerun_on_purpose_trains_one_job_alone_though_nothing_has_changed(
     assert job_stack.output(job_name)["run_id"] != results[job_name]["run_id"]
     assert jobs.uids(other) == before[other]
     assert job_stack.output(other) == results[other]
+
+
+def test_make_rerun_trains_a_demo_again_and_knows_which_there_are(live_stack: LiveStack) -> None:
+    before, uids = live_stack.job("mnist-gloo"), live_stack.uids()
+    unknown = live_stack.attempt("make rerun JOB=mnist-glo")
+    assert unknown.code != 0
+    assert "Did you mean mnist-gloo?" in unknown.errors
+    assert live_stack.uids() == uids
+    live_stack.run("make rerun JOB=mnist-gloo")
+    after = live_stack.job("mnist-gloo")
+    assert after["state"] == "Succeeded"
+    assert after["run_id"] != before["run_id"]

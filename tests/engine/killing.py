@@ -18,6 +18,17 @@ from tests.engine.stack import LiveStack
 
 Victim = Literal["pulumi", "make up"]
 """The CLI alone, or the whole process group of the command that a person has typed."""
+_SETTINGS = """\
+config:
+  slipway:cluster: {{kind: embedded}}
+  slipway:jobs:
+    mnist-gloo:
+      workers: 1
+      cpu: 100m
+      minAccuracy: 0.1
+      args: [--limit-train, "3000", --limit-test, "500", --seed, "{seed}"]
+"""
+"""A job that is trained in seconds."""
 _ENDING_SECONDS = 20.0
 _PHASES = (
     ("gate", r"slipway:jobs:Gate \S+ (creating|replac|deleting)"),
@@ -53,6 +64,14 @@ def moments(count: int, seconds: float, generator: random.Random) -> list[float]
     drawn = [seconds * (part + generator.random()) / count for part in range(count)]
     generator.shuffle(drawn)
     return drawn
+
+
+def train_with(stack: LiveStack, seed: int) -> None:
+    """Have the next `make up` train the small job with this seed."""
+    settings = stack.scratch.checkout / "Pulumi.dev.yaml"
+    kept = settings.read_text().splitlines() if settings.exists() else []
+    salt = [line for line in kept if line.startswith("encryptionsalt:")]
+    settings.write_text("\n".join([_SETTINGS.format(seed=seed), *salt, ""]))
 
 
 def kill(scratch: Scratch, victim: Victim, seconds: float) -> Killed:

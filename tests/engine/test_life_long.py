@@ -6,23 +6,13 @@ import secrets
 
 import pytest
 
-from tests.engine.killing import assert_healed, kill, moments
+from tests.engine.killing import assert_healed, kill, moments, train_with
 from tests.engine.stack import LiveStack
 from tests.engine.test_life import assert_nothing_changed
 
 _TIMES = 3
 _FRESH, _AGAIN = 13, 7
 """How many are killed on the way from nothing, and on the way to another training."""
-_SETTINGS = """\
-config:
-  slipway:cluster: {{kind: embedded}}
-  slipway:jobs:
-    mnist-gloo:
-      workers: 1
-      cpu: 100m
-      minAccuracy: 0.1
-      args: [--limit-train, "3000", --limit-test, "500", --seed, "{seed}"]
-"""
 
 
 @pytest.mark.long
@@ -77,14 +67,6 @@ def test_a_kill_at_any_moment_is_healed_by_one_make_up(
             assert_nothing_changed(again.said)
             line += f", and nothing left to do ({again.seconds:.1f} s)"
         tell(capsys, line)
-
-
-def train_with(stack: LiveStack, seed: int) -> None:
-    """Have the next `make up` train the small job with this seed."""
-    settings = stack.scratch.checkout / "Pulumi.dev.yaml"
-    kept = settings.read_text().splitlines() if settings.exists() else []
-    salt = [line for line in kept if line.startswith("encryptionsalt:")]
-    settings.write_text("\n".join([_SETTINGS.format(seed=seed), *salt, ""]))
 
 
 def tell(capsys: pytest.CaptureFixture[str], line: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.engine.job_programs import SLEEPING, python
-from tests.engine.killing import orphans
+from tests.engine.killing import orphans, train_with
 from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
 from tests.engine.stack import LiveStack
 from tests.engine.test_life_healing import wait_until_said
@@ -90,6 +90,7 @@ def test_make_up_after_ctrl_c_takes_the_wait_up_again_and_needs_no_help(
 def test_ctrl_c_while_the_stack_is_made_leaves_what_the_next_make_up_goes_on_from(
     spare_stack: LiveStack,
 ) -> None:
+    train_with(spare_stack, seed=0)
     for place, times in (("Embedded dev", 1), ("Embedded dev", 2), ("OperatorReady", 2)):
         code, _ = interrupt(spare_stack, rf"{place}.* creating", times)
         assert code != 0

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.engine.footprint import Footprint
 from tests.engine.job_programs import SLEEPING, python
+from tests.engine.killing import train_with
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
 from tests.engine.test_life_healing import wait_until_said
@@ -84,6 +84,7 @@ def test_make_down_stops_runs_first_and_proves_that_nothing_is_left(
 def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
     spare_stack: LiveStack,
 ) -> None:
+    train_with(spare_stack, seed=0)
     spare_stack.up()
     in_jobs = "--namespace slipway-jobs"
     for thing in ("pytorchjob mnist-gloo", "pod mnist-gloo-master-0"):
@@ -129,9 +130,7 @@ def stray(directory: Path) -> Iterator["subprocess.Popen[bytes]"]:
 
 def killed_while(stack: LiveStack, pattern: str) -> None:
     """Kill the CLI once its update has said `pattern`."""
-    settings = stack.scratch.checkout / "Pulumi.dev.yaml"
-    wanted = yaml.safe_load((stack.scratch.checkout / "stacks/dev.yaml").read_text())
-    settings.write_text(yaml.safe_dump(wanted))
+    train_with(stack, seed=0)
     process = stack.scratch.start("make up")
     wait_until_said(stack, process, rf"(?s)Updating \(dev\).*{pattern}")
     for each in Footprint.take(stack.scratch.directory).processes:

@@ -18,6 +18,7 @@ from tests.engine.stack import LiveStack
 
 Victim = Literal["pulumi", "make up"]
 """The CLI alone, or the whole process group of the command that a person has typed."""
+VICTIMS: tuple[Victim, ...] = ("pulumi", "make up")
 _SETTINGS = """\
 config:
   slipway:cluster: {{kind: embedded}}
@@ -38,6 +39,8 @@ _PHASES = (
     ("cluster", r"slipway:clusters:Embedded \S+ creating"),
 )
 """What the CLI says of each phase of an update, the latest first."""
+_LAST = r"slipway:jobs:Gate \S+ (created|replaced)"
+_BEFORE_ALL = ("before pulumi", "preview", "program")
 
 
 @dataclass(frozen=True)
@@ -58,10 +61,15 @@ class Killed:
     phase: str
     submitted: bool
 
+    @property
+    def early(self) -> bool:
+        """Whether nothing had been made yet."""
+        return self.phase in _BEFORE_ALL
 
-def moments(count: int, seconds: float, generator: random.Random) -> list[float]:
-    """Return random moments of a time, one in each of `count` equal parts of it, shuffled."""
-    drawn = [seconds * (part + generator.random()) / count for part in range(count)]
+
+def moments(count: int, generator: random.Random) -> list[float]:
+    """Return random parts of a whole, one in each of `count` equal stretches of it, shuffled."""
+    drawn = [(stretch + generator.random()) / count for stretch in range(count)]
     generator.shuffle(drawn)
     return drawn
 
@@ -75,16 +83,19 @@ def train_with(stack: LiveStack, seed: int) -> None:
 
 
 def kill(scratch: Scratch, victim: Victim, seconds: float) -> Killed:
-    """Start `make up` and kill it after `seconds`, as nobody can catch."""
+    """Start `make up` and kill it after `seconds`, or when it has made its last resource."""
     process = scratch.start("make up")
-    time.sleep(seconds)
-    said = scratch.output.read_text(errors="replace")
-    when = datetime.now(UTC)
+    began, said = time.monotonic(), ""
+    while time.monotonic() - began < seconds and not re.search(_LAST, said):
+        time.sleep(0.05)
+        said = scratch.output.read_text(errors="replace")
+    seconds, when = time.monotonic() - began, datetime.now(UTC)
+    assert process.poll() is None, said
     pulumis = [p for p in Footprint.take(scratch.directory).processes if p.program == "pulumi"]
     if victim == "pulumi" and pulumis:
         for each in pulumis:
             os.kill(each.pid, signal.SIGKILL)
-    elif process.poll() is None:
+    else:
         victim = "make up"
         os.killpg(process.pid, signal.SIGKILL)
     process.wait(60)

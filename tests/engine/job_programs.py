@@ -86,6 +86,19 @@ with open("/dev/termination-log", "w") as log:
 """
 """One rank that returns what it is told to, after some seconds."""
 
+TALKING = f"""{MEETING}
+last, pause = int(sys.argv[1]), float(sys.argv[2])
+fails_once = len(sys.argv) > 3 and rank == int(sys.argv[3]) and not os.path.exists("/work/once")
+open("/work/once", "w").close()
+for number in range(last):
+    print(f"{{rank}} says {{number}}", flush=True)
+    print(f"{{rank}} errs {{number}}", file=sys.stderr, flush=True)
+    if fails_once and number == 2:
+        sys.exit(7)
+    time.sleep(pause)
+"""
+"""Every rank counts, to both of its outputs; one may fail once on its way."""
+
 
 def python(image: str, program: str, *args: str, **fields: Any) -> dict[str, Any]:
     """Return the declaration of a job that runs `program`."""

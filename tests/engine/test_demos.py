@@ -33,8 +33,10 @@ def demos(live_stack: LiveStack) -> Iterator[LiveStack]:
 
 def _events(stack: LiveStack, demo: str) -> list[dict[str, Any]]:
     """Return what all ranks of a demo wrote to their logs."""
-    lines = stack.run(f"make logs JOB={demo}").output.splitlines()
-    return [json.loads(line) for line in lines if line.startswith("{")]
+    lines = stack.run(f"make -s logs JOB={demo}").output.splitlines()
+    # Each begins with whose it is: [rank 0], [worker 0].
+    texts = [line.partition("] ")[2] for line in lines if line.startswith("[")]
+    return [json.loads(text) for text in texts if text.startswith("{")]
 
 
 @pytest.mark.parametrize("demo", DEMOS)

@@ -214,3 +214,43 @@ def test_an_artifact_that_somebody_wrote_over_ends_the_run_with_the_reason(
     assert sha256(b"one").hexdigest() in said
     assert job_stack.output(evaluate)["state"] == "CannotStart"
     assert job_stack.output(evaluate)["duration_seconds"] < 30
+
+
+def test_what_one_job_trained_another_one_evaluates(
+    named: Named, job_stack: JobStack, trainer: str, leaving: dict[str, Any], root: Path
+) -> None:
+    train, evaluate = named("train"), named("evaluate")
+    program = ["python3", "-m", "slipway_trainer.launch", "--", "-m", "slipway_trainer.mnist"]
+    trained = {**leaving, "image": trainer, "command": program, "memory": "512Mi", "cpu": "400m"}
+    del trained["script"]
+    declared = {
+        train: {**trained, "args": ["--limit-train", 2000]},
+        evaluate: {
+            "script": str(root / "examples/evaluate/evaluate.py"),
+            "workers": 0,
+            "memory": "512Mi",
+            "inputs": {"model": {"job": train, "artifact": "mnist_cnn.pt"}},
+            "minAccuracy": 0.5,
+        },
+    }
+    job_stack.up("", **declared)
+    told, found = job_stack.output(train), job_stack.output(evaluate)
+    # In another memory layout a sum is rounded otherwise, and one picture of 10,000 may tip over.
+    assert found["accuracy"] == pytest.approx(told["accuracy"], abs=1e-3)
+    assert found["top5_accuracy"] == pytest.approx(told["top5_accuracy"], abs=1e-3)
+    assert found["dataset"] == "mnist"
+
+
+def test_a_preview_says_that_it_depends_on_the_artifact_whether_a_job_trains_again(
+    named: Named, job_stack: JobStack, trainer: str, leaving: dict[str, Any]
+) -> None:
+    train, evaluate = named("train"), named("evaluate")
+    declared = {train: {**leaving, "args": ["one"]}, evaluate: showing(trainer, train)}
+    first = job_stack.preview("", **declared)
+    assert first.changes["create"] >= 4
+    job_stack.up("", **declared)
+    assert job_stack.preview("", **declared).changes == {}
+    declared[train] = {**leaving, "args": ["two"]}
+    preview = job_stack.preview("", **declared)
+    assert "trains again if the jobs before it leave other inputs" in preview.text, preview
+    assert "artifacts" in preview.diff(evaluate), preview

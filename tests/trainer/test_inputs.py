@@ -105,8 +105,10 @@ def test_the_example_finds_out_what_the_training_found(image: Opened, tmp_path: 
     image.run("env", *variables, "python3", "/examples/evaluate.py", mounts=mounts)
     told = json.loads((tmp_path / "termination-log").read_text())
     trained = json.loads((tmp_path / "accuracies.json").read_text())
-    assert told["accuracy"] == trained["accuracy"] > 0.5
-    assert told["top5_accuracy"] == trained["top5_accuracy"]
+    # In another memory layout a sum is rounded otherwise, and one picture of 10,000 may tip over.
+    assert told["accuracy"] == pytest.approx(trained["accuracy"], abs=1e-3)
+    assert told["accuracy"] > 0.5
+    assert told["top5_accuracy"] == pytest.approx(trained["top5_accuracy"], abs=1e-3)
     assert len(told["class_accuracies"]) == 10
     assert told["dataset"] == "mnist"
     assert "loss" not in told

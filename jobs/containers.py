@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from jobs.replicas import Replica
 from jobs.spec import CONTAINER
@@ -49,8 +49,17 @@ def short_id(container_id: str) -> str:
     return container_id.rpartition("://")[2]
 
 
-def is_latest(pod: Mapping[str, Any], container: Container) -> bool:
-    """Return whether no other container has followed this one in its pod so far."""
+def place(pod: Mapping[str, Any], container: Container) -> Literal["latest", "previous", "gone"]:
+    """Return where a container is in its pod, which may have been started again meanwhile."""
     statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    latest = [str(each.get("containerID") or "") for each in statuses if each["name"] == CONTAINER]
-    return all(short_id(id_) in {"", container.id} for id_ in latest)
+    status = next((each for each in statuses if each["name"] == CONTAINER), None)
+    if status is None:
+        return "latest"
+    ended = (status.get("lastState") or {}).get("terminated") or {}
+    if container.id in _ids(status, (status.get("state") or {}).get("terminated") or {}):
+        return "latest"
+    return "previous" if container.id in _ids(ended) else "gone"
+
+
+def _ids(*told: Mapping[str, Any]) -> set[str]:
+    return {str(each.get("containerID") or "").rpartition("://")[2] for each in told}

@@ -3,13 +3,13 @@
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, LogPart, Unreachable
-from jobs.containers import Container, is_latest
+from jobs.containers import Container, place
 from jobs.lines import Cursor, Line
 
 LIVE = 64
@@ -145,29 +145,34 @@ class Follower:
             self._busy.pop(id_, None)
 
     def _read_on(self, container: Container, *, follow: bool) -> bool:
-        """Pass a log on; return whether it came to its end."""
+        """Pass a log on; return whether it came to its end, as far as Kubernetes has it."""
         cursor = self.taker.begin(container, self._cursors.get(container.id))
         self._cursors[container.id] = cursor
-        part = LogPart(cursor.since, previous=container.previous, follow=follow)
-        checked = container.previous
         try:
-            for batch in cursor.fresh(self.api.log_lines(container.pod, part)):
-                self.contact()
-                if not checked and not self._is_latest(container):
-                    return False
-                checked = True
-                if batch:
-                    self.taker.take(container, batch)
-                if self._closed.is_set():
-                    return False
+            is_previous = container.previous or self._pass_on(container, cursor, follow=follow)
+            if is_previous:
+                self._pass_on(replace(container, previous=True), cursor, follow=False)
         finally:
             self.taker.end(container)
-        return True
+        return not self._closed.is_set()
 
-    def _is_latest(self, container: Container) -> bool:
-        """Return whether the log that was just opened is this container's.
+    def _pass_on(self, container: Container, cursor: Cursor, *, follow: bool) -> bool:
+        """Pass a log on; return whether the container turned out to be its pod's previous one."""
+        part = LogPart(cursor.since, previous=container.previous, follow=follow)
+        expected = "previous" if container.previous else "latest"
+        checked = False
+        for batch in cursor.fresh(self.api.log_lines(container.pod, part)):
+            self.contact()
+            # The log is that of the container that is in its place now, whatever was asked for.
+            if not checked and (now := self._place(container, expected)) != expected:
+                return now == "previous"
+            checked = True
+            if batch:
+                self.taker.take(container, batch)
+            if self._closed.is_set():
+                break
+        return False
 
-        Kubernetes gives that of the container that is there, and it may have been started again.
-        """
+    def _place(self, container: Container, expected: str) -> str:
         pod = self.api.pod(container.pod)
-        return pod is None or is_latest(pod, container)
+        return expected if pod is None else place(pod, container)

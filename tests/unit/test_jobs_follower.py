@@ -42,7 +42,7 @@ class Logs:
             if self.refused.get(pod):
                 raise self.refused[pod].pop()
             yield []
-            there = self.lines.get(pod, [])
+            there = self.lines.get(f"{pod} of before" if part.previous else pod, [])
             since = part.since or ""
             yield [each for each in there if each.stamp[:19] >= since[:19]][-(part.tail or 10**6) :]
             sent = len(there)
@@ -57,7 +57,8 @@ class Logs:
 
     def pod(self, name: str) -> dict[str, Any]:
         id_ = self.started_again.get(name, name)
-        status = {"name": "pytorch", "containerID": f"containerd://{id_}"}
+        before = {"terminated": {"containerID": f"containerd://{name}"}} if id_ != name else {}
+        status = {"name": "pytorch", "containerID": f"containerd://{id_}", "lastState": before}
         return {"status": {"containerStatuses": [status]}}
 
 
@@ -186,12 +187,19 @@ def test_the_log_of_a_restarted_container_is_not_taken_for_the_one_before(
     logs: Logs, taken: Taken, following: Follower
 ) -> None:
     logs.lines["a"], logs.started_again["a"] = [line(7)], "another"
+    logs.lines["a of before"] = [line(3)]
     following.follow([one("a")])
-    until(lambda: len(logs.asked) == 1 and logs.at_once == 0)
+    until(lambda: len(logs.asked) == 2 and logs.at_once == 0)
+    assert following.finish([one("a", is_over=True)], 5)
+    assert taken.lines == {"a": [line(3)]}
+
+
+def test_a_container_that_was_followed_by_two_is_gone(
+    logs: Logs, taken: Taken, following: Follower
+) -> None:
+    logs.lines["a"], logs.started_again["a"] = [line(7)], "another"
+    assert following.finish([Container(0, "a", "oldest", ended=True, previous=False)], 5)
     assert taken.lines == {}
-    before = Container(0, "a", "a", ended=True, previous=True)
-    assert following.finish([before], 5)
-    assert logs.asked[-1][1].previous
 
 
 def test_what_nobody_expected_is_told(logs: Logs, following: Follower) -> None:

@@ -148,6 +148,10 @@ def _free_cores(jobs: Jobs) -> Decimal:
     return quantities.cores(node["status"]["allocatable"]["cpu"]) - sum(asked)
 
 
+def _milli(cores: Decimal) -> str:
+    return f"{int(cores * 1000)}m"
+
+
 def _pod(name: str, image: str, cpu: str) -> dict[str, Any]:
     """Return a pod that needs some cores for some seconds."""
     container = {
@@ -181,13 +185,14 @@ def _pod(name: str, image: str, cpu: str) -> dict[str, Any]:
 def test_a_job_that_had_to_make_room_for_a_higher_priority_is_submitted_anew(
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path, intruder: str
 ) -> None:
-    most = f"{int(_free_cores(jobs) * 600)}m"  # Both at once find no room.
+    half = _free_cores(jobs) / 2
     summary = ('{"accuracy": 0.5}', "25")
-    asked = {"cpu": most, "workers": 0, "retries": 1, "priorityClass": _VICTIM}
+    asked = {"cpu": _milli(half), "workers": 0, "retries": 1, "priorityClass": _VICTIM}
     file = tmp_path / "intruder.json"
-    file.write_text(json.dumps(_pod(intruder, trainer, most)))
     with job_stack.training(job_name, **python(trainer, SUMMARY, *summary, **asked)) as up:
         _await_all_running(jobs, job_name, 1)
+        # More than is free, and not more than is free without the job.
+        file.write_text(json.dumps(_pod(intruder, trainer, _milli(_free_cores(jobs) + half / 2))))
         jobs.kubectl("apply", "--filename", str(file))
         assert up.wait(180) == 0, job_stack.log
     result = job_stack.output(job_name)

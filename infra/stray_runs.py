@@ -50,5 +50,7 @@ def _names(kubeconfig: str, namespace: str) -> list[str]:
     except ApiException as error:
         if error.status == 404:  # nobody has ever been able to submit one
             return []
+        if error.status == 0:  # a failed TLS handshake: who is there now is not the cluster
+            raise Unreachable(error.reason) from error
         raise RuntimeError(f"the training jobs in {namespace}: {kube.said(error)}") from error
     return sorted(str(job["metadata"]["name"]) for job in listing["items"])

@@ -366,7 +366,15 @@ class JobApi:
                 raise
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
-        return _retrying(self.patience)(request)
+        try:
+            return _retrying(self.patience)(request)
+        except ApiException as error:
+            if error.status == 0:
+                # A failed TLS handshake: whoever is at that address now is not the cluster.
+                raise Unreachable(
+                    f"somebody else than the API server answers: {error.reason}"
+                ) from error
+            raise
 
 
 def _retrying(seconds: float) -> tenacity.Retrying:

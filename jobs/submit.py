@@ -131,31 +131,45 @@ def _remove_pods(api: JobApi, context: Context) -> None:
     _await_end(api, context, lambda: _pods_left(api))
 
 
-def _await_end(api: JobApi, context: Context, left: Callable[[], list[str]]) -> None:
-    deadline = time.monotonic() + _GONE_SECONDS
+@dataclass(frozen=True)
+class _Left:
+    """An object whose deletion was asked for."""
+
+    kind: str
+    metadata: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.metadata['name']}"
+
+    @property
+    def story(self) -> str:
+        """What holds it, and how to let it go."""
+        return held(self.kind, self.metadata) or str(self)
+
+
+def _await_end(api: JobApi, context: Context, left: Callable[[], list[_Left]]) -> None:
+    deadline, shown = time.monotonic() + _GONE_SECONDS, ""
     while there := left():
         if time.monotonic() > deadline:
-            listed = "".join(f"\n  {each}" for each in there)
+            listed = "".join(f"\n  {each.story}" for each in there)
             raise RuntimeError(
                 f"PyTorchJob {api.namespace}/{api.name} was deleted, but after "
                 f"{_GONE_SECONDS:g} s this is still there:{listed}\nSee why with `kubectl "
                 f"--namespace {api.namespace} describe`; then run the same command again"
             )
-        context.status(f"waiting for the end of {', '.join(there)}")
+        if (status := f"waiting for the end of {', '.join(map(str, there))}") != shown:
+            context.status(status)
+            shown = status
         time.sleep(_POLL_SECONDS)
 
 
-def _jobs_left(api: JobApi) -> list[str]:
+def _jobs_left(api: JobApi) -> list[_Left]:
     job = api.get()
-    return [] if job is None else [_described("PyTorchJob", job["metadata"])]
+    return [] if job is None else [_Left("PyTorchJob", job["metadata"])]
 
 
-def _pods_left(api: JobApi) -> list[str]:
-    return [_described("Pod", pod["metadata"]) for pod in api.pods()]
-
-
-def _described(kind: str, metadata: Mapping[str, Any]) -> str:
-    return held(kind, metadata) or f"{kind} {metadata['name']}"
+def _pods_left(api: JobApi) -> list[_Left]:
+    return [_Left("Pod", pod["metadata"]) for pod in api.pods()]
 
 
 def _refuse_foreign(api: JobApi, job: Object) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import urllib3
 from kubernetes.client import ApiClient, Configuration
+from kubernetes.client.exceptions import ApiException
 
 _CONNECT_SECONDS = 4
 _ANSWER_SECONDS = 60
@@ -95,6 +96,11 @@ class Transport:
             content = response.read() or b""
         except urllib3.exceptions.HTTPError as error:
             raise Unreachable(f"the API server at {self.host} did not answer: {error}") from None
+        except ApiException as error:
+            # What the client makes of a failed TLS handshake: whoever is there is not the cluster.
+            raise Unreachable(
+                f"at {self.host} somebody else than the API server answers: {error.reason}"
+            ) from None
         if response.status >= 400:
             raise _refusal(response.status, content)
         is_json = "json" in (response.headers.get("Content-Type") or "")

@@ -1,0 +1,36 @@
+"""Where a cluster has gone its address may be another's: a proxy that answers is no API server."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from infra import kube, stray_runs
+from jobs.api import JobApi, Unreachable
+from scripts.offline.kubernetes_standin import transport
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.test_operator_ready import Row
+
+
+@pytest.fixture
+def kubeconfig() -> Iterator[str]:
+    """It leads to a server with which no TLS connection comes about."""
+    with served(FakeApi()) as other:
+        yield other.kubeconfig.replace("http://", "https://")
+
+
+def test_a_job_there_is_a_job_that_cannot_be_reached(kubeconfig: str) -> None:
+    with pytest.raises(Unreachable, match="somebody else than the API server answers"):
+        JobApi.connect(kubeconfig, "slipway-jobs", "mine").get()
+
+
+def test_runs_there_cannot_be_asked_for(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RuntimeError, match="set PULUMI_K8S_DELETE_UNREACHABLE=true"):
+        stray_runs.stop(kubeconfig, "slipway-jobs", Row())
+    monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
+    stray_runs.stop(kubeconfig, "slipway-jobs", Row())
+
+
+def test_the_stand_in_takes_it_for_a_cluster_that_does_not_answer(kubeconfig: str) -> None:
+    client = kube.connect(kubeconfig)
+    with pytest.raises(transport.Unreachable, match="somebody else than the API server answers"):
+        transport.Transport(client.configuration).request("GET", "/api/v1/namespaces")

@@ -9,7 +9,7 @@ from infra import toolchain
 from scripts.environment import shell
 from scripts.setup.state import PassphraseLost, prepare
 from scripts.stack import commands, logs, rerun, results
-from scripts.stack.cli import INTERRUPTED, Cli, PulumiFailed
+from scripts.stack.cli import INTERRUPTED, PulumiFailed
 from scripts.stack.files import StackFileError, check
 from scripts.stack.log_target import NoLogs
 from scripts.stack.recovery import StackBusy
@@ -54,7 +54,7 @@ def _dispatch(arguments: argparse.Namespace) -> int:
     if arguments.command == "logs":
         check(arguments.stack)
         options = logs.Options(arguments.rank, follow=arguments.follow)
-        return logs.show(Cli(arguments.stack), arguments.job, options)
+        return logs.show(arguments.stack, arguments.job, options)
     changing = {"up": commands.up, "preview": commands.preview, "down": commands.down}
     return changing[arguments.command](arguments.stack)
 

@@ -2,13 +2,17 @@
 
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from kubernetes.client.exceptions import ApiException
+
+from jobs.api import Unreachable, said
 from scripts.stack.backend import exists
 from scripts.stack.cli import Cli
 from scripts.stack.log_lines import printer
-from scripts.stack.log_target import find
+from scripts.stack.log_target import NoLogs, find
 from scripts.stack.log_view import View
 from scripts.stack.state import StackState
 
@@ -26,37 +30,43 @@ class Options:
     follow: bool = True
 
 
-def show(cli: Cli, job: str, options: Options) -> int:
+def read_state(stack: str) -> StackState:
+    """Return what the stack's state says, with its secrets; nothing when there is no stack.
+
+    Raises:
+        PulumiFailed: it can't be read.
+    """
+    if not exists(stack):
+        return StackState()
+    return StackState.of(json.loads(Cli(stack).ask("stack", "export", "--show-secrets")))
+
+
+def show(
+    stack: str, job: str, options: Options, read: Callable[[str], StackState] = read_state
+) -> int:
     """Print the logs of a job, and go on while it runs.
 
     Args:
-        cli: Bound to the stack.
+        stack: Its name.
         job: The job's name.
         options: What to show.
+        read: Returns the stack's state.
 
     Returns:
         The exit status: 0.
 
     Raises:
-        NoLogs: the stack has no such job or rank, or there are no logs of it.
+        NoLogs: the stack has no such job or rank, or its logs can't be had.
         PulumiFailed: the stack's state can't be read.
-        ApiException: the API server refuses to show them.
-        Unreachable: the API server went away.
     """
-    state = StackState()
-    if exists(cli.stack):
-        state = StackState.of(json.loads(cli.ask("stack", "export", "--show-secrets")))
-    return show_from(cli.stack, state, job, options)
-
-
-def show_from(stack: str, state: StackState, job: str, options: Options) -> int:
-    """See `show`; of a stack whose state was read already."""
-    target = find(stack, state, job, options.rank)
-    names = {replica: target.label(replica) for replica in target.replicas}
-    printing = printer(names, raw=options.rank is not None)
     try:
+        target = find(stack, read(stack), job, options.rank)
+        names = {replica: target.label(replica) for replica in target.replicas}
+        printing = printer(names, raw=options.rank is not None)
         with tempfile.TemporaryDirectory(prefix="slipway-logs-") as spool:  # only its owner's
             View(target, printing, Path(spool)).run(follow=options.follow)
     except KeyboardInterrupt:
         pass  # To stop looking is no failure.
+    except (ApiException, Unreachable) as error:
+        raise NoLogs(f"The API server of {stack} does not show the logs: {said(error)}") from error
     return 0

@@ -15,11 +15,10 @@ from rich.table import Table
 from jobs.failure import explain
 from jobs.progress import duration
 from scripts.stack.asked import asked
-from scripts.stack.backend import exists, locks
-from scripts.stack.cli import Cli
+from scripts.stack.backend import locks
 from scripts.stack.files import check
+from scripts.stack.logs import read_state
 from scripts.stack.outcome import Outcome, outcomes
-from scripts.stack.state import StackState
 
 Format = Literal["text", "json"]
 
@@ -61,9 +60,7 @@ def show(stack: str, job: str, form: Format) -> int:
     """
     check(stack)
     settings = asked(stack)
-    state = StackState()
-    if exists(stack):
-        state = StackState.of(json.loads(Cli(stack).ask("stack", "export", "--show-secrets")))
+    state = read_state(stack)
     wanted = () if settings is None else settings.jobs
     found = outcomes(state, wanted, is_busy=bool(locks(stack)))
     skipped = state.skipped if settings is None else settings.skipped

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from infra.paths import CHECKOUT
 from scripts.stack.log_target import NoLogs
-from scripts.stack.logs import Options, show_from
+from scripts.stack.logs import Options, show
 from scripts.stack.state import StackState
 from tests.engine.pytorchjob_stack import JobStack
 
@@ -76,10 +76,11 @@ def read(
 
 def main(export: str, job: str, rank: str, follow: str) -> int:
     """Print logs as the command does."""
-    state = StackState.of(json.loads(Path(export).read_text()))
     options = Options(int(rank) if rank else None, follow=follow == "1")
     try:
-        return show_from("test", state, job, options)
+        return show(
+            "test", job, options, lambda _: StackState.of(json.loads(Path(export).read_text()))
+        )
     except NoLogs as nothing:
         sys.exit(str(nothing))
 

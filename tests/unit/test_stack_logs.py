@@ -13,10 +13,9 @@ from jobs.containers import Container
 from jobs.lines import Cursor, Line
 from jobs.recording import Recording
 from jobs.topology import Topology
-from scripts.stack.cli import Cli
 from scripts.stack.log_lines import Printer, Said, Window, joined, merged, printer
 from scripts.stack.log_target import NoLogs, find, has_ended
-from scripts.stack.logs import Options, show, show_from
+from scripts.stack.logs import Options, show
 from scripts.stack.state import StackState
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
@@ -83,7 +82,7 @@ def state(api: FakeApi | None = None, **jobs: Any) -> StackState:
 
 
 def shown(capsys: pytest.CaptureFixture[str], there: StackState, options: Options) -> list[str]:
-    assert show_from("dev", there, "mine", options) == 0
+    assert show("dev", "mine", options, lambda _: there) == 0
     said = capsys.readouterr()
     return [*said.out.splitlines(), *said.err.splitlines()]
 
@@ -206,7 +205,7 @@ def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
 
 def test_a_stack_that_is_not_there_has_no_logs() -> None:
     with pytest.raises(NoLogs, match="`make up STACK=dev` makes one"):
-        show(Cli("dev"), "mine", Options())
+        show("dev", "mine", Options())
 
 
 @pytest.mark.parametrize(

@@ -56,12 +56,13 @@ def outcomes(
     found = {}
     for name in names:
         there = state.jobs.get(name)
-        if there is None or (there.result is None and there.operation is None):
-            found[name] = Outcome(name, "no result", note=reasons.get(name, _waiting(is_busy)))
-        elif there.operation == "creating":
+        if there is not None and there.result is not None:
+            # An operation may be pending all the same: of an interrupted run that was taken up.
+            found[name] = _ended(there, declared.get(name))
+        elif there is not None and there.operation is not None:
             found[name] = _begun(there, is_busy=is_busy)
         else:
-            found[name] = _ended(there, declared.get(name))
+            found[name] = Outcome(name, "no result", note=reasons.get(name, _waiting(is_busy)))
     return found
 
 

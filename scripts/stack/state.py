@@ -93,7 +93,10 @@ def kubeconfig_of(export: Mapping[str, Any]) -> str | None:
 
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
-    resources = [each for each in resources if not each.get("delete")]  # replaced, and to go yet
+    # Those that were replaced are to go yet, or are gone and remembered until the new one is there.
+    resources = [
+        each for each in resources if not each.get("delete") and not each.get("pendingReplacement")
+    ]
     runs = {_name(each): each for each in resources if each["type"] == _RUN}
     begun = {_name(each["resource"]): each for each in pending if each["resource"]["type"] == _RUN}
     gates = {_name(each): each for each in resources if each["type"] == _GATE}

@@ -76,6 +76,8 @@ def read(
 
 def main(export: str, job: str, rank: str, follow: str) -> int:
     """Print logs as the command does."""
+    # Whatever started the tests may have it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options = Options(int(rank) if rank else None, follow=follow == "1")
     try:
         return show(

@@ -87,8 +87,14 @@ def test_a_result_that_missed_its_gate_says_by_how_much() -> None:
 
 @pytest.mark.parametrize(("is_busy", "expected"), [(True, "running"), (False, "interrupted")])
 def test_a_run_that_is_on_is_listed_as_such(is_busy: bool, expected: str) -> None:
-    listed = found(state(run("a", SUCCESS), pending=(pending("b"), pending("a"))), is_busy=is_busy)
+    replaced = run("a", SUCCESS, pendingReplacement=True)
+    listed = found(state(replaced, pending=(pending("b"), pending("a"))), is_busy=is_busy)
     assert {name: each.state for name, each in listed.items()} == {"a": expected, "b": expected}
+
+
+def test_a_run_that_was_taken_up_again_has_its_result() -> None:
+    listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), pending=(pending("a"),)))
+    assert listed["a"].gate == "passed"
 
 
 def test_a_result_stays_while_its_run_is_changed_in_place() -> None:

@@ -187,7 +187,13 @@ def test_a_job_that_had_to_make_room_for_a_higher_priority_is_submitted_anew(
 ) -> None:
     half = _free_cores(jobs) / 2
     summary = ('{"accuracy": 0.5}', "25")
-    asked = {"cpu": _milli(half), "workers": 0, "retries": 1, "priorityClass": _VICTIM}
+    asked: dict[str, Any] = {
+        "cpu": _milli(half),
+        "workers": 0,
+        "retries": 1,
+        "priorityClass": _VICTIM,
+    }
+    asked["restartPolicy"] = "Never"  # Otherwise one pod alone is replaced, and nothing is lost.
     file = tmp_path / "intruder.json"
     with job_stack.training(job_name, **python(trainer, SUMMARY, *summary, **asked)) as up:
         _await_all_running(jobs, job_name, 1)

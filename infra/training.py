@@ -149,7 +149,8 @@ def _run(
         room=ground.room,
         opts=ResourceOptions(depends_on=[*ground.needs, *made, *gates]),
     )
-    gate = Gate(job, result=resource.result)
+    # Said, because the engine forgets whose result it is when it skips the run.
+    gate = Gate(job, result=resource.result, opts=ResourceOptions(depends_on=[resource]))
     return Run(job, resource, gate)
 
 

@@ -112,7 +112,11 @@ def not_run(
     """
     found = {}
     for job in jobs:
-        blamed = [_blamed(other, states[other]) for other in needs(job) if not passed[other]]
+        blamed = [
+            _blamed(other, states[other])
+            for other in needs(job)
+            if states[other] is None or not passed[other]
+        ]
         if states[job.name] is None and blamed:
             found[job.name] = f"it needs {' and '.join(blamed)}"
     return found

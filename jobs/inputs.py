@@ -35,7 +35,7 @@ def _found(name: str, job: str, artifact: str, result: Mapping[str, Any]) -> dic
     left = result.get("artifacts") or {}
     if artifact in left:
         return {key: left[artifact][key] for key in ("url", "sha256")}
-    has = f"has {', '.join(left)}" if left else "has none"
+    has = f"has {', '.join(sorted(left))}" if left else "has none"
     return {
         "missing": f"input {name}: job {job} succeeded but left no artifact {artifact}; its result "
         f"{has}. Let its program write the file into SLIPWAY_OUTPUT_DIR, or name another one; of "

@@ -23,6 +23,18 @@ import hashlib, os
 path = os.environ["SLIPWAY_INPUT_MODEL"]
 print(path, hashlib.sha256(open(path, "rb").read()).hexdigest())
 """
+_LITTLE_ROOM = """
+from dataclasses import replace
+from decimal import Decimal
+from clusters.capacity import Capacity
+from tests.engine import pytorchjob_stack
+
+ground = pytorchjob_stack._ground
+room = Capacity(Decimal("0.25"), 2**30, 0, 1)
+pytorchjob_stack._ground = lambda: replace(ground(), capacity=room)
+pytorchjob_stack.program()
+"""
+"""The program of a cluster that has 250m cores."""
 _SPOIL = "import pathlib; [file.write_text('x') for file in pathlib.Path('/mnt').glob('*/net.pt')]"
 
 
@@ -122,6 +134,7 @@ def test_jobs_whose_needed_one_failed_are_not_run_and_that_is_told_until_it_is_m
     said = job_stack.refused("up", program="", **{a: failing(trainer), **others})
 
     assert f"job {a} ended Failed" in said
+    assert "has no result" not in said, "what did not run is not judged"
     assert f"job {b} did not run: it needs {a}, which ended Failed" in said
     assert f"job {c} did not run: it needs {b}, which did not run" in said
     assert job_stack.output("notRun") == {
@@ -136,6 +149,25 @@ def test_jobs_whose_needed_one_failed_are_not_run_and_that_is_told_until_it_is_m
     assert [job_stack.output(name)["state"] for name in (a, b, c)] == ["Succeeded"] * 3
     assert job_stack.output("notRun") == {}
     assert jobs.uids(d) == [before], "it had succeeded"
+
+
+def test_a_job_that_waited_for_room_runs_although_the_one_before_it_did_not(
+    named: Named, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    (job_stack.directory / "__main__.py").write_text(_LITTLE_ROOM)
+    a, b, c, d = map(named, "abcd")
+    declared = {
+        a: failing(trainer),
+        b: lasting(trainer, dependsOn=[a], cpu="200m"),
+        c: lasting(trainer, 3),
+        d: lasting(trainer, cpu="200m"),
+    }
+    assert job_stack.preview("", **declared).changes["create"] == 2 * len(declared) + 2
+    said = job_stack.refused("up", program="", **declared)
+    assert f"job {b} did not run" in said
+    assert jobs.uids(b) == []
+    assert job_stack.output(c)["state"] == job_stack.output(d)["state"] == "Succeeded"
+    assert times(job_stack, c)[1] <= times(job_stack, d)[0], "together they ask for 300m"
 
 
 def test_a_job_that_missed_its_gate_has_none_follow_it_and_those_that_did_keep_their_results(
@@ -213,7 +245,7 @@ def test_an_artifact_that_somebody_wrote_over_ends_the_run_with_the_reason(
     assert f"the artifact net.pt of job {train} is not what it was" in said
     assert sha256(b"one").hexdigest() in said
     assert job_stack.output(evaluate)["state"] == "CannotStart"
-    assert job_stack.output(evaluate)["duration_seconds"] < 30
+    assert job_stack.output(evaluate)["duration_seconds"] < 60
 
 
 def test_what_one_job_trained_another_one_evaluates(

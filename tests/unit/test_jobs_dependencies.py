@@ -131,6 +131,12 @@ def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int
             "a",
             {"c": "it needs b, which did not run"},
         ),
+        # The gates of those that were skipped may be there from before.
+        (
+            {"a": "Failed", "b": None, "c": None},
+            "bc",
+            {"b": "it needs a, which ended Failed", "c": "it needs b, which did not run"},
+        ),
         # It ran, and failed by itself: nobody waited for anything.
         ({"a": "Succeeded", "b": "Succeeded", "c": "TimedOut"}, "ab", {}),
     ],

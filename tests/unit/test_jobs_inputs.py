@@ -14,9 +14,9 @@ from jobs.spec.inputs import Fetching, Lent
 TRAINER, OWN = "localhost/slipway-trainer:1", "example.org/mine:1"
 RESULT = {
     "state": "Succeeded",
-    "artifacts": {
-        "artifacts.json": {"url": "file:///results/r/artifacts.json", "sha256": "0", "bytes": 1},
+    "artifacts": {  # In no order: they have travelled as a map.
         "nets/net.pt": {"url": "file:///results/r/nets/net.pt", "sha256": "1", "bytes": 9},
+        "artifacts.json": {"url": "file:///results/r/artifacts.json", "sha256": "0", "bytes": 1},
     },
 }
 FOUND = {"model": {"url": "file:///results/r/nets/net.pt", "sha256": "1"}}

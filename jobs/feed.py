@@ -92,10 +92,11 @@ class Feed:
         if self._broken is not None:
             raise self._broken
         seen = self._take(wait_seconds)
-        for pods in (each.what for each in reversed(seen) if each.kind == "pods"):
+        listings = [each.what for each in seen if each.kind == "pods"]
+        # Also those in between: a container that is there for a moment may be in one alone.
+        for pods in listings or [self._pods]:
             self._pods = pods
-            break
-        self._follow()
+            self._follow()
         return seen
 
     def finish(self, limit_seconds: float) -> None:

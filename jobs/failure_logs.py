@@ -49,6 +49,9 @@ class FailureLogs:
             return self._of(tracker.cause)
         if end.crashing is not None and end.crashing.crash_loop is not None:
             return self._read(end.crashing, end.crashing.crash_loop, previous=True)
+        for replica in tracker.replicas.values():
+            if replica.failed_before is not None and not replica.started:
+                return self._read(replica, replica.failed_before)
         first = tracker.replicas.get(0)
         return self._read(first) if first is not None and first.started else []
 

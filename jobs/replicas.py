@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from jobs.spec import CONTAINER
+from jobs.spec.names import INPUTS_CONTAINER
 from jobs.topology import Topology
 
 TYPE_LABEL = "training.kubeflow.org/replica-type"
@@ -182,6 +183,15 @@ class Replica:
         return None
 
     @property
+    def failed_before(self) -> str | None:
+        """The name of an init container that failed last, so that its program has not begun."""
+        for status in self._status.get("initContainerStatuses") or []:
+            for state in (status.get("state", {}), status.get("lastState", {})):
+                if "terminated" in state:
+                    return str(status["name"]) if state["terminated"]["exitCode"] != 0 else None
+        return None
+
+    @property
     def stage(self) -> str:
         """Where it is on its way, in a few words."""
         if self.ended is not None:
@@ -193,8 +203,9 @@ class Replica:
         if self.restarts > 0:
             return "restarting"
         init = self._status.get("initContainerStatuses") or []
-        if any("running" in each.get("state", {}) for each in init):
-            return "waiting for rank 0"
+        running = [each["name"] for each in init if "running" in each.get("state", {})]
+        if running:
+            return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
         return "starting" if "nodeName" in self.pod.get("spec", {}) else "pending"
 
     @property

@@ -214,7 +214,15 @@ class Tracker:
     def _failed(self, message: str, limits: Limits) -> End:
         if _DEADLINE_WORDS in message:
             return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
+        if self.cause is None and (unfit := self._failed_before()) is not None:
+            return End("CannotStart", unfit)
         return End("Failed", message if self.cause is None else str(self.cause))
+
+    def _failed_before(self) -> str | None:
+        for replica in self.replicas.values():
+            if replica.failed_before is not None and not replica.started:
+                return f"{replica.ranks} ({replica.name}): container {replica.failed_before} failed"
+        return None
 
     def _succeeded(self, message: str, elapsed: float) -> End | None:
         """Judge every replica by itself: the operator asks for the Master, or for any Worker."""

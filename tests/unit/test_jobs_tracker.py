@@ -145,6 +145,15 @@ def test_the_image_of_an_init_container_counts_too() -> None:
     assert "tcp-wait:1" in end.reason
 
 
+def test_a_container_that_fails_before_the_program_is_named() -> None:
+    failed = pod(1, init=ended(2), phase="Failed", restart_policy="Never")
+    tracked = tracker(pod(0, state=RUNNING), failed, of=job("Failed", message="pod failed"))
+    end = tracked.end(1, LIMITS)
+    assert end is not None
+    assert end.state == "CannotStart"
+    assert end.reason == "rank 1 (mine-worker-0): container tcp-wait failed"
+
+
 def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
     end = tracker(looping).end(1, LIMITS)

@@ -51,9 +51,14 @@ class PyTorchJob(pulumi.CustomResource):
             "room": room,
             "result": None,
         }
-        secret = ResourceOptions(additional_secret_outputs=["kubeconfig"])
+        own = ResourceOptions(
+            additional_secret_outputs=["kubeconfig"],
+            # With `--replace` the engine does not ask the provider. The job that is there would be
+            # taken up again, and then deleted.
+            delete_before_replace=True,
+        )
         super().__init__(
-            "slipway:jobs:PyTorchJob", job.name, properties, ResourceOptions.merge(opts, secret)
+            "slipway:jobs:PyTorchJob", job.name, properties, ResourceOptions.merge(opts, own)
         )
 
 

@@ -18,7 +18,7 @@ from tests.engine.stack import LiveStack
 from tests.engine.test_life_healing import wait_until_said
 
 ENDING_SECONDS = 30
-RUNNING = r"PyTorchJob sleeper creating \(\d+s\) 1 rank: 1 running"
+RUNNING = r"PyTorchJob sleeper creating \(\d+s\) 1 ranks?: 1 running"
 
 
 def test_ctrl_c_stops_waiting_and_leaves_the_job_to_the_next_up(

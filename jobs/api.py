@@ -1,6 +1,6 @@
 """The API server as a run talks to it: plain dicts in, plain dicts out."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -11,8 +11,8 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 
 from infra import kube
-from jobs.lines import LONGEST, Line
-from jobs.spec import CONTAINER
+from jobs.lines import Line
+from jobs.log_stream import LogPart, log_lines
 
 Object = dict[str, Any]
 Answer = TypeVar("Answer")
@@ -44,35 +44,6 @@ def is_transient(error: BaseException) -> bool:
 def said(error: ApiException | Unreachable) -> str:
     """Return the API server's own words, or why there are none."""
     return kube.said(error) if isinstance(error, ApiException) else str(error)
-
-
-@dataclass(frozen=True)
-class LogPart:
-    """Which part of a log to read.
-
-    Args:
-        since: From when on, RFC 3339 in whole seconds; None for all of it.
-        previous: That of the container before the latest restart.
-        follow: Whether to wait for more while the container runs.
-        tail: Only so many of the last lines; None for all of them.
-    """
-
-    since: str | None = None
-    previous: bool = False
-    follow: bool = False
-    tail: int | None = None
-
-    @property
-    def query(self) -> list[tuple[str, str]]:
-        """The API server's parameters for it."""
-        options = [("sinceTime", self.since), ("tailLines", self.tail)]
-        return [
-            ("container", CONTAINER),
-            ("timestamps", "true"),
-            ("previous", str(self.previous).lower()),
-            ("follow", str(self.follow).lower()),
-            *((name, str(value)) for name, value in options if value is not None),
-        ]
 
 
 @dataclass(frozen=True)
@@ -253,40 +224,8 @@ class JobApi:
         """Yield the log of a replica's container as it comes, until it ends or falls silent.
 
         Not tried again: the caller knows what it has seen.
-
-        Yields:
-            An empty list once the log is open, then the lines of each part that comes.
         """
-        answer = self._open_log(pod, part)
-        try:
-            yield []
-            rest = bytearray()
-            for block in answer.stream(decode_content=False):
-                rest += block
-                *lines, last = rest.split(b"\n") if b"\n" in block else [rest]
-                yield _lines(lines)
-                rest = last[:LONGEST]
-        finally:
-            # Not back to the pool: of a log that was left, more is on its way.
-            answer.close()
-
-    def _open_log(self, pod: str, part: LogPart) -> urllib3.BaseHTTPResponse:
-        # The generated method has no `sinceTime`: the API's description leaves it out.
-        request = self.client.param_serialize(
-            method="GET",
-            resource_path="/api/v1/namespaces/{namespace}/pods/{pod}/log",
-            path_params={"namespace": self.namespace, "pod": pod},
-            query_params=part.query,
-            auth_settings=["BearerToken"],
-        )
-        answer: Any = self.client.call_api(
-            *request, _request_timeout=(_CONNECT_SECONDS, _WATCH_SECONDS)
-        )
-        if answer.status != 200:
-            answer.read()
-            raise ApiException(http_resp=answer)
-        opened: urllib3.BaseHTTPResponse = answer.response
-        return opened
+        return log_lines(self.client, self.namespace, pod, part)
 
     def watch_job(self) -> Iterator[list[Object]]:
         """See `_watch`."""
@@ -384,12 +323,6 @@ def _retrying(seconds: float) -> tenacity.Retrying:
         wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=5),
         reraise=True,
     )
-
-
-def _lines(raw: Iterable[bytearray]) -> list[Line]:
-    """Return lines as they were sent; what the kubelet says of itself has no time, and is none."""
-    parsed = (Line.parse(each[:LONGEST].decode(errors="replace")) for each in raw)
-    return [line for line in parsed if line is not None]
 
 
 _LIMIT: dict[str, Any] = {"_request_timeout": (_CONNECT_SECONDS, _ANSWER_SECONDS)}

@@ -8,9 +8,10 @@ from typing import Protocol
 
 from kubernetes.client.exceptions import ApiException
 
-from jobs.api import JobApi, LogPart, Unreachable
+from jobs.api import JobApi, Unreachable
 from jobs.containers import Container, place
 from jobs.lines import Cursor, Line
+from jobs.log_stream import LogPart
 
 LIVE = 64
 """So many containers are followed while they run; those beyond are read when they have ended."""

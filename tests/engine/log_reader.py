@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,27 +15,40 @@ from infra.paths import CHECKOUT
 from scripts.stack.log_target import NoLogs
 from scripts.stack.logs import Options, show
 from scripts.stack.state import StackState
-from tests.engine.pytorchjob_stack import JobStack
+from tests.engine.pytorchjob_stack import JobStack, await_true
 
 _SECONDS = 60
 
 
-@dataclass(frozen=True)
+@dataclass
 class Reading:
-    """A reader at work."""
+    """A reader at work.
 
-    process: "subprocess.Popen[str]"
+    Args:
+        process: It, whose output goes to files: what is read of a pipe by lines is read ahead.
+        out: What it prints.
+        err: What it says about that.
+    """
 
-    def line(self) -> str:
-        """Wait for the next line."""
-        assert self.process.stdout is not None
-        return self.process.stdout.readline()
+    process: "subprocess.Popen[bytes]"
+    out: Path
+    err: Path
 
-    def rest(self) -> tuple[list[str], str]:
-        """Wait for its end, and return the lines that are left and what it said about them."""
-        out, err = self.process.communicate(timeout=_SECONDS)
-        assert self.process.returncode == 0, err
+    def first(self) -> str:
+        """Wait for its first line."""
+        await_true(lambda: "\n" in self.out.read_text())
+        return self.out.read_text().splitlines()[0]
+
+    def all(self) -> tuple[list[str], str]:
+        """Wait for its end, and return all its lines and what it said about them."""
+        code, out, err = self.end()
+        assert code == 0, err
         return out.splitlines(), err
+
+    def end(self) -> tuple[int, str, str]:
+        """Wait for its end, whatever its exit status, and return that and what it said."""
+        code = self.process.wait(_SECONDS)
+        return code, self.out.read_text(), self.err.read_text()
 
     def interrupt(self) -> None:
         """Press Ctrl-C."""
@@ -46,24 +60,28 @@ def reading(
     stack: JobStack, job: str, rank: int | None = None, *, follow: bool = True
 ) -> Iterator[Reading]:
     """Read a job's logs beside the test."""
-    export = stack.directory / "export.json"
-    export.touch(0o600)
-    export.write_text(stack.pulumi("stack", "export", "--show-secrets").text)
-    options = ["" if rank is None else str(rank), str(int(follow))]
-    command = [sys.executable, "-m", "tests.engine.log_reader", str(export), job, *options]
-    with subprocess.Popen(
-        command,
-        cwd=CHECKOUT,
-        env=os.environ,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            yield Reading(process)
-        finally:
-            process.kill()
+    with tempfile.TemporaryDirectory(dir=stack.directory) as name:
+        directory = Path(name)
+        export, out, err = (directory / each for each in ("export.json", "out", "err"))
+        export.write_text(stack.pulumi("stack", "export", "--show-secrets").text)
+        options = ["" if rank is None else str(rank), str(int(follow))]
+        command = [sys.executable, "-m", "tests.engine.log_reader", str(export), job, *options]
+        with (
+            out.open("wb") as stdout,
+            err.open("wb") as stderr,
+            subprocess.Popen(
+                command,
+                cwd=CHECKOUT,
+                env=os.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+            ) as process,
+        ):
+            try:
+                yield Reading(process, out, err)
+            finally:
+                process.kill()
 
 
 def read(
@@ -71,7 +89,7 @@ def read(
 ) -> tuple[list[str], str]:
     """Return what `make logs` prints of a job: the lines, and what it says about them."""
     with reading(stack, job, rank, follow=follow) as reader:
-        return reader.rest()
+        return reader.all()
 
 
 def main(export: str, job: str, rank: str, follow: str) -> int:

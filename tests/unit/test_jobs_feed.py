@@ -7,10 +7,11 @@ from typing import Any, cast
 
 import pytest
 
-from jobs.api import JobApi, LogPart
+from jobs.api import JobApi
 from jobs.archive import Archive
 from jobs.feed import Feed
 from jobs.lines import Line
+from jobs.log_stream import LogPart
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
 
 

@@ -10,10 +10,11 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from jobs import follower
-from jobs.api import JobApi, LogPart, Unreachable
+from jobs.api import JobApi, Unreachable
 from jobs.containers import Container, containers
 from jobs.follower import LIVE, Follower
 from jobs.lines import Cursor, Line
+from jobs.log_stream import LogPart
 from jobs.replicas import Replica
 from jobs.topology import Topology
 from tests.unit.jobs_objects import RUNNING, ended, pod, waiting

@@ -1,0 +1,90 @@
+"""A replica's log as the API server sends it."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import urllib3
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
+
+from jobs.lines import LONGEST, Line
+from jobs.spec import CONTAINER
+
+_CONNECT_SECONDS, _SILENCE_SECONDS = 5, 30
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """Which part of a log to read.
+
+    Args:
+        since: From when on, RFC 3339 in whole seconds; None for all of it.
+        previous: That of the container before the latest restart.
+        follow: Whether to wait for more while the container runs.
+        tail: Only so many of the last lines; None for all of them.
+    """
+
+    since: str | None = None
+    previous: bool = False
+    follow: bool = False
+    tail: int | None = None
+
+    @property
+    def query(self) -> list[tuple[str, str]]:
+        """The API server's parameters for it."""
+        options = [("sinceTime", self.since), ("tailLines", self.tail)]
+        return [
+            ("container", CONTAINER),
+            ("timestamps", "true"),
+            ("previous", str(self.previous).lower()),
+            ("follow", str(self.follow).lower()),
+            *((name, str(value)) for name, value in options if value is not None),
+        ]
+
+
+def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Iterator[list[Line]]:
+    """Yield the log of a replica's container as it comes, until it ends or falls silent.
+
+    Yields:
+        An empty list once the log is open, then the lines of each part that comes.
+
+    Raises:
+        ApiException: the API server's refusal.
+        urllib3.exceptions.HTTPError: no answer, or none any more.
+    """
+    answer = _opened(client, namespace, pod, part)
+    try:
+        yield []
+        rest = bytearray()
+        for block in answer.stream(decode_content=False):
+            rest += block
+            *lines, last = rest.split(b"\n") if b"\n" in block else [rest]
+            yield _lines(lines)
+            rest = last[:LONGEST]
+    finally:
+        # Not back to the pool: of a log that was left, more is on its way.
+        answer.close()
+
+
+def _opened(client: ApiClient, namespace: str, pod: str, part: LogPart) -> urllib3.BaseHTTPResponse:
+    # The generated method has no `sinceTime`: the API's description leaves it out.
+    request = client.param_serialize(
+        method="GET",
+        resource_path="/api/v1/namespaces/{namespace}/pods/{pod}/log",
+        path_params={"namespace": namespace, "pod": pod},
+        query_params=part.query,
+        auth_settings=["BearerToken"],
+    )
+    answer: Any = client.call_api(*request, _request_timeout=(_CONNECT_SECONDS, _SILENCE_SECONDS))
+    if answer.status != 200:
+        answer.read()
+        raise ApiException(http_resp=answer)
+    opened: urllib3.BaseHTTPResponse = answer.response
+    return opened
+
+
+def _lines(raw: Iterable[bytearray]) -> list[Line]:
+    """Return lines as they were sent; what the kubelet says of itself has no time, and is none."""
+    parsed = (Line.parse(each[:LONGEST].decode(errors="replace")) for each in raw)
+    return [line for line in parsed if line is not None]

@@ -91,7 +91,7 @@ def test_ctrl_c_while_the_stack_is_made_leaves_what_the_next_make_up_goes_on_fro
     spare_stack: LiveStack,
 ) -> None:
     train_with(spare_stack, seed=0)
-    for place, times in (("Embedded dev", 1), ("Embedded dev", 2), ("OperatorReady", 2)):
+    for place, times in (("Embedded dev", 2), ("Image slipway-trainer", 1), ("OperatorReady", 2)):
         code, _ = interrupt(spare_stack, rf"{place}.* creating", times)
         assert code != 0
     spare_stack.up()

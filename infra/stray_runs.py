@@ -10,7 +10,7 @@ from kubernetes.client.exceptions import ApiException
 from infra import kube
 from infra.plugin.context import Context
 from jobs.api import GROUP, PLURAL, VERSION, JobApi, Unreachable
-from jobs.submit import remove
+from jobs.life.submit import remove
 
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 _LIMIT = (5, 20)
@@ -21,8 +21,8 @@ def stop(kubeconfig: str, namespace: str, context: Context) -> None:
     """Stop every training job in a namespace, before what runs them goes away.
 
     Raises:
-        RuntimeError: one is still there after the limit of `jobs.submit.remove`, or the cluster
-            does not answer.
+        RuntimeError: one is still there after the limit of `jobs.life.submit.remove`, or the
+            cluster does not answer.
     """
     try:
         names = _names(kubeconfig, namespace)

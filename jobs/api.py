@@ -11,8 +11,8 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 
 from infra import kube
-from jobs.lines import Line
-from jobs.log_stream import LogPart, log_lines
+from jobs.logs.lines import Line
+from jobs.logs.stream import LogPart, log_lines
 
 Object = dict[str, Any]
 Answer = TypeVar("Answer")

@@ -1,4 +1,4 @@
-"""The program's side of a run and its gate; their lives are in `jobs/run.py` and `jobs/gate.py`."""
+"""The program's side of a run and its gate; their lives are in `jobs/life`."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -7,8 +7,8 @@ from images.handler import ImageHandler
 from images.job_handler import JobImageHandler
 from infra.plugin.handler import Handler
 from infra.readiness import OperatorReadyHandler
-from jobs.gate import GateHandler
-from jobs.run import PyTorchJobHandler
+from jobs.life.gate import GateHandler
+from jobs.life.run import PyTorchJobHandler
 
 HANDLERS: Mapping[str, Handler] = {
     handler.type: handler

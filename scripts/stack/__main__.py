@@ -8,10 +8,11 @@ import sys
 from infra import toolchain
 from scripts.environment import shell
 from scripts.setup.state import PassphraseLost, prepare
-from scripts.stack import commands, logs, rerun, results
+from scripts.stack import commands, rerun, results
 from scripts.stack.cli import INTERRUPTED, PulumiFailed
 from scripts.stack.files import StackFileError, check
-from scripts.stack.log_target import NoLogs
+from scripts.stack.log import command as logs
+from scripts.stack.log.target import NoLogs
 from scripts.stack.recovery import StackBusy
 
 _EXPECTED = (

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from infra.paths import CHECKOUT, state_dir
-from jobs import archive
+from jobs.logs import archive
 from scripts.stack import remains
 from scripts.stack.backend import exists, files
 from scripts.stack.cli import INTERRUPTED, Cli, rows

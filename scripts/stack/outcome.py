@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from jobs.dependencies import not_run
-from jobs.gate import missed
+from jobs.life.gate import missed
 from jobs.spec import TrainingJob
 from scripts.stack.state import JobState, StackState
 

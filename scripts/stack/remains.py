@@ -9,7 +9,7 @@ from typing import Any
 from clusters import CLUSTERS
 from infra import settings
 from infra.paths import CHECKOUT
-from jobs import archive
+from jobs.logs import archive
 from scripts.stack import backend
 from scripts.stack.orphans import orphans
 

@@ -12,12 +12,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from jobs.failure import explain
-from jobs.progress import duration
+from jobs.watch.failure import explain
+from jobs.watch.progress import duration
 from scripts.stack.asked import asked
 from scripts.stack.backend import locks
 from scripts.stack.files import check
-from scripts.stack.logs import read_state
+from scripts.stack.log.command import read_state
 from scripts.stack.outcome import Outcome, outcomes
 
 Format = Literal["text", "json"]

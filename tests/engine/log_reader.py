@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.paths import CHECKOUT
-from scripts.stack.log_target import NoLogs
-from scripts.stack.logs import Options, show
+from scripts.stack.log.command import Options, show
+from scripts.stack.log.target import NoLogs
 from scripts.stack.state import StackState
 from tests.engine.pytorchjob_stack import JobStack, await_true
 

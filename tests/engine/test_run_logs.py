@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from jobs import archive
-from jobs.archive import Log
+from jobs.logs import archive
+from jobs.logs.archive import Log
 from jobs.spec import TrainingJob
 from scripts.stack.outcome import outcomes
 from scripts.stack.results import print_results

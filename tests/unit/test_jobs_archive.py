@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from jobs import archive, recording
-from jobs.archive import Log, Run
-from jobs.containers import Container
-from jobs.lines import Cursor, Line
-from jobs.recording import Recording
+from jobs.logs import archive, recording
+from jobs.logs.archive import Log, Run
+from jobs.logs.containers import Container
+from jobs.logs.lines import Cursor, Line
+from jobs.logs.recording import Recording
 from jobs.topology import Topology
 
 FIRST = Container(0, "mine-master-0", "aaa", ended=False, previous=False)

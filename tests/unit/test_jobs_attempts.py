@@ -7,13 +7,13 @@ from typing import Any, cast
 
 import pytest
 
-from jobs import attempts, run
 from jobs.api import JobApi
 from jobs.catalog import CATALOG
-from jobs.results import Result
+from jobs.life import attempts, run
+from jobs.life.submit import submit
 from jobs.spec import manifest
 from jobs.spec.names import RUN_LABEL
-from jobs.submit import submit
+from jobs.watch.results import Result
 from tests.unit.images_objects import Listener
 from tests.unit.test_jobs_life import Quiet
 
@@ -100,7 +100,7 @@ def train(
 
     monkeypatch.setattr(run, "Wait", Ended)
     inputs = {"manifest": MANIFEST, "timeoutSeconds": 60, "startTimeoutSeconds": 60, **fields}
-    monkeypatch.setattr("jobs.archive.Archive.keep", lambda *_: None)
+    monkeypatch.setattr("jobs.logs.archive.Archive.keep", lambda *_: None)
     context = Listener() if row is None else row
     context.urn = "urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mnist-gloo"
     result = run._train(cast("JobApi", cluster), inputs, context)

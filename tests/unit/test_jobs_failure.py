@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from jobs import failure
-from jobs.failure import Evidence
-from jobs.failures import Failure
-from jobs.replicas import Replica
 from jobs.topology import Topology
-from jobs.tracker import End
+from jobs.watch import failure
+from jobs.watch.failure import Evidence
+from jobs.watch.failures import Failure
+from jobs.watch.replicas import Replica
+from jobs.watch.tracker import End
 from tests.unit.jobs_objects import ended, pod, warning
 
 

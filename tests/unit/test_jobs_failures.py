@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from jobs import failures
-from jobs.disruption import Disruption, disruption, lost_node
-from jobs.failures import Failure
-from jobs.replicas import Replica
 from jobs.topology import Topology
-from jobs.tracker import Tracker
+from jobs.watch import failures
+from jobs.watch.disruption import Disruption, disruption, lost_node
+from jobs.watch.failures import Failure
+from jobs.watch.replicas import Replica
+from jobs.watch.tracker import Tracker
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
 
 RESET = "RuntimeError: [../gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.1]"

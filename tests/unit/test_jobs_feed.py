@@ -8,10 +8,10 @@ from typing import Any, cast
 import pytest
 
 from jobs.api import JobApi
-from jobs.archive import Archive
-from jobs.feed import Feed
-from jobs.lines import Line
-from jobs.log_stream import LogPart
+from jobs.logs.archive import Archive
+from jobs.logs.lines import Line
+from jobs.logs.stream import LogPart
+from jobs.watch.feed import Feed
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
 
 

@@ -9,14 +9,14 @@ from typing import Any, cast
 import pytest
 from kubernetes.client.exceptions import ApiException
 
-from jobs import follower
 from jobs.api import JobApi, Unreachable
-from jobs.containers import Container, containers
-from jobs.follower import LIVE, Follower
-from jobs.lines import Cursor, Line
-from jobs.log_stream import LogPart
-from jobs.replicas import Replica
+from jobs.logs import follower
+from jobs.logs.containers import Container, containers
+from jobs.logs.follower import LIVE, Follower
+from jobs.logs.lines import Cursor, Line
+from jobs.logs.stream import LogPart
 from jobs.topology import Topology
+from jobs.watch.replicas import Replica
 from tests.unit.jobs_objects import RUNNING, ended, pod, waiting
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.gate import GateHandler
+from jobs.life.gate import GateHandler
 from tests.unit.test_jobs_life import Quiet
 
 RESULT: Mapping[str, Any] = {

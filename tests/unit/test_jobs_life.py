@@ -10,8 +10,8 @@ import pytest
 
 from infra.plugin.values import UNKNOWN
 from jobs.catalog import CATALOG
-from jobs.gate import GateHandler
-from jobs.run import PyTorchJobHandler
+from jobs.life.gate import GateHandler
+from jobs.life.run import PyTorchJobHandler
 from jobs.spec import manifest
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from jobs.progress import Progress, duration
+from jobs.watch.progress import Progress, duration
 
 
 def at(seconds: float) -> str:

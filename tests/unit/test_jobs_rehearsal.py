@@ -11,8 +11,8 @@ from clusters.capacity import Capacity
 from infra.plugin.values import SECRET, UNKNOWN
 from infra.quantities import cores
 from jobs.catalog import CATALOG
+from jobs.life.rehearsal import BRIEF, Rehearsal, ask, render
 from jobs.needs import Needs, together
-from jobs.rehearsal import BRIEF, Rehearsal, ask, render
 from jobs.spec import manifest
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.images_objects import Listener

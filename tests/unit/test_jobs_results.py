@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.replicas import replicas
-from jobs.results import Result, refused, result
 from jobs.topology import Topology
+from jobs.watch.replicas import replicas
+from jobs.watch.results import Result, refused, result
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 
 

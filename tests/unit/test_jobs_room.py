@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from jobs import room
+from jobs.watch import room
 
 
 def node(cpu: str = "2", memory: str = "8Gi", **changed: Any) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 
 from infra import toolchain
 from jobs.catalog import CATALOG
+from jobs.life.submit import spec_hash
 from jobs.spec import Build, Elastic, Limits, Master, SecretKey, TrainingJob, Volume, manifest
 from jobs.spec.modules import MODULES
 from jobs.spec.mounts import MountedScript
-from jobs.submit import spec_hash
 from jobs.topology import Topology
 from tests.unit.jobs_declared import IMAGE, jobs, rendered
 

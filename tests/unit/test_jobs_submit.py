@@ -5,9 +5,9 @@ from typing import Any, cast
 
 from jobs.api import JobApi
 from jobs.catalog import CATALOG
+from jobs.life.submit import HASH_LABEL, spec_hash, submit
 from jobs.spec import manifest
 from jobs.spec.names import RUN_LABEL
-from jobs.submit import HASH_LABEL, spec_hash, submit
 from tests.unit.test_jobs_life import Quiet
 
 MANIFEST = manifest(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from jobs.replicas import Replica
 from jobs.topology import Topology
-from jobs.tracker import Limits, Tracker
+from jobs.watch.replicas import Replica
+from jobs.watch.tracker import Limits, Tracker
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary, waiting
 
 LIMITS = Limits(total=600, start=60)

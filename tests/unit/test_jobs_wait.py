@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 from jobs.api import JobApi
-from jobs.tracker import Limits
-from jobs.wait import Wait
+from jobs.watch.tracker import Limits
+from jobs.watch.wait import Wait
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 from tests.unit.test_jobs_life import Quiet
 

@@ -9,11 +9,11 @@ import pytest
 from infra.plugin.handler import Change, compare
 from infra.plugin.values import UNKNOWN
 from jobs.catalog import CATALOG
-from jobs.in_place import is_in_place
+from jobs.life.in_place import is_in_place
+from jobs.life.words import told
 from jobs.resource import declared
 from jobs.spec import Build, TrainingJob, manifest
 from jobs.spec.mounts import MountedScript
-from jobs.words import told
 
 MNIST = CATALOG["mnist-gloo"]
 OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))

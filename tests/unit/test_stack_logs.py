@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from jobs import archive
-from jobs.containers import Container
-from jobs.lines import Cursor, Line
-from jobs.recording import Recording
+from jobs.logs import archive
+from jobs.logs.containers import Container
+from jobs.logs.lines import Cursor, Line
+from jobs.logs.recording import Recording
 from jobs.topology import Topology
-from scripts.stack.log_lines import Printer, Said, Window, joined, merged, printer
-from scripts.stack.log_target import NoLogs, find, has_ended
-from scripts.stack.logs import Options, show
+from scripts.stack.log.command import Options, show
+from scripts.stack.log.lines import Printer, Said, Window, joined, merged, printer
+from scripts.stack.log.target import NoLogs, find, has_ended
 from scripts.stack.state import StackState
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
@@ -193,7 +193,7 @@ def test_a_job_that_is_not_there_is_named_with_what_is_in_state_archive_and_clus
 def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("scripts.stack.log_target._PATIENCE_SECONDS", 0)
+    monkeypatch.setattr("scripts.stack.log.target._PATIENCE_SECONDS", 0)
     with served(FakeApi()) as gone:
         kubeconfig = gone.kubeconfig
     there = StackState.of(export(kubeconfig))

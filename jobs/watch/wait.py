@@ -7,18 +7,18 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 from infra.plugin.context import Context
-from jobs import failure
 from jobs.api import JobApi
-from jobs.archive import Archive
-from jobs.failure import Evidence
-from jobs.failure_logs import FailureLogs
-from jobs.failures import Failure
-from jobs.feed import Feed
-from jobs.obstacles import Obstacles
-from jobs.results import Result, result
-from jobs.row import Row
+from jobs.logs.archive import Archive
 from jobs.spec.names import RUN_LABEL
-from jobs.tracker import End, Limits, Tracker
+from jobs.watch import failure
+from jobs.watch.failure import Evidence
+from jobs.watch.failure_logs import FailureLogs
+from jobs.watch.failures import Failure
+from jobs.watch.feed import Feed
+from jobs.watch.obstacles import Obstacles
+from jobs.watch.results import Result, result
+from jobs.watch.row import Row
+from jobs.watch.tracker import End, Limits, Tracker
 
 _TICK_SECONDS = 0.5
 _SETTLE_SECONDS = 5.0

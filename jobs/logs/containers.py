@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jobs.replicas import Replica
 from jobs.spec import CONTAINER
+from jobs.watch.replicas import Replica
 
 
 @dataclass(frozen=True)

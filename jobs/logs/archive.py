@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from infra.paths import state_dir
-from jobs.lines import LONGEST, Cursor, Line
+from jobs.logs.lines import LONGEST, Cursor, Line
 from jobs.topology import Topology
 
 ABOUT = "run.json"

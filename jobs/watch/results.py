@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from jobs.replicas import Exit, Replica
 from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology, ranks_of
+from jobs.watch.replicas import Exit, Replica
 
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart"]
 Result = dict[str, Any]

@@ -14,9 +14,9 @@ from kubernetes.client.exceptions import ApiException
 
 from infra.finalizers import held
 from infra.plugin.context import Context
-from jobs import attempts, in_place, upkeep
 from jobs.api import JobApi, Object
-from jobs.attempts import Attempt
+from jobs.life import attempts, in_place, upkeep
+from jobs.life.attempts import Attempt
 from jobs.spec import MANAGED_BY
 from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology

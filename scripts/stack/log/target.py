@@ -8,13 +8,13 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from jobs import archive
 from jobs.api import JobApi, Unreachable, said
-from jobs.archive import Run
-from jobs.containers import Container, containers
-from jobs.replicas import TYPE_LABEL, Replica
+from jobs.logs import archive
+from jobs.logs.archive import Run
+from jobs.logs.containers import Container, containers
 from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology, ranks_of
+from jobs.watch.replicas import TYPE_LABEL, Replica
 from scripts.stack.state import StackState
 
 _PATIENCE_SECONDS = 5.0

@@ -11,17 +11,18 @@ from kubernetes.client.exceptions import ApiException
 
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
-from jobs import archive, attempts, in_place, upkeep, words
 from jobs.api import JobApi, Unreachable, said
-from jobs.attempts import AttemptContext
 from jobs.inputs import PROPERTY as ARTIFACTS
 from jobs.inputs import filled, require
-from jobs.rehearsal import Rehearsal
-from jobs.results import Result, refused
+from jobs.life import attempts, in_place, upkeep, words
+from jobs.life.attempts import AttemptContext
+from jobs.life.rehearsal import Rehearsal
+from jobs.life.submit import remove, submit
+from jobs.logs import archive
 from jobs.spec.names import RUN_LABEL
-from jobs.submit import remove, submit
-from jobs.tracker import Limits
-from jobs.wait import Wait
+from jobs.watch.results import Result, refused
+from jobs.watch.tracker import Limits
+from jobs.watch.wait import Wait
 
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 _SHOWN = "room"

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from jobs import failures as failing
-from jobs.disruption import Disruption, deleted, disruption, lost_node
-from jobs.failures import Failure
-from jobs.progress import Progress
-from jobs.replicas import TYPE_LABEL, Replica, replicas
-from jobs.results import State
-from jobs.room import Shortage
 from jobs.topology import Topology
+from jobs.watch import failures as failing
+from jobs.watch.disruption import Disruption, deleted, disruption, lost_node
+from jobs.watch.failures import Failure
+from jobs.watch.progress import Progress
+from jobs.watch.replicas import TYPE_LABEL, Replica, replicas
+from jobs.watch.results import State
+from jobs.watch.room import Shortage
 
 _STRAGGLERS_SECONDS = 30
 """The operator calls a job Succeeded once rank 0 is done; so long the others may still take."""

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field
 
 from infra.plugin.context import Context
-from jobs.progress import Progress
+from jobs.watch.progress import Progress
 
 _SHORTEST, _LONGEST = 5.0, 30.0
 """Seconds between two lines on the same epoch: a day of training is to be no book."""

@@ -9,9 +9,9 @@ from typing import Protocol
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Unreachable
-from jobs.containers import Container, place
-from jobs.lines import Cursor, Line
-from jobs.log_stream import LogPart
+from jobs.logs.containers import Container, place
+from jobs.logs.lines import Cursor, Line
+from jobs.logs.stream import LogPart
 
 LIVE = 64
 """So many containers are followed while they run; those beyond are read when they have ended."""

@@ -4,15 +4,15 @@ from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
 
-from jobs import failure
 from jobs.api import JobApi, Unreachable
-from jobs.archive import Run
-from jobs.containers import short_id
-from jobs.failure import LOG_LINES
-from jobs.failures import Failure
-from jobs.replicas import Replica, replicas
+from jobs.logs.archive import Run
+from jobs.logs.containers import short_id
 from jobs.spec import CONTAINER
-from jobs.tracker import End, Tracker
+from jobs.watch import failure
+from jobs.watch.failure import LOG_LINES
+from jobs.watch.failures import Failure
+from jobs.watch.replicas import Replica, replicas
+from jobs.watch.tracker import End, Tracker
 
 _FETCHED = 20
 """Of so many failures: when all of 1,000 ranks fail, the rest say the same."""

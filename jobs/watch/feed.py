@@ -12,14 +12,14 @@ from typing import Any, Literal
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Object, Unreachable, said
-from jobs.archive import Archive
-from jobs.containers import Container, containers
-from jobs.follower import Follower
-from jobs.recorder import Recorder
-from jobs.recording import Recording
-from jobs.replicas import TYPE_LABEL, Replica
+from jobs.logs.archive import Archive
+from jobs.logs.containers import Container, containers
+from jobs.logs.follower import Follower
+from jobs.logs.recorder import Recorder
+from jobs.logs.recording import Recording
 from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
+from jobs.watch.replicas import TYPE_LABEL, Replica
 
 _PAUSE_SECONDS = 1.0
 

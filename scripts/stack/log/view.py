@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jobs.api import JobApi
-from jobs.archive import Log, Run
-from jobs.containers import Container
-from jobs.follower import Follower
-from jobs.lines import Cursor, Line
-from jobs.recording import Recording
-from scripts.stack.log_lines import Printer, Said, joined, merged
-from scripts.stack.log_live import Live
-from scripts.stack.log_target import Target, has_ended
+from jobs.logs.archive import Log, Run
+from jobs.logs.containers import Container
+from jobs.logs.follower import Follower
+from jobs.logs.lines import Cursor, Line
+from jobs.logs.recording import Recording
+from scripts.stack.log.lines import Printer, Said, joined, merged
+from scripts.stack.log.live import Live
+from scripts.stack.log.target import Target, has_ended
 
 _FETCH_SECONDS = 60.0
 

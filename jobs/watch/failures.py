@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from jobs.replicas import Exit, Replica
-from jobs.results import summary
 from jobs.topology import ranks_of
+from jobs.watch.replicas import Exit, Replica
+from jobs.watch.results import summary
 
 _TOGETHER = timedelta(seconds=2)
 """Kubelets tell whole seconds, by clocks of their own."""

@@ -11,9 +11,9 @@ from kubernetes.client.exceptions import ApiException
 from jobs.api import Unreachable, said
 from scripts.stack.backend import exists
 from scripts.stack.cli import Cli
-from scripts.stack.log_lines import printer
-from scripts.stack.log_target import NoLogs, find
-from scripts.stack.log_view import View
+from scripts.stack.log.lines import printer
+from scripts.stack.log.target import NoLogs, find
+from scripts.stack.log.view import View
 from scripts.stack.state import StackState
 
 

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jobs.failures import Failure
-from jobs.replicas import Exit
-from jobs.results import summary
 from jobs.spec import CONTAINER
-from jobs.tracker import End
+from jobs.watch.failures import Failure
+from jobs.watch.replicas import Exit
+from jobs.watch.results import summary
+from jobs.watch.tracker import End
 
 LOG_LINES = 30
 _EVENTS = 10

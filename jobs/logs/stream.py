@@ -8,7 +8,7 @@ import urllib3
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
-from jobs.lines import LONGEST, Line
+from jobs.logs.lines import LONGEST, Line
 from jobs.spec import CONTAINER
 
 _CONNECT_SECONDS, _SILENCE_SECONDS = 5, 30

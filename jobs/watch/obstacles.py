@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from kubernetes.client.exceptions import ApiException
 
-from jobs import failure, room
 from jobs.api import JobApi, Object, Unreachable, said
-from jobs.room import Shortage
-from jobs.tracker import Tracker
+from jobs.watch import failure, room
+from jobs.watch.room import Shortage
+from jobs.watch.tracker import Tracker
 
 _EVENTS_SECONDS = 2.0
 _ROOM_SECONDS = 10.0

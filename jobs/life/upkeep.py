@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from jobs import in_place
 from jobs.api import JobApi
+from jobs.life import in_place
 
 _ROLE_LABEL = "training.kubeflow.org/replica-type"
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 
-from jobs.archive import NOTE, Run
-from jobs.containers import Container
-from jobs.lines import LONGEST, Cursor, Line
+from jobs.logs.archive import NOTE, Run
+from jobs.logs.containers import Container
+from jobs.logs.lines import LONGEST, Cursor, Line
 from jobs.topology import Topology
 
 _LOG_BYTES = 64 * 2**20

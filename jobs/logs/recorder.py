@@ -3,9 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from jobs.containers import Container
-from jobs.lines import Cursor, Line
-from jobs.recording import Recording
+from jobs.logs.containers import Container
+from jobs.logs.lines import Cursor, Line
+from jobs.logs.recording import Recording
 
 
 @dataclass

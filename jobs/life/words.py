@@ -8,9 +8,9 @@ from typing import Any
 from infra.plugin.handler import Change
 from infra.plugin.values import UNKNOWN
 from infra.words import quote
-from jobs.in_place import decisive
 from jobs.inputs import PROPERTY as ARTIFACTS
 from jobs.inputs import is_other_content
+from jobs.life.in_place import decisive
 
 _IN_PLACE = frozenset(
     {

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Unreachable
-from jobs.containers import Container
-from jobs.follower import LIVE, Follower
-from jobs.lines import Cursor, Line
-from scripts.stack.log_lines import Printer, Said, Window
-from scripts.stack.log_target import Target, has_ended, run_of
+from jobs.logs.containers import Container
+from jobs.logs.follower import LIVE, Follower
+from jobs.logs.lines import Cursor, Line
+from scripts.stack.log.lines import Printer, Said, Window
+from scripts.stack.log.target import Target, has_ended, run_of
 
 _WINDOW_SECONDS = 1.0
 _POLL_SECONDS = 1.0

@@ -1,0 +1,1 @@
+"""What a run's ranks print: read while they run, and kept."""

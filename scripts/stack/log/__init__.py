@@ -1,0 +1,1 @@
+"""`make logs`: what a job's ranks print and have printed."""

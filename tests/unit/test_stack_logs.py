@@ -236,11 +236,15 @@ def test_what_was_kept_meanwhile_is_shown_once(again: int) -> None:
 
 def test_lines_of_several_logs_are_in_the_order_of_time_and_none_waits_for_long() -> None:
     window = Window(seconds=60)
-    for second in (3, 1, 2):
-        window.put(Said(line(second, "x"), 0, "run", "a"))
+    for second, container in ((3, "a"), (1, "b"), (2, "b"), (2, "a")):
+        window.put(Said(line(second, container), 0, "run", container))
     assert list(window.take()) == []
+    # The two of "a" keep their order.
     assert [said.line for said in window.take(everything=True)] == [
-        line(second, "x") for second in (1, 2, 3)
+        line(1, "b"),
+        line(2, "b"),
+        line(3, "a"),
+        line(2, "a"),
     ]
     eager = Window(seconds=0)
     eager.put(Said(line(1, "x"), 0, "run", "a"))

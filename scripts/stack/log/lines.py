@@ -47,19 +47,23 @@ def merged(logs: Iterable[Iterable[Said]]) -> Iterator[Said]:
 class Window:
     """Puts lines in order that come from several logs, each a moment later than it was written.
 
+    The lines of one log keep their order: its two outputs may have times that differ by a hair.
+
     Args:
         seconds: How long a line waits for those before it.
     """
 
     seconds: float
     _waiting: list[tuple[str, int, float, Said]] = field(default_factory=list)
+    _latest: dict[str, str] = field(default_factory=dict)
     _count: int = 0
 
     def put(self, said: Said) -> None:
         """Take a line."""
         self._count += 1
-        entry = (said.line.stamp, self._count, time.monotonic(), said)
-        heapq.heappush(self._waiting, entry)
+        stamp = max(said.line.stamp, self._latest.get(said.container, ""))
+        self._latest[said.container] = stamp
+        heapq.heappush(self._waiting, (stamp, self._count, time.monotonic(), said))
 
     def take(self, *, everything: bool = False) -> Iterator[Said]:
         """Yield the lines that have waited long enough, or all."""

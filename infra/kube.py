@@ -17,6 +17,15 @@ _INLINE = {
     "client-key-data": "client-key",
 }
 
+_DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
+"""The variable of pulumi-kubernetes itself."""
+IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
+
+
+def may_be_gone() -> bool:
+    """Return whether a cluster that does not answer is to be taken for gone."""
+    return os.environ.get(_DELETE_UNREACHABLE, "").lower() == "true"
+
 
 def connect(kubeconfig: str) -> client.ApiClient:
     """Return a client of the current context of `kubeconfig`, a YAML document.

@@ -4,9 +4,9 @@ import pulumi
 
 from clusters import CLUSTERS
 from images.resource import trainer_image
-from infra import settings, tenancy
+from infra import outcomes, settings, tenancy
 from infra.tenancy import JobNamespace
-from infra.training import Ground, not_run, results, train
+from infra.training import Ground, train
 from infra.training_operator import TrainingOperator
 
 
@@ -42,7 +42,7 @@ def main() -> None:
     ground = Ground(cluster, [namespace, operator.ready], image.reference, wanted.capacity)
     runs = train(wanted.jobs, wanted.scripts, ground)
 
-    pulumi.export("jobs", results(runs))
-    pulumi.export("notRun", not_run(runs))
+    pulumi.export("jobs", outcomes.results(runs))
+    pulumi.export("notRun", outcomes.not_run(runs))
     pulumi.export("skipped", dict(wanted.skipped))
     pulumi.export("kubeconfig", pulumi.Output.secret(cluster.kubeconfig))

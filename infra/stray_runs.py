@@ -1,6 +1,5 @@
 """Runs that no resource knows of: an `up` that was killed had begun them."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -12,7 +11,6 @@ from infra.plugin.context import Context
 from jobs.api import GROUP, PLURAL, VERSION, JobApi, Unreachable
 from jobs.life.submit import remove
 
-_DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 _LIMIT = (5, 20)
 _AT_ONCE = 16
 
@@ -27,10 +25,10 @@ def stop(kubeconfig: str, namespace: str, context: Context) -> None:
     try:
         names = _names(kubeconfig, namespace)
     except Unreachable as error:
-        if os.environ.get(_DELETE_UNREACHABLE, "").lower() != "true":
+        if not kube.may_be_gone():
             raise RuntimeError(
                 f"whether training jobs are left in {namespace} can't be told, the cluster does "
-                f"not answer: {error}. If it is gone for good, set {_DELETE_UNREACHABLE}=true"
+                f"not answer: {error}. {kube.IF_GONE}"
             ) from error
         return
     if names:

@@ -1,9 +1,8 @@
 """The runs of a stack: what each needs, when it may start, and what judges it."""
 
-import asyncio
-from collections.abc import Awaitable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import pulumi
 from pulumi import Output, ResourceOptions
@@ -11,7 +10,7 @@ from pulumi import Output, ResourceOptions
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster
 from images.resource import job_image
-from infra import tenancy
+from infra import later, tenancy
 from infra.declare import declare
 from jobs import dependencies, inputs, volumes
 from jobs.needs import together
@@ -21,8 +20,6 @@ from jobs.script import Script
 from jobs.spec import TrainingJob, manifest
 from jobs.spec.inputs import Fetching
 from jobs.wanted import image_of
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -83,42 +80,6 @@ def train(
     return {job.name: runs[job.name] for job in jobs}
 
 
-def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
-    """Return the results of the jobs that ran, by name."""
-    found = {name: run.result for name, run in runs.items()}
-    if pulumi.runtime.is_dry_run():
-        return found  # Those that are known are shown beside those to come.
-
-    def there(known: Mapping[str, dict[str, Any] | None]) -> dict[str, Any]:
-        return {name: result for name, result in known.items() if result is not None}
-
-    return Output.all(**found).apply(there) if found else {}
-
-
-def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
-    """Return why jobs did not run, by name: those that needed one that did not succeed.
-
-    The engine skips them without a word, so it is also a warning.
-    """
-    jobs = [run.job for run in runs.values()]
-    if not any(map(dependencies.needs, jobs)):
-        return Output.from_input({})
-
-    def told(known: Mapping[str, Any]) -> dict[str, str]:
-        states = {
-            name: None if result is None else str(result["state"])
-            for name, result in known["results"].items()
-        }
-        found = dependencies.not_run(jobs, states, known["passed"])
-        for name, reason in found.items():
-            pulumi.log.warn(f"job {name} did not run: {reason}")
-        return found
-
-    results = {name: run.result for name, run in runs.items()}
-    passed = {name: _later(_exists(run.gate)) for name, run in runs.items()}
-    return Output.all(results=results, passed=passed).apply(told)
-
-
 def _run(
     job: TrainingJob,
     script: Script | None,
@@ -144,7 +105,7 @@ def _run(
     resource = PyTorchJob(
         job,
         rendered,
-        kubeconfig=_once_ended(room, ground.cluster.kubeconfig),
+        kubeconfig=later.once_ended(room, ground.cluster.kubeconfig),
         artifacts=_artifacts(job, needed),
         room=ground.room,
         opts=ResourceOptions(depends_on=[*ground.needs, *made, *gates]),
@@ -160,29 +121,6 @@ def _artifacts(job: TrainingJob, needed: Mapping[str, Run]) -> Output[dict[str, 
         return None
     results = {wanted.job: needed[wanted.job].result for wanted in job.inputs.values()}
     return Output.all(**results).apply(lambda known: inputs.found(job, known))
-
-
-def _once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Output[str]:
-    """Return `value` once there are all `results`, or it is clear that some never will be.
-
-    To the engine this is no dependency: when a run is skipped, what waits for its room is not.
-    """
-
-    async def ended() -> None:
-        await asyncio.gather(*(result.future() for result in results))
-
-    return Output.all(value, _later(ended())).apply(lambda both: str(both[0]))
-
-
-async def _exists(resource: pulumi.CustomResource) -> bool:
-    """Return whether a resource has come to be: whoever waits for one that failed gets no ID."""
-    return bool(await resource.id.future())
-
-
-def _later(work: Coroutine[Any, Any, T]) -> Output[T]:
-    """Return what `work` comes to, which depends on no resource to the engine."""
-    future: Awaitable[T] = asyncio.ensure_future(work)
-    return Output.from_input(future)
 
 
 def _image(job: TrainingJob, ground: Ground) -> pulumi.Input[str]:

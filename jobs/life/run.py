@@ -3,12 +3,12 @@
 To create it is to train; what it returned stays in its state, whatever becomes of the object.
 """
 
-import os
 from dataclasses import replace
 from typing import ClassVar
 
 from kubernetes.client.exceptions import ApiException
 
+from infra import kube
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
 from jobs.api import JobApi, Unreachable, said
@@ -27,7 +27,6 @@ from jobs.watch.wait import Wait
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 _SHOWN = "room"
 """What only a preview shows: another one changes nothing."""
-_DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 
 
 class PyTorchJobHandler(Handler):
@@ -35,6 +34,9 @@ class PyTorchJobHandler(Handler):
 
     type: ClassVar[str] = "slipway:jobs:PyTorchJob"
     outputs: ClassVar[tuple[str, ...]] = ("result",)
+
+    def __init__(self) -> None:
+        self._rehearsal = Rehearsal()
 
     def diff(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
@@ -53,9 +55,6 @@ class PyTorchJobHandler(Handler):
         if (meaning := words.told(changes, state, inputs)) is not None:
             context.info(meaning)
         return changes
-
-    def __init__(self) -> None:
-        self._rehearsal = Rehearsal()
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
@@ -105,10 +104,10 @@ class PyTorchJobHandler(Handler):
         try:
             remove(api, context)
         except Unreachable as error:
-            if os.environ.get(_DELETE_UNREACHABLE, "").lower() != "true":
+            if not kube.may_be_gone():
                 raise RuntimeError(
                     f"PyTorchJob {resource_id} cannot be deleted, its cluster does not answer: "
-                    f"{said(error)}. If it is gone for good, set {_DELETE_UNREACHABLE}=true"
+                    f"{said(error)}. {kube.IF_GONE}"
                 ) from error
             context.warn(f"{resource_id}: its cluster does not answer, so it is taken for gone")
         archive.of(context.urn).remove()

@@ -15,9 +15,9 @@ import pulumi
 import pulumi_kubernetes
 
 from clusters.cluster import Cluster
-from infra import toolchain
+from infra import outcomes, toolchain
 from infra.tenancy import NAME
-from infra.training import Ground, not_run, train
+from infra.training import Ground, train
 from jobs.catalog import CATALOG
 from jobs.spec import TrainingJob
 from jobs.wanted import Site, read
@@ -43,7 +43,7 @@ def program() -> None:
     runs = train(jobs, wanted.scripts, _ground())
     for name, run in runs.items():
         pulumi.export(name, run.result)
-    pulumi.export("notRun", not_run(runs))
+    pulumi.export("notRun", outcomes.not_run(runs))
 
 
 def _demo(name: str, declared: dict[str, Any]) -> TrainingJob:

@@ -29,7 +29,7 @@ def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
     The engine skips them without a word, so it is also a warning.
     """
     jobs = [run.job for run in runs.values()]
-    if not any(map(dependencies.needs, jobs)):
+    if not any(map(dependencies.prerequisites, jobs)):
         return Output.from_input({})
 
     def told(known: Mapping[str, Any]) -> dict[str, str]:

@@ -74,8 +74,10 @@ def train(
     waits = makes_room(ordered, ground.capacity)
     ground = replace(ground, room=together(jobs, ground.capacity))
     for job in ordered:
-        needed = {name: runs[name] for name in dependencies.needs(job)}
+        needed = {name: runs[name] for name in dependencies.prerequisites(job)}
         room = [runs[name].result for name in waits[job.name]]
+        if room:
+            pulumi.log.info(f"{job.name} waits for the room of {', '.join(waits[job.name])}")
         runs[job.name] = _run(job, scripts.get(job.name), ground, needed, room)
     return {job.name: runs[job.name] for job in jobs}
 
@@ -105,6 +107,7 @@ def _run(
     resource = PyTorchJob(
         job,
         rendered,
+        # Not before it is known where to: so it comes after those whose room it needs.
         kubeconfig=later.once_ended(room, ground.cluster.kubeconfig),
         artifacts=_artifacts(job, needed),
         room=ground.room,

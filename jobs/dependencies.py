@@ -10,7 +10,7 @@ from jobs.catalog import CATALOG
 from jobs.spec import TrainingJob
 
 
-def needs(job: TrainingJob) -> tuple[str, ...]:
+def prerequisites(job: TrainingJob) -> tuple[str, ...]:
     """Return the jobs that must have succeeded before `job` starts."""
     return tuple(dict.fromkeys((*job.depends_on, *(each.job for each in job.inputs.values()))))
 
@@ -22,7 +22,7 @@ def ordered(jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
         graphlib.CycleError: there is no such order.
     """
     place = {job.name: number for number, job in enumerate(jobs)}
-    sorter = TopologicalSorter({job.name: needs(job) for job in jobs})
+    sorter = TopologicalSorter({job.name: prerequisites(job) for job in jobs})
     sorter.prepare()
     found, ready = [], list[int]()
     while sorter.is_active():
@@ -79,7 +79,7 @@ def _refusal(name: str, own: str, others: Sequence[str]) -> str | None:
 
 def _cycles(jobs: Mapping[str, TrainingJob], key: str) -> Iterator[Problem]:
     """Yield each cycle once, at the job in it that comes first."""
-    graph = {name: set(needs(job)) & (jobs.keys() - {name}) for name, job in jobs.items()}
+    graph = {name: set(prerequisites(job)) & (jobs.keys() - {name}) for name, job in jobs.items()}
     while True:
         try:
             TopologicalSorter(graph).prepare()
@@ -114,7 +114,7 @@ def not_run(
     for job in jobs:
         blamed = [
             _blamed(other, states[other])
-            for other in needs(job)
+            for other in prerequisites(job)
             if states[other] is None or not passed[other]
         ]
         if states[job.name] is None and blamed:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 
 from clusters.capacity import Capacity
-from jobs.dependencies import needs
+from jobs.dependencies import prerequisites
 from jobs.spec import TrainingJob
 from jobs.spec.resources import Share, roles, share
 
@@ -41,7 +41,8 @@ def makes_room(
     """Return for each job those that must have ended before there is room for it.
 
     Whatever runs beside a job then, the cluster has room for all of it. It is the first jobs that
-    are waited for. Where nobody knows what the cluster has, none is, and the scheduler decides.
+    are waited for. All of them count, since nobody knows here whether one is to be trained at all.
+    Where nobody knows what the cluster has, none is, and the scheduler decides.
 
     Args:
         jobs: Each after those that it needs (`jobs.dependencies.ordered`).
@@ -51,7 +52,7 @@ def makes_room(
     ended: dict[str, frozenset[str]] = {}
     """By job, all that have ended for sure when it starts."""
     for number, job in enumerate(jobs):
-        over = _and_before(needs(job), ended)
+        over = _and_before(prerequisites(job), ended)
         waited = []
         while capacity is not None:
             beside = [other for other in jobs[:number] if other.name not in over]
@@ -59,7 +60,7 @@ def makes_room(
                 break
             waited.append(beside[0].name)
             over |= _and_before([beside[0].name], ended)
-        implied = _and_before(needs(job), ended).union(*(ended[name] for name in waited))
+        implied = _and_before(prerequisites(job), ended).union(*(ended[name] for name in waited))
         found[job.name] = tuple(name for name in waited if name not in implied)
         ended[job.name] = over
     return found

@@ -36,7 +36,7 @@ class Wanted:
     """What is to run, and what there is to say about it.
 
     Args:
-        jobs: In the configuration's order.
+        jobs: In the order of their names: Pulumi sorts a configuration's keys.
         scripts: By job, of those that have one.
         problems: Whatever is wrong; with one, nothing may be made.
         warnings: Mistakes with which a job may run all the same.

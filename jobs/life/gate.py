@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
-from jobs.watch.failure import explain
+from jobs.watch.story import explain
 
 
 class GateHandler(Handler):

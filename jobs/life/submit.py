@@ -123,6 +123,7 @@ def remove(api: JobApi, context: Context) -> None:
     """
     api.delete()
     _await_end(api, context, lambda: _jobs_left(api) + _pods_left(api))
+    context.status("what was there is gone")  # The row would say for ever that it waits.
 
 
 def _remove_pods(api: JobApi, context: Context) -> None:

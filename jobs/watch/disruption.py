@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jobs.watch.failures import Failure
+from jobs.watch.causes import Failure
 
 # https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 _CONDITION = "DisruptionTarget"

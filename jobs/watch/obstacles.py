@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Object, Unreachable, said
-from jobs.watch import failure, room
+from jobs.watch import room, story
 from jobs.watch.room import Shortage
 from jobs.watch.tracker import Tracker
 
@@ -38,7 +38,7 @@ class Obstacles:
         self._events_at = now
         events = self.events(tracker)
         tracker.see_events(events)
-        for warning in failure.warnings(events):
+        for warning in story.warnings(events):
             self.warn(warning)
         if now - self._room_at < _ROOM_SECONDS:
             return

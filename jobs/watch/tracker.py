@@ -10,9 +10,9 @@ from functools import cached_property
 from typing import Any
 
 from jobs.topology import Topology
-from jobs.watch import failures as failing
+from jobs.watch import causes
+from jobs.watch.causes import Failure
 from jobs.watch.disruption import Disruption, deleted, disruption, lost_node
-from jobs.watch.failures import Failure
 from jobs.watch.progress import Progress
 from jobs.watch.replicas import TYPE_LABEL, Replica, replicas
 from jobs.watch.results import State
@@ -97,7 +97,7 @@ class Tracker:
         # Where restarts are allowed, what went before the last one has been got over.
         recent = self.failures[self._got_over :] or self.failures[-1:]
         latest = {failure.replica.number: failure for failure in recent}
-        return failing.first(list(latest.values()))
+        return causes.first(list(latest.values()))
 
     @property
     def cured_by_a_retry(self) -> str | None:
@@ -173,11 +173,11 @@ class Tracker:
         topology = self.topology
         counts = Counter(replica.stage for replica in self.replicas.values())
         if not counts:
-            return f"submitted; {topology.replicas} pods are to be created"
+            return f"submitted; {_counted(topology.replicas, 'pod')} to be created"
         if (missing := topology.replicas - counts.total()) > 0:
             counts["to be created"] = missing
         stages = ", ".join(f"{count} {stage}" for stage, count in counts.items())
-        line = f"{topology.world_size} ranks"
+        line = _counted(topology.world_size, "rank")
         if topology.processes > 1:
             line += f", {topology.processes} in each pod"
         return f"{line}: {stages}"
@@ -295,6 +295,10 @@ _SEE_REFUSAL = "change what the message names, in the job or in the cluster"
 _SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
 _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _is_replica(pod: Mapping[str, Any]) -> bool:

@@ -10,14 +10,14 @@ from infra.plugin.context import Context
 from jobs.api import JobApi
 from jobs.logs.archive import Archive
 from jobs.spec.names import RUN_LABEL
-from jobs.watch import failure
-from jobs.watch.failure import Evidence
-from jobs.watch.failure_logs import FailureLogs
-from jobs.watch.failures import Failure
+from jobs.watch import story
+from jobs.watch.causes import Failure
 from jobs.watch.feed import Feed
+from jobs.watch.last_words import LastWords
 from jobs.watch.obstacles import Obstacles
 from jobs.watch.results import Result, result
 from jobs.watch.row import Row
+from jobs.watch.story import Evidence
 from jobs.watch.tracker import End, Limits, Tracker
 
 _TICK_SECONDS = 0.5
@@ -60,7 +60,7 @@ class Wait:
         run_id = (self.job["metadata"].get("labels") or {}).get(RUN_LABEL)
         kept = None if self.archive is None or run_id is None else self.archive.run(run_id)
         self._row = Row(self.context)
-        self._logs = FailureLogs(self.api, kept)
+        self._logs = LastWords(self.api, kept)
         self._obstacles = Obstacles(self.api, self._warn_once)
 
     def to_the_end(self) -> Result:
@@ -142,7 +142,7 @@ class Wait:
         for failed in tracker.failures:
             self._report(failed)
         end = tracker.end(0, self.limits) or end
-        story = {}
+        told = {}
         if end.state != "Succeeded":
             self._obstacles.see_nodes(tracker)
             evidence = Evidence(
@@ -150,9 +150,7 @@ class Wait:
                 events=self._obstacles.events(tracker),
                 before=self._logs.before(tracker),
             )
-            story["failure"] = failure.details(
-                end, tracker.cause, evidence, tracker.cured_by_a_retry
-            )
+            told["failure"] = story.details(end, tracker.cause, evidence, tracker.cured_by_a_retry)
         self._stop_survivors(end, {pod["metadata"]["name"] for pod in pods}, tracker)
         ended = result(
             end.state,
@@ -161,7 +159,7 @@ class Wait:
             tracker.replicas,
             seen_at=now,
         )
-        return {**ended, **story}
+        return {**ended, **told}
 
     def _stop_survivors(self, end: End, there: set[str], tracker: Tracker) -> None:
         """Stop what still runs of a run that has ended; pods that are done stay, to be read."""

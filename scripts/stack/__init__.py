@@ -1,1 +1,1 @@
-"""What the Makefile calls for a stack: up, preview, down, logs, env."""
+"""What the Makefile calls for a stack: up, preview, down, rerun, logs, results, env."""

@@ -67,7 +67,11 @@ def outcomes(
 
 
 def _waiting(is_busy: bool) -> str:
-    return "it is still to run" if is_busy else "`make up` trains it"
+    return (
+        "it is still to run"
+        if is_busy
+        else "`make up` trains it, or waits for it if it was interrupted and goes on"
+    )
 
 
 def _begun(job: JobState, *, is_busy: bool) -> Outcome:

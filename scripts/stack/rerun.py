@@ -31,6 +31,7 @@ def rerun(stack: str, job: str) -> int:
     if job not in runs:
         raise NoRun(_refusal(stack, job, runs))
     cli = commands.prepared(stack)
+    commands.say(f"{job} is trained again, as asked for.")
     return cli.run("up", "--yes", "--replace", runs[job], **commands.BRIEF)
 
 

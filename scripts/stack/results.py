@@ -12,12 +12,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from jobs.watch.failure import explain
 from jobs.watch.progress import duration
+from jobs.watch.story import explain
 from scripts.stack.asked import asked
 from scripts.stack.backend import locks
+from scripts.stack.exported import read_state
 from scripts.stack.files import check
-from scripts.stack.log.command import read_state
 from scripts.stack.outcome import Outcome, outcomes
 
 Format = Literal["text", "json"]
@@ -155,7 +155,11 @@ def _story(outcome: Outcome) -> str:
     if outcome.state != "Succeeded":
         return explain(outcome.job, outcome.result)
     if outcome.missed:
-        return f"job {outcome.job} succeeded, but missed: {'; '.join(outcome.missed)}"
+        missed = "; ".join(outcome.missed)
+        return (
+            f"job {outcome.job} succeeded, but missed: {missed}\n"
+            "what to do: change what it trains with, or the limit; then `make up`"
+        )
     if outcome.gate == "not judged":
         return f"job {outcome.job} succeeded and was not judged yet; `make up` does that"
     return ""

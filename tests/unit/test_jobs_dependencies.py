@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.dependencies import needs, not_run, ordered, problems
+from jobs.dependencies import not_run, ordered, prerequisites, problems
 from jobs.spec import JobInput, TrainingJob
 
 KEY = "slipway:jobs"
@@ -29,14 +29,14 @@ def told(*jobs: TrainingJob, also: tuple[str, ...] = ()) -> dict[str, str]:
 
 
 def test_a_job_needs_those_that_it_names_and_those_whose_files_it_takes() -> None:
-    assert needs(taking("c", "a", **OUTPUTS)) == ("a",)
+    assert prerequisites(taking("c", "a", **OUTPUTS)) == ("a",)
     both = TrainingJob(
         name="c",
         module="mnist",
         depends_on=("b", "a"),
         inputs={"model": JobInput(job="a", artifact="net.pt")},
     )
-    assert needs(both) == ("b", "a")
+    assert prerequisites(both) == ("b", "a")
 
 
 def test_what_can_be_is_no_problem() -> None:
@@ -105,7 +105,7 @@ def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int
     found = ordered(jobs)
     assert sorted(each.name for each in found) == sorted(each.name for each in jobs)
     for number, each in enumerate(found):
-        assert set(needs(each)) <= {other.name for other in found[:number]}
+        assert set(prerequisites(each)) <= {other.name for other in found[:number]}
 
 
 @pytest.mark.parametrize(

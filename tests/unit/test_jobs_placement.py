@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clusters.capacity import Capacity
 from clusters.embedded import machine
 from jobs.catalog import CATALOG
-from jobs.dependencies import needs
+from jobs.dependencies import prerequisites
 from jobs.placement import fits, makes_room, shares
 from jobs.spec import Master, TrainingJob
 
@@ -91,7 +91,7 @@ def test_whatever_ends_when_each_starts_and_there_is_room(
     waits = makes_room(jobs, room("2"))
     waiting, running, ended = list(jobs), list[TrainingJob](), set[str]()
     while waiting or running:
-        ready = [each for each in waiting if {*needs(each), *waits[each.name]} <= ended]
+        ready = [each for each in waiting if {*prerequisites(each), *waits[each.name]} <= ended]
         running += ready
         waiting = [each for each in waiting if each not in ready]
         assert running, waiting

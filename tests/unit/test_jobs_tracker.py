@@ -185,7 +185,7 @@ def test_pods_that_were_never_made_are_not_waited_for_beyond_the_start_limit() -
     end = tracker().end(61, LIMITS)
     assert end is not None
     assert end.state == "CannotStart"
-    assert "2 pods are to be created" in end.reason
+    assert "2 pods to be created" in end.reason
 
 
 def test_the_start_limit_is_over_once_every_rank_has_run() -> None:

@@ -110,7 +110,7 @@ def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
     wanted = [job("a"), job("b", depends_on=("a",)), job("c")]
     listed = found(state(run("a", FAILURE)), *wanted)
     assert listed["b"].note == "it needs a, which ended Failed"
-    assert listed["c"].note == "`make up` trains it"
+    assert listed["c"].note.startswith("`make up` trains it")
     assert found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note == "it is still to run"
 
 

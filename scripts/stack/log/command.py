@@ -1,6 +1,5 @@
 """`make logs JOB=… RANK=…`: what a job's ranks print and have printed, also when they are gone."""
 
-import json
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,8 +8,8 @@ from pathlib import Path
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import Unreachable, said
-from scripts.stack.backend import exists
-from scripts.stack.cli import Cli
+from scripts.stack.asked import asked
+from scripts.stack.exported import read_state
 from scripts.stack.log.lines import printer
 from scripts.stack.log.target import NoLogs, find
 from scripts.stack.log.view import View
@@ -28,17 +27,6 @@ class Options:
 
     rank: int | None = None
     follow: bool = True
-
-
-def read_state(stack: str) -> StackState:
-    """Return what the stack's state says, with its secrets; nothing when there is no stack.
-
-    Raises:
-        PulumiFailed: it can't be read.
-    """
-    if not exists(stack):
-        return StackState()
-    return StackState.of(json.loads(Cli(stack).ask("stack", "export", "--show-secrets")))
 
 
 def show(
@@ -60,11 +48,15 @@ def show(
         PulumiFailed: the stack's state can't be read.
     """
     try:
-        target = find(stack, read(stack), job, options.rank)
+        settings = asked(stack)
+        wanted = [] if settings is None else [each.name for each in settings.jobs]
+        target = find(stack, read(stack), job, options.rank, wanted)
         names = {replica: target.label(replica) for replica in target.replicas}
         printing = printer(names, raw=options.rank is not None)
         with tempfile.TemporaryDirectory(prefix="slipway-logs-") as spool:  # only its owner's
             View(target, printing, Path(spool)).run(follow=options.follow)
+        if not printing.has_printed:
+            printing.tell(f"nothing was printed; `make results JOB={job}` says how it ended")
     except KeyboardInterrupt:
         pass  # To stop looking is no failure.
     except (ApiException, Unreachable) as error:

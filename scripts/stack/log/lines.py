@@ -88,6 +88,11 @@ class Printer:
     _containers: dict[int, str] = field(default_factory=dict)
     _run: str | None = None
 
+    @property
+    def has_printed(self) -> bool:
+        """Whether there was any line."""
+        return self._run is not None
+
     def print(self, said: Said) -> None:
         """Print a line, and before it whether its program was started again."""
         if self._run is not None and said.run != self._run:

@@ -1,6 +1,6 @@
 """Which job's logs are asked for, and where they are: in its pods, in the archive, or in both."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -67,7 +67,9 @@ class Target:
         return [each for replica in chosen for each in containers(replica)]
 
 
-def find(stack: str, state: StackState, job: str, rank: int | None) -> Target:
+def find(
+    stack: str, state: StackState, job: str, rank: int | None, wanted: Collection[str] = ()
+) -> Target:
     """Return the logs of a job's rank, or of all.
 
     Args:
@@ -75,6 +77,7 @@ def find(stack: str, state: StackState, job: str, rank: int | None) -> Target:
         state: Its state.
         job: The job's name.
         rank: None for all; in an elastic job the worker's number.
+        wanted: The jobs that the stack's file asks for.
 
     Raises:
         NoLogs: there are none; it names what there is.
@@ -86,7 +89,7 @@ def find(stack: str, state: StackState, job: str, rank: int | None) -> Target:
     there, trouble = _ask(api)
     topology = Topology.of(there) if there is not None else _kept_topology(kept)
     if topology is None:
-        raise NoLogs(_nothing(stack, state, job, trouble))
+        raise NoLogs(_nothing(stack, state, job, trouble, wanted))
     run_id = None if there is None else run_of(there)
     if run_id is not None and run_id not in {run.id for run in kept}:
         kept = []  # Of an earlier run, which another machine has replaced.
@@ -142,9 +145,9 @@ def _replicas(job: str, topology: Topology, rank: int | None) -> Sequence[int]:
     raise NoLogs(f"Job {job} has no {what} {rank}. {there}.")
 
 
-def _nothing(stack: str, state: StackState, job: str, trouble: str) -> str:
+def _nothing(stack: str, state: StackState, job: str, trouble: str, wanted: Collection[str]) -> str:
     """Return why there are no logs of a job, and what there is."""
-    known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state)})
+    known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state), *wanted})
     listed = f"Jobs of {stack}: {', '.join(known)}." if known else f"{stack} has no jobs."
     if not job:
         return f"Say which job: JOB=NAME. {listed}"
@@ -157,8 +160,8 @@ def _nothing(stack: str, state: StackState, job: str, trouble: str) -> str:
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)
-    if declared is not None and declared.result is None:
-        return f"Job {job} has not been submitted yet."
+    if declared is None or declared.result is None:
+        return f"Job {job} has not been submitted yet; `make results` says more."
     return (
         f"Job {job} has no PyTorchJob any more, and no logs of it were kept on this machine: they "
         f"are where `make up` ran. `make results JOB={job}` shows its result."

@@ -8,10 +8,10 @@ from jobs.api import JobApi, Unreachable
 from jobs.logs.archive import Run
 from jobs.logs.containers import short_id
 from jobs.spec import CONTAINER
-from jobs.watch import failure
-from jobs.watch.failure import LOG_LINES
-from jobs.watch.failures import Failure
+from jobs.watch import story
+from jobs.watch.causes import Failure
 from jobs.watch.replicas import Replica, replicas
+from jobs.watch.story import LOG_LINES
 from jobs.watch.tracker import End, Tracker
 
 _FETCHED = 20
@@ -19,7 +19,7 @@ _FETCHED = 20
 
 
 @dataclass
-class FailureLogs:
+class LastWords:
     """What the containers of a run printed last.
 
     Args:
@@ -38,7 +38,7 @@ class FailureLogs:
         if container in self._fetched:
             return False
         log = self._fetch(failed) if len(self._fetched) < _FETCHED else []
-        if not log and failure.error(failed.exit) is None:
+        if not log and story.error(failed.exit) is None:
             log = failed.exit.message.splitlines()
         self._fetched[container] = log
         return True

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from jobs.topology import Topology
-from jobs.watch import failures
+from jobs.watch import causes
+from jobs.watch.causes import Failure
 from jobs.watch.disruption import Disruption, disruption, lost_node
-from jobs.watch.failures import Failure
 from jobs.watch.replicas import Replica
 from jobs.watch.tracker import Tracker
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
@@ -23,7 +23,7 @@ def failure(rank: int, code: int = 1, message: object = "", **told: Any) -> Fail
 
 def test_who_lost_its_peer_followed_the_one_that_did_not() -> None:
     first = failure(1, 3, "about to fail", finished=LATER)
-    assert failures.first([failure(0, message=RESET), first]) is first
+    assert causes.first([failure(0, message=RESET), first]) is first
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_what_torch_says_when_a_peer_has_gone_is_known(message: object) -> None:
 
 def test_much_earlier_is_first_whatever_it_says() -> None:
     early = failure(0, message=RESET, finished="2026-01-01T00:00:10Z")
-    assert failures.first([failure(1, 3), early]) is early
+    assert causes.first([failure(1, 3), early]) is early
 
 
 def condition(reason: str, at: str = "2026-01-01T00:00:50Z") -> dict[str, Any]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.spec import CONTAINER
-from jobs.watch.failures import Failure
+from jobs.watch.causes import Failure
 from jobs.watch.replicas import Exit
 from jobs.watch.results import summary
 from jobs.watch.tracker import End
@@ -112,7 +112,11 @@ def _of_replica(cause: Failure) -> dict[str, Any]:
         "exit_code": cause.exit.code,
         "signal": cause.exit.signal,
         "out_of_memory": cause.exit.out_of_memory,
-        "memory_limit": container.get("resources", {}).get("limits", {}).get("memory"),
+        "memory_limit": (
+            container.get("resources", {}).get("limits", {}).get("memory")
+            if cause.exit.out_of_memory
+            else None
+        ),
         "error": error(cause.exit),
         "artifacts": (summary(cause.exit) or {}).get("artifacts"),
     }

@@ -3,10 +3,10 @@
 from typing import Any
 
 from jobs.topology import Topology
-from jobs.watch import failure
-from jobs.watch.failure import Evidence
-from jobs.watch.failures import Failure
+from jobs.watch import story
+from jobs.watch.causes import Failure
 from jobs.watch.replicas import Replica
+from jobs.watch.story import Evidence
 from jobs.watch.tracker import End
 from tests.unit.jobs_objects import ended, pod, warning
 
@@ -16,16 +16,17 @@ def failed(state: dict[str, Any], rank: int = 1) -> Failure:
     return Failure(seen, seen.exits[-1])
 
 
-def story(end: End, cause: Failure | None = None, log: list[str] | None = None) -> str:
-    told = failure.details(end, cause, Evidence(log or [], [warning("Back-off restarting")]))
-    return failure.explain("mine", {"state": end.state, "reason": end.reason, "failure": told})
+def told(end: End, cause: Failure | None = None, log: list[str] | None = None) -> str:
+    details = story.details(end, cause, Evidence(log or [], [warning("Back-off restarting")]))
+    result = {"state": end.state, "reason": end.reason, "failure": details}
+    return story.explain("mine", result)
 
 
 def test_the_whole_story_of_a_rank_that_failed() -> None:
     program_said = {"rank": 1, "error": "ValueError: bad shape", "traceback": "..."}
     first = failed(ended(3, program_said))
     log = [f"line {number}" for number in range(40)]
-    text = story(End("Failed", str(first)), first, log=log)
+    text = told(End("Failed", str(first)), first, log=log)
     assert (
         text.splitlines()[0] == "job mine ended Failed: rank 1 (mine-worker-0) exited with code 3"
     )
@@ -40,7 +41,7 @@ def test_the_whole_story_of_a_rank_that_failed() -> None:
 
 def test_out_of_memory_is_named_with_the_limit_and_what_to_raise() -> None:
     first = failed(ended(137, reason="OOMKilled"))
-    text = story(End("Failed", str(first)), first)
+    text = told(End("Failed", str(first)), first)
     assert "out of memory" in text
     assert "its memory limit: 1Gi" in text
     assert "raise the job's `memory`" in text
@@ -48,7 +49,7 @@ def test_out_of_memory_is_named_with_the_limit_and_what_to_raise() -> None:
 
 def test_a_command_that_is_not_there_is_told_in_the_runtimes_words() -> None:
     first = failed(ended(128, 'exec: "nope": executable file not found', reason="StartError"))
-    text = story(End("Failed", str(first)), first)
+    text = told(End("Failed", str(first)), first)
     assert 'exec: "nope"' in text
     assert "`command`" in text
 
@@ -56,43 +57,43 @@ def test_a_command_that_is_not_there_is_told_in_the_runtimes_words() -> None:
 def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
     first = failed(ended(3))
     end = End("Failed", str(first))
-    told = failure.details(end, first, Evidence(["again"], [], before=["the first time"]))
-    text = failure.explain("mine", {"state": "Failed", "reason": "", "failure": told})
+    told = story.details(end, first, Evidence(["again"], [], before=["the first time"]))
+    text = story.explain("mine", {"state": "Failed", "reason": "", "failure": told})
     assert text.index("    the first time") < text.index("    again")
     assert "before it was started again" in text
 
 
 def test_what_the_cluster_did_is_told_and_that_a_retry_may_cure_it() -> None:
     first = failed(ended(143))
-    told = failure.details(
+    told = story.details(
         End("Failed", str(first)), first, Evidence([], []), "pod mine-worker-0 was evicted"
     )
-    text = failure.explain("mine", {"state": "Failed", "reason": "", "failure": told})
+    text = story.explain("mine", {"state": "Failed", "reason": "", "failure": told})
     assert "pod mine-worker-0 was evicted" in text
     assert "`retries: 2`" in text
 
 
 def test_without_a_failed_rank_there_is_still_a_story() -> None:
-    text = story(End("TimedOut", "not done after 5 s", "raise it"), log=["waiting"])
+    text = told(End("TimedOut", "not done after 5 s", "raise it"), log=["waiting"])
     assert "job mine ended TimedOut: not done after 5 s" in text
     assert "the end of rank 0's log:" in text
     assert "raise it" in text
 
 
 def test_a_result_without_details_is_explained_too() -> None:
-    text = failure.explain("mine", {"state": "CannotStart", "reason": "refused: no such CRD"})
+    text = story.explain("mine", {"state": "CannotStart", "reason": "refused: no such CRD"})
     assert text == "job mine ended CannotStart: refused: no such CRD"
 
 
 def test_the_end_of_a_log_as_termination_message_is_no_error_of_the_program() -> None:
-    assert failure.error(failed(ended(1, "last line of the log")).exit) is None
+    assert story.error(failed(ended(1, "last line of the log")).exit) is None
 
 
 def test_warnings_are_told_once_and_in_order() -> None:
     later, earlier = warning("b", "2026-01-01T00:00:02Z"), warning("a", "2026-01-01T00:00:01Z")
     normal = {**warning("c"), "type": "Normal"}
     repeated = warning("Error pod mine-master-0 container pytorch waiting message: b")
-    assert failure.warnings([later, earlier, earlier, normal, repeated]) == [
+    assert story.warnings([later, earlier, earlier, normal, repeated]) == [
         "Pod mine-master-0: Failed: a",
         "Pod mine-master-0: Failed: b",
     ]

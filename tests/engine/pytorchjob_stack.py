@@ -79,6 +79,21 @@ class JobStack(Stack):
         everything = super().environment(program, **arguments)
         return everything | {"PULUMI_CONTINUE_ON_ERROR": "true", "STANDIN_TRAINER": self.trainer}
 
+    def output(self, name: str) -> Any:
+        """Return one of the stack's outputs, none of which is secret, from its file."""
+        [file] = (self.directory / "state").glob(".pulumi/stacks/*/test.json")
+        resources = json.loads(file.read_text())["checkpoint"]["latest"]["resources"]
+        (stack,) = (each for each in resources if each["type"] == "pulumi:pulumi:Stack")
+        return stack["outputs"][name]
+
+    def leave(self) -> None:
+        """Delete what a test has left, as far as there is something."""
+        if any((self.directory / "state").glob(".pulumi/locks/**/*.json")):
+            self.pulumi("cancel", "--yes", "--stack", "test")
+        if self.has_resources:
+            left = self.attempt("destroy", environment=self.environment())
+            assert left.code == 0, str(left)
+
     def train(self, name: str, **declared: Any) -> Outcome:
         """Bring the stack to one job; fail unless it succeeds."""
         return self.up("", **{name: declared})

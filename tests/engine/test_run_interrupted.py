@@ -87,6 +87,7 @@ def test_make_up_after_ctrl_c_takes_the_wait_up_again_and_needs_no_help(
         assert orphans(live_stack) == []
 
 
+@pytest.mark.long
 def test_ctrl_c_while_the_stack_is_made_leaves_what_the_next_make_up_goes_on_from(
     spare_stack: LiveStack,
 ) -> None:

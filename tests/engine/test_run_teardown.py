@@ -81,6 +81,7 @@ def test_make_down_stops_runs_first_and_proves_that_nothing_is_left(
     assert re.search(NOTHING, again.errors), again
 
 
+@pytest.mark.long
 def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
     spare_stack: LiveStack,
 ) -> None:
@@ -98,6 +99,7 @@ def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
     assert down.seconds < 3 * HELD_SECONDS, down
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "stage", ["Embedded dev creating", "Image slipway-trainer creating", "OperatorReady.*creating"]
 )

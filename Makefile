@@ -50,7 +50,7 @@ results: python ## how each job has ended last; JOB=… for all of one, FORMAT=j
 env: python ## exports for working by hand, to be evaluated: make -s env
 	@$(IN_VENV) scripts.stack env
 
-check: python ## format, lint, types, unit and program tests (about a minute)
+check: python ## format, lint, types, unit and program tests (two minutes or so)
 	.venv/bin/ruff format --check
 	.venv/bin/ruff check
 	.venv/bin/mypy

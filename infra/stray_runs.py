@@ -1,17 +1,14 @@
 """Runs that no resource knows of: an `up` that was killed had begun them."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
-from kubernetes.client import CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 
 from infra import kube
 from infra.plugin.context import Context
-from jobs.api import GROUP, PLURAL, VERSION, JobApi, Unreachable
+from jobs.api import JobApi, Unreachable
 from jobs.life.submit import remove
 
-_LIMIT = (5, 20)
 _AT_ONCE = 16
 
 
@@ -40,15 +37,11 @@ def stop(kubeconfig: str, namespace: str, context: Context) -> None:
 
 
 def _names(kubeconfig: str, namespace: str) -> list[str]:
-    jobs = CustomObjectsApi(kube.connect(kubeconfig))
+    # Asked once: to try again for long would only keep a person waiting for a cluster that is gone.
+    api = JobApi.connect(kubeconfig, namespace, name="").patient(0)
     try:
-        listing: Any = jobs.list_namespaced_custom_object(
-            GROUP, VERSION, namespace, PLURAL, _request_timeout=_LIMIT
-        )
+        return sorted(api.names())
     except ApiException as error:
         if error.status == 404:  # nobody has ever been able to submit one
             return []
-        if error.status == 0:  # a failed TLS handshake: who is there now is not the cluster
-            raise Unreachable(error.reason) from error
         raise RuntimeError(f"the training jobs in {namespace}: {kube.said(error)}") from error
-    return sorted(str(job["metadata"]["name"]) for job in listing["items"])

@@ -39,6 +39,12 @@ def likeliest(word: str, allowed: Collection[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, allowed, n=1)), None)
 
 
+def meant(word: str, allowed: Collection[str]) -> str:
+    """Return the question whether another word was meant, after a blank; empty without one."""
+    close = likeliest(word, allowed)
+    return f" Did you mean {close}?" if close is not None else ""
+
+
 def quote(value: object) -> str:
     """Return `value` as it would stand in the stack's file, on one line and not too long."""
     text = json.dumps(value, ensure_ascii=False)

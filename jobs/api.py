@@ -77,22 +77,14 @@ class JobApi:
 
     def names(self) -> list[str]:
         """Return the names of all PyTorchJobs of the namespace."""
-        listing = self._call(
-            lambda: self._jobs.list_namespaced_custom_object(*self._kind, **_LIMIT)
-        )
-        return [str(item["metadata"]["name"]) for item in listing["items"]]
+        jobs = self._items(self._jobs.list_namespaced_custom_object, *self._kind)
+        return [str(job["metadata"]["name"]) for job in jobs]
 
     def get(self) -> Object | None:
         """Return the job, None when there is none: no CRD and no namespace are none, too."""
-        try:
-            job: Object = self._call(
-                lambda: self._jobs.get_namespaced_custom_object(*self._named, **_LIMIT)
-            )
-        except ApiException as error:
-            if error.status == 404:
-                return None
-            raise
-        return job
+        return self._unless_gone(
+            lambda: self._jobs.get_namespaced_custom_object(*self._named, **_LIMIT)
+        )
 
     def create(self, manifest: Object) -> Object:
         """Submit the job; the API server's 409 tells that there is one of that name."""
@@ -116,29 +108,21 @@ class JobApi:
 
     def patch_pod(self, name: str, change: Object) -> None:
         """Merge `change` into one pod; nothing happens when there is none."""
-        try:
-            self._call(
-                lambda: self._core.patch_namespaced_pod(
-                    name, self.namespace, change, _content_type=_MERGE, **_LIMIT
-                )
+        self._unless_gone(
+            lambda: self._core.patch_namespaced_pod(
+                name, self.namespace, change, _content_type=_MERGE, **_LIMIT
             )
-        except ApiException as error:
-            if error.status != 404:
-                raise
+        )
 
     def patch(self, change: Object) -> None:
         """Merge `change` into the job; nothing happens when there is none."""
-        try:
-            self._call(
-                lambda: self._jobs.patch_namespaced_custom_object(*self._named, change, **_LIMIT)
-            )
-        except ApiException as error:
-            if error.status != 404:
-                raise
+        self._unless_gone(
+            lambda: self._jobs.patch_namespaced_custom_object(*self._named, change, **_LIMIT)
+        )
 
     def delete(self) -> None:
         """Ask for the job and then its pods to be deleted; nothing happens when there is none."""
-        self._delete(
+        self._unless_gone(
             lambda: self._jobs.delete_namespaced_custom_object(
                 *self._named, propagation_policy="Foreground", **_LIMIT
             )
@@ -146,62 +130,44 @@ class JobApi:
 
     def pods(self) -> list[Object]:
         """Return the job's pods."""
-        return self._items(self._core.list_namespaced_pod, label_selector=self._label)
+        pods = self._core.list_namespaced_pod
+        return self._items(pods, self.namespace, label_selector=self._label)
 
     def pod(self, name: str) -> Object | None:
         """Return one pod, None when there is none."""
-        try:
-            pod: Object = self._call(
-                lambda: self._plain(self._core.read_namespaced_pod(name, self.namespace, **_LIMIT))
-            )
-        except ApiException as error:
-            if error.status == 404:
-                return None
-            raise
-        return pod
+        return self._unless_gone(
+            lambda: self._plain(self._core.read_namespaced_pod(name, self.namespace, **_LIMIT))
+        )
 
     def delete_pod(self, name: str) -> None:
         """Ask for one pod to be deleted; nothing happens when there is none."""
-        self._delete(lambda: self._core.delete_namespaced_pod(name, self.namespace, **_LIMIT))
+        self._unless_gone(lambda: self._core.delete_namespaced_pod(name, self.namespace, **_LIMIT))
 
     def events(self, uids: set[str]) -> list[Object]:
         """Return the events about the objects with these uids."""
-        events = self._items(self._core.list_namespaced_event)
+        events = self._items(self._core.list_namespaced_event, self.namespace)
         return [event for event in events if event["involvedObject"].get("uid") in uids]
 
     def nodes(self) -> list[Object]:
         """Return the cluster's nodes."""
-        listing = self._call(lambda: self._plain(self._core.list_node(**_LIMIT)))
-        nodes: list[Object] = listing["items"]
-        return nodes
+        return self._items(self._core.list_node)
 
     def all_pods(self) -> list[Object]:
         """Return the cluster's pods that have not ended, everybody's."""
         ended = "status.phase!=Succeeded,status.phase!=Failed"
-        listing = self._call(
-            lambda: self._plain(
-                self._core.list_pod_for_all_namespaces(field_selector=ended, **_LIMIT)
-            )
-        )
-        pods: list[Object] = listing["items"]
-        return pods
+        return self._items(self._core.list_pod_for_all_namespaces, field_selector=ended)
 
     def quotas(self) -> list[Object]:
         """Return the ResourceQuotas of the job's namespace."""
-        return self._items(self._core.list_namespaced_resource_quota)
+        return self._items(self._core.list_namespaced_resource_quota, self.namespace)
 
     def may_grow(self) -> bool:
         """Return whether an autoscaler adds nodes to the cluster."""
         # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md,
         # "How can I check what is going on in CA?"
-        found = self._call(
-            lambda: self._plain(
-                self._core.list_namespaced_config_map(
-                    "kube-system", field_selector=f"metadata.name={_AUTOSCALER}", **_LIMIT
-                )
-            )
-        )
-        return bool(found["items"])
+        named = f"metadata.name={_AUTOSCALER}"
+        maps = self._core.list_namespaced_config_map
+        return bool(self._items(maps, "kube-system", field_selector=named))
 
     def log(self, pod: str, container: str, *, lines: int, previous: bool) -> str:
         """Return the last `lines` of a container's log, or of the one before its restart."""
@@ -288,8 +254,8 @@ class JobApi:
     def _label(self) -> str:
         return f"{JOB_NAME_LABEL}={self.name}"
 
-    def _items(self, list_: Callable[..., Any], **options: Any) -> list[Object]:
-        listing = self._call(lambda: self._plain(list_(self.namespace, **options, **_LIMIT)))
+    def _items(self, list_: Callable[..., Any], *place: str, **options: Any) -> list[Object]:
+        listing = self._call(lambda: self._plain(list_(*place, **options, **_LIMIT)))
         items: list[Object] = listing["items"]
         return items
 
@@ -297,12 +263,15 @@ class JobApi:
         plain: Object = kube.plain(self.client, answer)
         return plain
 
-    def _delete(self, request: Callable[[], Any]) -> None:
+    def _unless_gone(self, request: Callable[[], Any]) -> Object | None:
+        """Return the answer to a request about one thing, None when there is no such thing."""
         try:
-            self._call(request)
+            answer: Object = self._call(request)
         except ApiException as error:
             if error.status != 404:
                 raise
+            return None
+        return answer
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
         try:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from infra.plugin.context import Context
-from jobs.spec.names import RUN_LABEL
+from jobs.spec.names import run_of
 
 LABEL = "slipway.dev/attempt"
 """The number of a job's attempt, from 1 on."""
@@ -49,7 +49,7 @@ def is_closed(job: Mapping[str, Any]) -> bool:
 
     The operator may call it a success all the same: it asks for the Master alone.
     """
-    run_id = (job["metadata"].get("labels") or {}).get(RUN_LABEL)
+    run_id = run_of(job)
     return any(each.get("run_id") == run_id for each in earlier(job))
 
 

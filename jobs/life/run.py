@@ -138,8 +138,10 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> Result:
         on_cancel = inputs.get("onCancel", "keep")
         run_ids = [each["run_id"] for each in before if "run_id" in each]
         logs = archive.of(context.urn)
-        logs.keep([submitted.job["metadata"]["labels"][RUN_LABEL], *run_ids])
-        wait = Wait(api, submitted.job, limits, submitted.age, row, on_cancel, logs)
+        run_id = submitted.job["metadata"]["labels"][RUN_LABEL]
+        logs.keep([run_id, *run_ids])
+        kept = logs.run(run_id)
+        wait = Wait(api, submitted.job, limits, submitted.age, row, on_cancel, kept)
         result = wait.to_the_end()
         if not attempts.is_lost(result) or len(before) >= retries:
             return _with_attempts(result, before)

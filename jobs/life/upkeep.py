@@ -5,8 +5,7 @@ from typing import Any
 
 from jobs.api import JobApi
 from jobs.life import in_place
-
-_ROLE_LABEL = "training.kubeflow.org/replica-type"
+from jobs.watch.replicas import TYPE_LABEL
 
 
 def bring(api: JobApi, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -51,6 +50,6 @@ def _metadata_differs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
 
 def _role(pod: Mapping[str, Any], manifest: Mapping[str, Any]) -> str:
     """Return the role of a pod as the manifest spells it."""
-    said = (pod["metadata"].get("labels") or {}).get(_ROLE_LABEL, "")
+    said = (pod["metadata"].get("labels") or {}).get(TYPE_LABEL, "")
     roles = manifest["spec"]["pytorchReplicaSpecs"]
     return next((role for role in roles if role.lower() == said), "")

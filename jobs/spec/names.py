@@ -1,5 +1,8 @@
 """What things of a job are called: in its manifest, and inside its containers."""
 
+from collections.abc import Mapping
+from typing import Any
+
 API_VERSION = "kubeflow.org/v1"
 CONTAINER = "pytorch"
 """The name by which the training operator finds a replica's container."""
@@ -20,3 +23,9 @@ LENT = "/opt/inputs"
 """Where the container that fetches inputs finds volumes of other jobs."""
 OWN_VOLUMES = {"tmp": TMP, "shm": SHARED_MEMORY, "work": WORK, "script": SCRIPT}
 """The volumes that each pod has besides the job's, and where they are mounted."""
+
+
+def run_of(thing: Mapping[str, Any]) -> str | None:
+    """Return which submission a PyTorchJob is, or a pod belongs to; None when it does not say."""
+    run_id: str | None = (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
+    return run_id

@@ -12,14 +12,13 @@ from typing import Any, Literal
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Object, Unreachable, said
-from jobs.logs.archive import Archive
+from jobs.logs.archive import Run
 from jobs.logs.containers import Container, containers
 from jobs.logs.follower import Follower
 from jobs.logs.recorder import Recorder
 from jobs.logs.recording import Recording
-from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
-from jobs.watch.replicas import TYPE_LABEL, Replica
+from jobs.watch.replicas import Replica, is_of, is_replica
 
 _PAUSE_SECONDS = 1.0
 
@@ -43,13 +42,13 @@ class Feed:
     Args:
         api: Of the job.
         job: As it was submitted or adopted.
-        archive: Where its logs are kept; None to keep none.
+        kept: Where its logs are kept; None to keep none.
         warn: Takes what a person should know.
     """
 
     api: JobApi
     job: Mapping[str, Any]
-    archive: Archive | None = None
+    kept: Run | None = None
     warn: Callable[[str], None] = lambda _: None
     last_error: str = ""
     _seen: "queue.SimpleQueue[Seen]" = field(default_factory=queue.SimpleQueue)
@@ -60,9 +59,12 @@ class Feed:
     _broken: Exception | None = None
 
     def __enter__(self) -> "Feed":
-        recording = self._recording()
+        recording = None
+        if self.kept is not None:
+            recording = Recording(self.kept, self._topology, self.warn)
+            self._resources.enter_context(recording)
         self._recorder = Recorder(
-            None if recording is None else self._resources.enter_context(recording),
+            recording,
             speak=lambda line: self._seen.put(Seen("line", line)),
         )
         self._follower = Follower(self.api, self._recorder, self._touch, self._trouble)
@@ -101,7 +103,7 @@ class Feed:
 
     def finish(self, limit_seconds: float) -> None:
         """Fetch what is missing of the logs, before any of the pods is deleted."""
-        if self.archive is None:
+        if self.kept is None:
             return
         try:
             there = self._containers(self.api.pods())
@@ -134,20 +136,9 @@ class Feed:
 
     def _containers(self, pods: Iterable[Mapping[str, Any]]) -> list[Container]:
         uid = self.job["metadata"]["uid"]
-        mine = (
-            Replica(pod, self._topology)
-            for pod in pods
-            if TYPE_LABEL in pod["metadata"].get("labels", {})
-            and any(each["uid"] == uid for each in pod["metadata"].get("ownerReferences") or [])
-        )
+        mine = (Replica(pod, self._topology) for pod in pods if is_replica(pod) and is_of(pod, uid))
         ordered = sorted(mine, key=lambda replica: replica.number)
         return [each for replica in ordered for each in containers(replica)]
-
-    def _recording(self) -> Recording | None:
-        run_id = (self.job["metadata"].get("labels") or {}).get(RUN_LABEL)
-        if self.archive is None or run_id is None:
-            return None
-        return Recording(self.archive.run(run_id), self._topology, self.warn)
 
     def _touch(self) -> None:
         self._contact = time.monotonic()

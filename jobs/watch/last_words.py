@@ -49,9 +49,8 @@ class LastWords:
             return self._of(tracker.cause)
         if end.crashing is not None and end.crashing.crash_loop is not None:
             return self._read(end.crashing, end.crashing.crash_loop, previous=True)
-        for replica in tracker.replicas.values():
-            if replica.failed_before is not None and not replica.started:
-                return self._read(replica, replica.failed_before)
+        if (unfit := tracker.unfit) is not None and unfit.failed_before is not None:
+            return self._read(unfit, unfit.failed_before)
         first = tracker.replicas.get(0)
         return self._read(first) if first is not None and first.started else []
 

@@ -216,11 +216,22 @@ class Replica:
         ]
 
 
+def is_replica(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod is one that the operator made for a job."""
+    return TYPE_LABEL in (pod["metadata"].get("labels") or {})
+
+
+def is_of(pod: Mapping[str, Any], uid: str) -> bool:
+    """Return whether a pod belongs to the PyTorchJob of that uid, and to no other of its name."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == uid for owner in owners)
+
+
 def replicas(pods: Iterable[Mapping[str, Any]], topology: Topology) -> dict[int, Replica]:
     """Return each replica as its latest pod shows it, by number; other pods are left out."""
     latest: dict[int, Replica] = {}
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
-        if TYPE_LABEL in pod["metadata"].get("labels", {}):
+        if is_replica(pod):
             replica = Replica(pod, topology)
             latest[replica.number] = replica
     return dict(sorted(latest.items()))

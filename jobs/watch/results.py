@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal
 
-from jobs.spec.names import RUN_LABEL
+from jobs.spec.names import run_of
 from jobs.topology import Topology, ranks_of
 from jobs.watch.replicas import Exit, Replica
 
@@ -77,7 +77,7 @@ def result(
     found = {
         "state": state,
         "reason": reason,
-        "run_id": (job["metadata"].get("labels") or {}).get(RUN_LABEL),
+        "run_id": run_of(job),
         "world_size": topology.world_size,
         **{key: first.get(key) for key in _FROM_RANK_0},
         "accuracy": _number(first.get("accuracy")),

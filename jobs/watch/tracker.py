@@ -14,7 +14,7 @@ from jobs.watch import causes
 from jobs.watch.causes import Failure
 from jobs.watch.disruption import Disruption, deleted, disruption, lost_node
 from jobs.watch.progress import Progress
-from jobs.watch.replicas import TYPE_LABEL, Replica, replicas
+from jobs.watch.replicas import Replica, is_of, is_replica, replicas
 from jobs.watch.results import State
 from jobs.watch.room import Shortage
 
@@ -100,6 +100,12 @@ class Tracker:
         return causes.first(list(latest.values()))
 
     @property
+    def unfit(self) -> Replica | None:
+        """The first replica whose program could not begin, as a container before it failed."""
+        waiting = (each for each in self.replicas.values() if not each.started)
+        return next((each for each in waiting if each.failed_before is not None), None)
+
+    @property
     def cured_by_a_retry(self) -> str | None:
         """What the cluster did that ended the run; None when the run failed by itself."""
         if self.disruption is None or not self.disruption.brought_about(self.cause):
@@ -122,8 +128,7 @@ class Tracker:
     def see_pods(self, pods: Iterable[Mapping[str, Any]]) -> None:
         """Take in pods; what was known of others is kept."""
         for pod in pods:
-            owners = pod["metadata"].get("ownerReferences") or []
-            if any(owner["uid"] == self.uid for owner in owners):
+            if is_of(pod, self.uid):
                 self._pods[pod["metadata"]["uid"]] = pod
                 self._see_disruption(pod)
         # Also one whose pod was lost and is to be made again has started.
@@ -145,7 +150,7 @@ class Tracker:
         if self.disruption is not None or (self.failures and not self.topology.elastic):
             return
         self.disruption = disruption(pod)
-        is_running = Replica(pod, self.topology).running if _is_replica(pod) else False
+        is_running = is_replica(pod) and Replica(pod, self.topology).running
         if self.disruption is None and is_running and self._condition("Succeeded") is None:
             self.disruption = deleted(pod)
 
@@ -214,15 +219,10 @@ class Tracker:
     def _failed(self, message: str, limits: Limits) -> End:
         if _DEADLINE_WORDS in message:
             return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
-        if self.cause is None and (unfit := self._failed_before()) is not None:
-            return End("CannotStart", unfit)
+        if self.cause is None and (unfit := self.unfit) is not None:
+            reason = f"{unfit.ranks} ({unfit.name}): container {unfit.failed_before} failed"
+            return End("CannotStart", reason)
         return End("Failed", message if self.cause is None else str(self.cause))
-
-    def _failed_before(self) -> str | None:
-        for replica in self.replicas.values():
-            if replica.failed_before is not None and not replica.started:
-                return f"{replica.ranks} ({replica.name}): container {replica.failed_before} failed"
-        return None
 
     def _succeeded(self, message: str, elapsed: float) -> End | None:
         """Judge every replica by itself: the operator asks for the Master, or for any Worker."""
@@ -299,7 +299,3 @@ _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
 
 def _counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _is_replica(pod: Mapping[str, Any]) -> bool:
-    return TYPE_LABEL in pod["metadata"].get("labels", {})

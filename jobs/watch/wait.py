@@ -8,10 +8,8 @@ from typing import Any, Literal
 
 from infra.plugin.context import Context
 from jobs.api import JobApi
-from jobs.logs.archive import Archive
-from jobs.spec.names import RUN_LABEL
+from jobs.logs.archive import Run
 from jobs.watch import story
-from jobs.watch.causes import Failure
 from jobs.watch.feed import Feed
 from jobs.watch.last_words import LastWords
 from jobs.watch.obstacles import Obstacles
@@ -44,7 +42,7 @@ class Wait:
         age: How many seconds ago it was submitted.
         context: Where to show what happens.
         on_cancel: What Ctrl-C does with the job: `keep` it, or `delete` it.
-        archive: Where its logs are kept; None to keep none.
+        kept: Where its logs are kept; None to keep none.
     """
 
     api: JobApi
@@ -53,14 +51,12 @@ class Wait:
     age: float
     context: Context
     on_cancel: Literal["keep", "delete"] = "keep"
-    archive: Archive | None = None
+    kept: Run | None = None
     _told: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        run_id = (self.job["metadata"].get("labels") or {}).get(RUN_LABEL)
-        kept = None if self.archive is None or run_id is None else self.archive.run(run_id)
         self._row = Row(self.context)
-        self._logs = LastWords(self.api, kept)
+        self._logs = LastWords(self.api, self.kept)
         self._obstacles = Obstacles(self.api, self._warn_once)
 
     def to_the_end(self) -> Result:
@@ -73,22 +69,21 @@ class Wait:
         begun = time.monotonic() - self.age
         # What was adopted may be older than the limit for the start of its replicas.
         tracker.see_pods(self.api.pods())
-        with Feed(self.api, self.job, self.archive, self._warn_once) as feed:
+        with Feed(self.api, self.job, self.kept, self._warn_once) as feed:
             while (end := tracker.end(time.monotonic() - begun, self.limits)) is None:
                 self._take_in(feed, tracker)
-                self._show(feed, tracker)
+                self._show(tracker)
                 self._check(feed)
             self._settle(feed, tracker)
             feed.finish(_LOGS_SECONDS)
-        return self._conclude(tracker, tracker.end(0, self.limits) or end)
+        return self._conclude(tracker, end)
 
     def _settle(self, feed: Feed, tracker: Tracker) -> None:
         """Wait for the failure that the others followed: its node may tell of it a moment later."""
         deadline = time.monotonic() + _SETTLE_SECONDS
         while tracker.cause_may_be_to_come and time.monotonic() < deadline:
             self._take_in(feed, tracker)
-            for failed in tracker.failures:
-                self._report(failed)
+            self._report(tracker)
 
     def _take_in(self, feed: Feed, tracker: Tracker) -> None:
         for seen in feed.next(_TICK_SECONDS):
@@ -99,9 +94,8 @@ class Wait:
             else:
                 tracker.progress.see(seen.what)
 
-    def _show(self, feed: Feed, tracker: Tracker) -> None:
-        for failed in tracker.failures:
-            self._report(failed)
+    def _show(self, tracker: Tracker) -> None:
+        self._report(tracker)
         self._row.show(tracker.status, tracker.progress)
         self._obstacles.look(tracker)
 
@@ -125,10 +119,11 @@ class Wait:
                 "`pulumi up` takes the wait up again"
             )
 
-    def _report(self, failed: Failure) -> None:
-        """Tell of a failure at once, and keep its log: the operator may delete the pod."""
-        if self._logs.note(failed):
-            self._warn_once(str(failed))
+    def _report(self, tracker: Tracker) -> None:
+        """Tell of each failure at once, and keep its log: the operator may delete the pod."""
+        for failed in tracker.failures:
+            if self._logs.note(failed):
+                self._warn_once(str(failed))
 
     def _warn_once(self, message: str) -> None:
         if message not in self._told:
@@ -139,8 +134,7 @@ class Wait:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         pods = self.api.pods()
         tracker.see_pods(pods)
-        for failed in tracker.failures:
-            self._report(failed)
+        self._report(tracker)
         end = tracker.end(0, self.limits) or end
         told = {}
         if end.state != "Succeeded":

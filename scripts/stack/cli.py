@@ -3,7 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
@@ -99,6 +99,11 @@ def _leaving_interrupts_to_pulumi() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def rows(value: Any) -> list[Any]:
-    """A list of a Pulumi document, which leaves out or nulls those that are empty."""
-    return value if isinstance(value, list) else []
+def rows(export: Mapping[str, Any], kind: str) -> list[Any]:
+    """A list of an exported state, which leaves out or nulls those that are empty.
+
+    Args:
+        export: What `pulumi stack export` printed.
+        kind: `resources` or `pending_operations`.
+    """
+    return (export.get("deployment") or {}).get(kind) or []

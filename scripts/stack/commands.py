@@ -93,7 +93,7 @@ def _may_go_as_a_whole(cli: Cli) -> bool:
     """
     recover(cli, say)
     state = json.loads(cli.ask("stack", "export"))
-    resources = rows((state.get("deployment") or {}).get("resources"))
+    resources = rows(state, "resources")
     is_protected = any(resource.get("protect") for resource in resources)
     return _cluster_directory(cli.stack) is not None and not is_protected
 

@@ -5,13 +5,13 @@ Pulumi writes its encryption salt into the latter, so git ignores it; it starts 
 
 import shutil
 from collections.abc import Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from infra.paths import CHECKOUT
+from infra.words import meant
 
 
 class StackFileError(Exception):
@@ -40,10 +40,8 @@ def check(stack: str, root: Path = CHECKOUT) -> None:
     known = names(root)
     if stack in known:
         return
-    close = get_close_matches(stack, known, n=1)
-    meant = f" Did you mean {close[0]}?" if close else ""
     raise StackFileError(
-        f"There is no stack {stack!r}.{meant} There are: {', '.join(known)}. "
+        f"There is no stack {stack!r}.{meant(stack, known)} There are: {', '.join(known)}. "
         f"A new one is a file of yours, {own(stack, root).name}, that starts as a copy of one in "
         "stacks/."
     )

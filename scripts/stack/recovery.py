@@ -62,7 +62,7 @@ def require_stale(lock: Lock, stack: str) -> None:
 
 def pending_operations(deployment: Any) -> list[str]:
     """What was begun and not ended, as "creating NAME", from an exported state."""
-    operations = rows((deployment.get("deployment") or {}).get("pending_operations"))
+    operations = rows(deployment, "pending_operations")
     return [
         f"{operation['type']} {operation['resource']['urn'].rsplit('::', 1)[-1]}"
         for operation in operations

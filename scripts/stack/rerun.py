@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
+from infra.words import meant
 from scripts.stack import commands
 from scripts.stack.backend import exists
 from scripts.stack.cli import Cli, rows
@@ -37,7 +37,7 @@ def rerun(stack: str, job: str) -> int:
 
 def urns(export: Mapping[str, Any]) -> dict[str, str]:
     """The runs in an exported state: their URNs by the jobs' names."""
-    resources = rows((export.get("deployment") or {}).get("resources"))
+    resources = rows(export, "resources")
     return {
         each["urn"].rsplit("::", 1)[-1]: each["urn"]
         for each in resources
@@ -52,6 +52,4 @@ def _refusal(stack: str, job: str, runs: Mapping[str, str]) -> str:
     there = f"There are: {', '.join(sorted(runs))}."
     if not job:
         return f"Say which job to train again: JOB=NAME. {there}"
-    close = get_close_matches(job, runs, n=1)
-    meant = f" Did you mean {close[0]}?" if close else ""
-    return f"Stack {stack} has no run of a job {job!r}.{meant} {there}"
+    return f"Stack {stack} has no run of a job {job!r}.{meant(job, runs)} {there}"

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from typing import Any, Literal, TextIO
 
 import yaml
@@ -12,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from infra.words import meant
 from jobs.watch.progress import duration
 from jobs.watch.story import explain
 from scripts.stack.asked import asked
@@ -180,7 +180,5 @@ def _whole(outcome: Outcome) -> str:
 
 
 def _unknown(stack: str, found: Mapping[str, Outcome], job: str) -> str:
-    close = get_close_matches(job, found, n=1)
-    meant = f" Did you mean {close[0]}?" if close else ""
     there = f"Jobs of {stack}: {', '.join(sorted(found))}." if found else f"{stack} has no jobs."
-    return f"There is no job {job!r}.{meant} {there}"
+    return f"There is no job {job!r}.{meant(job, found)} {there}"

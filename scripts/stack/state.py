@@ -65,9 +65,7 @@ class StackState:
     @classmethod
     def of(cls, export: Mapping[str, Any]) -> "StackState":
         """Return what `pulumi stack export` printed."""
-        deployment = export.get("deployment") or {}
-        resources = rows(deployment.get("resources"))
-        pending = rows(deployment.get("pending_operations"))
+        resources, pending = rows(export, "resources"), rows(export, "pending_operations")
         found = {each.name: each for each in _jobs(resources, pending)}
         outputs = next((_outputs(each) for each in resources if each["type"] == _STACK), {})
         namespaces = [_name(each) for each in resources if _NAMESPACE in each["urn"]]
@@ -85,7 +83,7 @@ def kubeconfig_of(export: Mapping[str, Any]) -> str | None:
 
     Taken from the cluster's resource, since the stack's outputs appear only when `up` has ended.
     """
-    for resource in rows((export.get("deployment") or {}).get("resources")):
+    for resource in rows(export, "resources"):
         value = _plain(_outputs(resource).get("kubeconfig"))
         if isinstance(value, str):
             return value

@@ -89,10 +89,23 @@ class JobStack(Stack):
     def leave(self) -> None:
         """Delete what a test has left, as far as there is something."""
         if any((self.directory / "state").glob(".pulumi/locks/**/*.json")):
-            self.pulumi("cancel", "--yes", "--stack", "test")
+            self.unlock()
         if self.has_resources:
             left = self.attempt("destroy", environment=self.environment())
             assert left.code == 0, str(left)
+
+    def unlock(self) -> None:
+        """Remove the lock that a killed CLI has left."""
+        self.pulumi("cancel", "--yes", "--stack", "test")
+
+    def kill_while_running(self, jobs: "Jobs", name: str, **declared: Any) -> str:
+        """Kill an `up` once its job's rank 0 runs, and return the PyTorchJob's identity."""
+        with self.training(name, **declared) as up:
+            uid = jobs.await_running(name)
+            up.send_signal(signal.SIGKILL)
+            up.wait()
+        self.unlock()
+        return uid
 
     def train(self, name: str, **declared: Any) -> Outcome:
         """Bring the stack to one job; fail unless it succeeds."""

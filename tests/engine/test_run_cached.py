@@ -229,11 +229,7 @@ def test_a_job_that_goes_on_after_a_kill_gets_the_labels_that_were_asked_for_sin
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
     declared = python(trainer, SLEEPING, "8")
-    with job_stack.training(job_name, **declared) as up:
-        uid = jobs.await_running(job_name)
-        up.kill()
-        up.wait()
-    job_stack.pulumi("cancel", "--yes", "--stack", "test")
+    uid = job_stack.kill_while_running(jobs, job_name, **declared)
     job_stack.train(job_name, **declared, labels=_COLORS)
     assert jobs.uids(job_name) == [uid]
     for item in (*jobs.items("pytorchjobs", job_name), *jobs.items("pods", job_name)):

@@ -56,11 +56,7 @@ def test_a_killed_cli_leaves_one_job_and_the_next_up_takes_the_wait_up_again(
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
     declared = python(trainer, SLEEPING, "12")
-    with job_stack.training(job_name, **declared) as up:
-        uid = jobs.await_running(job_name)
-        up.send_signal(signal.SIGKILL)
-        up.wait()
-    job_stack.pulumi("cancel", "--yes", "--stack", "test")
+    uid = job_stack.kill_while_running(jobs, job_name, **declared)
     job_stack.train(job_name, **declared)
     assert jobs.uids(job_name) == [uid]
     assert job_stack.output(job_name)["state"] == "Succeeded"

@@ -158,7 +158,7 @@ def test_after_a_killed_cli_no_line_is_missing_and_none_is_double(
     # Nobody waits: the logs can be followed all the same.
     with reading(job_stack, job_name, rank=0) as alone:
         assert alone.first() in {"0 says 0", "0 errs 0"}
-        job_stack.pulumi("cancel", "--yes", "--stack", "test")
+        job_stack.unlock()
         job_stack.train(job_name, **declared)
         followed, _ = alone.all()
     assert job_stack.output(job_name)["restarts"] == 0
@@ -267,7 +267,7 @@ def test_results_are_shown_after_an_up_that_failed_and_while_one_is_on(
         up.send_signal(signal.SIGKILL)
         up.wait()
     assert f"job {job_name}: interrupted" in results(job_stack)
-    job_stack.pulumi("cancel", "--yes", "--stack", "test")
+    job_stack.unlock()
     declared = python(trainer, SLEEPING, "30", minAccuracy=0.51)
     assert "missed" in job_stack.train_in_vain(job_name, **declared)
     limit = TrainingJob(name=job_name, image=trainer, command=("python3",), min_accuracy=0.51)

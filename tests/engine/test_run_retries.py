@@ -104,7 +104,7 @@ def test_attempts_outlive_a_kill_between_two_of_them(
         await_true(lambda: "attempt 1 of 3 was lost" in job_stack.log)
         up.send_signal(signal.SIGKILL)
         up.wait()
-    job_stack.pulumi("cancel", "--yes", "--stack", "test")
+    job_stack.unlock()
     job_stack.train(job_name, **declared)
     result = job_stack.output(job_name)
     assert result["state"] == "Succeeded"

@@ -59,8 +59,8 @@ def submitted(**fields: Any) -> dict[str, Any]:
 def spoken(api: Ranks, expected: int, tmp_path: Path, **fields: Any) -> list[str]:
     """Return what is passed on, having waited for so many lines, and a moment for more."""
     said: list[str] = []
-    archive = Archive(tmp_path / "mine")
-    with Feed(cast("JobApi", api), submitted(**fields), archive, pytest.fail) as feed:
+    run = Archive(tmp_path / "mine").run("mine-1")
+    with Feed(cast("JobApi", api), submitted(**fields), run, pytest.fail) as feed:
         deadline = time.monotonic() + 5
         while len(said) < expected:
             assert time.monotonic() < deadline, said
@@ -101,8 +101,8 @@ def test_of_an_elastic_job_whose_first_worker_is_lost_the_next_one_speaks(tmp_pa
 def test_pods_of_another_job_of_that_name_are_not_listened_to(tmp_path: Path) -> None:
     other = pod(0, state=RUNNING, owner="another")
     api = Ranks(other, pod(1, state=RUNNING), lines=1)
-    archive = Archive(tmp_path / "mine")
-    with Feed(cast("JobApi", api), submitted(), archive, pytest.fail) as feed:
+    run = Archive(tmp_path / "mine").run("mine-1")
+    with Feed(cast("JobApi", api), submitted(), run, pytest.fail) as feed:
         for _ in range(5):
             feed.next(0.1)
         feed.finish(5)

@@ -11,8 +11,9 @@ from jobs.api import JobApi, Unreachable
 from jobs.logs.containers import Container
 from jobs.logs.follower import LIVE, Follower
 from jobs.logs.lines import Cursor, Line
+from jobs.spec.names import run_of
 from scripts.stack.log.lines import Printer, Said, Window
-from scripts.stack.log.target import Target, has_ended, run_of
+from scripts.stack.log.target import Target, has_ended
 
 _WINDOW_SECONDS = 1.0
 _POLL_SECONDS = 1.0
@@ -30,7 +31,7 @@ class Live:
     Args:
         target: Whose.
         api: Its cluster.
-            printer: Where to.
+        printer: Where to.
         cursors: How far each container's log was printed, by its id.
     """
 

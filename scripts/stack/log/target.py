@@ -2,19 +2,19 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
+from infra.words import meant
 from jobs.api import JobApi, Unreachable, said
 from jobs.logs import archive
 from jobs.logs.archive import Run
 from jobs.logs.containers import Container, containers
-from jobs.spec.names import RUN_LABEL
+from jobs.spec.names import run_of
 from jobs.topology import Topology, ranks_of
-from jobs.watch.replicas import TYPE_LABEL, Replica
+from jobs.watch.replicas import Replica, is_replica
 from scripts.stack.state import StackState
 
 _PATIENCE_SECONDS = 5.0
@@ -58,7 +58,7 @@ class Target:
         known = [
             Replica(pod, self.topology)
             for pod in pods
-            if TYPE_LABEL in _labels(pod) and _labels(pod).get(RUN_LABEL) == self.run_id
+            if is_replica(pod) and run_of(pod) == self.run_id
         ]
         chosen = sorted(
             (each for each in known if each.number in self.replicas),
@@ -95,11 +95,6 @@ def find(
         kept = []  # Of an earlier run, which another machine has replaced.
     replicas = _replicas(job, topology, rank)
     return Target(job, topology, kept, replicas, api=None if there is None else api, run_id=run_id)
-
-
-def run_of(job: Mapping[str, Any]) -> str | None:
-    """Return which submission of a job it is."""
-    return _labels(job).get(RUN_LABEL)
 
 
 def has_ended(job: Mapping[str, Any] | None) -> bool:
@@ -152,11 +147,9 @@ def _nothing(stack: str, state: StackState, job: str, trouble: str, wanted: Coll
     if not job:
         return f"Say which job: JOB=NAME. {listed}"
     if job not in known:
-        close = get_close_matches(job, known, n=1)
-        meant = f" Did you mean {close[0]}?" if close else ""
         if state.kubeconfig is None:
             listed += f" Stack {stack} has no cluster; `make up STACK={stack}` makes one."
-        return f"There is no job {job!r}.{meant} {listed}"
+        return f"There is no job {job!r}.{meant(job, known)} {listed}"
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)
@@ -175,8 +168,3 @@ def _submitted(state: StackState) -> list[str]:
         return [] if api is None else api.patient(_PATIENCE_SECONDS).names()
     except (ApiException, Unreachable):
         return []
-
-
-def _labels(thing: Mapping[str, Any]) -> Mapping[str, str]:
-    labels: Mapping[str, str] = thing["metadata"].get("labels") or {}
-    return labels

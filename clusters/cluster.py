@@ -14,6 +14,7 @@ import pulumi
 import pulumi_kubernetes
 
 from clusters.capacity import Capacity
+from clusters.pools import GpuPool, NodePool
 
 
 @dataclass(frozen=True)
@@ -23,19 +24,21 @@ class Cluster:
     Args:
         kind: Its key in `clusters.CLUSTERS`, for messages alone.
         provider: Every Kubernetes object of the stack is made through it.
-        kubeconfig: YAML with embedded credentials. Always a secret.
-        gpus_per_node: `nvidia.com/gpu` that one node of the training pool offers; 0 without GPUs.
+        kubeconfig: YAML with what it takes to connect. Always a secret.
         image_target: How an image gets in, as the `target` of `slipway:images:Image`.
         images: References that the cluster can surely run, by what is in them:
             `training-operator` and `tcp-wait`.
+        gpus: Its nodes with GPUs; None without.
+        needs: What has to be there before any Kubernetes object of the stack.
     """
 
     kind: str
     provider: pulumi_kubernetes.Provider
     kubeconfig: pulumi.Output[str] = field(repr=False)
-    gpus_per_node: int
     image_target: pulumi.Input[Mapping[str, Any]]
     images: Mapping[str, str]
+    gpus: GpuPool | None = None
+    needs: Sequence[pulumi.Resource] = ()
 
 
 Remains = Mapping[str, Sequence[str]]
@@ -49,8 +52,11 @@ class KindModule(Protocol):
     """A frozen dataclass: what `slipway:cluster` may say for this kind, besides `kind` itself.
     A field `name` without a value is filled with the stack's name."""
 
-    def gpus_per_node(self, settings: Any, /) -> int:
-        """Return `Cluster.gpus_per_node` of such a cluster without looking at one."""
+    def gpus(self, settings: Any, /) -> GpuPool | None:
+        """Return `Cluster.gpus` of such a cluster without looking at one."""
+
+    def pools(self, settings: Any, /) -> Sequence[NodePool]:
+        """Return what somebody is paid for by the hour; nothing where that is nobody."""
 
     def capacity(self, settings: Any, /) -> Capacity | None:
         """Return what such a cluster has for jobs; None when that can't be told beforehand."""
@@ -81,9 +87,13 @@ class ClusterKind:
         """The frozen dataclass of this kind's settings."""
         return self._loaded.Settings
 
-    def gpus_per_node(self, settings: Any) -> int:
-        """Return how many GPUs a node of such a cluster offers."""
-        return self._loaded.gpus_per_node(settings)
+    def gpus(self, settings: Any) -> GpuPool | None:
+        """Return the nodes with GPUs of such a cluster; None without."""
+        return self._loaded.gpus(settings)
+
+    def pools(self, settings: Any) -> Sequence[NodePool]:
+        """Return what somebody is paid for by the hour."""
+        return self._loaded.pools(settings)
 
     def capacity(self, settings: Any) -> Capacity | None:
         """Return what such a cluster has for jobs; None when that can't be told beforehand."""

@@ -26,7 +26,7 @@ def main() -> None:
         pulumi.log.warn(str(warning))
 
     cluster = CLUSTERS[wanted.cluster.kind].provision(wanted.cluster.options)
-    on_cluster = pulumi.ResourceOptions(providers=[cluster.provider])
+    on_cluster = pulumi.ResourceOptions(providers=[cluster.provider], depends_on=cluster.needs)
 
     image = trainer_image(cluster.image_target)
     namespace = JobNamespace("jobs", opts=on_cluster)

@@ -170,4 +170,5 @@ def _site(cluster: ClusterSettings | None) -> Site:
     if cluster is None:
         return Site()
     kind = CLUSTERS[cluster.kind]
-    return Site(kind.gpus_per_node(cluster.options), kind.capacity(cluster.options))
+    gpus = kind.gpus(cluster.options)
+    return Site(0 if gpus is None else gpus.per_node, kind.capacity(cluster.options))

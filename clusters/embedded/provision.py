@@ -13,6 +13,7 @@ from clusters.cluster import Cluster, Remains
 from clusters.embedded import images, machine
 from clusters.embedded import remains as search
 from clusters.embedded.layout import Layout
+from clusters.pools import NodePool
 from infra import toolchain
 from infra.paths import state_dir
 
@@ -56,9 +57,13 @@ class Embedded(pulumi.CustomResource):
         super().__init__("slipway:clusters:Embedded", name, properties, opts)
 
 
-def gpus_per_node(settings: Settings) -> int:  # noqa: ARG001 (every kind's shape)
+def gpus(settings: Settings) -> None:
     """None: the embedded cluster is for CPUs."""
-    return 0
+
+
+def pools(settings: Settings) -> tuple[NodePool, ...]:  # noqa: ARG001 (every kind's shape)
+    """None that is paid for: it is this machine."""
+    return ()
 
 
 def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shape)
@@ -87,7 +92,6 @@ def provision(settings: Settings) -> Cluster:
         kind="embedded",
         provider=provider,
         kubeconfig=kubeconfig,
-        gpus_per_node=gpus_per_node(settings),
         image_target={
             "kind": "containerd",
             "address": embedded.containerdAddress,

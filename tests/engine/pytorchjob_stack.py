@@ -55,7 +55,7 @@ def _ground() -> Ground:
     """Return the cluster that is there, with the trainer's image that its node has."""
     kubeconfig = pulumi.Output.secret(os.environ["STANDIN_KUBECONFIG"])
     provider = pulumi_kubernetes.Provider("there", kubeconfig=kubeconfig)
-    cluster = Cluster("there", provider, kubeconfig, gpus_per_node=0, image_target={}, images={})
+    cluster = Cluster("there", provider, kubeconfig, image_target={}, images={})
     return Ground(cluster, needs=[], image=os.environ["STANDIN_TRAINER"], capacity=None)
 
 

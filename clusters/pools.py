@@ -1,0 +1,72 @@
+"""Groups of like nodes: what jobs have to know of them, and what they cost by."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Taint:
+    """What keeps pods that do not tolerate it off a node.
+
+    Args:
+        key: Such as `sku`.
+        value: Such as `gpu`.
+        effect: What happens to the others.
+    """
+
+    key: str
+    value: str
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
+@dataclass(frozen=True)
+class GpuPool:
+    """Nodes with GPUs, as jobs have to know them.
+
+    Args:
+        per_node: `nvidia.com/gpu` that each node offers.
+        min_nodes: How many there are at least; with 0 the first job has to have one made.
+        max_nodes: How many there may come to be; None where nobody told.
+        labels: That its nodes have and no others.
+        taints: That its nodes have.
+        interface: Of the pods' network, by name, which NCCL and Gloo are told to use; None for
+            what they choose.
+        device_plugin: Whether Slipway has to install NVIDIA's device plugin, since nobody else
+            does.
+        driver: Who installs NVIDIA's driver, in words, for messages.
+    """
+
+    per_node: int
+    min_nodes: int = 1
+    max_nodes: int | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    interface: str | None = "eth0"
+    device_plugin: bool = True
+    driver: str = "whoever made the nodes"
+
+
+@dataclass(frozen=True)
+class NodePool:
+    """Nodes that somebody is paid for by the hour.
+
+    Args:
+        name: What the pool is called.
+        provider: Who is paid, as the price table names it: `azure`.
+        region: Where they are, as the provider names it.
+        size: What one is, as the provider names it, such as `Standard_NC4as_T4_v3`.
+        min_nodes: How many there are at least.
+        max_nodes: How many there may come to be.
+        gpus: Of one node.
+        spot: Whether they may be taken back at any time, for a lower price.
+    """
+
+    name: str
+    provider: str
+    region: str
+    size: str
+    min_nodes: int
+    max_nodes: int
+    gpus: int = 0
+    spot: bool = False

@@ -2,26 +2,32 @@
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 LEFT_OUT = frozenset({".git", "__pycache__"})
 """Change without a change of what they were made from."""
 
 
-def files_of(directory: Path) -> Iterator[Path]:
-    """Yield every file and every link below `directory`, in a fixed order."""
+def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
+    """Yield every file and every link below `directory`, in a fixed order.
+
+    Args:
+        directory: Which.
+        without: Names of files right in it that are left out.
+    """
     for name, folders, files in os.walk(directory):
         here = Path(name)
         links = [folder for folder in folders if (here / folder).is_symlink()]
         folders[:] = sorted(set(folders) - LEFT_OUT)
-        yield from (here / file for file in sorted([*files, *links]))
+        skipped = without if here == directory else ()
+        yield from (here / file for file in sorted([*files, *links]) if file not in skipped)
 
 
-def digest_of(directory: Path) -> bytes:
+def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
     """Return 32 bytes that stand for each file's place, content, and whether it can be run."""
     digest = hashlib.sha256()
-    for path in files_of(directory):
+    for path in files_of(directory, without):
         digest.update(f"{path.relative_to(directory)}\0".encode())
         if path.is_symlink():
             # It is copied as a link; what it leads to counts where that lies.

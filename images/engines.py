@@ -5,6 +5,7 @@ podman and buildah keep everything in a storage of ours; docker has its daemon's
 
 import shutil
 import subprocess
+import tarfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,8 @@ from infra import toolchain
 
 _ANSWER_LIMIT = 10.0
 Command = tuple[str, ...]
+# With zstd there is a third of the bytes to write: it is in containerd in 9 s, not in 14.
+_SEND = ("push", "--compression-format", "zstd")
 
 
 class Engine(Protocol):
@@ -30,7 +33,7 @@ class Engine(Protocol):
         """Print something that tells the image's content; fail when it isn't there."""
 
     def load(self, archive: Path) -> Command:
-        """Take in what `save` wrote, by the reference that it was saved with."""
+        """Take in an archive, by the reference that it was written with."""
 
     def build(
         self, context: Path, dockerfile: Path, reference: str, arguments: Sequence[str]
@@ -47,6 +50,17 @@ class Engine(Protocol):
 
     def save(self, reference: str, archive: Path) -> Command:
         """Write the image to a file that `ctr images import` reads."""
+
+    def push(self, reference: str, name: str, config: Path, *, plain: bool) -> Sequence[Command]:
+        """Send the image to a registry.
+
+        Args:
+            reference: What it is called here.
+            name: What it is called there, with the registry's host.
+            config: A file `config.json` as docker has it, in a directory of its own. A login in a
+                command line could be read by everybody on this machine.
+            plain: Whether the registry speaks HTTP without TLS.
+        """
 
     def names(self) -> Command:
         """Print the references of all images, one a line."""
@@ -81,6 +95,11 @@ class Docker:
 
     def save(self, reference: str, archive: Path) -> Command:
         return ("docker", "save", "--output", str(archive), reference)
+
+    def push(self, reference: str, name: str, config: Path, *, plain: bool) -> Sequence[Command]:
+        # Its daemon takes HTTP from this machine's own registries, and has to be told of others.
+        push = ("docker", "--config", str(config.parent), "push", "--quiet", name)
+        return (("docker", "tag", reference, name), push, self.remove(name))
 
     def names(self) -> Command:
         return ("docker", "images", "--format", "{{.Repository}}:{{.Tag}}")
@@ -117,7 +136,7 @@ class Buildah:
         return (*self._us, "images", "--no-trunc", "--quiet", reference)
 
     def load(self, archive: Path) -> Command:
-        return (*self._us, "pull", f"oci-archive:{archive}")
+        return (*self._us, "pull", f"{_format(archive)}:{archive}")
 
     def build(
         self, context: Path, dockerfile: Path, reference: str, arguments: Sequence[str]
@@ -128,9 +147,12 @@ class Buildah:
         return (*self._us, "build", *options, *named, str(context))
 
     def save(self, reference: str, archive: Path) -> Command:
-        # With zstd there is a third of the bytes to write: it is in containerd in 9 s, not in 14.
         target = f"oci-archive:{archive}:{reference}"
-        return (*self._us, "push", "--compression-format", "zstd", reference, target)
+        return (*self._us, *_SEND, reference, target)
+
+    def push(self, reference: str, name: str, config: Path, *, plain: bool) -> Sequence[Command]:
+        options = ("--authfile", str(config), *(("--tls-verify=false",) if plain else ()))
+        return ((*self._us, *_SEND, *options, reference, f"docker://{name}"),)
 
     def names(self) -> Command:
         return (*self._us, "images", "--format", "{{.Name}}:{{.Tag}}")
@@ -183,6 +205,12 @@ def _on_best_driver(name: str, program: str, storage: Path, scratch: Path) -> En
     if answer(*overlay.names()) is not None:
         return overlay
     return Buildah(name, program, storage / "vfs", scratch, "vfs")
+
+
+def _format(archive: Path) -> str:
+    """Return what podman calls an archive's format; docker's own newer ones are both."""
+    with tarfile.open(archive) as tar:
+        return "docker-archive" if "manifest.json" in tar.getnames() else "oci-archive"
 
 
 def _build_args(arguments: Sequence[str]) -> Command:

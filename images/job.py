@@ -10,7 +10,7 @@ from typing import ClassVar
 from images.contexts import digest_of
 from images.engines import Engine, answer
 from images.plan import Plan
-from images.spec import TRAINER
+from images.spec import trainer_of
 from images.steps import BuildFailed, Reporter, Runner
 from infra.paths import cache_dir
 
@@ -37,7 +37,8 @@ class JobImageSpec:
         job: The job's name.
         context: The folder.
         dockerfile: The Dockerfile's path in it.
-        trainer: The reference of the trainer's image, when the Dockerfile asks for it.
+        trainer: What the trainer's image is called where it is built, or in a registry that has
+            it, when the Dockerfile asks for it.
     """
 
     job: str
@@ -112,9 +113,12 @@ class JobImageSpec:
         Raises:
             images.steps.BuildFailed: a base image can't be pulled; with what to do.
         """
-        if self.trainer is not None and not answer(*engine.digest(self.trainer)):
-            runner.run("taking in the trainer's image", engine.load(TRAINER.archive))
-        for name in self.bases:
+        trainer = None if self.trainer is None else trainer_of(self.trainer)
+        if trainer is not None and not answer(*engine.digest(trainer.reference)):
+            runner.run("taking in the trainer's image", engine.load(trainer.archive))
+        # One that somebody has put into a registry is a base like any other.
+        foreign = [self.trainer] if self.trainer is not None and trainer is None else []
+        for name in (*foreign, *self.bases):
             if answer(*engine.digest(name)):
                 continue
             try:

@@ -4,48 +4,73 @@ So the image needs no pip, and this machine's own configuration of pip says wher
 """
 
 import hashlib
+import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
+from images import debian
 from images.steps import Runner
 from infra.paths import cache_dir
 
 LOCK = "requirements.lock"
 """The file of a context that lists them: versions and hashes."""
-LIMIT = 300.0
+LIMIT = 1200.0
+_ANY = ("--platform=any", "--abi=none", "--implementation=py")
+_X86_64 = (
+    "--platform=manylinux1_x86_64",
+    "--platform=manylinux2014_x86_64",
+    "--platform=manylinux_2_28_x86_64",
+    f"--abi=cp{debian.PYTHON.replace('.', '')}",
+    "--abi=none",
+    "--implementation=cp",
+)
+_RUNS_ON: Mapping[str, tuple[str, ...]] = {"requirements.cuda.lock": _X86_64}
+"""What compiled packages may be taken for, by lock file; elsewhere what is compiled is Debian's."""
 
 
-def install(lock: Path, target: Path, runner: Runner, python: str) -> None:
+def lock(variant: str) -> str:
+    """Return the name of the lock file of a variant such as `.cuda`; with none it is `LOCK`."""
+    stem, _, suffix = LOCK.rpartition(".")
+    return f"{stem}{variant}.{suffix}"
+
+
+def folder(lock: Path) -> str:
+    """Return where the packages of a lock file go in a context."""
+    variant = lock.stem.removeprefix(Path(LOCK).stem)
+    return f"site-packages{variant}"
+
+
+def install(lock: Path, target: Path, runner: Runner) -> None:
     """Put the packages of `lock` into `target`, as Python's `site-packages` has them.
-
-    Only packages that run on any machine are taken: what is compiled comes from Debian.
 
     Args:
         lock: Versions and hashes of all of them: pip resolves nothing.
-        target: A directory that isn't there yet.
+        target: A directory that isn't there yet, on the same file system as the cache.
         runner: Runs pip.
-        python: The version of the image's Python.
 
     Raises:
         images.steps.BuildFailed: pip could not get one, or it is something else.
     """
-    kept = cache_dir() / "packages" / hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
+    version = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
+    kept = cache_dir() / "packages" / lock.stem / version
     if not kept.is_dir():
         unfinished = kept.with_suffix(".unfinished")
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        runner.run("fetching Python packages", _command(lock, unfinished, python), LIMIT)
+        runner.run("fetching Python packages", _command(lock, unfinished), LIMIT)
         unfinished.rename(kept)
         for other in kept.parent.iterdir():
             if other != kept:
                 shutil.rmtree(other)
-    shutil.copytree(kept, target)
+    # As links: those for CUDA are several GB.
+    shutil.copytree(kept, target, copy_function=os.link)
 
 
-def _command(lock: Path, target: Path, python: str) -> tuple[str, ...]:
+def _command(lock: Path, target: Path) -> tuple[str, ...]:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input")
     exact = ("--no-deps", "--require-hashes", "--only-binary=:all:")
-    image = (f"--python-version={python}", "--platform=any", "--abi=none", "--implementation=py")
+    image = (f"--python-version={debian.PYTHON}", *_RUNS_ON.get(lock.name, _ANY))
     place = ("--target", str(target), "--no-compile", "--requirement", str(lock))
     return (*pip, "install", "--root-user-action=ignore", *exact, *image, *place)

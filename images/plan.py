@@ -23,8 +23,8 @@ class Plan:
     arguments: tuple[str, ...]
 
 
-class Spec(Protocol):
-    """An image to build: `images.spec.ImageSpec`, or `images.job.JobImageSpec`."""
+class Content(Protocol):
+    """What is in an image, and what it is called after it."""
 
     @property
     def name(self) -> str:
@@ -35,23 +35,27 @@ class Spec(Protocol):
         """Where its own files lie."""
 
     @property
-    def estimate(self) -> str:
-        """What its build costs, in words."""
-
-    @property
     def content_hash(self) -> str:
         """Changes with anything that is asked for."""
 
     @property
     def is_settled(self) -> bool:
-        """Whether `reference` and `archive` are known already."""
+        """Whether `reference` is known already."""
 
     def settle(self, reporter: Reporter) -> None:
-        """Do what it takes to know them."""
+        """Do what it takes to know it."""
 
     @property
     def reference(self) -> str:
-        """What a pod calls the image; it changes with anything that goes into it."""
+        """What the image is called where it is built; it changes with anything that goes in."""
+
+
+class Spec(Content, Protocol):
+    """An image to build: `images.spec.ImageSpec`, or `images.job.JobImageSpec`."""
+
+    @property
+    def estimate(self) -> str:
+        """What its build costs, in words."""
 
     @property
     def archive(self) -> Path:

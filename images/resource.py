@@ -1,4 +1,4 @@
-"""The program's side of images; their life is in `images.handler` and `images.job_handler`."""
+"""The program's side of images; their life is in `images.life`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,11 +8,17 @@ import pulumi
 from pulumi import Input, Output, ResourceOptions
 
 from images.job import JobImageSpec
-from images.spec import TRAINER, ImageSpec
+from images.programs import ENTRYPOINTS, Program
+from images.spec import ImageSpec
+from images.targets.target import target_of
+from images.there import given, way_in
+from infra import toolchain
+
+_KNOWN_LATER = {"reference": None, "imageDigest": None, "built": None}
 
 
 class Image(pulumi.CustomResource):
-    """An image that a cluster's nodes have.
+    """An image that a cluster has.
 
     Args:
         spec: What is in it.
@@ -21,38 +27,35 @@ class Image(pulumi.CustomResource):
 
     reference: Output[str]
     """What a pod calls it; it changes with the content."""
-    image_digest: Output[str]
+    built: Output[str]
+    """What it is called where it is built: what a Dockerfile starts from."""
 
     def __init__(
-        self,
-        spec: ImageSpec,
-        *,
-        target: Input[Mapping[str, Any]],
-        opts: ResourceOptions | None = None,
+        self, spec: ImageSpec, *, target: Mapping[str, Any], opts: ResourceOptions | None = None
     ) -> None:
         properties = {
             "name": spec.name,
             "context": str(spec.context),
+            "dockerfile": spec.dockerfile,
             "contentHash": spec.content_hash,
             "datasets": sorted(spec.datasets),
             "target": target,
-            "reference": None,
-            "imageDigest": None,
+            **_KNOWN_LATER,
         }
         super().__init__("slipway:images:Image", spec.name, properties, opts)
 
 
 class JobImage(pulumi.CustomResource):
-    """An image out of a job's own Dockerfile, that a cluster's nodes have.
+    """An image out of a job's own Dockerfile, that a cluster has.
 
     Args:
         spec: What it is built from. Without such a folder or Dockerfile the preview fails.
         target: How it gets in: `Cluster.image_target`.
-        trainer: The reference of the trainer's image, which a Dockerfile may start from.
+        trainer: The trainer's image, which a Dockerfile may start from.
     """
 
     reference: Output[str]
-    image_digest: Output[str]
+    built: Output[str]
     pinned: Output[str]
     """What a pod calls it: by its digest."""
 
@@ -60,7 +63,7 @@ class JobImage(pulumi.CustomResource):
         self,
         spec: JobImageSpec,
         *,
-        target: Input[Mapping[str, Any]],
+        target: Mapping[str, Any],
         trainer: Input[str],
         opts: ResourceOptions | None = None,
     ) -> None:
@@ -72,16 +75,72 @@ class JobImage(pulumi.CustomResource):
             "contentHash": spec.content_hash if is_sound else "",
             "trainer": trainer if is_sound and spec.wants_trainer else None,
             "target": target,
-            "reference": None,
-            "imageDigest": None,
+            **_KNOWN_LATER,
             "pinned": None,
         }
         super().__init__("slipway:images:JobImage", spec.job, properties, opts)
 
 
-def trainer_image(target: Input[Mapping[str, Any]]) -> Image:
-    """Declare the image that training jobs run in unless they bring their own."""
-    return Image(TRAINER, target=target)
+class ProgramImage(pulumi.CustomResource):
+    """An image of one program of the toolchain, that a cluster has.
+
+    Args:
+        name: The resource's.
+        program: Which.
+        target: How it gets in: `Cluster.image_target`.
+    """
+
+    reference: Output[str]
+
+    def __init__(
+        self,
+        name: str,
+        program: Program,
+        *,
+        target: Mapping[str, Any],
+        opts: ResourceOptions | None = None,
+    ) -> None:
+        properties = {
+            "name": program.tool.name,
+            "path": str(program.tool.path),
+            "version": program.tool.version,
+            "entrypoint": program.entrypoint,
+            "contentHash": program.content_hash,
+            "target": target,
+            **_KNOWN_LATER,
+        }
+        super().__init__("slipway:images:Program", name, properties, opts)
+
+
+def helper_images(
+    target: Mapping[str, Any], prefix: str = ""
+) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
+    """Declare the images that the operator needs, so that no cluster pulls them from anywhere.
+
+    Args:
+        target: How they get in: `Cluster.image_target`. What their names follow from, a registry's
+            `server`, has to be a plain string.
+        prefix: What the resources' names begin with.
+
+    Returns:
+        `Cluster.images`, and what to add to `Cluster.needs`.
+
+    Raises:
+        infra.toolchain.ToolMissing: `make setup` has not provided a program.
+        images.there.NotThere: the target names no such image, and no way to bring it in.
+    """
+    images: dict[str, str] = {}
+    resources: list[pulumi.Resource] = []
+    for name, entrypoint in ENTRYPOINTS.items():
+        there = given(target, f"slipway-{name}")
+        if there is not None:
+            images[name] = there
+            continue
+        program = Program(toolchain.tool(name), entrypoint)
+        way = way_in(target, program.name)
+        images[name] = target_of(way).name(program.reference)
+        resources.append(ProgramImage(f"{prefix}{name}", program, target=way))
+    return images, resources
 
 
 def job_image(  # noqa: PLR0913  # two places, two resources, a name, and options
@@ -89,7 +148,7 @@ def job_image(  # noqa: PLR0913  # two places, two resources, a name, and option
     context: Path,
     dockerfile: str,
     *,
-    target: Input[Mapping[str, Any]],
+    target: Mapping[str, Any],
     trainer: Input[str],
     opts: ResourceOptions | None = None,
 ) -> JobImage:
@@ -101,8 +160,11 @@ def job_image(  # noqa: PLR0913  # two places, two resources, a name, and option
         dockerfile: The Dockerfile's path in it. With `ARG TRAINER` and `FROM ${TRAINER}` it starts
             from the trainer's image, for which no registry is needed.
         target: How it gets in: `Cluster.image_target`.
-        trainer: The reference of the trainer's image.
+        trainer: The trainer's image: `images.trainers.Trainer.base`.
         opts: As for every resource.
+
+    Raises:
+        images.there.NotThere: nothing can be brought in.
     """
     spec = JobImageSpec(name, context, dockerfile)
-    return JobImage(spec, target=target, trainer=trainer, opts=opts)
+    return JobImage(spec, target=way_in(target, spec.name), trainer=trainer, opts=opts)

@@ -3,19 +3,20 @@
 import hashlib
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
 
-from images import base, debian, packages
+from images import base, packages
 from images.contexts import digest_of, files_of
 from images.datasets import DATASETS, Choice, Dataset
 from images.engines import Engine
 from images.plan import Plan
 from images.steps import Reporter, Runner
+from images.targets.names import repository
 from infra.paths import CHECKOUT, cache_dir
 
+DOCKERFILE = "Dockerfile"
 _DIGITS = 12
 
 
@@ -32,14 +33,17 @@ class ImageSpec:
         context: A directory with a Dockerfile and the files that it copies. Python packages that
             its `requirements.lock` lists are put beside them as `site-packages`.
         datasets: Data sets that are put into the context as `data/<name>`.
+        dockerfile: Its name. With another than `Dockerfile` the image is a variant, which may
+            have packages besides: those that `requirements.cuda.lock` lists are put beside a
+            `Dockerfile.cuda` as `site-packages.cuda`. Other variants' files are not in its context.
+        estimate: What its build costs, in words.
     """
 
     name: str
     context: Path
     datasets: Mapping[str, Dataset | Choice] = field(default_factory=dict)
-    estimate: ClassVar[str] = (
-        "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
-    )
+    dockerfile: str = DOCKERFILE
+    estimate: str = "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
 
     @cached_property
     def content_hash(self) -> str:
@@ -48,10 +52,10 @@ class ImageSpec:
         Raises:
             FileNotFoundError: there is no Dockerfile in the context.
         """
-        if not (self.context / "Dockerfile").is_file():
-            raise FileNotFoundError(f"{self.context} has no Dockerfile")
+        if not (self.context / self.dockerfile).is_file():
+            raise FileNotFoundError(f"{self.context} has no {self.dockerfile}")
         digest = hashlib.sha256(base.PUBLISHED.encode())
-        digest.update(digest_of(self.context))
+        digest.update(digest_of(self.context, self._others))
         for name, dataset in sorted(self.datasets.items()):
             digest.update(f"\0{name}\0{dataset.fingerprint}".encode())
         return digest.hexdigest()
@@ -103,16 +107,27 @@ class ImageSpec:
         }
         arguments = (f"BASE={base.ensure(engine, runner, work)}",)
         context = work / "context"
-        lock = self.context / packages.LOCK
-        if lock.is_file():
-            packages.install(lock, context / "site-packages", runner, debian.PYTHON)
+        for lock in filter(Path.is_file, map(self.context.joinpath, self._locks)):
+            packages.install(lock, context / packages.folder(lock), runner)
         self._copy_to(context)
         for name, taken in datasets.items():
             taken.copy_to(context / "data" / name)
-        return Plan(context, context / "Dockerfile", arguments)
+        return Plan(context, context / self.dockerfile, arguments)
+
+    @property
+    def _locks(self) -> tuple[str, ...]:
+        variant = self.dockerfile.removeprefix(DOCKERFILE)
+        return tuple(dict.fromkeys((packages.LOCK, packages.lock(variant))))
+
+    @property
+    def _others(self) -> frozenset[str]:
+        """The files that are of other images out of the same directory."""
+        patterns = (f"{DOCKERFILE}*", packages.lock("*"))
+        all_of_them = {path.name for each in patterns for path in self.context.glob(each)}
+        return frozenset(all_of_them - {self.dockerfile, *self._locks})
 
     def _copy_to(self, directory: Path) -> None:
-        for path in files_of(self.context):
+        for path in files_of(self.context, self._others):
             target = directory / path.relative_to(self.context)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, target)
@@ -134,3 +149,15 @@ TRAINER = ImageSpec(
     context=CHECKOUT / "images" / "trainer",
     datasets=DATASETS,
 )
+TRAINER_CUDA = replace(
+    TRAINER,
+    name="slipway-trainer-cuda",
+    dockerfile="Dockerfile.cuda",
+    estimate="about 10 minutes at first, and 16 GB",
+)
+
+
+def trainer_of(reference: str) -> ImageSpec | None:
+    """Return which of them is called that where it is built, of whatever content; None if none."""
+    known = {f"localhost/{each.name}": each for each in (TRAINER, TRAINER_CUDA)}
+    return known.get(repository(reference))

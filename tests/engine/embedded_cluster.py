@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from clusters.embedded import health, images, kubeconfig, lifecycle, supervisor
+from clusters.embedded import health, kubeconfig, lifecycle, supervisor
 from clusters.embedded.component import Host
 from clusters.embedded.host import examine
 from clusters.embedded.layout import Layout
+from images import programs
 from infra import toolchain
 
 API_NAME = "kubernetes.default.svc"
@@ -78,7 +79,7 @@ class TestCluster:
         """A static program that can write and read a file and ask the API server."""
         archive = self.layout.directory.parent / "kubectl.tar"
         with archive.open("w+b") as file:
-            images.write_archive(file, KUBECTL_IMAGE, toolchain.path("kubectl"), "/kubectl")
+            programs.write_archive(file, KUBECTL_IMAGE, toolchain.path("kubectl"), "/kubectl")
         address = f"--address={self.layout.containerd_socket}"
         subprocess.run(
             [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "import", archive],

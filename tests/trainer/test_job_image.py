@@ -16,11 +16,12 @@ import pytest
 
 from images import base, job, job_handler
 from images.build import build
-from images.containerd import Node, NodeError
 from images.job import JobImageSpec
 from images.job_handler import JobImageHandler
 from images.spec import ImageSpec
 from images.steps import BuildFailed
+from images.targets import TargetError, target_of
+from images.targets.containerd import Node
 from infra import toolchain
 from infra.paths import cache_dir
 from tests.unit.images_objects import Listener
@@ -81,7 +82,7 @@ def containerd(tmp_path: Path) -> Iterator[Containerd]:
 def _until_up(node: Node, log: Path) -> None:
     began = time.monotonic()
     while time.monotonic() - began < _START_LIMIT:
-        with suppress(NodeError):
+        with suppress(TargetError):
             if node.is_up and node.digest("none") is None:
                 return
         time.sleep(0.2)
@@ -108,7 +109,7 @@ def trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSpec:
     small = ImageSpec("slipway-small", folder)
     monkeypatch.setattr(base, "ensure", lambda *_: "scratch")
     for module in (job, job_handler):
-        monkeypatch.setattr(module, "TRAINER", small)
+        monkeypatch.setattr(module, "trainer_of", lambda _reference: small)
     return small
 
 
@@ -142,7 +143,7 @@ def test_a_pod_can_run_it_by_its_digest(context: Path, containerd: Containerd) -
     state = {**inputs, **outputs}
     assert _OF.diff("", state, inputs, Listener()) == []
     _OF.delete("", state, Listener())
-    assert Node.of(containerd.target).digest(outputs["pinned"]) is None
+    assert target_of(containerd.target).digest(outputs["pinned"]) is None
 
 
 def _soon_known(containerd: Containerd, name: str) -> bytes:

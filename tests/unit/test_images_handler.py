@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from images import containerd, handler, job_handler
+from images import handler, job_handler
 from images.handler import ImageHandler
 from images.job_handler import JobImageHandler
 from images.plan import Spec
 from images.spec import TRAINER
 from images.steps import Reporter
+from images.targets import containerd
 from infra.plugin.handler import Handler, Properties
 from infra.plugin.values import UNKNOWN
 from tests.unit.images_objects import Listener
@@ -44,7 +45,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     node = containerd.Node
     monkeypatch.setattr(node, "is_up", property(lambda _self: made.is_up))
     monkeypatch.setattr(node, "digest", lambda _self, name: made.images.get(name))
-    monkeypatch.setattr(node, "load", lambda _self, archive: made.load(archive))
+    monkeypatch.setattr(node, "load", lambda _self, archive, *_: made.load(archive))
     monkeypatch.setattr(node, "tag", lambda _self, *names: made.tag(*names))
     monkeypatch.setattr(node, "remove", lambda _self, name: made.images.pop(name, None))
     monkeypatch.setattr(handler, "build", made.build)
@@ -168,13 +169,13 @@ def test_the_same_content_under_a_new_name_stays(
 def test_the_trainers_image_is_built_before(
     machine: Machine, context: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(type(TRAINER), "reference", "localhost/trainer:1")
+    monkeypatch.setattr(type(TRAINER), "reference", "localhost/slipway-trainer:1")
     of = JobImageHandler()
-    of.create(_inputs(of, context, trainer="localhost/trainer:1"), Listener())
-    assert machine.built[0] == "localhost/trainer:1"
+    of.create(_inputs(of, context, trainer="localhost/slipway-trainer:1"), Listener())
+    assert machine.built[0] == "localhost/slipway-trainer:1"
     assert len(machine.built) == 2
     with pytest.raises(RuntimeError, match="has changed during this run"):
-        of.create(_inputs(of, context, trainer="localhost/trainer:0"), Listener())
+        of.create(_inputs(of, context, trainer="localhost/slipway-trainer:0"), Listener())
 
 
 def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:

@@ -25,7 +25,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
     monkeypatch.setattr(
         packages,
         "_command",
-        lambda lock, target, _python: (sys.executable, "-c", _FETCH, str(lock), str(target)),
+        lambda lock, target: (sys.executable, "-c", _FETCH, str(lock), str(target)),
     )
     return Runner(tmp_path / "log", Listener())
 
@@ -33,7 +33,7 @@ def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
 def _install(folder: Path, name: str, text: str, runner: Runner) -> Path:
     lock, target = folder / "requirements.lock", folder / name
     lock.write_text(text)
-    packages.install(lock, target, runner, "3.13")
+    packages.install(lock, target, runner)
     return target
 
 
@@ -50,7 +50,29 @@ def test_another_lock_file_fetches_again_and_forgets_the_old(
 ) -> None:
     _install(tmp_path, "first", "a==1", runner)
     assert (_install(tmp_path, "second", "a==2", runner) / "package.py").read_text() == "a==2"
-    assert len(list((tmp_path / "cache" / "slipway" / "packages").iterdir())) == 1
+    kept = tmp_path / "cache" / "slipway" / "packages" / "requirements"
+    assert len(list(kept.iterdir())) == 1
+
+
+def test_each_images_packages_are_kept_beside_the_others(tmp_path: Path, runner: Runner) -> None:
+    _install(tmp_path, "first", "a==1", runner)
+    cuda = tmp_path / "requirements.cuda.lock"
+    cuda.write_text("torch==1")
+    packages.install(cuda, tmp_path / packages.folder(cuda), runner)
+    assert (tmp_path / "site-packages.cuda" / "package.py").read_text() == "torch==1"
+    fetched = runner.log.read_bytes()
+    _install(tmp_path, "second", "a==1", runner)
+    assert runner.log.read_bytes() == fetched
+
+
+def test_compiled_packages_are_taken_for_the_cuda_image_alone(tmp_path: Path) -> None:
+    plain = packages._command(tmp_path / "requirements.lock", tmp_path / "target")
+    cuda = packages._command(tmp_path / "requirements.cuda.lock", tmp_path / "target")
+    assert "--platform=any" in plain
+    assert [word for word in plain if "manylinux" in word] == []
+    assert {"--platform=manylinux1_x86_64", "--abi=cp313", "--no-deps", "--require-hashes"} <= {
+        *cuda
+    }
 
 
 def test_what_a_failed_fetch_left_is_not_taken(tmp_path: Path, runner: Runner) -> None:
@@ -61,15 +83,20 @@ def test_what_a_failed_fetch_left_is_not_taken(tmp_path: Path, runner: Runner) -
 
 
 def test_pip_may_take_nothing_but_what_the_lock_file_names(tmp_path: Path) -> None:
-    command = packages._command(tmp_path / "lock", tmp_path / "target", "3.13")
+    command = packages._command(tmp_path / "lock", tmp_path / "target")
     assert {"--no-deps", "--require-hashes", "--only-binary=:all:"} <= set(command)
     assert not [word for word in command if "index" in word]
 
 
-def test_the_trainers_lock_file_pins_every_package_by_hash_and_names_no_index() -> None:
-    text = (TRAINER.context / packages.LOCK).read_text()
+@pytest.mark.parametrize(
+    ("name", "essential"), [("requirements.lock", "adlfs"), ("requirements.cuda.lock", "torch")]
+)
+def test_a_lock_file_pins_every_package_by_hash_and_names_no_index(
+    name: str, essential: str
+) -> None:
+    text = (TRAINER.context / name).read_text()
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     pinned = [line for line in lines if "==" in line]
     assert len(pinned) == len([line for line in lines if line.strip().startswith("--hash=sha256:")])
-    assert "adlfs" in {line.partition("==")[0] for line in pinned}
+    assert essential in {line.partition("==")[0] for line in pinned}
     assert "://" not in "".join(lines)

@@ -2,13 +2,14 @@
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from images.datasets.choice import Choice
 from images.datasets.dataset import NotAvailable, Source
-from images.spec import ImageSpec, Undecided
+from images.spec import TRAINER, TRAINER_CUDA, ImageSpec, Undecided, trainer_of
 from tests.unit.images_objects import Listener, dataset, unreachable, writing
 
 _REAL = dataset("real", b"the real one", Source("its home", unreachable))
@@ -111,3 +112,36 @@ def test_a_settled_image_asks_nobody_again(context: Path) -> None:
         ImageSpec("image", context, {"data": Choice("real", (_REAL,), "")}).settle(Listener())
     _REAL.directory.mkdir(parents=True)
     ImageSpec("image", context, {"data": Choice("real", (_REAL,), "")}).settle(Listener())
+
+
+class TestVariant:
+    """Two images out of one directory."""
+
+    @pytest.fixture
+    def both(self, context: Path) -> tuple[ImageSpec, ImageSpec]:
+        (context / "Dockerfile.cuda").write_text("FROM scratch\n")
+        (context / "requirements.cuda.lock").touch()
+        return ImageSpec("image", context), ImageSpec("cuda", context, {}, "Dockerfile.cuda")
+
+    def test_what_is_of_one_alone_leaves_the_other_as_it_is(
+        self, both: tuple[ImageSpec, ImageSpec], context: Path
+    ) -> None:
+        before = [each.content_hash for each in both]
+        (context / "Dockerfile.cuda").write_text("FROM scratch\nUSER 1\n")
+        after = [replace(each).content_hash for each in both]
+        assert after[0] == before[0] != after[1] != before[1]
+        (context / "Dockerfile").write_text("FROM scratch\nUSER 1\n")
+        assert replace(both[0]).content_hash != after[0]
+        assert replace(both[1]).content_hash == after[1]
+
+    def test_what_both_have_changes_both(
+        self, both: tuple[ImageSpec, ImageSpec], context: Path
+    ) -> None:
+        before = [each.content_hash for each in both]
+        (context / "requirements.lock").write_text("a==1\n")
+        assert all(replace(each).content_hash not in before for each in both)
+
+    def test_a_trainers_image_is_known_by_its_name_whatever_its_content(self) -> None:
+        assert trainer_of("localhost/slipway-trainer-cuda:1") is TRAINER_CUDA
+        assert trainer_of("localhost/slipway-trainer:2") is TRAINER
+        assert trainer_of("example.org/slipway-trainer:2") is None

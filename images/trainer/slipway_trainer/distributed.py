@@ -55,6 +55,13 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     return World(dist.get_rank(), dist.get_world_size(), device)
 
 
+def device_facts(device: torch.device) -> dict[str, str]:
+    """Return what a rank computed on, as its summary tells it: `cpu`, or `cuda` and which GPU."""
+    if device.type != "cuda":
+        return {"device": device.type}
+    return {"device": device.type, "device_name": torch.cuda.get_device_name(device)}
+
+
 def total(*values: float) -> list[float]:
     """Return each of `values` summed over all ranks, in double precision.
 

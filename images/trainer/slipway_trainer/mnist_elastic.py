@@ -26,7 +26,7 @@ from torch import Tensor, nn
 from slipway_trainer import datasets, options, outputs, report
 from slipway_trainer.account import Account
 from slipway_trainer.datasets import Samples
-from slipway_trainer.distributed import World, precision
+from slipway_trainer.distributed import World, device_facts, precision
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
 from slipway_trainer.elastic.shared import Change
 from slipway_trainer.events import Events
@@ -237,6 +237,7 @@ class Training:
             "world_size": self.controller.size,
             "backend": self.args.backend,
             "dataset": self.train_set.name,
+            **device_facts(next(self.net.parameters()).device),
             "epoch_accuracies": [self.came_to(epoch)["accuracy"] for epoch in epochs],
             "accuracy": last["accuracy"],
             "top5_accuracy": last["top5_accuracy"],

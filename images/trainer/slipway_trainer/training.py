@@ -20,7 +20,7 @@ from torch import nn
 from slipway_trainer import outputs
 from slipway_trainer.checkpoint import Checkpoints
 from slipway_trainer.datasets import Samples, loaded
-from slipway_trainer.distributed import World, join, parallel, precision
+from slipway_trainer.distributed import World, device_facts, join, parallel, precision
 from slipway_trainer.events import Events
 from slipway_trainer.metrics import ClassAccuracy, Metric, TopKAccuracy
 from slipway_trainer.profiling import Profiler, profiled
@@ -188,6 +188,7 @@ def run(task: Task, args: argparse.Namespace, events: Events) -> dict[str, Any]:
             tracker.epoch_end()
             training.position = 0
     told = {"backend": args.backend, "dataset": training.train_set.name}
+    told |= device_facts(world.device)
     summary = tracker.summary() | told | {"duration_seconds": round(time.monotonic() - started, 3)}
     if world.rank == 0:
         outputs.save(args.output_dir / task.model_file, training.net, summary)

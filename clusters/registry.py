@@ -1,0 +1,85 @@
+"""A private registry that images are pushed to, and that a cluster's nodes pull from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import pulumi
+from pydantic import ConfigDict, Field
+from pydantic.alias_generators import to_camel
+from pydantic.dataclasses import dataclass
+
+from clusters.cluster import PullSecret
+from images import registry_files
+from images.registry_login import Login, config, host
+from images.targets.target import TargetError
+
+CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
+_PATH = "(/[a-z0-9]+([._-]+[a-z0-9]+)*)"
+_HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?"
+Server = Annotated[
+    str,
+    Field(
+        # https://github.com/opencontainers/distribution-spec/blob/main/spec.md#pulling-manifests
+        pattern=f"^{_HOST}{_PATH}*$",
+        description="a registry's host, with a port and a path in it where it has them, and no "
+        "https:// in front: registry.example.com:5000/team",
+    ),
+]
+ByDigest = Annotated[
+    str,
+    Field(
+        pattern=f"^{_HOST}{_PATH}+@sha256:[0-9a-f]{{64}}$",
+        description="an image by its digest: registry.example.com/team/name@sha256: and 64 digits",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Registry:
+    """A private registry.
+
+    Args:
+        server: Its address, and a path in it.
+        credentials: A docker config.json, of which that server's entry alone is taken: to push,
+            and as a Secret for the nodes to pull. Unless said, a push looks where docker and
+            podman keep theirs, and the nodes get no Secret.
+        mirrors: Where images of public registries are: the public reference, and the private one.
+    """
+
+    server: Server
+    credentials: str | None = None
+    mirrors: dict[str, ByDigest] = Field(default_factory=dict)
+
+    def target(self) -> dict[str, Any]:
+        """Return `Cluster.image_target`."""
+        known = {} if self.credentials is None else {"credentials": self.credentials}
+        return {"kind": "registry", "server": self.server, "login": "docker", **known}
+
+    def pull_secret(self) -> PullSecret | None:
+        """Return `Cluster.pull_secret`; None without `credentials`.
+
+        Raises:
+            pulumi.RunError: that file can't be read, or holds no login that nodes could use.
+        """
+        if self.credentials is None:
+            return None
+        content = json.dumps(config(self.server, self._login(Path(self.credentials).expanduser())))
+        return PullSecret("slipway-registry", pulumi.Output.secret(content))
+
+    def _login(self, file: Path) -> Login:
+        key = "slipway:cluster.registry.credentials"
+        try:
+            # What a helper keeps may hold for an hour, and nodes pull at any time.
+            login = registry_files.stored(self.server, file, ask_helpers=False)
+        except TargetError as error:
+            raise pulumi.RunError(f"{key}: {error}") from None
+        if login is None:
+            raise pulumi.RunError(
+                f"{key}: {file} holds no login of {self.server} itself (one that a credential "
+                "helper keeps can't be given to nodes); name the config.json that "
+                f"`docker --config DIR login {host(self.server)}` writes in a new directory DIR"
+            )
+        return login

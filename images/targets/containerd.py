@@ -1,0 +1,81 @@
+"""A node's images, through containerd's own command line."""
+
+import socket
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from images.steps import Reporter
+from images.targets.names import by_digest
+from images.targets.target import TargetError
+from infra import toolchain
+
+_ANSWER_LIMIT = 20.0
+_IMPORT_LIMIT = 600.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A containerd.
+
+    Args:
+        address: Its socket.
+        namespace: Of the images; the kubelet's is k8s.io.
+        snapshotter: How it stacks layers; an image is unpacked for one of them.
+    """
+
+    address: str
+    namespace: str
+    snapshotter: str = "overlayfs"
+
+    def name(self, reference: str) -> str:
+        return reference
+
+    def pinned(self, name: str, digest: str) -> str:
+        return by_digest(name, digest)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a containerd listens: one that was killed leaves its socket's file behind."""
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(_ANSWER_LIMIT)
+            try:
+                probe.connect(self.address)
+            except OSError:
+                return False
+        return True
+
+    def digest(self, name: str) -> str | None:
+        # REF TYPE DIGEST SIZE …
+        for line in self._ctr("images", "list", f"name=={name}").splitlines():
+            if line.startswith(f"{name} "):
+                return line.split()[2]
+        return None
+
+    def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
+        snapshotter = f"--snapshotter={self.snapshotter}"
+        self._ctr("images", "import", snapshotter, str(archive), limit=_IMPORT_LIMIT)
+
+    def tag(self, name: str, other: str) -> None:
+        self._ctr("images", "tag", "--force", name, other)
+
+    def remove(self, name: str) -> None:
+        if self.digest(name) is not None:
+            self._ctr("images", "remove", "--sync", name, limit=_IMPORT_LIMIT)
+
+    def _ctr(self, *arguments: str, limit: float = _ANSWER_LIMIT) -> str:
+        where = (f"--address={self.address}", f"--namespace={self.namespace}")
+        command = (str(toolchain.path("ctr")), "--connect-timeout=5s", *where, *arguments)
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=limit, check=False
+            )
+        except subprocess.TimeoutExpired:
+            raise TargetError(f"`{' '.join(command)}` did not end within {limit:.0f} s") from None
+        if done.returncode != 0:
+            said = (done.stderr or done.stdout).strip()
+            raise TargetError(f"`{' '.join(command)}` failed with {done.returncode}: {said}")
+        return done.stdout
+
+
+TARGET = Node

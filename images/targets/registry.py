@@ -1,0 +1,124 @@
+"""A registry that the cluster's nodes fetch images from: pushed here, and never removed.
+
+What is in a registry is shared: the same content has the same name there, so that another stack, or
+another person's, may run it. A registry that belongs to a stack goes with it.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from images import debian, engines, registry_files, registry_logins
+from images.engines import answer
+from images.exclusive import exclusively
+from images.registry_api import RegistryApi
+from images.registry_http import is_loopback
+from images.registry_login import config, host
+from images.registry_logins import How
+from images.steps import BuildFailed, Reporter, Runner
+from images.targets.names import by_digest, within
+from images.targets.target import TargetError
+from infra.paths import cache_dir
+
+_PUSH_LIMIT = 3600.0
+"""Seconds: the image for GPUs is 2.6 GB, which takes 45 minutes at 8 Mbit/s."""
+
+
+@dataclass(frozen=True)
+class Registry:
+    """A registry, and who one is to it.
+
+    Args:
+        server: Its host, with a path where it has one: `example.azurecr.io/team`.
+        login: `azure` for the login of the Azure CLI, `docker` for a docker config.json.
+        credentials: That file; None for where docker and podman keep theirs.
+    """
+
+    server: str
+    login: How = "docker"
+    credentials: str | None = None
+
+    def name(self, reference: str) -> str:
+        return within(self.server, reference)
+
+    def pinned(self, name: str, digest: str) -> str:
+        return by_digest(name, digest)
+
+    @property
+    def is_up(self) -> bool:
+        return RegistryApi(self.server, None, "").answers
+
+    def digest(self, name: str) -> str | None:
+        known = registry_logins.login(self.server, self.login, self.credentials)
+        return RegistryApi(self.server, known, self._remedy).digest(name)
+
+    def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
+        images = cache_dir() / "images"
+        with (
+            exclusively(
+                images / "lock",
+                cancelled=reporter.cancelled,
+                waiting=lambda: reporter.status("waiting for another build or push to end"),
+            ),
+            tempfile.TemporaryDirectory(dir=images, prefix="push-") as work,
+        ):
+            try:
+                self._push(archive, reference, _runner(reporter, Path(work)), Path(work))
+            except BuildFailed as error:
+                where = f"{self.name(reference)} can't be pushed; {self._remedy}"
+                raise TargetError(f"{where}\n{error}") from None
+
+    def tag(self, name: str, other: str) -> None:
+        """Nothing: a registry knows each image by its digest."""
+
+    def remove(self, name: str) -> None:
+        """Nothing: somebody else may run it."""
+
+    def _push(self, archive: Path, reference: str, runner: Runner, work: Path) -> None:
+        engine = engines.choose(archive.parent / "storage", work)
+        is_here = answer(*engine.digest(reference))
+        if not is_here:
+            runner.run(f"reading {archive.name}", engine.load(archive))
+        name, plain = self.name(reference), is_loopback(host(self.server))
+        with self._config(work) as file:
+            for command in engine.push(reference, name, file, plain=plain):
+                runner.run(f"pushing {name}", command, _PUSH_LIMIT)
+        if not is_here:
+            answer(*engine.remove(reference))
+
+    @contextmanager
+    def _config(self, work: Path) -> Iterator[Path]:
+        """Yield a config.json with this registry's login alone, for as long as it is needed."""
+        known = registry_logins.login(self.server, self.login, self.credentials)
+        content = config(self.server, known)
+        with tempfile.TemporaryDirectory(dir=work) as directory:
+            file = Path(directory) / "config.json"
+            if (daemon := registry_files.context()) is not None:
+                # With another configuration, docker would ask another daemon.
+                content["currentContext"], contexts = daemon
+                (file.parent / "contexts").symlink_to(contexts)
+            # Nobody else may open it, not even in the moment before its mode is set.
+            with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
+                json.dump(content, out)
+            yield file
+
+    @property
+    def _remedy(self) -> str:
+        if self.login == "azure":
+            return "log in with `az login` as somebody who has the role AcrPush there"
+        where = "" if self.credentials is None else f" --config {Path(self.credentials).parent}"
+        return f"log in with `docker{where} login {host(self.server)}` as somebody who may push"
+
+
+def _runner(reporter: Reporter, work: Path) -> Runner:
+    log = cache_dir() / "logs" / "image-push.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    log.write_bytes(b"")
+    return Runner(log, reporter, environment={"TMPDIR": str(work), **debian.proxies()})
+
+
+TARGET = Registry

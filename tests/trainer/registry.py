@@ -1,0 +1,113 @@
+"""A registry of the tests' own: distribution's, built from its Go module, on loopback."""
+
+import base64
+import json
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from infra.paths import cache_dir
+
+_SOURCE = Path(__file__).parent / "registry_program"
+_BUILD_LIMIT_SECONDS = 900
+_START_LIMIT_SECONDS = 30
+USER, PASSWORD = "slipway", "a password with: a colon"
+_USERS = "slipway:$2b$04$2jPwHw0SRSxC5..bZXQqM.2ylWDwAch2BS.etuuTSEzFhnkPy8WZW"
+"""The same as `htpasswd -B` writes it."""
+OTHERS = "c29tZWJvZHk6ZWxzZQ=="
+"""A login at another registry."""
+
+
+@dataclass(frozen=True)
+class RunningRegistry:
+    """A registry that wants `USER` and `PASSWORD`.
+
+    Args:
+        server: Its host and port.
+        credentials: A docker config.json with the login.
+    """
+
+    server: str
+    credentials: Path
+
+
+def installed() -> Path:
+    """Return the registry's program; Go builds it when it is not in the cache yet."""
+    version = re.search(r"distribution/v3 (\S+)", (_SOURCE / "go.mod").read_text())
+    assert version is not None
+    program = cache_dir() / "test-tools" / f"registry@{version.group(1)}"
+    if program.exists():
+        return program
+    program.parent.mkdir(parents=True, exist_ok=True)
+    fresh = program.with_suffix(".unfinished")
+    command = ("go", "build", "-trimpath", "-buildvcs=false", "-o", str(fresh), ".")
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
+    try:
+        said = subprocess.run(
+            command,
+            cwd=_SOURCE,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=_BUILD_LIMIT_SECONDS,
+            check=False,
+        )
+    except (FileNotFoundError, subprocess.TimeoutExpired) as error:
+        pytest.fail(f"{error}; the test of registries needs Go, see README.md", pytrace=False)
+    if said.returncode != 0:
+        pytest.fail(f"`{' '.join(command)}` failed: {said.stderr[-2000:]}", pytrace=False)
+    fresh.rename(program)
+    return program
+
+
+@contextmanager
+def running(directory: Path) -> Iterator[RunningRegistry]:
+    """Run the registry with all that it has in `directory`."""
+    log, users = directory / "registry.log", directory / "htpasswd"
+    users.write_text(f"{_USERS}\n")
+    settings = {
+        "version": 0.1,
+        "storage": {"filesystem": {"rootdirectory": str(directory / "data")}},
+        "http": {"addr": "127.0.0.1:0"},
+        "auth": {"htpasswd": {"realm": "tests", "path": str(users)}},
+    }
+    (directory / "registry.json").write_text(json.dumps(settings))
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [str(installed()), "serve", str(directory / "registry.json")],
+            # It sends traces to a collector unless it is told not to.
+            env={**os.environ, "OTEL_TRACES_EXPORTER": "none"},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        server = _address(process, log)
+        credentials = directory / "login" / "config.json"
+        credentials.parent.mkdir()
+        login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+        # The other entry is somebody else's, and must never leave this file.
+        auths = {server: {"auth": login}, "elsewhere.example.org": {"auth": OTHERS}}
+        credentials.write_text(json.dumps({"auths": auths}))
+        yield RunningRegistry(server, credentials)
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+
+
+def _address(process: subprocess.Popen[bytes], log: Path) -> str:
+    """Return where the registry listens, as it says when it does."""
+    until = time.monotonic() + _START_LIMIT_SECONDS
+    while time.monotonic() < until and process.poll() is None:
+        found = re.search(r"listening on (127\.0\.0\.1:\d+)", log.read_text())
+        if found is not None:
+            return found.group(1)
+        time.sleep(0.1)
+    pytest.fail(f"the registry did not start: {log.read_text()[-2000:]}", pytrace=False)

@@ -1,0 +1,184 @@
+"""Images pushed to a real registry that wants a login, with the engine that builds them."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from images import registry_api
+from images.job import JobImageSpec
+from images.job_handler import JobImageHandler
+from images.program_handler import ProgramHandler
+from images.programs import ENTRYPOINTS, Program
+from images.targets import TargetError, target_of
+from infra import toolchain
+from tests.trainer.registry import OTHERS, PASSWORD, USER, RunningRegistry, running
+from tests.unit.images_objects import Listener
+
+_OF = ProgramHandler()
+_TOOLS = toolchain.record()
+_LOOKER = """
+import pathlib, sys
+if "push" in sys.argv:
+    file = pathlib.Path(sys.argv[sys.argv.index("--authfile") + 1])
+    modes = [oct(each.stat().st_mode) for each in (file, file.parent)]
+    told = [" ".join(sys.argv), *modes, str(file), file.read_text()]
+    pathlib.Path(SEEN).write_text("\\n".join(told))
+elif "images" in sys.argv:
+    print("sha256:0")
+"""
+"""What stands for buildah: it writes down what a push is given."""
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningRegistry]:
+    with running(tmp_path_factory.mktemp("registry")) as made:
+        yield made
+
+
+def link(cache: Path) -> None:
+    """Give a cache of one's own the tools of the usual one."""
+    (cache / "slipway").mkdir(parents=True)
+    (cache / "slipway" / "toolchain.json").symlink_to(_TOOLS)
+
+
+def _target(registry: RunningRegistry, **others: Any) -> dict[str, Any]:
+    server = f"{registry.server}/team"
+    credentials = str(registry.credentials)
+    return {"kind": "registry", "server": server, "credentials": credentials, **others}
+
+
+def _inputs(registry: RunningRegistry, name: str) -> dict[str, Any]:
+    program = Program(toolchain.tool(name), ENTRYPOINTS[name])
+    return {
+        "name": name,
+        "path": str(program.tool.path),
+        "version": program.tool.version,
+        "entrypoint": program.entrypoint,
+        "contentHash": program.content_hash,
+        "target": _target(registry),
+    }
+
+
+def _manifest(registry: RunningRegistry, path: str) -> dict[str, Any]:
+    url = f"http://{registry.server}/v2/{path}"
+    accepted = "application/vnd.oci.image.manifest.v1+json"
+    answer = requests.get(url, auth=(USER, PASSWORD), headers={"Accept": accepted}, timeout=10)
+    answer.raise_for_status()
+    return dict(answer.json())
+
+
+def test_a_program_is_pushed_once_and_a_pod_calls_it_by_the_registrys_name(
+    registry: RunningRegistry,
+) -> None:
+    inputs = _inputs(registry, "tcp-wait")
+    _, outputs = _OF.create(inputs, Listener())
+    repository, _, tag = outputs["reference"].rpartition(":")
+    assert repository == f"{registry.server}/team/slipway-tcp-wait"
+    manifest = _manifest(registry, f"team/slipway-tcp-wait/manifests/{tag}")
+    config = manifest["config"]["digest"]
+    assert _manifest(registry, f"team/slipway-tcp-wait/blobs/{config}")["config"]["Entrypoint"] == [
+        "/tcp-wait"
+    ]
+    state = {**inputs, **outputs}
+    assert _OF.diff("", state, inputs, Listener()) == []
+    began = time.monotonic()
+    assert _OF.create(inputs, Listener())[1] == outputs
+    assert time.monotonic() - began < 2
+    _OF.delete("", state, Listener())
+    assert _OF.read("", state, Listener()) == outputs, "what others may run was removed"
+
+
+def test_a_jobs_own_image_is_pushed_and_called_by_the_registrys_digest(
+    registry: RunningRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    link(tmp_path / "cache")
+    context = tmp_path / "context"
+    context.mkdir()
+    (context / "Dockerfile").write_text("FROM scratch\nCOPY train.py /\n")
+    (context / "train.py").touch()
+    of, job = JobImageHandler(), JobImageSpec("mine", context, "Dockerfile")
+    inputs = {
+        "name": "mine",
+        "context": str(context),
+        "dockerfile": "Dockerfile",
+        "contentHash": job.content_hash,
+        "target": _target(registry),
+    }
+    _, outputs = of.create(inputs, Listener())
+    assert outputs["pinned"].startswith(f"{registry.server}/team/slipway-job-mine@sha256:")
+    digest = outputs["pinned"].rpartition("@")[2]
+    assert _manifest(registry, f"team/slipway-job-mine/manifests/{digest}")["layers"]
+    assert of.diff("", {**inputs, **outputs}, inputs, Listener()) == []
+
+
+def test_what_it_has_is_known_by_tag_and_by_digest(registry: RunningRegistry) -> None:
+    outputs = _OF.create(_inputs(registry, "tcp-wait"), Listener())[1]
+    target = target_of(_target(registry))
+    pinned = target.pinned(outputs["reference"], outputs["imageDigest"])
+    assert target.digest(pinned) == outputs["imageDigest"]
+    assert target.digest(f"{registry.server}/team/slipway-tcp-wait:0") is None
+    assert target.digest(f"{registry.server}/team/nothing:0") is None
+
+
+def test_a_wrong_login_is_told_with_what_to_do_and_without_the_password(
+    registry: RunningRegistry, tmp_path: Path
+) -> None:
+    entry = {"username": USER, "password": "not the one"}
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps({"auths": {registry.server: entry}}))
+    target = target_of(_target(registry, credentials=str(file)))
+    with pytest.raises(
+        TargetError, match=rf"refuses team/a .*docker .*login {registry.server}"
+    ) as told:
+        target.digest(f"{registry.server}/team/a:1")
+    assert "not the one" not in str(told.value)
+
+
+def test_without_a_login_nobody_is_told_so(registry: RunningRegistry, tmp_path: Path) -> None:
+    file = tmp_path / "config.json"
+    file.write_text('{"auths": {}}')
+    target = target_of(_target(registry, credentials=str(file)))
+    with pytest.raises(TargetError, match=f"no entry for {registry.server}/team"):
+        target.digest(f"{registry.server}/team/a:1")
+
+
+def test_a_registry_that_is_gone_is_not_up_and_has_lost_nothing(
+    registry: RunningRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry_api, "LIMIT", 1.0)
+    inputs = _inputs(registry, "tcp-wait")
+    state = {**inputs, **_OF.create(inputs, Listener())[1]}
+    gone = {**inputs["target"], "server": "127.0.0.1:9/team"}
+    state["target"] = inputs["target"] = gone
+    assert not target_of(gone).is_up
+    assert _OF.diff("", state, inputs, Listener()) == []
+
+
+def test_the_login_is_in_no_command_line_and_no_file_outlives_the_push(
+    registry: RunningRegistry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program in the engine's place looks at what it is given."""
+    seen = tmp_path / "seen"
+    engine = tmp_path / "bin" / "buildah"
+    engine.parent.mkdir()
+    engine.write_text(f"#!{sys.executable}\nSEEN = {str(seen)!r}\n{_LOOKER}")
+    engine.chmod(0o755)
+    monkeypatch.setattr("images.engines.answer", lambda *_command: None)
+    monkeypatch.setattr(toolchain, "path", lambda _name: engine)
+    archive = tmp_path / "a.tar"
+    archive.touch()
+    target_of(_target(registry)).load(archive, "localhost/a:1", Listener())
+    command, mode, folder, file, content = seen.read_text().split("\n")
+    assert command.endswith(f"localhost/a:1 docker://{registry.server}/team/a:1")
+    assert (mode[-3:], folder[-3:]) == ("600", "700")
+    assert not Path(file).exists()
+    assert list(json.loads(content)["auths"]) == [registry.server]
+    assert OTHERS not in content
+    assert PASSWORD not in command

@@ -1,0 +1,93 @@
+"""The settings of a private registry, and with what nodes pull from it."""
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from clusters.registry import Registry
+from infra.validation import check
+
+_DIGEST = f"sha256:{'3' * 64}"
+
+
+def _checked(**document: Any) -> list[str]:
+    found = check(Registry, document, "registry")
+    return [str(each) for each in found] if isinstance(found, list) else []
+
+
+@pytest.mark.parametrize(
+    "server", ["example.org", "10.0.0.5:5000", "localhost:5000", "example.org:5000/team/images"]
+)
+def test_a_server_is_a_host_with_or_without_a_port_and_a_path(server: str) -> None:
+    assert _checked(server=server) == []
+
+
+@pytest.mark.parametrize(
+    "server", ["", "https://example.org", "example.org/", "example.org/Team", "me@example.org"]
+)
+def test_another_server_is_refused_with_what_it_takes(server: str) -> None:
+    (problem,) = _checked(server=server)
+    assert problem.startswith(f'registry.server: "{server}" is not allowed; it takes a registry')
+
+
+def test_a_mirror_is_named_by_its_digest() -> None:
+    good = {"docker.io/library/busybox:1.37.0": f"example.org/busybox@{_DIGEST}"}
+    assert _checked(server="example.org", mirrors=good) == []
+    bad = {"docker.io/library/busybox:1.37.0": "example.org/busybox:1.37.0"}
+    (problem,) = _checked(server="example.org", mirrors=bad)
+    assert "it takes an image by its digest" in problem
+
+
+def test_images_get_in_by_the_same_login() -> None:
+    assert Registry(server="example.org/a").target() == {
+        "kind": "registry",
+        "server": "example.org/a",
+        "login": "docker",
+    }
+    known = Registry(server="example.org/a", credentials="/tmp/config.json")
+    assert known.target()["credentials"] == "/tmp/config.json"
+
+
+class TestPullSecret:
+    """What nodes are given."""
+
+    def _file(self, folder: Path, **content: Any) -> str:
+        (folder / "config.json").write_text(json.dumps(content))
+        return str(folder / "config.json")
+
+    def test_it_is_a_secret_with_that_registrys_login_alone(self, tmp_path: Path) -> None:
+        login = {"auth": base64.b64encode(b"me:pw").decode()}
+        auths = {"example.org": login, "other.org": {"auth": "b3RoZXI6cHc="}}
+        file = self._file(tmp_path, auths=auths)
+        secret = Registry(server="example.org/team", credentials=file).pull_secret()
+        assert secret is not None
+        seen: list[str] = []
+        secret.content.apply(seen.append)
+
+        async def known() -> tuple[Any, bool]:
+            return await secret.content.future(), await secret.content.is_secret()
+
+        content, is_secret = pulumi.runtime.sync_await._sync_await(known())
+        assert is_secret
+        assert json.loads(content) == {"auths": {"example.org": login}}
+
+    def test_without_credentials_there_is_none(self) -> None:
+        assert Registry(server="example.org").pull_secret() is None
+
+    @pytest.mark.parametrize(
+        "content", [{"auths": {}}, {"auths": {"example.org": {}}, "credsStore": "desktop"}]
+    )
+    def test_a_login_that_is_not_in_the_file_is_told_with_what_to_do(
+        self, content: dict[str, Any], tmp_path: Path
+    ) -> None:
+        file = self._file(tmp_path, **content)
+        with pytest.raises(pulumi.RunError, match=r"holds no login of example\.org.*docker --con"):
+            Registry(server="example.org", credentials=file).pull_secret()
+
+    def test_a_file_that_is_not_there_is_named(self) -> None:
+        with pytest.raises(pulumi.RunError, match=r"credentials: /nowhere/a\.json can't be read"):
+            Registry(server="example.org", credentials="/nowhere/a.json").pull_secret()

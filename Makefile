@@ -15,7 +15,7 @@ IN_VENV     := .venv/bin/python -m
 ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python up preview down rerun logs results env check test test-long smoke bench-train
+.PHONY: help setup tools python every-extra up preview down rerun logs results kubeconfig env check test test-long smoke bench-train
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -26,8 +26,11 @@ setup: ## get every tool that the stack needs (3 s when they are there)
 tools: # `make setup` that says nothing when everything is there
 	@$(PYTHON) -m scripts.setup.bootstrap --stack "$(STACK)" --brief
 
-python: ## only the Python environment, for `make check`
+python: ## only the Python environment
 	@$(PYTHON) -m scripts.setup.bootstrap --python-only
+
+every-extra: # the Python environment with what only some stacks need, for the checks of them all
+	@$(PYTHON) -m scripts.setup.bootstrap --python-only --every-extra
 
 up: tools ## bring the stack up: cluster, operator, image, jobs
 	@$(IN_VENV) scripts.stack up "$(STACK)"
@@ -47,10 +50,13 @@ logs: python ## what a job prints and printed: JOB=… and, of one rank alone, R
 results: python ## how each job has ended last; JOB=… for all of one, FORMAT=json for programs
 	@$(IN_VENV) scripts.stack results "$(STACK)" "$(JOB)" "$(FORMAT)"
 
+kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
+	@$(IN_VENV) scripts.stack kubeconfig "$(STACK)"
+
 env: python ## exports for working by hand, to be evaluated: make -s env
 	@$(IN_VENV) scripts.stack env
 
-check: python ## format, lint, types, unit and program tests (two minutes or so)
+check: every-extra ## format, lint, types, unit and program tests (two minutes or so)
 	.venv/bin/ruff format --check
 	.venv/bin/ruff check
 	.venv/bin/mypy

@@ -134,5 +134,11 @@ TRAINING_OPERATOR = GoModule(
     requires="github.com/kubeflow/training-operator",
     copies={"training-operator-manifests": "manifests"},
 )
+KIND = GoModule(
+    name="kind",
+    packages={"kind": "sigs.k8s.io/kind"},
+    estimate="15 s, 0.1 GB",
+    requires="sigs.k8s.io/kind",
+)
 PAUSE = GoModule(name="pause", packages={"pause": "."}, estimate="10 s")
 TCP_WAIT = GoModule(name="tcp-wait", packages={"tcp-wait": "."}, estimate="10 s")

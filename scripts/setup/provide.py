@@ -1,25 +1,33 @@
 """Gets every tool, by the first route that has it: PATH, a Debian package, its Go module."""
 
 from rich.console import Console
+from rich.text import Text
 
 from scripts.setup import apt, golang, plugin, record
 from scripts.setup.lookup import find
 from scripts.setup.modules import GoModule
+from scripts.setup.plugin import Plugin
 from scripts.setup.problems import Problem, SetupFailed
 from scripts.setup.record import Entries, Entry
 from scripts.setup.steps import StepFailed
 from scripts.setup.tools import Tool
 
 
-def provide(tools: tuple[Tool, ...], console: Console) -> Entries:
+def provide(
+    tools: tuple[Tool, ...],
+    console: Console,
+    plugins: tuple[Plugin, ...] = (plugin.KUBERNETES,),
+) -> Entries:
     """Finds, installs or builds the tools, and records each as soon as it is there.
 
     Args:
         tools: What is wanted; one that lies beside another comes after it.
         console: Where progress goes.
+        plugins: Pulumi's own that are wanted.
 
     Returns:
-        An entry for each tool, and for pulumi-kubernetes' plugin.
+        An entry for each tool that there is, and for each plugin. What only `up`
+        needs may be missing; then that has been said.
 
     Raises:
         SetupFailed: some can't be had; it names them all. The others are recorded all the same.
@@ -28,9 +36,12 @@ def provide(tools: tuple[Tool, ...], console: Console) -> Entries:
     provision.look("on PATH")
     provision.install()
     provision.build()
-    provision.add_plugin()
-    missing = [tool.name for tool in provision.missing()]
-    if missing or plugin.NAME not in provision.found:
+    for each in plugins:
+        provision.add_plugin(each)
+    needed = [tool.name for tool in provision.missing() if not tool.only_for_up]
+    for problem in provision.put_off():
+        console.print(Text(f"`up` will need {problem}"))
+    if needed or any(each.name not in provision.found for each in plugins):
         raise SetupFailed(list(provision.problems.values()))
     return provision.found
 
@@ -48,6 +59,11 @@ class Provision:
     def missing(self) -> list[Tool]:
         """The tools that are still to be had."""
         return [tool for tool in self.tools if tool.name not in self.found]
+
+    def put_off(self) -> list[Problem]:
+        """What is wrong with those that are missing and that a preview goes without."""
+        names = [tool.name for tool in self.missing() if tool.only_for_up]
+        return [self.problems.pop(name) for name in names]
 
     def look(self, origin: str) -> None:
         """Takes what is on this machine already."""
@@ -91,16 +107,16 @@ class Provision:
             else:
                 self._add(made)
 
-    def add_plugin(self) -> None:
-        """Adds pulumi-kubernetes' plugin, which the CLI itself can fetch."""
+    def add_plugin(self, wanted: Plugin) -> None:
+        """Adds a plugin, which the CLI itself can fetch."""
         pulumi = self.found.get("pulumi")
         if pulumi is None:
             why = "its download needs pulumi, which is missing"
-            self._refuse(Problem(plugin.NAME, why, "Mend that first."))
+            self._refuse(Problem(wanted.name, why, "Mend that first."))
             return
-        result = plugin.provide(self.recorded.get(plugin.NAME), pulumi, self.console)
+        result = plugin.provide(wanted, self.recorded.get(wanted.name), pulumi, self.console)
         if isinstance(result, Entry):
-            self._add({plugin.NAME: result})
+            self._add({wanted.name: result})
         else:
             self._refuse(result)
 

@@ -25,6 +25,8 @@ class Tool:
         directories: For a directory of programs: where distributions put it.
         holds: For a directory of programs: those that must be in it.
         beside: Take it from PATH only when it lies beside this other tool.
+        only_for_up: A preview goes without it, so set-up says what is missing and goes on; `up`
+            refuses before it makes anything.
         hint: What to do when it can't be had, where that isn't plain from the rest.
     """
 
@@ -36,6 +38,7 @@ class Tool:
     directories: tuple[Path, ...] = ()
     holds: tuple[str, ...] = ()
     beside: str | None = None
+    only_for_up: bool = False
     hint: str = ""
 
     @property
@@ -55,6 +58,9 @@ EVERYWHERE = (
         module=modules.KUBERNETES,
     ),
     Tool("training-operator-manifests", module=modules.TRAINING_OPERATOR),
+    # Put into the cluster as images, so that none of any kind fetches them from a registry.
+    Tool("training-operator", module=modules.TRAINING_OPERATOR),
+    Tool("tcp-wait", module=modules.TCP_WAIT),
 )
 """What a stack needs whatever its cluster, besides pulumi-kubernetes' plugin."""
 
@@ -70,9 +76,7 @@ EMBEDDED = (
         )
     ),
     Tool("coredns", Range("1.11", below="2"), ("-version",), module=modules.COREDNS),
-    Tool("training-operator", module=modules.TRAINING_OPERATOR),
     Tool("pause", module=modules.PAUSE),
-    Tool("tcp-wait", module=modules.TCP_WAIT),
     Tool("etcd", Range("3.4", below="4"), package="etcd-server"),
     Tool("containerd", Range("1.6", below="3"), package="containerd"),
     Tool("ctr", Range("1.6", below="3"), package="containerd"),
@@ -100,7 +104,10 @@ OF_KIND: dict[str, tuple[Tool, ...]] = {
         Tool(
             "kind",
             Range("0.27", below="1"),
-            hint="Install it (and docker or podman, which it needs) as kind's quick start says.",
+            ("version",),
+            module=modules.KIND,
+            only_for_up=True,
+            hint="Install it, or Go to build it with: https://kind.sigs.k8s.io/docs/user/quick-start",
         ),
     ),
     "minikube": (
@@ -109,7 +116,8 @@ OF_KIND: dict[str, tuple[Tool, ...]] = {
             "minikube",
             Range("1.34", below="2"),
             ("version",),
-            hint="Install it (and a driver for it, such as docker) as minikube's start page says.",
+            only_for_up=True,
+            hint="Install it, and a driver for it: https://minikube.sigs.k8s.io/docs/start",
         ),
     ),
 }

@@ -8,7 +8,7 @@ import sys
 from infra import toolchain
 from scripts.environment import shell
 from scripts.setup.state import PassphraseLost, prepare
-from scripts.stack import commands, rerun, results
+from scripts.stack import commands, kubeconfig, rerun, results
 from scripts.stack.cli import INTERRUPTED, PulumiFailed
 from scripts.stack.files import StackFileError, check
 from scripts.stack.log import command as logs
@@ -23,6 +23,7 @@ _EXPECTED = (
     NoLogs,
     rerun.NoRun,
     results.NoResults,
+    kubeconfig.NoKubeconfig,
     toolchain.ToolMissing,
     subprocess.SubprocessError,
 )
@@ -50,6 +51,8 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         return _print_environment()
     if arguments.command == "results":
         return results.show(arguments.stack, arguments.job, arguments.format)
+    if arguments.command == "kubeconfig":
+        return kubeconfig.merge(arguments.stack)
     if arguments.command == "rerun":
         return rerun.rerun(arguments.stack, arguments.job)
     if arguments.command == "logs":
@@ -71,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scripts.stack", description=__doc__)
     subcommands = parser.add_subparsers(dest="command", required=True)
     subcommands.add_parser("env", help="print the environment for a shell to evaluate")
-    for name in ("up", "preview", "down", "rerun", "results", "logs"):
+    for name in ("up", "preview", "down", "kubeconfig", "rerun", "results", "logs"):
         subcommand = subcommands.add_parser(name)
         subcommand.add_argument("stack")
         if name in {"rerun", "results", "logs"}:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from clusters.local.marks import Mark
 from infra.paths import CHECKOUT, state_dir
 from jobs.logs import archive
 from scripts.stack import remains
@@ -18,6 +19,12 @@ from scripts.stack.torn import mend
 
 BRIEF = {"SLIPWAY_BRIEF_PREVIEW": "true"}
 """The preview that comes before an update leaves out what runs would submit."""
+_REMOVED_BY = {
+    "embedded": "clusters.embedded",
+    "kind": "clusters.local",
+    "minikube": "clusters.local",
+}
+"""The program that removes a cluster which is a stack's own, by the cluster's kind."""
 _REMOVAL_LIMIT = 300  # seconds for what a cluster left behind
 
 
@@ -99,24 +106,32 @@ def _may_go_as_a_whole(cli: Cli) -> bool:
 
 
 def _destroy_resources(cli: Cli) -> int:
+    if cluster_of(cli.stack).get("kind") not in _REMOVED_BY:
+        # Who can't reach somebody else's cluster must not forget what goes on running in it.
+        return cli.run("destroy", "--yes")
     # What runs in a cluster that is gone can't be deleted, and is gone as well.
     return cli.run("destroy", "--yes", PULUMI_K8S_DELETE_UNREACHABLE="true")
 
 
 def _remove_cluster(stack: str, what: str) -> int:
-    """Removes the embedded cluster that is there, whether or not the state knows of it."""
+    """Removes the stack's own cluster that is there, whether or not the state knows of it."""
     directory = _cluster_directory(stack)
     if directory is None:
         return 0
     say(f"Removing {what} {directory}.")
-    command = [sys.executable, "-m", "clusters.embedded", "delete", "--directory", str(directory)]
+    program = _REMOVED_BY[cluster_of(stack)["kind"]]
+    command = [sys.executable, "-m", program, "delete", "--directory", str(directory)]
     return subprocess.run(
         command, cwd=CHECKOUT, env=os.environ, timeout=_REMOVAL_LIMIT, check=False
     ).returncode
 
 
 def _cluster_directory(stack: str) -> Path | None:
-    """Where the stack's embedded cluster is; None when there is none."""
+    """Where the stack's own cluster is, or is noted; None when there is none."""
     cluster = cluster_of(stack)
-    directory = state_dir() / "clusters" / str(cluster.get("name", stack))
-    return directory if cluster.get("kind") == "embedded" and directory.exists() else None
+    kind, name = str(cluster.get("kind")), str(cluster.get("name", stack))
+    if kind not in _REMOVED_BY:
+        return None
+    embedded = state_dir() / "clusters" / name
+    directory = embedded if kind == "embedded" else Mark(kind, name).directory
+    return directory if directory.exists() else None

@@ -10,6 +10,7 @@ from scripts.stack.cli import rows
 
 _NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
 _RUN, _GATE, _STACK = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "pulumi:pulumi:Stack"
+_READY = "slipway:infra:OperatorReady"
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,10 @@ class StackState:
         found = {each.name: each for each in _jobs(resources, pending)}
         outputs = next((_outputs(each) for each in resources if each["type"] == _STACK), {})
         namespaces = [_name(each) for each in resources if _NAMESPACE in each["urn"]]
+        # One that is somebody else's is no resource of the stack.
+        namespaces += [
+            each["inputs"]["jobNamespace"] for each in resources if each["type"] == _READY
+        ]
         namespaces += [job.namespace for job in found.values()]
         return cls(
             kubeconfig_of(export),

@@ -1,6 +1,7 @@
 """An API server that answers from a table, for what asks a cluster a few plain questions."""
 
 import json
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ class FakeApi:
     answers: dict[tuple[str, str], Respond] = field(default_factory=dict)
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
     kubeconfig: str = ""
+    port: int = 0
 
     def says(self, method: str, path: str, document: Any, status: int = 200) -> None:
         """Answer the same whatever is sent."""
@@ -33,8 +35,11 @@ class FakeApi:
 
 
 @contextmanager
-def served(api: FakeApi) -> Iterator[FakeApi]:
-    """Serve `api` on this machine; its `kubeconfig` leads there."""
+def served(api: FakeApi, tls: ssl.SSLContext | None = None) -> Iterator[FakeApi]:
+    """Serve `api` on this machine; its `kubeconfig` leads there.
+
+    With `tls` it is spoken there, and the kubeconfig has the `port` alone to tell.
+    """
 
     class Handler(BaseHTTPRequestHandler):
         def answer(self) -> None:
@@ -53,12 +58,15 @@ def served(api: FakeApi) -> Iterator[FakeApi]:
             self.end_headers()
             self.wfile.write(text.encode())
 
-        do_GET = do_POST = do_PATCH = answer  # noqa: N815 (as http.server calls them)
+        do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 (as http.server calls them)
 
         def log_message(self, *_arguments: Any) -> None:
             """Print nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        api.port = server.server_address[1]
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         address = f"http://127.0.0.1:{server.server_address[1]}"
         api.kubeconfig = yaml.safe_dump(
             {

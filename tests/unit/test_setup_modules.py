@@ -86,6 +86,8 @@ def test_a_cluster_in_a_container_needs_only_common_tools_and_its_own(kind: str)
         "pulumi-language-python-exec",
         "kubectl",
         "training-operator-manifests",
+        "training-operator",
+        "tcp-wait",
         kind,
     ]
 

@@ -87,7 +87,7 @@ def test_path_comes_before_a_package_and_a_package_before_a_build(machine: Machi
         "runc": "on PATH",
         "etcd": "Debian package",
         "coredns": "built",
-        plugin.NAME: "stand-in",
+        plugin.KUBERNETES.name: "stand-in",
     }
     assert machine.installed == [["etcd-server"]]
     assert machine.built == ["coredns"]
@@ -131,6 +131,15 @@ def test_everything_that_cannot_be_had_is_named_with_what_to_do(machine: Machine
     assert "coredns" in record.load()
 
 
+@pytest.mark.usefixtures("machine")
+def test_what_only_up_needs_is_said_and_does_not_keep_a_preview_from_going_on() -> None:
+    said = io.StringIO()
+    minikube = Tool("minikube", only_for_up=True, hint="Install it.")
+    entries = providing.provide((PULUMI, minikube), Console(file=said))
+    assert "minikube" not in entries
+    assert "`up` will need minikube: not on PATH. Install it." in said.getvalue()
+
+
 def test_a_failed_installation_is_told_and_the_builds_go_on(machine: Machine) -> None:
     machine.apt_failure = "Installing the packages: exited 100"
     machine.builds = {"coredns"}
@@ -144,7 +153,7 @@ def test_without_pulumi_its_plugin_is_named_too(machine: Machine) -> None:
     machine.on_path.clear()
     with pytest.raises(SetupFailed) as failed:
         providing.provide((PULUMI,), CONSOLE)
-    assert {problem.tool for problem in failed.value.problems} == {"pulumi", plugin.NAME}
+    assert {problem.tool for problem in failed.value.problems} == {"pulumi", plugin.KUBERNETES.name}
 
 
 def test_a_second_set_up_looks_for_nothing_runs_nothing_and_takes_no_time(
@@ -195,7 +204,7 @@ def test_the_table_says_where_each_tool_came_from(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     stand_in = Entry.of(machine.file, "-", f"{plugin.STAND_IN_ORIGIN}no such host", "")
-    found = {"runc": machine.entry("on PATH", PULUMI), plugin.NAME: stand_in}
+    found = {"runc": machine.entry("on PATH", PULUMI), plugin.KUBERNETES.name: stand_in}
     console = Console(file=io.StringIO(), width=300)
     console.print(report.table(found))
     assert isinstance(console.file, io.StringIO)
@@ -203,8 +212,8 @@ def test_the_table_says_where_each_tool_came_from(
     assert f"on PATH: {machine.file}" in printed
     assert "stand-in: scripts/offline" in printed
     assert "no checksum of theirs" in printed
-    assert report.stand_in_line(found) is not None
-    assert report.stand_in_line({plugin.NAME: machine.entry("on PATH", PULUMI)}) is None
+    assert report.stand_in_lines(found) == [plugin.KUBERNETES.line]
+    assert report.stand_in_lines({plugin.KUBERNETES.name: machine.entry("on PATH", PULUMI)}) == []
 
 
 def test_a_tool_is_news_when_it_is_new_or_of_another_version_or_origin(machine: Machine) -> None:

@@ -13,6 +13,7 @@ import pytest
 from scripts.environment import backend
 from scripts.stack import commands, files
 from scripts.stack.backend import Lock, exists, locks
+from scripts.stack.cli import Cli
 from scripts.stack.files import StackFileError, cluster_of, ensure_own
 from scripts.stack.recovery import StackBusy, pending_operations, recover, require_stale
 
@@ -226,3 +227,14 @@ def test_down_removes_a_cluster_that_the_state_does_not_know(
     assert commands.down("dev") == 3
     arguments = ["-m", "clusters.embedded", "delete", "--directory", str(directory)]
     assert ran == [[sys.executable, *arguments]]
+
+
+@pytest.mark.parametrize(("kind", "forgets"), [("embedded", True), ("kubeconfig", False)])
+def test_only_what_ran_in_a_cluster_of_the_stacks_own_is_forgotten_when_it_does_not_answer(
+    kind: str, forgets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, str] = {}
+    monkeypatch.setattr(Cli, "run", lambda _self, *_command, **given: told.update(given) or 0)
+    monkeypatch.setattr(commands, "cluster_of", lambda _stack: {"kind": kind})
+    assert commands._destroy_resources(Cli("dev")) == 0
+    assert ("PULUMI_K8S_DELETE_UNREACHABLE" in told) is forgets

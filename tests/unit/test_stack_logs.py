@@ -324,3 +324,12 @@ def test_containers_of_another_run_are_not_this_ones(api: FakeApi) -> None:
     other["metadata"]["labels"] = other["metadata"]["labels"] | {"slipway.dev/run": "mine-9"}
     pods = [other, labelled(pod(1, state=RUNNING)), labelled(pod(0, state=waiting("x")))]
     assert [each.pod for each in target.containers(pods)] == ["mine-worker-0"]
+
+
+def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_operator() -> None:
+    ready = {
+        "urn": "urn:pulumi:dev::slipway::slipway:infra:OperatorReady::training-operator",
+        "type": "slipway:infra:OperatorReady",
+        "inputs": {"jobNamespace": "team-a"},
+    }
+    assert StackState.of({"deployment": {"resources": [ready]}}).namespace == "team-a"

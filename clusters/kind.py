@@ -1,0 +1,145 @@
+"""A cluster whose nodes are containers on this machine, made by kind.
+
+https://kind.sigs.k8s.io
+"""
+
+from __future__ import annotations
+
+import os
+from decimal import Decimal
+from typing import Annotated, Any, Self
+
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from clusters.capacity import Capacity
+from clusters.cluster import Cluster, Remains
+from clusters.local import declared, kind_config
+from clusters.local import remains as search
+from clusters.local.fields import ClusterName, Mount, PortMapping, Reserved, clashes
+from clusters.local.kind_tool import KindTool
+from clusters.local.marks import Mark
+from clusters.pools import NodePool
+from infra import operator_manifests
+from infra.problem import contradictory
+from infra.quantities import cores, size
+from jobs.spec.fields import Image
+from jobs.spec.parts import CONFIG
+
+_CONTROL_PLANE = ("650m", "100Mi")
+"""What kubeadm's API server, controller manager, scheduler and etcd ask for on their node.
+
+https://github.com/kubernetes/kubernetes/blob/v1.35.0/cmd/kubeadm/app/phases/controlplane/manifests.go
+https://github.com/kubernetes/kubernetes/blob/v1.35.0/cmd/kubeadm/app/phases/etcd/local.go
+"""
+_EVERY_NODE = ("100m", "50Mi")
+"""What kind's network plugin asks for on every node.
+
+https://github.com/kubernetes-sigs/kind/blob/v0.31.0/images/kindnetd/README.md
+"""
+_DNS = ("200m", "140Mi")
+"""What kubeadm's two replicas of CoreDNS ask for together."""
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Settings:
+    """What `slipway:cluster` may say for the kind `kind`.
+
+    Args:
+        name: kind's name of the cluster; the stack's name unless said.
+        control_planes: Nodes that run Kubernetes itself.
+        workers: Further nodes, on which jobs run; without any they run on the others.
+        image: Of the nodes, which is to say Kubernetes' version; what belongs to kind's own
+            version unless said.
+        reserved: What each node keeps free of pods.
+        ports: Of this machine, that lead to ports of the first node.
+        mounts: Directories of this machine that every node has.
+        adopt: Use a cluster of that name that is there already. It is never deleted.
+    """
+
+    name: ClusterName
+    control_planes: Annotated[int, Field(ge=1, le=9)] = 1
+    workers: Annotated[int, Field(ge=0, le=50)] = 1
+    image: Image | None = None
+    reserved: Reserved | None = None
+    ports: tuple[PortMapping, ...] = ()
+    mounts: tuple[Mount, ...] = ()
+    adopt: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if found := list(clashes(self.ports)):
+            raise contradictory(found)
+        return self
+
+
+def gpus(settings: Settings) -> None:
+    """None: kind gives its nodes no GPUs."""
+
+
+def pools(settings: Settings) -> tuple[NodePool, ...]:  # noqa: ARG001 (every kind's shape)
+    """None that is paid for: it is this machine."""
+    return ()
+
+
+def capacity(settings: Settings) -> Capacity:
+    """What the nodes have for jobs.
+
+    Each one says that it has all of this machine's cores, and pods beside each other share them:
+    more of them are only slower. Memory is not like that, so it is divided among the nodes.
+    """
+    nodes = settings.workers or settings.control_planes
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // nodes
+    taken = [_EVERY_NODE, tuple(operator_manifests.REQUESTS.values())]
+    if not settings.workers:
+        taken += [_CONTROL_PLANE, _DNS]
+    kept = settings.reserved or Reserved()
+    taken.append((kept.cpu or "0", kept.memory or "0Mi"))
+    return Capacity(
+        cpu=Decimal(os.cpu_count() or 1) - sum(cores(cpu) for cpu, _ in taken),
+        memory=memory - sum(size(amount) for _, amount in taken),
+        gpus=0,
+        nodes=nodes,
+    )
+
+
+def config(settings: Settings) -> dict[str, Any]:
+    """Return kind's own configuration of such a cluster. Pure."""
+    node: dict[str, Any] = {} if settings.image is None else {"image": settings.image}
+    if settings.mounts:
+        node["extraMounts"] = [
+            {"hostPath": each.host, "containerPath": each.node, "readOnly": each.read_only}
+            for each in settings.mounts
+        ]
+    ports = [
+        {
+            "containerPort": each.node,
+            "hostPort": each.host,
+            "listenAddress": each.address,
+            "protocol": each.protocol,
+        }
+        for each in settings.ports
+    ]
+    kept = settings.reserved or Reserved()
+    reserved = {"cpu": kept.cpu, "memory": kept.memory}
+    return kind_config.document(
+        settings.control_planes,
+        settings.workers,
+        node=node,
+        ports=ports,
+        reserved={name: amount for name, amount in reserved.items() if amount is not None},
+    )
+
+
+def provision(settings: Settings) -> Cluster:
+    """Declare the cluster, its provider, and the operator's images in it."""
+    inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
+    target = {"kind": "kind", "cluster": settings.name}
+    return declared.declare("kind", "slipway:clusters:Kind", inputs, target)
+
+
+def remains(settings: Settings) -> Remains:
+    """The cluster, if this stack made it and it is still there."""
+    name = settings.name
+    removal = f"kind delete cluster --name {name}"
+    return search.remains(KindTool(name), Mark("kind", name), removal)

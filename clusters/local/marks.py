@@ -1,0 +1,57 @@
+"""Which local clusters are Slipway's own: what it has begun to make it notes before.
+
+So a cluster that an interrupted run has left is taken away or gone on with, and one that somebody
+else made by the same name is never touched unasked.
+"""
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.paths import state_dir
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The note about one cluster.
+
+    Args:
+        tool: `kind` or `minikube`.
+        name: As that tool knows it.
+    """
+
+    tool: str
+    name: str
+
+    @property
+    def directory(self) -> Path:
+        """Where it is; nothing else is in there."""
+        return state_dir() / "local-clusters" / self.tool / self.name
+
+    @property
+    def is_there(self) -> bool:
+        """Whether Slipway has made the cluster, or has begun to."""
+        return self.directory.exists()
+
+    def holds(self, inputs: Mapping[str, Any]) -> bool:
+        """Whether it was made with these."""
+        try:
+            return bool(json.loads(self._file.read_text()) == inputs)
+        except (OSError, ValueError):
+            return False
+
+    def leave(self, inputs: Mapping[str, Any]) -> None:
+        """Note that the cluster is being made."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file.write_text(json.dumps(inputs))
+
+    def clear(self) -> None:
+        """Forget the cluster."""
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    @property
+    def _file(self) -> Path:
+        return self.directory / "inputs.json"

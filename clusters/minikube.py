@@ -1,0 +1,155 @@
+"""A cluster on this machine in a virtual machine or a container, made by minikube.
+
+https://minikube.sigs.k8s.io
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from clusters.capacity import Capacity
+from clusters.cluster import Cluster, Remains
+from clusters.local import declared
+from clusters.local import remains as search
+from clusters.local.fields import ClusterName, Mount, PortMapping, clashes
+from clusters.local.marks import Mark
+from clusters.local.minikube_tool import MinikubeTool
+from clusters.pools import NodePool
+from infra import operator_manifests
+from infra.problem import Contradiction, contradictory
+from infra.quantities import cores, size
+from jobs.spec.fields import Memory
+from jobs.spec.parts import CONFIG
+
+_SYSTEM = ("850m", "220Mi")
+"""What kubeadm's control plane, one CoreDNS and the network plugin ask for on the first node."""
+_CONTAINERS = ("docker", "podman")
+"""Drivers whose nodes are containers. Only theirs take ports.
+
+https://minikube.sigs.k8s.io/docs/commands/start/
+"""
+
+Driver = Annotated[
+    Literal["docker", "podman", "kvm2", "qemu2", "virtualbox", "vfkit", "hyperkit", "hyperv"],
+    Field(
+        description="one of docker, podman, kvm2, qemu2, virtualbox, vfkit, hyperkit, hyperv"
+        " (https://minikube.sigs.k8s.io/docs/drivers/)"
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Settings:
+    """What `slipway:cluster` may say for the kind `minikube`.
+
+    Args:
+        name: The profile's; the stack's name unless said.
+        driver: What the nodes are in; minikube chooses unless said.
+        cpus: Cores of each node.
+        memory: Of each node.
+        disk_size: Of each node, where it is a virtual machine.
+        nodes: How many there are.
+        kubernetes_version: minikube's own default unless said.
+        ports: Of this machine, that lead to ports of the nodes.
+        mount: A directory of this machine that the nodes have; minikube knows one.
+        force: Go on although minikube warns, such as of running docker's driver as root.
+        adopt: Use a profile of that name that is there already. It is never deleted.
+    """
+
+    name: ClusterName
+    driver: Driver | None = None
+    cpus: Annotated[int, Field(ge=2, le=512)] = 2
+    memory: Memory = "6Gi"
+    disk_size: Memory = "50Gi"
+    nodes: Annotated[int, Field(ge=1, le=50)] = 1
+    kubernetes_version: Annotated[
+        str | None,
+        Field(pattern=r"^v1\.\d+\.\d+$", description="a whole version, such as v1.34.3"),
+    ] = None
+    ports: tuple[PortMapping, ...] = ()
+    mount: Mount | None = None
+    force: bool = False
+    adopt: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if found := [*clashes(self.ports), *_contradictions(self)]:
+            raise contradictory(found)
+        return self
+
+
+def gpus(settings: Settings) -> None:
+    """None: the profile is made without any."""
+
+
+def pools(settings: Settings) -> tuple[NodePool, ...]:  # noqa: ARG001 (every kind's shape)
+    """None that is paid for: it is this machine."""
+    return ()
+
+
+def capacity(settings: Settings) -> Capacity:
+    """What each node has for jobs; of several, the first one's share is taken for all."""
+    taken = (_SYSTEM, tuple(operator_manifests.REQUESTS.values()))
+    return Capacity(
+        cpu=Decimal(settings.cpus) - sum(cores(cpu) for cpu, _ in taken),
+        memory=size(settings.memory) - sum(size(amount) for _, amount in taken),
+        gpus=0,
+        nodes=settings.nodes,
+    )
+
+
+def inputs(settings: Settings) -> dict[str, Any]:
+    """Return the resource's inputs, in minikube's own words. Pure."""
+    every = {
+        "name": settings.name,
+        "driver": settings.driver,
+        "cpus": settings.cpus,
+        "memory": _megabytes(settings.memory),
+        "diskSize": _megabytes(settings.disk_size),
+        "nodes": settings.nodes,
+        "kubernetesVersion": settings.kubernetes_version,
+        # As of `docker run --publish`, whose form minikube takes.
+        "ports": [
+            f"{each.address}:{each.host}:{each.node}/{each.protocol.lower()}"
+            for each in settings.ports
+        ],
+        "mount": settings.mount and {"host": settings.mount.host, "node": settings.mount.node},
+        "force": settings.force,
+        "adopt": settings.adopt,
+    }
+    return {key: value for key, value in every.items() if value not in (None, [])}
+
+
+def provision(settings: Settings) -> Cluster:
+    """Declare the profile, its provider, and the operator's images in it."""
+    target = {"kind": "minikube", "profile": settings.name}
+    return declared.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
+
+
+def remains(settings: Settings) -> Remains:
+    """The profile, if this stack made it and it is still there."""
+    name = settings.name
+    tool = MinikubeTool(name, inputs(settings))
+    return search.remains(tool, Mark("minikube", name), f"minikube delete --profile {name}")
+
+
+def _contradictions(settings: Settings) -> Iterator[Contradiction]:
+    if settings.ports and settings.driver not in _CONTAINERS:
+        text = f"goes with a driver that has them: one of {', '.join(_CONTAINERS)}"
+        yield Contradiction(("ports",), text, frozenset({"ports", "driver"}))
+    if settings.mount is not None and settings.mount.read_only:
+        text = "minikube mounts for writing only; leave it out, or set it to false"
+        yield Contradiction(("mount", "readOnly"), text, frozenset({"mount"}))
+
+
+def _megabytes(amount: str) -> str:
+    """Return an amount in minikube's words, where 1 mb is 1024 x 1024 bytes.
+
+    https://github.com/kubernetes/minikube/blob/v1.35.0/pkg/util/utils.go (CalculateSizeInMB)
+    """
+    return f"{size(amount) // 2**20}mb"

@@ -1,0 +1,191 @@
+"""minikube, recorded: a profile is an entry of a file, and its nodes answer `ssh` alone.
+
+A command or flag that minikube's command reference doesn't have is refused;
+`minikube_reference.json` has both, with the page that each is from.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tests.doubles.recorded import Arguments, State, content, is_set, note, place, refuse
+from tests.doubles.recorded_archive import ctr, tagged
+
+_REFERENCE = json.loads(Path(__file__).with_name("minikube_reference.json").read_text())
+_EVERY: dict[str, bool] = _REFERENCE["every"]["flags"]
+
+
+def main(arguments: list[str]) -> None:
+    """Do what the command line says."""
+    note("minikube", arguments)
+    command, rest = _command(arguments)
+    flags = {**_EVERY, **_REFERENCE["commands"][command]["flags"]}
+    given = Arguments(rest, flags, inner=command == "ssh")
+    name = given.last("--profile") or "minikube"
+    with State("minikube") as kept:
+        printed, code = _COMMANDS[command](kept.setdefault("profiles", {}), name, given)
+    sys.stdout.write(printed)
+    sys.exit(code)
+
+
+def _command(arguments: list[str]) -> tuple[str, list[str]]:
+    """Return the command, and what is left of the command line: global flags may come first."""
+    first = [each for each in arguments if each.startswith("--")]
+    before = first[: next((i for i, each in enumerate(arguments) if each not in first), 0)]
+    rest = arguments[len(before) :]
+    for length in (2, 1):
+        command = " ".join(rest[:length])
+        if command in _REFERENCE["commands"]:
+            return command, [*before, *rest[length:]]
+    return refuse(f'Error: unknown command "{" ".join(rest[:2])}" for "minikube"')
+
+
+def _start(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, int]:
+    _event(
+        "step", {"currentstep": "0", "totalsteps": "19", "message": f"[{name}] minikube v1.37.0"}
+    )
+    if is_set("minikube-fails"):
+        _failed("PROVIDER_DOCKER_NOT_RUNNING", "docker is not running", "Start the docker service")
+    if name in profiles:
+        for part in ("Host", "Kubelet", "APIServer"):
+            profiles[name][part] = "Running"
+    else:
+        count = int(given.last("--nodes") or 1)
+        names = [name, *(f"{name}-m{number:02}" for number in range(2, count + 1))]
+        profiles[name] = {
+            "Host": "Running",
+            "Kubelet": "Running",
+            "APIServer": "Running",
+            "runtime": given.last("--container-runtime") or "docker",
+            "nodes": {each: {} for each in names},
+        }
+    _write_kubeconfig(name)
+    _event("step", {"currentstep": "19", "totalsteps": "19", "message": "Done!"})
+    return "", 0
+
+
+def _delete(profiles: dict[str, Any], name: str, _given: Arguments) -> tuple[str, int]:
+    _kubeconfig().unlink(missing_ok=True)
+    profiles.pop(name, None)
+    return f"Removed all traces of the {name!r} cluster.\n", 0
+
+
+def _status(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, int]:
+    profile = _of(profiles, name)
+    if given.last("--output") != "json":
+        refuse("the recorded one prints its status in JSON alone")
+    parts = {part: profile[part] for part in ("Host", "Kubelet", "APIServer")}
+    rows = [
+        {"Name": node, **parts, **({} if node == name else {"APIServer": "Irrelevant"})}
+        for node in profile["nodes"]
+    ]
+    code = 0 if set(parts.values()) == {"Running"} else 7
+    return json.dumps(rows[0] if len(rows) == 1 else rows), code
+
+
+def _profile_list(profiles: dict[str, Any], _name: str, given: Arguments) -> tuple[str, int]:
+    if given.last("--output") != "json":
+        refuse("the recorded one lists its profiles in JSON alone")
+    valid = [
+        {
+            "Name": name,
+            "Status": each["Host"],
+            "Config": {"KubernetesConfig": {"ContainerRuntime": each["runtime"]}},
+        }
+        for name, each in profiles.items()
+    ]
+    return json.dumps({"invalid": [], "valid": valid}) + "\n", 0
+
+
+def _update_context(profiles: dict[str, Any], name: str, _given: Arguments) -> tuple[str, int]:
+    _of(profiles, name)
+    _write_kubeconfig(name)
+    return f'"{name}" context has been updated\n', 0
+
+
+def _image_load(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, int]:
+    archive = Path(given.words[0])
+    if not archive.is_file():
+        _failed("GUEST_IMAGE_LOAD", f"Failed to load image: {archive} is no file", "")
+    for images in _of(profiles, name)["nodes"].values():
+        images.update(tagged(archive.read_bytes()))
+    return "", 0
+
+
+def _ssh(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, int]:
+    nodes = _of(profiles, name)["nodes"]
+    node = given.last("--node") or name
+    if node not in nodes:
+        _failed("GUEST_NODE_RETRIEVE", f"retrieving node: {node}", "")
+    sudo, program, *rest = given.words
+    if (sudo, program) != ("sudo", "ctr"):
+        refuse(f"the recorded node runs ctr alone, and not {given.words}")
+    return ctr(nodes[node], rest), 0
+
+
+def _stop(profiles: dict[str, Any], name: str, _given: Arguments) -> tuple[str, int]:
+    for part in ("Host", "Kubelet", "APIServer"):
+        _of(profiles, name)[part] = "Stopped"
+    return "", 0
+
+
+def _version(_profiles: dict[str, Any], _name: str, _given: Arguments) -> tuple[str, int]:
+    return "minikube version: v1.37.0\n", 0
+
+
+def _of(profiles: dict[str, Any], name: str) -> dict[str, Any]:
+    if name not in profiles:
+        refuse(
+            f'* Profile "{name}" not found. Run "minikube profile list" to view all profiles.', 85
+        )
+    found: dict[str, Any] = profiles[name]
+    return found
+
+
+def _event(kind: str, data: dict[str, str]) -> None:
+    sys.stdout.write(json.dumps({"type": f"io.k8s.sigs.minikube.{kind}", "data": data}) + "\n")
+
+
+def _failed(name: str, message: str, advice: str) -> NoReturn:
+    _event("error", {"name": name, "message": message, "advice": advice, "exitcode": "69"})
+    sys.exit(69)
+
+
+def _kubeconfig() -> Path:
+    """Return the file that minikube would write to: the person's own unless told otherwise."""
+    return Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
+
+
+def _write_kubeconfig(name: str) -> None:
+    """Write what minikube writes: names of files, and notes that change each time."""
+    notes = [{"name": "cluster_info", "extension": {"last-update": str(os.getpid())}}]
+    server = f"https://127.0.0.1:{content('port')}"
+    files = {part: place(part) for part in ("ca.crt", "client.crt", "client.key")}
+    cluster = {"server": server, "certificate-authority": files["ca.crt"], "extensions": notes}
+    user = {"client-certificate": files["client.crt"], "client-key": files["client.key"]}
+    context = {"cluster": name, "user": name, "extensions": notes}
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": cluster}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": context}],
+        "current-context": name,
+    }
+    _kubeconfig().parent.mkdir(parents=True, exist_ok=True)
+    _kubeconfig().write_text(json.dumps(document))
+
+
+_COMMANDS = {
+    "start": _start,
+    "delete": _delete,
+    "status": _status,
+    "profile list": _profile_list,
+    "update-context": _update_context,
+    "image load": _image_load,
+    "ssh": _ssh,
+    "stop": _stop,
+    "version": _version,
+}

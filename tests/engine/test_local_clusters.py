@@ -1,0 +1,103 @@
+"""A cluster's whole life by the tools that are here, and not by recorded ones.
+
+Where no container engine works there is nothing to run it on: then the same life is shown on the
+recorded ones alone (unit/test_clusters_kind.py, unit/test_clusters_minikube.py).
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters import kind, minikube
+from clusters.local.handler import LocalHandler
+from clusters.local.kind_handler import KindHandler
+from clusters.local.kind_tool import KindTool
+from clusters.local.marks import Mark
+from clusters.local.minikube_handler import MinikubeHandler
+from clusters.local.minikube_tool import MinikubeTool
+from clusters.local.protocol import Tool
+from images.programs import Program, write_archive
+from images.targets import target_of
+from infra import toolchain
+from infra.paths import cache_dir
+from infra.plugin.handler import Properties
+from infra.validation import check
+from tests.unit.local_machine import Listener
+
+NAME = f"slipway-test-{os.getpid()}"
+KINDS = {
+    "kind": (kind, KindHandler(), "cluster"),
+    "minikube": (minikube, MinikubeHandler(), "profile"),
+}
+SAID: dict[str, dict[str, Any]] = {
+    "kind": {"workers": 0},
+    "minikube": {"driver": "docker", "force": os.geteuid() == 0},
+}
+
+
+def inputs(name: str, *, adopt: bool = False) -> Properties:
+    module = KINDS[name][0]
+    said = {**SAID[name], "adopt": adopt}
+    settings = check(module.Settings, said, "slipway:cluster", base={"name": NAME})
+    if module is minikube:
+        return minikube.inputs(settings)  # type: ignore[arg-type]
+    return {"name": NAME, "config": kind.config(settings), "adopt": adopt}  # type: ignore[arg-type]
+
+
+def tool(name: str) -> Tool:
+    return KindTool(NAME) if name == "kind" else MinikubeTool(NAME, {"driver": "docker"})
+
+
+HERE = [name for name in KINDS if not tool(name).needs()]
+"""The tools that work on this machine."""
+
+
+@pytest.fixture(params=HERE)
+def local(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir().parent))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    yield request.param
+    tool(request.param).delete()
+
+
+@pytest.mark.long
+def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_path: Path) -> None:
+    _, handler, key = KINDS[local]
+    assert isinstance(handler, LocalHandler)
+    own, given = Path.home() / ".kube" / "config", inputs(local)
+    before = own.read_bytes() if own.exists() else None
+    assert handler.check(given) == []
+    state = {**given, **handler.create(given, Listener())[1]}
+    assert handler.diff(NAME, state, given, Listener()) == []
+
+    stopping = {
+        "kind": ["docker", "stop", f"{NAME}-control-plane"],
+        "minikube": ["minikube", "stop", f"--profile={NAME}"],
+    }
+    subprocess.run(stopping[local], check=True, capture_output=True)
+    assert [each.path for each in handler.diff(NAME, state, given, Listener())] == ["nodes"]
+    assert handler.update(NAME, state, given, Listener())["clusterId"] == state["clusterId"]
+
+    program, archive = Program(toolchain.tool("tcp-wait"), "/tcp-wait"), tmp_path / "image.tar"
+    with archive.open("wb") as file:
+        write_archive(file, program.reference, program.context, program.entrypoint)
+    target = target_of({"kind": local, key: NAME})
+    target.load(archive, program.reference, Listener())
+    digest = target.digest(program.reference)
+    assert digest is not None
+    target.tag(program.reference, target.pinned(program.reference, digest))
+    assert target.digest(target.pinned(program.reference, digest)) == digest
+
+    Mark(local, NAME).clear()
+    adopted = {**given, **handler.create(inputs(local, adopt=True), Listener())[1]}
+    handler.delete(NAME, adopted, Listener())
+    assert tool(local).exists()
+    handler.delete(NAME, state, Listener())
+    assert not tool(local).exists()
+    assert (own.read_bytes() if own.exists() else None) == before

@@ -1,0 +1,112 @@
+"""`make kubeconfig` adds one context to the person's kubeconfig, and nothing else of it changes."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra.paths import cache_dir
+from scripts.stack import kubeconfig
+from scripts.stack.kubeconfig import NoKubeconfig, explanation, merge, own
+from scripts.stack.state import StackState
+
+
+def document(name: str, server: str, **user: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": server}}],
+        "users": [{"name": name, "user": user}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "current-context": name,
+    }
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The person's own, which names files beside it."""
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache_dir().parent))  # where kubectl is noted
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(kubeconfig, "check", lambda _stack: None)
+    stacks(monkeypatch, "https://127.0.0.1:4711")
+    place = tmp_path / ".kube" / "config"
+    place.parent.mkdir()
+    mine = document("mine", "https://mine", **{"client-certificate": "mine.crt"})
+    place.write_text(yaml.safe_dump(mine))
+    return place
+
+
+def stacks(monkeypatch: pytest.MonkeyPatch, server: str | None) -> None:
+    """Let every stack's cluster be at `server`."""
+    text = None if server is None else yaml.safe_dump(document("kind-x", server, token="made-up"))
+    monkeypatch.setattr(kubeconfig, "read_state", lambda _stack: StackState(kubeconfig=text))
+
+
+def parts(file: Path, section: str) -> dict[str, Any]:
+    found = yaml.safe_load(file.read_text())[section]
+    return {each["name"]: each for each in found}
+
+
+def test_the_cluster_is_added_under_the_stacks_name_and_all_else_stays(file: Path) -> None:
+    assert merge("kind") == 0
+    assert parts(file, "contexts").keys() == {"mine", "slipway-kind"}
+    cluster = parts(file, "clusters")["slipway-kind"]["cluster"]
+    assert cluster == {"server": "https://127.0.0.1:4711"}
+    assert parts(file, "users")["slipway-kind"]["user"] == {"token": "made-up"}
+    assert yaml.safe_load(file.read_text())["current-context"] == "mine"
+    certificate = parts(file, "users")["mine"]["user"]["client-certificate"]
+    assert (file.parent / certificate).resolve() == (file.parent / "mine.crt").resolve()
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_merging_again_brings_it_up_to_date(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    merge("kind")
+    stacks(monkeypatch, "https://127.0.0.1:4712")
+    merge("kind")
+    cluster = parts(file, "clusters")["slipway-kind"]["cluster"]
+    assert cluster["server"] == "https://127.0.0.1:4712"
+    assert len(parts(file, "contexts")) == 2
+
+
+def test_what_it_prints_undoes_it(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = parts(file, "contexts"), parts(file, "clusters")
+    merge("kind")
+    _, _, undo = capsys.readouterr().out.strip().splitlines()
+    subprocess.run(undo.removeprefix("Undo it: "), shell=True, check=True, capture_output=True)  # noqa: S602
+    assert (parts(file, "contexts"), parts(file, "clusters")) == before
+    assert parts(file, "users").keys() == {"mine"}
+
+
+def test_where_there_is_no_file_yet_one_is_made(file: Path) -> None:
+    file.unlink()
+    merge("kind")
+    assert parts(file, "contexts").keys() == {"slipway-kind"}
+
+
+def test_the_file_that_kubectl_was_told_to_read_is_the_persons_own(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = file.with_name("other")
+    monkeypatch.setenv("KUBECONFIG", f"{other}:{file}")
+    assert own() == other
+    assert str(other) in explanation("slipway-kind", other)
+
+
+def test_a_stack_without_a_cluster_is_told_to_bring_it_up(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = file.read_text()
+    stacks(monkeypatch, None)
+    with pytest.raises(NoKubeconfig, match=r"make up STACK=kind"):
+        merge("kind")
+    assert file.read_text() == before
+
+
+def test_a_file_that_kubectl_cannot_read_is_left_as_it_is(file: Path) -> None:
+    file.write_text("{")
+    with pytest.raises(NoKubeconfig, match="kubectl can't merge"):
+        merge("kind")
+    assert file.read_text() == "{"

@@ -1,0 +1,239 @@
+"""A machine with kind, a recorded docker, and a recorded minikube, and the cluster behind them."""
+
+import base64
+import datetime as dt
+import io
+import ipaddress
+import json
+import os
+import shutil
+import ssl
+import subprocess
+import tarfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from rich.console import Console
+
+from infra import toolchain
+from scripts.setup import golang
+from scripts.setup.modules import KIND
+from scripts.setup.tools import OF_KIND
+from tests.doubles import recorded
+from tests.unit.fake_api import FakeApi, served
+
+READY = {"type": "Ready", "status": "True"}
+NOT_READY = {"type": "Ready", "status": "False", "message": "container runtime is down"}
+
+
+@dataclass
+class Listener:
+    """A `Context` that keeps what is said."""
+
+    said: list[str] = field(default_factory=list)
+    urn: str = "urn:test"
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def status(self, message: str) -> None:
+        self.said.append(message)
+
+    info = warn = status
+
+
+@dataclass
+class Machine:
+    """What a test may look at and change.
+
+    Args:
+        directory: Its home, its PATH's programs, and what the recorded programs keep.
+        api: The API server that every cluster on it has.
+    """
+
+    directory: Path
+    api: FakeApi
+
+    def nodes(self, *conditions: dict[str, str]) -> None:
+        """Let the cluster have a node for each condition."""
+        items = [
+            {"metadata": {"name": f"node-{number}"}, "status": {"conditions": [condition]}}
+            for number, condition in enumerate(conditions)
+        ]
+        self.api.says("GET", "/api/v1/nodes", {"kind": "NodeList", "items": items})
+
+    def identity(self, uid: str) -> None:
+        """Let it be another cluster."""
+        document = {"kind": "Namespace", "metadata": {"name": "kube-system", "uid": uid}}
+        self.api.says("GET", "/api/v1/namespaces/kube-system", document)
+
+    def calls(self, program: str) -> list[list[str]]:
+        """Return what a recorded program was told."""
+        return recorded.calls(self.directory, program)
+
+    def kept(self, program: str) -> dict[str, Any]:
+        """Return what a recorded program keeps."""
+        return recorded.kept(self.directory, program)
+
+    def keep(self, program: str, state: dict[str, Any]) -> None:
+        """Let a recorded program have kept something."""
+        recorded.keep(self.directory, program, state)
+
+    def run(self, *command: str) -> str:
+        """Run one of its programs as a person would."""
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    def without(self, program: str) -> None:
+        """Take a tool away: set-up has not found it."""
+        record = toolchain.record()
+        document = json.loads(record.read_text())
+        del document["tools"][program]
+        record.write_text(json.dumps(document))
+
+    def archive(self, name: str) -> Path:
+        """Return an archive of docker's with an image of that name."""
+        path = self.directory / "image.tar"
+        manifest = json.dumps([{"Config": "c.json", "RepoTags": [name], "Layers": []}]).encode()
+        with tarfile.open(path, "w") as tar:
+            member = tarfile.TarInfo("manifest.json")
+            member.size = len(manifest)
+            tar.addfile(member, io.BytesIO(manifest))
+        return path
+
+
+@cache
+def real_kind() -> Path:
+    """Return kind itself: the one that set-up found, or built as set-up builds it."""
+    on_path = shutil.which("kind")
+    if on_path is not None:
+        return Path(on_path)
+    try:
+        return toolchain.path("kind")
+    except toolchain.ToolMissing:
+        (tool,) = (each for each in OF_KIND["kind"] if each.name == "kind")
+        made = golang.build(KIND, [tool], Console(file=io.StringIO()))
+        assert not isinstance(made, list), f"kind can't be built: {made}"
+        return Path(made["kind"].path)
+
+
+@contextmanager
+def machine(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    """Yield such a machine; whatever looks for programs or writes files meets it alone."""
+    kind = real_kind()
+    for variable in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", recorded.PLACE):
+        monkeypatch.setenv(variable, str(directory))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.delenv("KIND_EXPERIMENTAL_PROVIDER", raising=False)
+    monkeypatch.setenv("PATH", f"{directory}/bin:/usr/bin:/bin")
+    recorded.install(directory, "docker", "recorded_docker")
+    minikube = recorded.install(directory, "minikube", "recorded_minikube")
+    _record(kind=kind, minikube=minikube)
+    tls = _certificates(directory)
+    with served(FakeApi(), tls) as api:
+        (directory / "port").write_text(str(api.port))
+        made = Machine(directory, api)
+        made.nodes(READY)
+        made.identity("the first")
+        yield made
+
+
+def _record(**programs: Path) -> None:
+    tools = {
+        name: {"path": str(path), "version": "1", "origin": "a test"}
+        for name, path in programs.items()
+    }
+    file = toolchain.record()
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"tools": tools}))
+
+
+def _certificates(directory: Path) -> ssl.SSLContext:
+    """Make a certificate for this machine, as a server's and as a client's, and what kubeadm makes.
+
+    Returns:
+        What the server speaks.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a test")])
+    now = dt.datetime.now(dt.UTC)
+    address = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.SubjectAlternativeName([address]), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(key.public_key()), critical=False
+        )
+        .add_extension(
+            x509.KeyUsage(
+                *(True, False, False, False, False, True, False),
+                encipher_only=False,
+                decipher_only=False,
+            ),
+            critical=True,
+        )
+        .sign(key, hashes.SHA256())
+    )
+    public = certificate.public_bytes(serialization.Encoding.PEM)
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    for file, content in (("ca.crt", public), ("client.crt", public), ("client.key", private)):
+        (directory / file).write_bytes(content)
+    _write_kubeadms(directory, public, private)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(directory / "client.crt", directory / "client.key")
+    return context
+
+
+def _write_kubeadms(directory: Path, public: bytes, private: bytes) -> None:
+    """Write the kubeconfig that kubeadm leaves on a control plane, which kind reads."""
+    encoded = {"public": _base64(public), "private": _base64(private)}
+    cluster = {
+        "server": "https://somewhere:6443",
+        "certificate-authority-data": encoded["public"],
+    }
+    user = {
+        "client-certificate-data": encoded["public"],
+        "client-key-data": encoded["private"],
+    }
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "kubernetes", "cluster": cluster}],
+        "users": [{"name": "admin", "user": user}],
+        "contexts": [{"name": "x", "context": {"cluster": "kubernetes", "user": "admin"}}],
+        "current-context": "x",
+    }
+    (directory / "admin.conf").write_text(yaml.safe_dump(document))
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def person_has_a_kubeconfig(directory: Path) -> Path:
+    """Write a kubeconfig of the person's own, which nobody may touch unasked."""
+    file = directory / ".kube" / "config"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("# mine\n")
+    os.utime(file, (1, 1))
+    return file

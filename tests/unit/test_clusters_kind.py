@@ -1,0 +1,384 @@
+"""kind's clusters: rendered, checked by kind itself, made, adopted, healed, and removed.
+
+kind is the real one throughout; the docker beneath it is recorded (tests/doubles).
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters import kind
+from clusters.local import handler as local_handler
+from clusters.local import kind_config
+from clusters.local.kind_handler import KindHandler
+from clusters.local.marks import Mark
+from images.targets import TargetError, target_of
+from infra.plugin.handler import Properties
+from infra.plugin.values import UNKNOWN
+from infra.validation import check
+from scripts.stack import commands
+from tests.unit.local_machine import (
+    NOT_READY,
+    READY,
+    Listener,
+    Machine,
+    machine,
+    person_has_a_kubeconfig,
+    real_kind,
+)
+
+ONE_NODE = {"workers": 0}
+IMAGE = "localhost/slipway-trainer:0123456789ab"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    monkeypatch.setattr(local_handler, "READY_SECONDS", 1.5)
+    with machine(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def settings(**said: Any) -> kind.Settings:
+    checked = check(kind.Settings, said, "slipway:cluster", base={"name": "team"})
+    assert not isinstance(checked, list), checked
+    return checked
+
+
+def inputs(*, adopt: bool = False, **said: Any) -> Properties:
+    return {"name": "team", "config": kind.config(settings(**{**ONE_NODE, **said})), "adopt": adopt}
+
+
+_MADE: dict[str, dict[str, Any]] = {}
+"""What docker keeps of a cluster that kind has made, by the configuration."""
+
+
+def made(here: Machine, given: Properties) -> Properties:
+    """Return the state of a cluster that is there.
+
+    kind makes each only once for all tests: it takes it a second or two.
+    """
+    key, handler = json.dumps(given["config"]), KindHandler()
+    if key not in _MADE:
+        handler.create(given, Listener())
+        _MADE[key] = here.kept("docker")
+    here.keep("docker", _MADE[key])
+    Mark("kind", "team").leave(given)
+    outputs = handler.read("team", given, Listener())
+    assert outputs is not None
+    return {**given, **outputs}
+
+
+def adopted(here: Machine) -> Properties:
+    """Return the state of a cluster that somebody else has made."""
+    made(here, inputs())
+    Mark("kind", "team").clear()
+    given = inputs(adopt=True)
+    return {**given, **KindHandler().create(given, Listener())[1]}
+
+
+def containers(here: Machine) -> dict[str, Any]:
+    found = here.kept("docker")["containers"]
+    return {name: found[name] for name in sorted(found)}
+
+
+def changes(state: Properties, given: Properties) -> dict[str, tuple[bool, bool]]:
+    found = KindHandler().diff("team", state, given, Listener())
+    return {each.path: (each.drift, each.replace) for each in found}
+
+
+EVERYTHING = {
+    "controlPlanes": 1,
+    "workers": 2,
+    "image": "kindest/node:v1.34.3",
+    "reserved": {"cpu": "500m", "memory": "1Gi"},
+    "ports": [{"host": 8080, "node": 30080}, {"host": 53, "node": 30053, "protocol": "UDP"}],
+    "mounts": [{"host": "/srv/images", "node": "/data", "readOnly": True}],
+}
+
+
+def test_every_setting_is_in_the_configuration_that_kind_gets() -> None:
+    made = kind.config(settings(**EVERYTHING))
+    first, *others = made["nodes"]
+    assert [each["role"] for each in made["nodes"]] == ["control-plane", "worker", "worker"]
+    assert {each["image"] for each in made["nodes"]} == {"kindest/node:v1.34.3"}
+    mount = {"hostPath": "/srv/images", "containerPath": "/data", "readOnly": True}
+    assert all(each["extraMounts"] == [mount] for each in made["nodes"])
+    assert [each["hostPort"] for each in first["extraPortMappings"]] == [8080, 53]
+    assert not any("extraPortMappings" in each for each in others)
+    (patch,) = made["kubeadmConfigPatches"]
+    assert yaml.safe_load(patch)["systemReserved"] == {"cpu": "500m", "memory": "1Gi"}
+
+
+@pytest.mark.parametrize("said", [{}, EVERYTHING], ids=["nothing said", "everything said"])
+def test_kind_itself_finds_nothing_wrong_with_what_is_rendered(
+    here: Machine, said: dict[str, Any]
+) -> None:
+    assert kind_config.problem(real_kind(), "team", kind.config(settings(**said))) is None
+    assert here.calls("docker") == []  # nor did it ask an engine, or make anything
+
+
+def test_what_kind_finds_wrong_is_told_in_its_own_words_before_anything_is_made(
+    here: Machine,
+) -> None:
+    given = inputs()
+    given["config"]["nodes"][0]["extraPortMappings"] = [{"hostPort": 99999, "containerPort": 1}]
+    given["config"]["nodes"].append({"role": "helper"})
+    (failure,) = KindHandler().check(given)
+    assert failure.property == "config"
+    assert "invalid port number: 99999" in failure.reason
+    assert '"helper" is not a valid node role' in failure.reason
+    assert here.calls("docker") == []
+
+
+def test_a_field_that_kind_does_not_know_is_refused(here: Machine) -> None:
+    given = inputs()
+    given["config"]["nodez"] = []
+    (failure,) = KindHandler().check(given)
+    assert "field nodez not found" in failure.reason
+    assert here.calls("docker") == []
+
+
+def test_a_cluster_is_made_and_known_by_a_kubeconfig_that_is_secret(here: Machine) -> None:
+    own = person_has_a_kubeconfig(here.directory)
+    listener = Listener()
+    name, outputs = KindHandler().create(inputs(), listener)
+    assert name == "team"
+    assert list(containers(here)) == ["team-control-plane"]
+    connection = yaml.safe_load(outputs["kubeconfig"])
+    assert connection["clusters"][0]["cluster"]["server"].startswith("https://127.0.0.1:")
+    assert (outputs["clusterId"], outputs["adopted"]) == ("the first", False)
+    assert "kubeconfig" in KindHandler.secret_outputs
+    assert any("Starting control-plane" in said for said in listener.said)
+    assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
+
+
+def test_ports_mounts_and_nodes_reach_the_engine(here: Machine) -> None:
+    here.nodes(READY, READY)
+    ports, mounts = [{"host": 8080, "node": 30080}], [{"host": "/srv", "node": "/data"}]
+    KindHandler().create(inputs(workers=1, ports=ports, mounts=mounts), Listener())
+    found = containers(here)
+    assert list(found) == ["team-control-plane", "team-worker"]
+    assert "127.0.0.1:8080:30080/TCP" in found["team-control-plane"]["ports"]
+    assert all("/srv:/data" in each["volumes"] for each in found.values())
+
+
+def test_nothing_differs_while_the_cluster_is_well(here: Machine) -> None:
+    given = inputs()
+    assert changes(made(here, given), given) == {}
+    assert here.api.asked
+
+
+def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here: Machine) -> None:
+    made(here, inputs())
+    Mark("kind", "team").clear()  # so it is somebody else's
+    with pytest.raises(RuntimeError, match=r"has a cluster team already.*slipway:cluster\.adopt"):
+        KindHandler().create(inputs(), Listener())
+    state = adopted(here)
+    assert state["adopted"] is True
+    listener = Listener()
+    KindHandler().delete("team", state, listener)
+    assert "stays" in listener.said[0]
+    assert list(containers(here)) == ["team-control-plane"]
+
+
+def test_an_adopted_cluster_is_never_made_anew_for_a_setting(here: Machine) -> None:
+    state = adopted(here)
+    assert changes(state, inputs(adopt=True, workers=3)) == {"config.nodes": (False, False)}
+
+
+def test_what_a_cluster_is_made_with_needs_another_one_when_it_changes(here: Machine) -> None:
+    state = made(here, inputs())
+    assert changes(state, inputs(workers=1)) == {"config.nodes": (False, True)}
+    assert changes(state, {**inputs(), "name": "other"}) == {"name": (False, True)}
+    assert changes(state, inputs(adopt=True)) == {"adopt": (False, False)}
+
+
+def test_nodes_that_were_stopped_are_started(here: Machine) -> None:
+    given = inputs()
+    state = made(here, given)
+    here.run("docker", "stop", "team-control-plane")
+    assert changes(state, given) == {"nodes": (True, False)}
+    listener = Listener()
+    outputs = KindHandler().update("team", state, given, listener)
+    assert any("heals nodes: team-control-plane is exited" in said for said in listener.said)
+    assert containers(here)["team-control-plane"]["state"] == "running"
+    assert outputs["clusterId"] == "the first"
+
+
+def test_a_cluster_that_is_gone_is_made_anew_and_is_another_one(here: Machine) -> None:
+    given = inputs()
+    state = made(here, given)
+    here.run("docker", "rm", "-f", "team-control-plane")
+    assert changes(state, given) == {"cluster": (True, False)}
+    known = KindHandler().preview(state, given, given, Listener())
+    assert known["kubeconfig"] is UNKNOWN
+    assert known["clusterId"] is UNKNOWN
+    here.identity("the second")
+    outputs = KindHandler().update("team", state, given, Listener())
+    assert outputs["clusterId"] == "the second"
+    assert KindHandler().read("team", {**given, **outputs}, Listener()) == outputs
+
+
+def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
+    here: Machine,
+) -> None:
+    given = inputs()
+    state = made(here, given)
+    here.nodes(NOT_READY)
+    assert changes(state, given) == {"nodes": (True, False)}
+    with pytest.raises(TimeoutError, match=r"not ready within .*container runtime is down"):
+        KindHandler().update("team", state, given, Listener())
+
+
+@pytest.mark.usefixtures("here")
+def test_a_missing_node_is_told_with_how_many_there_should_be() -> None:
+    with pytest.raises(TimeoutError, match=r"nodes: 1 of 2 are there"):
+        KindHandler().create(inputs(workers=1), Listener())
+
+
+def test_what_an_interrupted_run_left_is_gone_on_with_or_removed(here: Machine) -> None:
+    given = inputs()
+    made(here, given)
+    before = len(here.calls("docker"))
+    listener = Listener()
+    KindHandler().create(given, listener)  # whole: what was lost is the engine's note of it
+    assert "goes on with the cluster" in listener.said[0]
+    assert not any(each[0] == "run" for each in here.calls("docker")[before:])
+    here.run("docker", "stop", "team-control-plane")
+    KindHandler().create(given, listener)
+    assert any("removes what an interrupted run has left" in said for said in listener.said)
+    assert containers(here)["team-control-plane"]["state"] == "running"
+
+
+def test_a_failure_of_kind_is_told_in_its_own_words(here: Machine) -> None:
+    (here.directory / "kubeadm-fails").touch()
+    with pytest.raises(RuntimeError, match=r"failed to init node with kubeadm"):
+        KindHandler().create(inputs(), Listener())
+    assert containers(here) == {}
+
+
+@pytest.mark.usefixtures("here")
+def test_ctrl_c_ends_the_making() -> None:
+    listener = Listener()
+    listener.cancelled.set()
+    with pytest.raises(InterruptedError):
+        KindHandler().create(inputs(), listener)
+    assert Mark("kind", "team").is_there  # so the next run knows whose it is
+
+
+def test_deleting_removes_the_cluster_and_is_done_when_there_is_none(here: Machine) -> None:
+    own = person_has_a_kubeconfig(here.directory)
+    given = inputs()
+    state = made(here, given)
+    for _ in range(2):
+        KindHandler().delete("team", state, Listener())
+        assert containers(here) == {}
+    assert not Mark("kind", "team").is_there
+    assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
+    assert KindHandler().read("team", state, Listener()) is None
+
+
+def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machine) -> None:
+    here.nodes(READY, READY)
+    made(here, inputs(workers=1))
+    target = target_of({"kind": "kind", "cluster": "team"})
+    assert target.is_up
+    assert target.digest(IMAGE) is None
+    target.load(here.archive(IMAGE), IMAGE, Listener())
+    digest = target.digest(IMAGE)
+    assert digest is not None
+    pinned = target.pinned(IMAGE, digest)
+    target.tag(IMAGE, pinned)
+    assert [each["images"] for each in containers(here).values()] == [
+        {IMAGE: digest, pinned: digest}
+    ] * 2
+    target.remove(IMAGE)
+    assert target.digest(IMAGE) is None
+    assert target.digest(pinned) == digest
+
+
+def test_an_image_that_one_node_lacks_is_not_there(here: Machine) -> None:
+    here.nodes(READY, READY)
+    made(here, inputs(workers=1))
+    target = target_of({"kind": "kind", "cluster": "team"})
+    target.load(here.archive(IMAGE), IMAGE, Listener())
+    worker = ("docker", "exec", "team-worker", "ctr", "--namespace=k8s.io", "images")
+    here.run(*worker, "remove", IMAGE)
+    assert target.digest(IMAGE) is None
+
+
+def test_a_cluster_that_is_gone_has_no_images_to_ask_for(here: Machine) -> None:
+    target = target_of({"kind": "kind", "cluster": "team"})
+    assert not target.is_up
+    with pytest.raises(TargetError, match="no nodes found"):
+        target.load(here.archive(IMAGE), IMAGE, Listener())
+
+
+def test_without_kind_or_an_engine_a_preview_warns_and_up_refuses_before_anything_is_made(
+    here: Machine,
+) -> None:
+    here.without("kind")
+    (here.directory / "docker-is-down").touch()
+    given, listener = inputs(), Listener()
+    assert KindHandler().check(given) == []
+    known = KindHandler().preview(None, given, given, listener)
+    assert known["kubeconfig"] is UNKNOWN
+    assert len(listener.said) == 2
+    assert "`up` will need it: kind is missing. Install kind, or Go" in listener.said[0]
+    assert "docker does not work" in listener.said[1]
+    with pytest.raises(RuntimeError, match=r"(?s)kind is missing.*docker does not work.*Start it"):
+        KindHandler().create(given, Listener())
+    assert not Mark("kind", "team").is_there
+
+
+def test_a_machine_without_any_engine_is_told_which_there_are(
+    here: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(here.directory / "nowhere"))
+    with pytest.raises(RuntimeError, match=r"no container engine \(docker, nerdctl, podman\)"):
+        KindHandler().create(inputs(), Listener())
+
+
+def test_nobody_can_say_that_a_cluster_is_gone_while_its_engine_is_down(here: Machine) -> None:
+    given = inputs()
+    state = made(here, given)
+    (here.directory / "docker-is-down").touch()
+    assert changes(state, given) == {"tools": (True, False)}
+    with pytest.raises(RuntimeError, match="docker does not work"):
+        KindHandler().read("team", state, Listener())
+
+
+def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> None:
+    made(here, inputs())
+    command = f"kind delete cluster --name team && rm -r {Mark('kind', 'team').directory}"
+    assert kind.remains(settings()) == {"kind clusters": [f"kind's cluster team: {command}"]}
+    Mark("kind", "team").clear()
+    assert kind.remains(settings()) == {"kind clusters": []}
+    assert list(containers(here)) == ["team-control-plane"]
+
+
+def test_make_down_finds_a_cluster_that_the_state_does_not_know(
+    here: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "cluster_of", lambda _stack: {"kind": "kind"})
+    assert commands._cluster_directory("team") is None
+    made(here, inputs())
+    assert commands._cluster_directory("team") == Mark("kind", "team").directory
+    assert commands._remove_cluster("team", "what is left in") == 0
+    assert containers(here) == {}
+    assert commands._cluster_directory("team") is None
+
+
+def test_the_nodes_share_this_machines_memory_and_keep_what_is_reserved() -> None:
+    one, two = kind.capacity(settings(workers=1)), kind.capacity(settings(workers=2))
+    assert (one.nodes, two.nodes) == (1, 2)
+    assert one.cpu == two.cpu
+    assert two.memory < one.memory / 2
+    kept = kind.capacity(settings(workers=1, reserved={"cpu": "500m"}))
+    assert one.cpu - kept.cpu == pytest.approx(0.5)
+    alone = kind.capacity(settings(workers=0))
+    assert alone.cpu < one.cpu  # it runs Kubernetes itself besides

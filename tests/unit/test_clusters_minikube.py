@@ -1,0 +1,317 @@
+"""minikube's clusters: rendered, made, adopted, healed, and removed.
+
+minikube is recorded (tests/doubles): what its command reference doesn't have it refuses.
+"""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters import minikube
+from clusters.local import handler as local_handler
+from clusters.local import minikube_words
+from clusters.local.marks import Mark
+from clusters.local.minikube_handler import MinikubeHandler
+from images.targets import target_of
+from infra.plugin.handler import Properties
+from infra.plugin.values import UNKNOWN
+from infra.validation import check
+from scripts.stack import commands
+from tests.unit.local_machine import (
+    NOT_READY,
+    READY,
+    Listener,
+    Machine,
+    machine,
+    person_has_a_kubeconfig,
+)
+
+IMAGE = "localhost/slipway-trainer:0123456789ab"
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
+    monkeypatch.setattr(local_handler, "READY_SECONDS", 1.5)
+    with machine(tmp_path, monkeypatch) as made:
+        yield made
+
+
+def settings(**said: Any) -> minikube.Settings:
+    checked = check(minikube.Settings, said, "slipway:cluster", base={"name": "team"})
+    assert not isinstance(checked, list), checked
+    return checked
+
+
+def inputs(**said: Any) -> Properties:
+    return minikube.inputs(settings(**said))
+
+
+def made(given: Properties) -> Properties:
+    return {**given, **MinikubeHandler().create(given, Listener())[1]}
+
+
+def adopted(here: Machine) -> Properties:
+    here.run("minikube", "start", "--profile=team", "--container-runtime=containerd")
+    return made(inputs(adopt=True))
+
+
+def changes(state: Properties, given: Properties) -> dict[str, tuple[bool, bool]]:
+    found = MinikubeHandler().diff("team", state, given, Listener())
+    return {each.path: (each.drift, each.replace) for each in found}
+
+
+def profiles(here: Machine) -> dict[str, Any]:
+    found: dict[str, Any] = here.kept("minikube")["profiles"]
+    return found
+
+
+def starts(here: Machine) -> list[list[str]]:
+    return [each for each in here.calls("minikube") if "start" in each]
+
+
+EVERYTHING = {
+    "driver": "docker",
+    "cpus": 4,
+    "memory": "6144Mi",
+    "diskSize": "50Gi",
+    "nodes": 2,
+    "kubernetesVersion": "v1.34.3",
+    "ports": [{"host": 8080, "node": 30080}],
+    "mount": {"host": "/srv/images", "node": "/data"},
+    "force": True,
+}
+
+
+def test_every_setting_is_a_flag_of_minikube_start() -> None:
+    flags = minikube_words.create_flags(inputs(**EVERYTHING))
+    assert {
+        "--driver=docker",
+        "--cpus=4",
+        "--memory=6144mb",
+        "--disk-size=51200mb",
+        "--nodes=2",
+        "--kubernetes-version=v1.34.3",
+        "--ports=127.0.0.1:8080:30080/tcp",
+        "--mount",
+        "--mount-string=/srv/images:/data",
+        "--force",
+        "--container-runtime=containerd",
+    } <= set(flags)
+
+
+def test_without_settings_it_is_the_machine_of_the_tutorial_in_minikubes_own_driver() -> None:
+    flags = minikube_words.create_flags(inputs())
+    assert {"--cpus=2", "--memory=6144mb", "--disk-size=51200mb"} <= set(flags)
+    assert not any(flag.startswith(("--driver", "--force", "--mount")) for flag in flags)
+
+
+@pytest.mark.parametrize("said", [{}, EVERYTHING], ids=["nothing said", "everything said"])
+def test_minikube_knows_every_flag_that_it_is_given(here: Machine, said: dict[str, Any]) -> None:
+    here.nodes(READY, READY)
+    made(inputs(**said))
+    (start,) = starts(here)
+    assert set(minikube_words.create_flags(inputs(**said))) < set(start)
+    assert len(profiles(here)["team"]["nodes"]) == said.get("nodes", 1)
+
+
+def test_a_flag_that_minikube_does_not_have_is_refused(here: Machine) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as refused:
+        here.run("minikube", "start", "--memmory=6g")
+    assert "unknown flag: --memmory" in refused.value.stderr
+
+
+def test_a_cluster_is_made_and_its_steps_are_told(here: Machine) -> None:
+    own = person_has_a_kubeconfig(here.directory)
+    listener = Listener()
+    name, outputs = MinikubeHandler().create(inputs(), listener)
+    assert name == "team"
+    assert "minikube 19/19: Done!" in listener.said
+    assert (outputs["clusterId"], outputs["adopted"]) == ("the first", False)
+    connection = yaml.safe_load(outputs["kubeconfig"])
+    user, cluster = connection["users"][0]["user"], connection["clusters"][0]["cluster"]
+    assert set(user) == {"client-certificate-data", "client-key-data"}
+    assert set(cluster) == {"server", "certificate-authority-data"}
+    assert "kubeconfig" in MinikubeHandler.secret_outputs
+    assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
+
+
+@pytest.mark.usefixtures("here")
+def test_nothing_differs_while_the_cluster_is_well() -> None:
+    given = inputs()
+    state = made(given)
+    # minikube notes in its kubeconfig when it wrote it, which must not look like a change.
+    assert changes(state, given) == {}
+    assert changes(state, given) == {}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"driver": "podman"},
+        {"cpus": 4},
+        {"memory": "8Gi"},
+        {"diskSize": "60Gi"},
+        {"nodes": 2},
+        {"kubernetesVersion": "v1.34.3"},
+        {"mount": {"host": "/a", "node": "/b"}},
+    ],
+    ids=lambda said: next(iter(said)),
+)
+def test_what_a_cluster_is_made_with_needs_another_one_when_it_changes(
+    said: dict[str, Any],
+) -> None:
+    changed = changes({**inputs(), "adopted": False}, inputs(**said))
+    assert list(changed.values()) == [(False, True)]
+
+
+def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here: Machine) -> None:
+    here.run("minikube", "start", "--profile=team", "--container-runtime=containerd")
+    with pytest.raises(RuntimeError, match=r"has a cluster team already.*slipway:cluster\.adopt"):
+        made(inputs())
+    state = made(inputs(adopt=True))
+    assert state["adopted"] is True
+    assert len(starts(here)) == 1  # it ran, so it was left as it was
+    listener = Listener()
+    MinikubeHandler().delete("team", state, listener)
+    assert "stays" in listener.said[0]
+    assert list(profiles(here)) == ["team"]
+
+
+def test_an_adopted_cluster_that_was_stopped_is_started_as_it_was_made(here: Machine) -> None:
+    state = adopted(here)
+    here.run("minikube", "stop", "--profile=team")
+    MinikubeHandler().update("team", state, inputs(adopt=True, cpus=8), Listener())
+    assert profiles(here)["team"]["Host"] == "Running"
+    assert not any("--cpus" in word for word in starts(here)[-1])
+
+
+def test_a_cluster_whose_runtime_knows_no_digests_is_not_adopted(here: Machine) -> None:
+    here.run("minikube", "start", "--profile=team")
+    with pytest.raises(RuntimeError, match=r"runtime is docker; allowed is containerd"):
+        made(inputs(adopt=True))
+
+
+def test_a_cluster_that_was_stopped_is_started(here: Machine) -> None:
+    given = inputs()
+    state = made(given)
+    here.run("minikube", "stop", "--profile=team")
+    assert changes(state, given) == {"nodes": (True, False)}
+    listener = Listener()
+    MinikubeHandler().update("team", state, given, listener)
+    assert any("heals nodes: team: Host is Stopped" in said for said in listener.said)
+    assert changes(state, given) == {}
+
+
+def test_a_cluster_that_is_gone_is_made_anew_and_is_another_one(here: Machine) -> None:
+    given = inputs()
+    state = made(given)
+    here.run("minikube", "delete", "--profile=team")
+    assert changes(state, given) == {"cluster": (True, False)}
+    known = MinikubeHandler().preview(state, given, given, Listener())
+    assert (known["kubeconfig"], known["clusterId"]) == (UNKNOWN, UNKNOWN)
+    here.identity("the second")
+    assert MinikubeHandler().update("team", state, given, Listener())["clusterId"] == "the second"
+
+
+def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
+    here: Machine,
+) -> None:
+    given = inputs()
+    state = made(given)
+    here.nodes(NOT_READY)
+    assert changes(state, given) == {"nodes": (True, False)}
+    with pytest.raises(TimeoutError, match=r"not ready within .*container runtime is down"):
+        MinikubeHandler().update("team", state, given, Listener())
+
+
+def test_a_failure_is_told_in_minikubes_own_words_with_its_advice(here: Machine) -> None:
+    (here.directory / "minikube-fails").touch()
+    with pytest.raises(RuntimeError, match=r"docker is not running; Start the docker service"):
+        made(inputs())
+
+
+def test_deleting_removes_the_cluster_and_is_done_when_there_is_none(here: Machine) -> None:
+    own = person_has_a_kubeconfig(here.directory)
+    state = made(inputs())
+    for _ in range(2):
+        MinikubeHandler().delete("team", state, Listener())
+        assert profiles(here) == {}
+    assert not Mark("minikube", "team").is_there
+    assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
+    assert MinikubeHandler().read("team", state, Listener()) is None
+
+
+def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machine) -> None:
+    here.nodes(READY, READY)
+    made(inputs(nodes=2))
+    target = target_of({"kind": "minikube", "profile": "team"})
+    assert target.is_up
+    assert target.digest(IMAGE) is None
+    target.load(here.archive(IMAGE), IMAGE, Listener())
+    digest = target.digest(IMAGE)
+    assert digest is not None
+    target.tag(IMAGE, target.pinned(IMAGE, digest))
+    here.run("minikube", "ssh", "--profile=team", "--node=team-m02", "--", "sudo", *CTR_REMOVE)
+    assert target.digest(IMAGE) is None  # one of the nodes lacks it
+    assert target.digest(target.pinned(IMAGE, digest)) == digest
+    target.remove(IMAGE)
+    assert [list(each) for each in profiles(here)["team"]["nodes"].values()] == [
+        [target.pinned(IMAGE, digest)]
+    ] * 2
+
+
+CTR_REMOVE = ("ctr", "--namespace=k8s.io", "images", "remove", IMAGE)
+
+
+def test_a_cluster_that_was_stopped_has_no_images_to_ask_for(here: Machine) -> None:
+    made(inputs())
+    here.run("minikube", "stop", "--profile=team")
+    assert not target_of({"kind": "minikube", "profile": "team"}).is_up
+
+
+def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made(
+    here: Machine,
+) -> None:
+    here.without("minikube")
+    (here.directory / "docker-is-down").touch()
+    given, listener = inputs(driver="docker"), Listener()
+    known = MinikubeHandler().preview(None, given, given, listener)
+    assert known["kubeconfig"] is UNKNOWN
+    assert "`up` will need it: minikube is missing. Install minikube" in listener.said[0]
+    assert "docker does not work" in listener.said[1]
+    with pytest.raises(RuntimeError, match=r"(?s)minikube is missing.*docker does not work"):
+        made(given)
+    assert here.calls("minikube") == []
+
+
+def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> None:
+    made(inputs())
+    command = f"minikube delete --profile team && rm -r {Mark('minikube', 'team').directory}"
+    assert minikube.remains(settings()) == {
+        "minikube clusters": [f"minikube's cluster team: {command}"]
+    }
+    Mark("minikube", "team").clear()
+    assert minikube.remains(settings()) == {"minikube clusters": []}
+    assert list(profiles(here)) == ["team"]
+
+
+def test_make_down_finds_a_cluster_that_the_state_does_not_know(
+    here: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commands, "cluster_of", lambda _stack: {"kind": "minikube"})
+    made(inputs())
+    assert commands._remove_cluster("team", "what is left in") == 0
+    assert profiles(here) == {}
+    assert commands._cluster_directory("team") is None
+
+
+def test_each_node_has_what_the_settings_give_it_less_what_kubernetes_asks_for() -> None:
+    small, large = minikube.capacity(settings()), minikube.capacity(settings(cpus=4, nodes=3))
+    assert (small.nodes, large.nodes) == (1, 3)
+    assert 1 < small.cpu < 2
+    assert large.cpu == small.cpu + 2
+    assert small.memory < 6 * 2**30

@@ -10,6 +10,8 @@ from typing import Any
 import yaml
 from kubernetes import client, config
 from kubernetes.client.exceptions import ApiException
+from kubernetes.config.exec_provider import ExecProvider
+from kubernetes.config.kube_config import ConfigNode
 
 _INLINE = {
     "certificate-authority-data": "certificate-authority",
@@ -31,9 +33,11 @@ def connect(kubeconfig: str) -> client.ApiClient:
     """Return a client of the current context of `kubeconfig`, a YAML document.
 
     Raises:
-        kubernetes.config.ConfigException: it is no usable kubeconfig.
+        kubernetes.config.ConfigException: it is no usable kubeconfig, or the command that its
+            credentials come from fails.
     """
     document = yaml.safe_load(kubeconfig)
+    program = _login(document)
     if sys.platform == "linux":
         # TLS reads keys from files only. The client would leave them in the temporary
         # directory when this process is killed; a file in memory goes with the process.
@@ -42,6 +46,8 @@ def connect(kubeconfig: str) -> client.ApiClient:
     config.load_kube_config_from_dict(  # type: ignore[no-untyped-call]
         document, client_configuration=loaded
     )
+    if program is not None and not (loaded.api_key or loaded.cert_file):
+        _explain(program)
     # Whoever asks decides what to try again; urllib3 doing so too would multiply the limits.
     loaded.retries = False
     # As many connections as a run has logs that are followed; more would be closed with a warning.
@@ -60,6 +66,23 @@ def said(error: ApiException) -> str:
         return str(json.loads(error.body or "")["message"])
     except (ValueError, KeyError, TypeError):
         return f"{error.status} {error.reason}"
+
+
+def _login(document: Any) -> dict[str, Any] | None:
+    """Return the command that the only user's credentials come from, None without one."""
+    users = document.get("users") if isinstance(document, dict) else None
+    user = (users[0].get("user") or {}) if users else {}
+    return user.get("exec")
+
+
+def _explain(program: dict[str, Any]) -> None:
+    """Raise why a login command gives nothing: the client would go on as nobody and be refused."""
+    told = f"its credentials come from `{program.get('command')}`, which failed; log in anew"
+    try:
+        ExecProvider(ConfigNode("exec", program), None).run()  # type: ignore[no-untyped-call]
+    except Exception as error:  # whatever the command does
+        raise config.ConfigException(f"{told}: {error}") from error
+    raise config.ConfigException(told)
 
 
 def _with_files_in_memory(node: Any) -> Any:

@@ -129,7 +129,8 @@ def _init_container(image: str) -> Manifest:
         "name": "wait-for-master",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "args": ["-limit", "10m", "-every", "250ms", f"{{{{.MasterAddr}}}}:{_MASTER_PORT}"],
+        # As long as nodes may have to be made first (`jobs.accelerated.GROWN_SECONDS`).
+        "args": ["-limit", "30m", "-every", "250ms", f"{{{{.MasterAddr}}}}:{_MASTER_PORT}"],
         "resources": {
             "requests": {"cpu": "10m", "memory": "16Mi"},
             "limits": {"cpu": "100m", "memory": "32Mi"},

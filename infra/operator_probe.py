@@ -7,6 +7,7 @@ and the API server asks a webhook only once it has heard of it.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 import urllib3
@@ -30,18 +31,38 @@ class Operator:
 
     Args:
         api: Connected to the cluster.
-        deployment: The operator's Deployment, in namespace `kubeflow`.
         job_namespace: Where PyTorchJobs are tried.
+        deployment: The operator's Deployment; None where nobody lets us see it.
+        namespace: Where that is.
+        judges: Whether it has a webhook for PyTorchJobs.
+        own: Whether it is the stack's own; nothing of another one is changed.
     """
 
     api: client.ApiClient
-    deployment: str
     job_namespace: str
+    deployment: str | None
+    namespace: str = NAMESPACE
+    judges: bool = True
+    own: bool = True
 
     @classmethod
     def of(cls, inputs: Properties) -> "Operator":
         """Connect to the operator that a gate's inputs name."""
-        return cls(connect(inputs["kubeconfig"]), inputs["deployment"], inputs["jobNamespace"])
+        api, jobs = connect(inputs["kubeconfig"]), inputs["jobNamespace"]
+        existing = inputs.get("existing")
+        if existing is None:
+            return cls(api, jobs, inputs["deployment"])
+        return cls(
+            api,
+            jobs,
+            existing.get("deployment"),
+            existing.get("namespace", NAMESPACE),
+            judges=existing["judges"],
+            own=False,
+        )
+
+    def __str__(self) -> str:
+        return "PyTorchJobs" if self.deployment is None else f"{self.namespace}/{self.deployment}"
 
     def probe(self) -> None:
         """Return when the operator is ready.
@@ -63,6 +84,8 @@ class Operator:
         Raises:
             NotReadyError: there is no Secret, or no answer.
         """
+        if not self.own:
+            return
         with _not_ready_on_errors():
             core = client.CoreV1Api(self.api)
             secret = plain(
@@ -78,34 +101,50 @@ class Operator:
                 core.patch_namespaced_pod(pod["metadata"]["name"], NAMESPACE, change, **_LIMITED)
 
     def _probe_rollout(self) -> None:
+        if self.deployment is None:
+            return
         apps = client.AppsV1Api(self.api)
-        found = plain(
-            self.api, apps.read_namespaced_deployment(self.deployment, NAMESPACE, **_LIMITED)
-        )
-        wanted, status = found["spec"]["replicas"], found["status"]
-        is_new = status.get("observedGeneration", 0) >= found["metadata"]["generation"]
-        is_up = status.get("updatedReplicas", 0) == status.get("readyReplicas", 0) == wanted
+        try:
+            found = apps.read_namespaced_deployment(self.deployment, self.namespace, **_LIMITED)
+        except ApiException as error:
+            if self.own or error.status != HTTPStatus.FORBIDDEN:
+                raise
+            return  # What it answers counts, and it is asked next.
+        deployment = plain(self.api, found)
+        wanted, status = deployment["spec"]["replicas"], deployment["status"]
+        ready = status.get("readyReplicas", 0)
+        is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
+        # Of somebody else's one is enough: it may be about to get a new pod at any time.
+        is_up = status.get("updatedReplicas", 0) == ready == wanted if self.own else ready > 0
         if not (is_new and is_up):
-            raise NotReadyError(
-                f"{status.get('readyReplicas', 0)} of {wanted} pods of Deployment "
-                f"{NAMESPACE}/{self.deployment} are ready"
-            )
+            raise NotReadyError(f"{ready} of {wanted} pods of Deployment {self} are ready")
 
     def _probe_webhook(self) -> None:
         """Try a good job, and one that nothing but the webhook refuses."""
-        self._try(_job(container="pytorch"))
-        try:
-            self._try(_job(container="not-pytorch"))
-        except ApiException as error:
-            if "denied the request" not in said(error):
-                raise
-        else:
+        if not judges(self.api, self.job_namespace) and self.judges:
             raise NotReadyError("the API server does not ask the operator's webhook yet")
 
-    def _try(self, job: dict[str, Any]) -> None:
-        client.CustomObjectsApi(self.api).create_namespaced_custom_object(
-            "kubeflow.org", "v1", self.job_namespace, "pytorchjobs", job, dry_run="All", **_LIMITED
-        )
+
+def judges(api: client.ApiClient, namespace: str) -> bool:
+    """Return whether a webhook refuses a PyTorchJob that nothing else refuses, and a good one not.
+
+    Raises:
+        ApiException: the good one is refused, or the other by somebody else.
+    """
+    _try(api, namespace, _job(container="pytorch"))
+    try:
+        _try(api, namespace, _job(container="not-pytorch"))
+    except ApiException as error:
+        if "denied the request" not in said(error):
+            raise
+        return True
+    return False
+
+
+def _try(api: client.ApiClient, namespace: str, job: dict[str, Any]) -> None:
+    client.CustomObjectsApi(api).create_namespaced_custom_object(
+        "kubeflow.org", "v1", namespace, "pytorchjobs", job, dry_run="All", **_LIMITED
+    )
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import tenacity
 from infra import stray_runs
 from infra.diagnosis import explain
 from infra.operator_probe import NotReadyError, Operator
-from infra.operator_rights import NAMESPACE
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
 from infra.plugin.values import UNKNOWN
@@ -30,12 +29,13 @@ class OperatorReadyHandler(Handler):
         try:
             Operator.of(inputs).probe()
         except NotReadyError:
-            return [Change("deployment", drift=True)]
+            return [Change("existing" if "existing" in inputs else "deployment", drift=True)]
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        _wait(Operator.of(inputs), context)
-        return f"{NAMESPACE}/{inputs['deployment']}", {}
+        operator = Operator.of(inputs)
+        _wait(operator, context)
+        return str(operator), {}
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
         return {}
@@ -47,7 +47,12 @@ class OperatorReadyHandler(Handler):
         return {}
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Stop the runs that nobody else knows of, while the operator still looks after them."""
+        """Stop the runs that nobody else knows of, while the operator still looks after them.
+
+        In a namespace that others use, too, nobody can tell whose they are.
+        """
+        if state.get("shared"):
+            return
         stray_runs.stop(state["kubeconfig"], state["jobNamespace"], context)
 
 
@@ -90,5 +95,14 @@ def _wait(operator: Operator, context: Context) -> None:
             raise InterruptedError("interrupted while waiting for the training operator") from error
         raise TimeoutError(
             f"the training operator was not ready within {LIMIT_SECONDS} s: {error}\n"
-            f"{explain(operator.api, NAMESPACE, operator.deployment)}"
+            f"{_explained(operator)}"
         ) from error
+
+
+def _explained(operator: Operator) -> str:
+    if operator.deployment is None:
+        return (
+            "This account can't see its Deployment, so ask whoever has installed it; or see "
+            "whether `kubectl get validatingwebhookconfigurations` lists one of PyTorchJobs"
+        )
+    return explain(operator.api, operator.namespace, operator.deployment)

@@ -1,12 +1,20 @@
 """The namespace that training runs in, and who may do what there."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
 import pulumi
 
-from infra.declare import declare
+from clusters.cluster import JOBS, Cluster
+from infra.declare import declare, declare_all
 from infra.manifests import Manifest, restricted_namespace
+from infra.ownership import marked
+from infra.pulling import with_pulling
 from infra.rbac import grant, rule
+from jobs.spec.names import MANAGED_BY
 
-NAME = "slipway-jobs"
+NAME = JOBS
 JOB_ACCOUNT = "slipway-job"
 """What a job's pods run as: it has no rights, and its token is not mounted."""
 SUBMITTER = "slipway-submitter"
@@ -14,60 +22,98 @@ SUBMITTER = "slipway-submitter"
 
 
 class JobNamespace(pulumi.ComponentResource):
-    """The namespace `slipway-jobs`, with its accounts, their rights, and its network policy."""
+    """The namespace of the jobs, with its accounts, their rights, and its network policy.
 
-    def __init__(self, name: str, *, opts: pulumi.ResourceOptions) -> None:
+    One that is somebody else's is used as it is: what is made in it concerns Slipway's own pods.
+
+    Args:
+        cluster: Where it is, and whose.
+    """
+
+    def __init__(self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
         super().__init__("slipway:infra:JobNamespace", name, None, opts)
-        parent = pulumi.ResourceOptions(parent=self)
-        namespace = declare(restricted_namespace(NAME), parent)
-        inside = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
-        for manifest in contents():
-            declare(manifest, inside)
+        inside = pulumi.ResourceOptions(parent=self)
+        if cluster.own_namespace:
+            # Others' operators put a container in front of each worker that says nothing of what
+            # it needs, which only the next lower level admits; Slipway's own pods are the same.
+            level: Level = "restricted" if cluster.operator is None else "baseline"
+            namespace = declare(marked(_namespace(cluster.namespace, level)), inside)
+            inside = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
+        known = {} if cluster.identity is None else cluster.identity.annotations
+        made = contents(cluster.namespace, own=cluster.own_namespace, known=known)
+        declare_all(with_pulling(made, cluster.namespace, cluster.pull_secret), inside)
         self.register_outputs({})
 
 
-def contents() -> list[Manifest]:
-    """Return what is in the namespace."""
+def contents(
+    namespace: str = NAME,
+    *,
+    own: bool = True,
+    known: Mapping[str, pulumi.Input[str]] = MappingProxyType({}),
+) -> list[Manifest]:
+    """Return what is made in the namespace.
+
+    Args:
+        namespace: Its name.
+        own: Whether nobody else has anything in it.
+        known: Annotations by which a cloud knows the jobs' account.
+    """
+    account = _account(JOB_ACCOUNT, namespace)
+    if known:
+        account["metadata"]["annotations"] = dict(known)
+    if not own:
+        # Who may submit there is for those to say whose it is.
+        return [account, _network_policy(namespace, MANAGED_BY)]
     return [
-        _account(JOB_ACCOUNT),
-        _account(SUBMITTER),
+        account,
+        _account(SUBMITTER, namespace),
         *grant(
             SUBMITTER,
-            NAME,
+            namespace,
             rule(
                 "kubeflow.org",
                 ["pytorchjobs"],
                 ["create", "delete", "get", "list", "patch", "watch"],
             ),
             rule("", ["events", "pods", "pods/log"], ["get", "list", "watch"]),
-            account=(NAME, SUBMITTER),
+            account=(namespace, SUBMITTER),
         ),
-        _network_policy(),
+        _network_policy(namespace, {}),
     ]
 
 
-def _account(name: str) -> Manifest:
+Level = Literal["restricted", "baseline"]
+
+
+def _namespace(name: str, level: Level) -> Manifest:
+    namespace = restricted_namespace(name)
+    namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = level
+    return namespace
+
+
+def _account(name: str, namespace: str) -> Manifest:
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
-        "metadata": {"name": name, "namespace": NAME},
+        "metadata": {"name": name, "namespace": namespace},
         "automountServiceAccountToken": False,
     }
 
 
-def _network_policy() -> Manifest:
-    """Return that only the namespace's own pods may reach its pods.
+def _network_policy(namespace: str, labels: dict[str, str]) -> Manifest:
+    """Return that of the pods with these labels only the namespace's like pods may reach any.
 
     The ranks of a job talk to each other with no authentication. It holds where the
     cluster's network enforces policies; the embedded cluster's does not.
     """
+    pods = {"matchLabels": dict(labels)} if labels else {}
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
-        "metadata": {"name": "slipway-ranks-only", "namespace": NAME},
+        "metadata": {"name": "slipway-ranks-only", "namespace": namespace},
         "spec": {
-            "podSelector": {},
+            "podSelector": pods,
             "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": {}}]}],
+            "ingress": [{"from": [{"podSelector": pods}]}],
         },
     }

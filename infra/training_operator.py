@@ -1,24 +1,28 @@
-"""Kubeflow's training operator, installed for PyTorchJobs alone."""
+"""Kubeflow's training operator: installed for PyTorchJobs alone, or the one that is there."""
 
 import hashlib
 import json
+from collections.abc import Mapping
+from typing import Any
 
 import pulumi
 
-from clusters.cluster import Cluster
+from clusters.cluster import Cluster, ExistingOperator
 from infra import toolchain
-from infra.declare import declare
+from infra.declare import declare, declare_all
 from infra.manifests import Manifest
 from infra.operator_manifests import deployment, foundations
-from infra.operator_rights import NAME
+from infra.operator_rights import NAME, NAMESPACE
+from infra.ownership import marked
+from infra.pulling import with_pulling
 
 
 class TrainingOperator(pulumi.ComponentResource):
     """The operator, and `ready`: what is declared after it may submit PyTorchJobs.
 
     Args:
-        cluster: Where it is installed.
-        job_namespace: The namespace whose PyTorchJobs it runs; it has to be there already.
+        cluster: Where it is installed, unless there is one; its namespace for jobs has to be
+            there already.
 
     Raises:
         infra.toolchain.ToolMissing: the operator's manifests are not there.
@@ -26,33 +30,18 @@ class TrainingOperator(pulumi.ComponentResource):
 
     ready: pulumi.Resource
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        cluster: Cluster,
-        job_namespace: str,
-        opts: pulumi.ResourceOptions,
-    ) -> None:
+    def __init__(self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
         super().__init__("slipway:infra:TrainingOperator", name, None, opts)
-        source = toolchain.path("training-operator-manifests")
-        image, wait_image = cluster.images["training-operator"], cluster.images["tcp-wait"]
-        namespace, *others, webhook = foundations(source, job_namespace, wait_image)
         child = pulumi.ResourceOptions(parent=self)
-        home = declare(namespace, child)
-        inside = _with(child, depends_on=[home])
-        needed = [declare(each, inside) for each in others]
-        # The operator writes its CA there, and anew when it rotates.
-        ignored = pulumi.ResourceOptions(ignore_changes=["webhooks[*].clientConfig.caBundle"])
-        needed.append(declare(webhook, pulumi.ResourceOptions.merge(inside, ignored)))
-        program = deployment(source, job_namespace, image, wait_image)
-        running = declare(program, _with(child, depends_on=[home, *needed]))
+        after: list[pulumi.Resource] = []
+        which: dict[str, Any]
+        if cluster.operator is None:
+            running, rollout = _install(cluster, child)
+            which, after = {"deployment": NAME, "rollout": rollout}, [running]
+        else:
+            which = {"existing": _seen(cluster.operator)}
         self.ready = OperatorReady(
-            name,
-            kubeconfig=cluster.kubeconfig,
-            job_namespace=job_namespace,
-            rollout=_digest(program),
-            opts=_with(child, depends_on=[running]),
+            name, cluster=cluster, which=which, opts=_with(child, depends_on=after)
         )
         self.register_outputs({})
 
@@ -61,25 +50,56 @@ class OperatorReady(pulumi.CustomResource):
     """Created once the operator's webhook judges PyTorchJobs; see `infra.readiness`.
 
     Args:
-        rollout: Changes with the operator's Deployment, so that its new pod is waited for.
+        cluster: Where it is.
+        which: The stack's own `deployment`, and `rollout`, which changes with it so that its new
+            pod is waited for; or `existing`, somebody else's.
     """
 
     def __init__(
         self,
         name: str,
         *,
-        kubeconfig: pulumi.Input[str],
-        job_namespace: str,
-        rollout: str,
+        cluster: Cluster,
+        which: Mapping[str, Any],
         opts: pulumi.ResourceOptions,
     ) -> None:
-        properties = {
-            "kubeconfig": pulumi.Output.secret(kubeconfig),
-            "deployment": NAME,
-            "jobNamespace": job_namespace,
-            "rollout": rollout,
+        kubeconfig: pulumi.Output[str] = pulumi.Output.secret(cluster.kubeconfig)
+        properties: dict[str, Any] = {
+            "kubeconfig": kubeconfig,
+            "jobNamespace": cluster.namespace,
+            **which,
         }
+        if not cluster.own_namespace:
+            properties["shared"] = True
         super().__init__("slipway:infra:OperatorReady", name, properties, opts)
+
+
+def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Resource, str]:
+    """Declare all of the operator; return its Deployment and what that one's digest is."""
+    source, jobs = toolchain.path("training-operator-manifests"), cluster.namespace
+    image, wait_image = cluster.images["training-operator"], cluster.images["tcp-wait"]
+    namespace, definition, *others, webhook = foundations(source, jobs, wait_image)
+    home = declare(marked(namespace), child)
+    inside = _with(child, depends_on=[home])
+    inner = with_pulling([marked(definition), *others], NAMESPACE, cluster.pull_secret)
+    needed = declare_all(inner, inside)
+    # The operator writes its CA there, and anew when it rotates.
+    ignored = pulumi.ResourceOptions(ignore_changes=["webhooks[*].clientConfig.caBundle"])
+    needed.append(declare(webhook, pulumi.ResourceOptions.merge(inside, ignored)))
+    program = deployment(source, jobs, image, wait_image)
+    running = declare(program, _with(child, depends_on=[home, *needed]))
+    return running, _digest(program)
+
+
+def _seen(operator: ExistingOperator) -> dict[str, Any]:
+    """Return what is known of somebody else's operator."""
+    known = {
+        "version": operator.version,
+        "namespace": operator.namespace,
+        "deployment": operator.deployment,
+        "judges": operator.judges,
+    }
+    return {key: value for key, value in known.items() if value is not None}
 
 
 def _with(

@@ -232,3 +232,72 @@ def test_a_preview_asks_no_cluster_that_is_not_there_yet(api: FakeApi) -> None:
     unknown = {**inputs(api), "kubeconfig": UNKNOWN}
     assert OperatorReadyHandler().diff("id", unknown, unknown, Row()) == []
     assert api.asked == []
+
+
+def of_somebody(api: FakeApi, **known: Any) -> dict[str, Any]:
+    existing = {"judges": True, **known}
+    return {"kubeconfig": api.kubeconfig, "jobNamespace": "slipway-jobs", "existing": existing}
+
+
+SEEN = {"namespace": "kubeflow", "deployment": "training-operator"}
+
+
+def test_somebody_elses_operator_is_left_as_it_is(api: FakeApi) -> None:
+    row = Row()
+    made = OperatorReadyHandler().create(of_somebody(api, **SEEN), row)
+    assert made == ("kubeflow/training-operator", {})
+    assert [method for method, _, _ in api.asked] == ["GET", "POST", "POST"]
+
+
+def test_one_that_may_not_be_seen_is_ready_when_its_webhook_judges(api: FakeApi) -> None:
+    api.says("GET", DEPLOYMENT, {"kind": "Status", "message": "forbidden"}, status=403)
+    Operator.of(of_somebody(api, **SEEN)).probe()
+    api.asked.clear()
+    assert OperatorReadyHandler().create(of_somebody(api), Row()) == ("PyTorchJobs", {})
+    assert [method for method, _, _ in api.asked] == ["POST", "POST"]
+
+
+def test_the_stacks_own_operator_has_to_be_seen(api: FakeApi) -> None:
+    api.says("GET", DEPLOYMENT, {"kind": "Status", "message": "forbidden"}, status=403)
+    assert reason(api) == "forbidden"
+
+
+def test_of_somebody_elses_one_ready_pod_is_enough(api: FakeApi) -> None:
+    api.says("GET", DEPLOYMENT, rolled_out(updatedReplicas=0))
+    Operator.of(of_somebody(api, **SEEN)).probe()
+    api.says("GET", DEPLOYMENT, rolled_out(readyReplicas=0))
+    with pytest.raises(NotReadyError, match="0 of 1 pods"):
+        Operator.of(of_somebody(api, **SEEN)).probe()
+
+
+def test_one_without_a_webhook_is_ready_when_it_runs(api: FakeApi) -> None:
+    api.answers["POST", JOBS] = lambda job: (201, job)
+    Operator.of(of_somebody(api, **{**SEEN, "judges": False})).probe()
+    with pytest.raises(NotReadyError):
+        Operator.of(of_somebody(api, **SEEN)).probe()
+
+
+@pytest.mark.usefixtures("quick")
+def test_of_one_that_may_not_be_seen_the_error_says_whom_to_ask(api: FakeApi) -> None:
+    api.answers["POST", JOBS] = lambda job: (201, job)
+    with pytest.raises(TimeoutError, match="ask whoever has installed it"):
+        OperatorReadyHandler().create(of_somebody(api), Row())
+
+
+def test_an_up_waits_for_somebody_elses_operator_that_is_not_ready_any_more(api: FakeApi) -> None:
+    api.answers["POST", JOBS] = lambda job: (201, job)
+    inputs_ = of_somebody(api)
+    changes = OperatorReadyHandler().diff("id", inputs_, inputs_, Row())
+    assert changes == [Change("existing", drift=True)]
+
+
+def test_in_a_namespace_that_others_use_no_run_is_stopped(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped: list[str] = []
+    monkeypatch.setattr("infra.stray_runs.stop", lambda _, name, __: stopped.append(name))
+    shared = {**of_somebody(api), "shared": True}
+    OperatorReadyHandler().delete("id", shared, Row())
+    assert stopped == []
+    OperatorReadyHandler().delete("id", of_somebody(api), Row())
+    assert stopped == ["slipway-jobs"]

@@ -1,0 +1,1 @@
+"""What a stack has to know of a cluster that somebody else has made."""

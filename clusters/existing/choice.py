@@ -1,0 +1,163 @@
+"""One context of a person's kubeconfig, as a document of its own that works from anywhere."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clusters.existing.credentials import portable, problem
+from clusters.existing.problem import Unusable
+from infra import toolchain
+from infra.words import choices, quote
+
+_FOR_EXEC = "client.authentication.k8s.io/exec"
+"""The one extension of a cluster that credentials depend on
+(https://kubernetes.io/docs/reference/config-api/client-authentication.v1/#client-authentication-k8s-io-v1-Cluster)."""
+
+_LIMIT_SECONDS = 20
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A context that was chosen.
+
+    Args:
+        context: Its name.
+        server: The API server's address.
+        files: Where it was found, for messages.
+        kubeconfig: YAML with nothing but this context. A secret.
+    """
+
+    context: str
+    server: str
+    files: str
+    kubeconfig: str = field(repr=False)
+
+
+def choose(path: str | None, context: str | None, environment: Mapping[str, str]) -> Choice:
+    """Return a context with the files that it needs in it.
+
+    kubectl merges, and embeds certificates and keys. A token that stands in a file stays there,
+    since such a token is written anew before it expires.
+
+    Args:
+        path: Of a kubeconfig; what kubectl would take unless said.
+        context: Its name; the current one unless said.
+        environment: Has KUBECONFIG and HOME.
+
+    Raises:
+        Unusable: there is no such file or context, or its credentials can't be used by a program.
+        infra.toolchain.ToolMissing: there is no kubectl.
+    """
+    files = _files(path, environment)
+    shown = os.pathsep.join(map(str, files))
+    kubectl = _Kubectl(toolchain.path("kubectl"), files, environment)
+    if not (names := kubectl.ask("get-contexts", "--output=name").split()):
+        raise Unusable("path", f"there is no context in {shown}; name another file")
+    current = next((each for each in map(_current, map(_read, files)) if each), "")
+    wanted = current if context is None else context
+    if not wanted:
+        raise Unusable(
+            "context", f"is missing, and {shown} has no current one; {choices('', names)}"
+        )
+    if wanted not in names:
+        where = "" if context is not None else ", the current one,"
+        raise Unusable(
+            "context", f"{quote(wanted)}{where} is not in {shown}; {choices(wanted, names)}"
+        )
+    view = ("view", "--raw", "--minify", "--flatten", f"--context={wanted}", "--output=json")
+    document = json.loads(kubectl.ask(*view))
+    cluster, user = document["clusters"][0]["cluster"], document["users"][0]
+    credentials = portable(user["user"] or {}, _folder_of(user["name"], files))
+    if (wrong := problem(credentials)) is not None:
+        raise Unusable("context", f"{quote(wanted)} of {shown}: {wrong}")
+    return Choice(wanted, cluster["server"], shown, _document(document, cluster, credentials))
+
+
+def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:
+    """Return the files to read, as kubectl would choose them, that are there."""
+    home = Path(environment.get("HOME", str(Path.home())))
+    named = [path] if path is not None else environment.get("KUBECONFIG", "").split(os.pathsep)
+    wanted = [_expanded(each, home) for each in named if each] or [home / ".kube" / "config"]
+    if found := [each for each in wanted if each.is_file()]:
+        return found
+    listed = ", ".join(map(str, wanted))
+    hint = "" if path is not None else " Name a kubeconfig's path here, or in KUBECONFIG."
+    raise Unusable("path", f"{listed}: there is no such file.{hint}")
+
+
+def _expanded(text: str, home: Path) -> Path:
+    path = Path(text)
+    return (home / path.relative_to("~") if path.parts[:1] == ("~",) else path).absolute()
+
+
+@dataclass(frozen=True)
+class _Kubectl:
+    program: Path
+    files: Sequence[Path]
+    environment: Mapping[str, str]
+
+    def ask(self, *command: str) -> str:
+        """Run `kubectl config` on the files; they are not changed."""
+        joined = os.pathsep.join(map(str, self.files))
+        done = subprocess.run(
+            [self.program, "config", *command],
+            env={**self.environment, "KUBECONFIG": joined},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT_SECONDS,
+            check=False,
+        )
+        if done.returncode != 0:
+            reason = done.stderr.strip().removeprefix("error: ")
+            raise Unusable("path", f"kubectl can't read {joined}: {reason}; mend that file")
+        return done.stdout
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    document = yaml.safe_load(file.read_text())
+    return document if isinstance(document, Mapping) else {}
+
+
+def _current(document: Mapping[str, Any]) -> str:
+    return str(document.get("current-context") or "")
+
+
+def _folder_of(user: str, files: Sequence[Path]) -> Path:
+    """Return the folder that a user's paths count from: of the first file that has the user."""
+    for file in files:
+        if any(each["name"] == user for each in _read(file).get("users") or ()):
+            return file.parent
+    return Path()
+
+
+def _document(
+    found: Mapping[str, Any], cluster: Mapping[str, Any], credentials: Mapping[str, Any]
+) -> str:
+    """Return the kubeconfig without what changes by itself, such as minikube's time stamps."""
+    context = found["contexts"][0]
+    kept = [each for each in cluster.get("extensions") or () if each["name"] == _FOR_EXEC]
+    plain = {key: value for key, value in cluster.items() if key != "extensions"}
+    names = {key: context["context"][key] for key in ("cluster", "user")}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [
+                {
+                    "name": names["cluster"],
+                    "cluster": plain | ({"extensions": kept} if kept else {}),
+                }
+            ],
+            "users": [{"name": names["user"], "user": dict(credentials)}],
+            "contexts": [{"name": context["name"], "context": names}],
+            "current-context": context["name"],
+        },
+        sort_keys=False,
+    )

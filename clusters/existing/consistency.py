@@ -1,0 +1,60 @@
+"""Settings of a cluster that is there which are each allowed but not together. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from infra.gpu_manifests import IMAGE
+from infra.problem import Contradiction
+
+if TYPE_CHECKING:
+    from clusters.existing.settings import Settings
+
+
+def contradictions(settings: Settings) -> Iterator[Contradiction]:
+    """Yield everything that does not go together."""
+    if settings.registry is None:
+        yield from _missing(settings)
+    if settings.disconnected and settings.registry is None:
+        text = "goes with a `registry`, as nodes reach that one alone; name it, or leave this out"
+        yield Contradiction(("disconnected",), text, frozenset({"disconnected", "registry"}))
+    yield from _unmirrored(settings)
+    gpus = settings.gpus
+    if gpus is not None and gpus.max_nodes is not None and gpus.max_nodes < gpus.nodes:
+        text = f"{gpus.max_nodes} is less than `gpus.nodes`, {gpus.nodes}; raise it, or lower that"
+        yield Contradiction(("gpus", "maxNodes"), text, frozenset({"gpus"}))
+
+
+def _unmirrored(settings: Settings) -> Iterator[Contradiction]:
+    """Yield what Slipway would install out of a registry that the nodes don't reach."""
+    if not settings.disconnected or settings.registry is None or settings.gpus is None:
+        return
+    if settings.gpus.device_plugin and IMAGE not in settings.registry.mirrors:
+        text = f"has not {IMAGE}, which `gpus.devicePlugin` installs; copy it, and say where it is"
+        about = frozenset({"disconnected", "registry", "gpus"})
+        yield Contradiction(("registry", "mirrors"), text, about)
+
+
+def _missing(settings: Settings) -> Iterator[Contradiction]:
+    """Yield the images that nobody has put there, where there is no registry to push them to."""
+    about = frozenset({"registry", "images", "gpus", "operator"})
+    images = settings.images
+    if images is None:
+        text = (
+            "is missing: say how images get into the cluster, by `registry` (they are built here "
+            "and pushed there) or `images` (they are there already)"
+        )
+        yield Contradiction(("images",), text, about)
+        return
+    install = "`operator: install` needs it"
+    needed = {"trainer": (images.trainer, "jobs run it")}
+    if settings.gpus is not None:
+        needed["trainerCuda"] = (images.trainer_cuda, "jobs on `gpus` run it")
+    if settings.operator == "install":
+        needed["trainingOperator"] = (images.training_operator, install)
+        needed["tcpWait"] = (images.tcp_wait, install)
+    for name, (image, why) in needed.items():
+        if image is None:
+            text = f"is missing, and {why}; name the image, or a `registry` to push it to"
+            yield Contradiction(("images", name), text, about)

@@ -1,0 +1,200 @@
+"""Looks at a cluster for what runs PyTorchJobs there. Nothing is changed.
+
+What every account may ask comes first: which APIs are served. The rest it may or may not see.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import tenacity
+import urllib3
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
+
+from clusters.existing.problem import Unusable
+from infra.kube import connect, plain, said
+from infra.operator_probe import judges
+from infra.operator_rights import NAME, NAMESPACE
+from infra.ownership import MADE_BY
+
+Answer = TypeVar("Answer")
+
+_LABEL = f"control-plane=kubeflow-{NAME}"
+"""On the Deployment of every release since 1.4
+(https://github.com/kubeflow/training-operator/blob/v1.9.3/manifests/base/deployment.yaml)."""
+_LIMITED: dict[str, Any] = {"_request_timeout": (3, 5)}
+_PATIENCE_SECONDS = 10
+_UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """A training operator's Deployment.
+
+    Args:
+        namespace: Where it is.
+        name: What it is called.
+        image: What it runs.
+        args: How.
+    """
+
+    namespace: str
+    name: str
+    image: str
+    args: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a cluster has, as far as the account may see it.
+
+    Args:
+        serves: Whether there are PyTorchJobs.
+        trainer: Whether there are the TrainJobs of Kubeflow Trainer 2.
+        made_by: The stack that has installed the operator; None when it is somebody else's, or
+            can't be told.
+        deployed: Operators; None when not even that can be told.
+        judged: Whether a webhook judges PyTorchJobs; None when that can't be tried, since
+            the namespace is not there yet, for one.
+        namespaces: Those that are there, of the jobs' and the operator's, each with the stack
+            that has made it; None for somebody else. Those that can't be seen are missing.
+        unseen: Which of the two can't be seen.
+    """
+
+    serves: bool = False
+    trainer: bool = False
+    made_by: str | None = None
+    deployed: tuple[Deployed, ...] | None = None
+    judged: bool | None = None
+    namespaces: Mapping[str, str | None] = field(default_factory=dict)
+    unseen: frozenset[str] = frozenset()
+
+
+def look(kubeconfig: str, server: str, namespace: str) -> Found:
+    """Return what the cluster of `kubeconfig` has.
+
+    Args:
+        kubeconfig: Its content.
+        server: The API server's address, for messages.
+        namespace: Where jobs are to run.
+
+    Raises:
+        Unusable: the cluster does not answer within seconds, or lets nobody in.
+    """
+    try:
+        api = connect(kubeconfig)
+        groups = _patiently(lambda: client.ApisApi(api).get_api_versions(**_LIMITED))
+        served = {group["name"] for group in plain(api, groups)["groups"]}
+        return _found(api, namespace, served)
+    except ConfigException as error:
+        raise Unusable("context", str(error)) from error
+    except ApiException as error:
+        if not error.status:  # A failed TLS handshake.
+            raise _silent(server, error.reason) from error
+        raise Unusable("", f"{server} lets this account do nothing: {_refusal(error)}") from error
+    except urllib3.exceptions.HTTPError as error:
+        raise _silent(server, error) from error
+
+
+def _silent(server: str, reason: object) -> Unusable:
+    return Unusable(
+        "",
+        f"{server} does not answer: {reason}. See whether the cluster is up and this machine "
+        "reaches it (a VPN, a firewall's authorized addresses): `kubectl get --raw /version`",
+    )
+
+
+def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
+    core, definitions = client.CoreV1Api(api), client.ApiextensionsV1Api(api)
+    homes = {
+        name: _mark(partial(core.read_namespace, name, **_LIMITED))
+        for name in (namespace, NAMESPACE)
+    }
+    serves = "kubeflow.org" in served and _serves(api)
+    name = "pytorchjobs.kubeflow.org"
+    mark = _mark(lambda: definitions.read_custom_resource_definition(name, **_LIMITED))
+    return Found(
+        serves,
+        trainer="trainer.kubeflow.org" in served,
+        made_by=mark if isinstance(mark, str) else None,
+        deployed=_deployed(api),
+        judged=_judged(api, namespace) if serves else None,
+        namespaces={name: mark for name, mark in homes.items() if not isinstance(mark, HTTPStatus)},
+        unseen=frozenset(name for name, mark in homes.items() if mark is HTTPStatus.FORBIDDEN),
+    )
+
+
+def _serves(api: client.ApiClient) -> bool:
+    objects = client.CustomObjectsApi(api)
+    found = _seen(lambda: objects.get_api_resources("kubeflow.org", "v1", **_LIMITED))
+    if isinstance(found, HTTPStatus):
+        return False
+    return any(each["name"] == "pytorchjobs" for each in plain(api, found)["resources"])
+
+
+def _mark(ask: Callable[[], Any]) -> str | HTTPStatus | None:
+    """Return which stack has made an object, or why that can't be seen."""
+    found = _seen(ask)
+    if isinstance(found, HTTPStatus):
+        return found
+    mark = (found.metadata.annotations or {}).get(MADE_BY)
+    return None if mark is None else str(mark)
+
+
+def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
+    apps = client.AppsV1Api(api)
+    every = _seen(
+        lambda: apps.list_deployment_for_all_namespaces(label_selector=_LABEL, **_LIMITED)
+    )
+    usual = _seen(lambda: apps.read_namespaced_deployment(NAME, NAMESPACE, **_LIMITED))
+    known = [] if isinstance(usual, HTTPStatus) else [usual]
+    if isinstance(every, HTTPStatus):
+        return tuple(map(_plain, known)) or None
+    others = [each for each in every.items if each.metadata.uid not in _uids(known)]
+    return tuple(map(_plain, known + others))
+
+
+def _judged(api: client.ApiClient, namespace: str) -> bool | None:
+    try:
+        return judges(api, namespace)
+    except ApiException:
+        return None  # The gate asks again, and waits.
+
+
+def _plain(deployment: Any) -> Deployed:
+    (container, *_) = deployment.spec.template.spec.containers
+    metadata = deployment.metadata
+    return Deployed(metadata.namespace, metadata.name, container.image, tuple(container.args or ()))
+
+
+def _uids(deployments: list[Any]) -> set[str]:
+    return {each.metadata.uid for each in deployments}
+
+
+def _seen(ask: Callable[[], Answer]) -> Any:
+    """Return the answer, or the status of one that the account may not have."""
+    try:
+        return ask()
+    except ApiException as error:
+        if error.status not in _UNSEEN:
+            raise
+        return HTTPStatus(error.status)
+
+
+def _patiently(ask: Callable[[], Answer]) -> Answer:
+    return tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError),
+        stop=tenacity.stop_after_delay(_PATIENCE_SECONDS),
+        wait=tenacity.wait_fixed(1),
+        reraise=True,
+    )(ask)
+
+
+def _refusal(error: ApiException) -> str:
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return f"{said(error)}; its credentials have expired or are not known there, log in anew"
+    return said(error)

@@ -1,0 +1,143 @@
+"""Whether a stack uses the training operator that a cluster has, or installs one. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from clusters.cluster import ExistingOperator
+from clusters.existing import versions
+from clusters.existing.look import Deployed, Found
+from clusters.existing.problem import Unusable
+from infra.words import quote
+
+Wanted = Literal["auto", "install", "existing"]
+_ALLOWED = "allowed: auto, existing, install"
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What is asked for, and what there is.
+
+    Args:
+        wanted: What the settings say.
+        found: What the cluster has.
+        stack: The running stack, as an operator's mark names it.
+        namespace: Where its jobs are to run.
+    """
+
+    wanted: Wanted
+    found: Found
+    stack: str
+    namespace: str
+
+
+def decide(case: Situation) -> ExistingOperator | None:
+    """Return the operator to use; None to install one, or to keep the stack's own.
+
+    Raises:
+        Unusable: what is wanted can't be, with what to do.
+    """
+    found = case.found
+    if found.made_by == case.stack:
+        if case.wanted == "existing":
+            raise _refused(
+                case,
+                "this stack has installed the operator itself, and would remove it; say auto, or "
+                "`make down` and begin anew once somebody else has installed one",
+            )
+        return None
+    if not found.serves:
+        _require_room(case)
+        return None
+    others = found.made_by is not None or bool(found.deployed) or found.judged is True
+    if case.wanted == "install":
+        if others:
+            whose = f", of {_named(found)}" if _named(found) else ""
+            raise _refused(
+                case,
+                f"there is a training operator already{whose}, and two would both act on "
+                "every job; say existing, or auto, which finds it",
+            )
+        return None
+    if others:
+        return _usable(case)
+    if found.deployed is None and found.judged is None:
+        # Nothing says that there is none; the gate will tell whether it answers.
+        return ExistingOperator()
+    raise _refused(
+        case,
+        "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
+        "label, as far as this account may look, nor a webhook that judges them. Say install to "
+        "have it installed; or let the account get Deployments in the operator's namespace, if "
+        "it is older than 1.8 and has no webhook",
+    )
+
+
+def _require_room(case: Situation) -> None:
+    """Let an operator be installed where there is none.
+
+    Raises:
+        Unusable: the cluster has something else in its place, or one has to be there.
+    """
+    if case.found.trainer and case.wanted != "install":
+        raise _refused(
+            case,
+            "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs and "
+            f"no PyTorchJobs; Slipway needs the training operator {versions.ACCEPTED}. Say "
+            "install to have it installed beside it",
+        )
+    if case.wanted == "existing":
+        raise _refused(
+            case,
+            "the cluster has no PyTorchJobs (kubeflow.org/v1), so no training operator is "
+            "installed; say install or auto, or have whoever looks after the cluster install it",
+        )
+
+
+def _usable(case: Situation) -> ExistingOperator:
+    """Return the first operator that runs jobs of the namespace.
+
+    Raises:
+        Unusable: none does; with why, for each.
+    """
+    found = case.found
+    if not found.deployed:
+        return ExistingOperator()
+    known = [(each, list(_against(each, case))) for each in found.deployed]
+    for each, reasons in known:
+        if not reasons:
+            version = versions.of_image(each.image)
+            judging = found.judged is not False if version is None else versions.judges(version)
+            return ExistingOperator(version, each.namespace, each.name, judges=judging)
+    told = "; ".join(f"{each.namespace}/{each.name} {', and '.join(why)}" for each, why in known)
+    raise _refused(case, f"no training operator here can run the stack's jobs: {told}")
+
+
+def _against(operator: Deployed, case: Situation) -> Iterator[str]:
+    version = versions.of_image(operator.image)
+    if version is None and case.found.judged is False:
+        yield (
+            f"is of the image {quote(operator.image)}, whose name tells no version, and has no "
+            f"webhook for PyTorchJobs, as those since 1.8 have; it takes {versions.ACCEPTED}"
+        )
+    elif version is not None and not versions.is_accepted(version):
+        yield f"is version {version}; it takes {versions.ACCEPTED}"
+    only = next((each for each in operator.args if each.startswith("--namespace=")), None)
+    if only is not None and only.partition("=")[2] not in {"", case.namespace}:
+        yield (
+            f"looks after the namespace {only.partition('=')[2]} alone ({quote(only)}), and the "
+            f"jobs' is {case.namespace}: name that one under slipway:cluster.namespace"
+        )
+    schemes = [each for each in operator.args if each.startswith("--enable-scheme")]
+    if schemes and not any("pytorchjob" in each.lower() for each in operator.args):
+        yield f"does not run PyTorchJobs ({', '.join(schemes)})"
+
+
+def _named(found: Found) -> str:
+    if found.made_by is not None:
+        return f"the stack {found.made_by}"
+    return ", ".join(f"{each.namespace}/{each.name}" for each in found.deployed or ())
+
+
+def _refused(case: Situation, text: str) -> Unusable:
+    return Unusable("operator", f"{case.wanted}: {text}; {_ALLOWED}")

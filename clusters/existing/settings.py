@@ -1,0 +1,120 @@
+"""What `slipway:cluster` may say for the kind `kubeconfig`; the keys are camelCase there."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from clusters.existing.consistency import contradictions
+from clusters.registry import Registry
+from infra.problem import contradictory
+from jobs.spec.fields import Count, Image, LabelKey, LabelValue, Positive
+from jobs.spec.parts import CONFIG
+
+Path = Annotated[
+    str,
+    Field(
+        pattern=r"^(/|~/).+$",
+        description="the path of a kubeconfig, absolute or with ~/, such as ~/.kube/team-a",
+    ),
+]
+Context = Annotated[
+    str,
+    Field(min_length=1, description="a context's name, as `kubectl config get-contexts` has it"),
+]
+Namespace = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$",
+        description="the name of a namespace that is there: at most 63 of a-z, 0-9 and -, and no - "
+        "first or last",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Images:
+    """Images that somebody has put where the cluster's nodes can fetch them.
+
+    What is not named is built and pushed to the `registry`, where there is one.
+
+    Args:
+        trainer: What jobs run unless they bring their own.
+        trainer_cuda: The same for jobs with GPUs.
+        training_operator: The operator's, where the stack installs it.
+        tcp_wait: Of the container that waits for a job's master; likewise.
+    """
+
+    trainer: Image | None = None
+    trainer_cuda: Image | None = None
+    training_operator: Image | None = None
+    tcp_wait: Image | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class NodeTaint:
+    """What keeps pods that do not tolerate it off the nodes."""
+
+    key: LabelKey
+    value: LabelValue = ""
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Gpus:
+    """The nodes with GPUs.
+
+    Args:
+        per_node: `nvidia.com/gpu` that each of them offers.
+        nodes: How many there are at least; with 0 the first job has to have one made.
+        max_nodes: How many there may come to be; not known unless said.
+        labels: That these nodes have and no others.
+        taints: That they have.
+        interface: Of the pods' network, which NCCL and Gloo use.
+        device_plugin: Whether Slipway installs NVIDIA's device plugin; most clusters have it.
+    """
+
+    per_node: Positive
+    nodes: Count = 1
+    max_nodes: Positive | None = None
+    labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    taints: tuple[NodeTaint, ...] = ()
+    interface: Annotated[
+        str,
+        Field(pattern=r"^[a-zA-Z0-9_.-]{1,15}$", description="an interface's name, such as eth0"),
+    ] = "eth0"
+    device_plugin: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Settings:
+    """A cluster that is there, and what in it a stack may use.
+
+    Args:
+        path: Of the kubeconfig; $KUBECONFIG, or else ~/.kube/config, unless said.
+        context: Which of its contexts; the current one unless said.
+        namespace: One that is there, to run jobs in; `slipway-jobs` is made unless said.
+        operator: Whether the training operator is installed, has to be there already, or is
+            installed only when there is none.
+        registry: Where images are pushed to and nodes fetch them from.
+        images: Those that are there already.
+        disconnected: Whether nodes reach that registry and no other.
+        gpus: The nodes with GPUs; none unless said.
+    """
+
+    path: Path | None = None
+    context: Context | None = None
+    namespace: Namespace | None = None
+    operator: Literal["auto", "install", "existing"] = "auto"
+    registry: Registry | None = None
+    images: Images | None = None
+    disconnected: bool = False
+    gpus: Gpus | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if found := list(contradictions(self)):
+            raise contradictory(found)
+        return self

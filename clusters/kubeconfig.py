@@ -1,0 +1,134 @@
+"""A cluster that is there already, whoever has made it: by a context of a kubeconfig.
+
+What it has is looked at before anything is declared: whether it answers, whose namespaces there
+are, and whether a training operator is there to be used.
+"""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import pulumi
+import pulumi_kubernetes
+
+from clusters.cluster import JOBS, Cluster, ExistingOperator, Remains
+from clusters.existing import remains as search
+from clusters.existing.choice import Choice, choose
+from clusters.existing.look import Found, look
+from clusters.existing.namespaces import require_home, require_own, require_there
+from clusters.existing.operator import Situation, decide
+from clusters.existing.settings import Settings
+from clusters.pools import GpuPool, NodePool, Taint
+from images.resource import helper_images
+from infra.ownership import stack
+
+__all__ = ["Settings", "capacity", "gpus", "pools", "provision", "remains"]
+
+
+def gpus(settings: Settings) -> GpuPool | None:
+    """The nodes with GPUs that the settings tell of."""
+    said = settings.gpus
+    if said is None:
+        return None
+    return GpuPool(
+        said.per_node,
+        min_nodes=said.nodes,
+        max_nodes=said.max_nodes,
+        labels=said.labels,
+        taints=tuple(Taint(each.key, each.value, each.effect) for each in said.taints),
+        interface=said.interface,
+        device_plugin=said.device_plugin,
+    )
+
+
+def pools(settings: Settings) -> tuple[NodePool, ...]:  # noqa: ARG001 (every kind's shape)
+    """None that the stack asks for: the nodes are there with it and without."""
+    return ()
+
+
+def capacity(settings: Settings) -> None:
+    """None: what of it others leave can't be told beforehand."""
+
+
+def provision(settings: Settings) -> Cluster:
+    """Look at the cluster and declare the way to it.
+
+    Raises:
+        Unusable: there is no such context, or the cluster can't be used as the settings say.
+    """
+    choice = choose(settings.path, settings.context, os.environ)
+    namespace = JOBS if settings.namespace is None else settings.namespace
+    found = look(choice.kubeconfig, choice.server, namespace)
+    operator = _operator(settings, found, namespace)
+    _tell(settings, choice, operator)
+    kubeconfig: pulumi.Output[str] = pulumi.Output.secret(choice.kubeconfig)
+    target, registry = _target(settings), settings.registry
+    images, needs = helper_images(target) if operator is None else ({}, [])
+    return Cluster(
+        kind="kubeconfig",
+        provider=pulumi_kubernetes.Provider(
+            pulumi.get_stack(),
+            kubeconfig=kubeconfig,
+            # By its address alone: new credentials are no other cluster.
+            cluster_identifier=choice.server,
+        ),
+        kubeconfig=kubeconfig,
+        image_target=target,
+        images=images,
+        gpus=gpus(settings),
+        needs=needs,
+        namespace=namespace,
+        own_namespace=settings.namespace is None,
+        operator=operator,
+        mirrors={} if registry is None else registry.mirrors,
+        pull_secret=None if registry is None else registry.pull_secret(),
+    )
+
+
+def remains(settings: Settings) -> Remains:
+    """What bears Slipway's labels in the namespace of the stack's jobs."""
+    return search.remains(settings, os.environ)
+
+
+def _operator(settings: Settings, found: Found, namespace: str) -> ExistingOperator | None:
+    """Return the operator to use, None to install one; whatever is in the way is refused."""
+    if settings.namespace is None:
+        require_own(found, namespace, stack())
+    else:
+        require_there(found, namespace)
+    operator = decide(Situation(settings.operator, found, stack(), namespace))
+    if operator is None:
+        require_home(found, stack())
+    return operator
+
+
+def _tell(settings: Settings, choice: Choice, operator: ExistingOperator | None) -> None:
+    if settings.context is None:
+        pulumi.log.warn(
+            f"slipway:cluster.context: is not said, so the current one of {choice.files}, "
+            f"{choice.context}, is used; should that become another one, the stack would move there"
+        )
+    pulumi.log.info(f"cluster {choice.server}, context {choice.context} of {choice.files}")
+    if operator is not None:
+        version = "" if operator.version is None else f" {operator.version}"
+        where = (
+            "" if operator.deployment is None else (f", {operator.namespace}/{operator.deployment}")
+        )
+        pulumi.log.info(f"uses the training operator{version} that is there{where}")
+
+
+def _target(settings: Settings) -> Mapping[str, Any]:
+    """Return how images get in: those that are there, and a registry for the rest."""
+    pushed = None if settings.registry is None else settings.registry.target()
+    if settings.images is None:
+        assert pushed is not None, "settings have one or the other"  # noqa: S101
+        return pushed
+    images = settings.images
+    there = {
+        "trainer": images.trainer,
+        "trainerCuda": images.trainer_cuda,
+        "trainingOperator": images.training_operator,
+        "tcpWait": images.tcp_wait,
+    }
+    named = {key: image for key, image in there.items() if image is not None}
+    return {"kind": "there", **named, **({} if pushed is None else {"otherwise": pushed})}

@@ -1,0 +1,24 @@
+"""Which stack has made what there is only one of in a cluster.
+
+A stack may stand in somebody else's cluster, beside other stacks. By its mark it knows its own
+things again, also those of an `up` that was killed before it could write them down.
+"""
+
+import pulumi
+
+from infra.manifests import Manifest
+
+MADE_BY = "slipway.dev/stack"
+"""The annotation."""
+
+
+def stack() -> str:
+    """Return what the running stack is called in `MADE_BY`."""
+    return f"{pulumi.get_project()}/{pulumi.get_stack()}"
+
+
+def marked(manifest: Manifest) -> Manifest:
+    """Return `manifest` as the running stack's own."""
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), MADE_BY: stack()}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}

@@ -1,0 +1,57 @@
+"""Waits that have an end, and end with what was seen."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import tenacity
+import urllib3
+
+from infra.plugin.context import Context
+
+T = TypeVar("T")
+POLL_SECONDS = 2.0
+
+
+class NotYet(Exception):
+    """What is missing, as seen just now."""
+
+
+def until(look: Callable[[], T], seconds: float, what: str, context: Context) -> T:
+    """Return what `look` returns once it no longer raises `NotYet`, or finds no API server.
+
+    Args:
+        look: Asked every two seconds.
+        seconds: How long.
+        what: That is waited for, in words.
+        context: Where to show what is missing, each time that it is something else.
+
+    Raises:
+        TimeoutError: after `seconds`, with what was missing at last.
+        InterruptedError: the person pressed Ctrl-C.
+    """
+    shown = ""
+
+    def say(state: tenacity.RetryCallState) -> None:
+        nonlocal shown
+        missing = str(state.outcome.exception()) if state.outcome is not None else ""
+        if missing != shown:
+            # A row has room for one line.
+            context.status(f"waiting for {what}: {' '.join(missing.split())}")
+            shown = missing
+
+    attempts = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type((NotYet, urllib3.exceptions.HTTPError)),
+        stop=tenacity.stop_any(
+            tenacity.stop_after_delay(seconds), tenacity.stop_when_event_set(context.cancelled)
+        ),
+        wait=tenacity.wait_fixed(POLL_SECONDS),
+        sleep=tenacity.sleep_using_event(context.cancelled),
+        before_sleep=say,
+        reraise=True,
+    )
+    try:
+        return attempts(look)
+    except (NotYet, urllib3.exceptions.HTTPError) as error:
+        if context.cancelled.is_set():
+            raise InterruptedError(f"interrupted while waiting for {what}") from error
+        raise TimeoutError(f"after {seconds:g} s of waiting for {what}: {error}") from error

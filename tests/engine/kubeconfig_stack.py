@@ -1,0 +1,157 @@
+"""A stack on a cluster that is somebody else's, run by the real CLI as an account of theirs."""
+
+import json
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clusters.embedded import images as node_images
+from clusters.embedded import kubeconfig
+from infra import toolchain
+from tests.clusters_doc import role
+from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster
+from tests.engine.standin_stack import Outcome, Stack
+
+PLATFORM = "platform"
+"""Where the accounts are: the people who look after the cluster have made them."""
+_GROUP = "rbac.authorization.k8s.io"
+_MAIN = "from infra.program import main\n\nmain()\n"
+
+
+@dataclass(frozen=True)
+class Account:
+    """A service account of the cluster.
+
+    Args:
+        cluster: Whose.
+        name: What it is called.
+    """
+
+    cluster: TestCluster
+    name: str
+
+    def make(self, documented: str, namespace: str | None = None) -> None:
+        """Make it, with the role that docs/clusters.md lists and nothing else.
+
+        Args:
+            documented: The role's name.
+            namespace: Where it holds; None for the whole cluster.
+        """
+        kind = "ClusterRole" if namespace is None else "Role"
+        where = {} if namespace is None else {"namespace": namespace}
+        wanted = role(documented)
+        assert wanted["kind"] == kind
+        binding = {
+            "apiVersion": f"{_GROUP}/v1",
+            "kind": f"{kind}Binding",
+            "metadata": {"name": documented, **where},
+            "roleRef": {"apiGroup": _GROUP, "kind": kind, "name": documented},
+            "subjects": [{"kind": "ServiceAccount", "namespace": PLATFORM, "name": self.name}],
+        }
+        wanted["metadata"] |= where
+        self.cluster.kubectl("apply", "--filename=-", manifests=[wanted, binding, self._own])
+
+    @property
+    def _own(self) -> dict[str, Any]:
+        metadata = {"name": self.name, "namespace": PLATFORM}
+        return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}
+
+    def token(self) -> str:
+        """Return what it shows to get in."""
+        return self.cluster.kubectl("create", "token", self.name, "--namespace", PLATFORM).strip()
+
+    def write_kubeconfig(self, folder: Path, user: Mapping[str, Any]) -> Path:
+        """Write a kubeconfig with the contexts `work`, which is this account's, and `other`."""
+        document = yaml.safe_load(kubeconfig.by_reference(self.cluster.layout, "admin"))
+        [cluster] = document["clusters"]
+        (folder / "ca.pem").write_bytes(self.cluster.layout.certificate("ca").read_bytes())
+        cluster["cluster"]["certificate-authority"] = "ca.pem"
+        other = {"name": "nowhere", "cluster": {"server": "https://127.0.0.1:1"}}
+        document |= {
+            "clusters": [cluster, other],
+            "users": [{"name": self.name, "user": dict(user)}],
+            "contexts": [
+                {"name": "work", "context": {"cluster": cluster["name"], "user": self.name}},
+                {"name": "other", "context": {"cluster": "nowhere", "user": self.name}},
+            ],
+            "current-context": "other",
+        }
+        file = folder / "config"
+        file.write_text(yaml.safe_dump(document))
+        return file
+
+
+def login_command(folder: Path, token: str) -> dict[str, Any]:
+    """Write a command that hands out `token` and return how a kubeconfig names it."""
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": {"token": token},
+    }
+    program = folder / "bin" / "login"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\ncat <<'END'\n{json.dumps(credential)}\nEND\n")
+    program.chmod(program.stat().st_mode | stat.S_IXUSR)
+    return {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": "./bin/login",
+            "interactiveMode": "Never",
+        }
+    }
+
+
+class KubeconfigStack(Stack):
+    """The whole program with a configuration of its own."""
+
+    def __init__(self, directory: Path, root: Path, cluster: Mapping[str, Any]) -> None:
+        super().__init__(directory, root, kubeconfig="")
+        project = {
+            "name": "standin",  # as `Stack` has made its stack for
+            "runtime": "python",
+            "plugins": {"providers": [{"name": "slipway", "path": str(root / "infra/plugin")}]},
+        }
+        (directory / "Pulumi.yaml").write_text(json.dumps(project))
+        (directory / "__main__.py").write_text(_MAIN)
+        file = directory / "Pulumi.test.yaml"
+        config = {
+            "slipway:cluster": {"kind": "kubeconfig", **cluster},
+            "slipway:jobs": {"say": _JOB},
+        }
+        file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "config": config}))
+
+    def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
+        """Return the environment of the CLI; what the job returns is an output however it ends."""
+        return super().environment(program, **arguments) | {"PULUMI_CONTINUE_ON_ERROR": "true"}
+
+    def bring_up(self) -> Outcome:
+        """Bring the stack up."""
+        return self.run("up", program="")
+
+    def result(self) -> dict[str, Any]:
+        """Return what became of its job."""
+        found: dict[str, Any] = self.output("jobs")["say"]
+        return found
+
+
+_JOB = {
+    "image": KUBECTL_IMAGE,
+    "command": ["/kubectl", "version", "--client"],
+    "workers": 0,
+    "cpu": "50m",
+    "memory": "64Mi",
+}
+"""It needs no torch, and has a pod, a log and an end like any other."""
+
+
+def images() -> dict[str, str]:
+    """Return what the node of an embedded cluster has already."""
+    return {
+        "trainer": KUBECTL_IMAGE,
+        "trainingOperator": node_images.reference(toolchain.tool, "training-operator"),
+        "tcpWait": node_images.reference(toolchain.tool, "tcp-wait"),
+    }

@@ -1,0 +1,143 @@
+"""A cluster that somebody else has made, used with the rights that docs/clusters.md lists.
+
+A service account has exactly those; what comes out shows that they suffice.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters import CLUSTERS
+from clusters.embedded import lifecycle
+from clusters.embedded.layout import Layout
+from clusters.existing.settings import Settings
+from infra import toolchain
+from infra.operator_manifests import deployment, foundations
+from infra.validation import check
+from tests.engine.embedded_cluster import TestCluster, await_true
+from tests.engine.kubeconfig_stack import (
+    PLATFORM,
+    Account,
+    KubeconfigStack,
+    images,
+    login_command,
+)
+
+TEAM = "team-a"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluster]:
+    """A cluster of somebody's, with nothing in it."""
+    made = TestCluster(Layout(tmp_path_factory.mktemp("somebodys") / "cluster"))
+    try:
+        made.heal()
+        made.add_kubectl_image()
+        made.kubectl("create", "namespace", PLATFORM)
+        yield made
+    finally:
+        lifecycle.remove(made.layout)
+
+
+@pytest.fixture
+def operator(cluster: TestCluster) -> Iterator[None]:
+    """A training operator that somebody has installed, for a namespace that they have made."""
+    source, needed = toolchain.path("training-operator-manifests"), images()
+    manager, wait = needed["trainingOperator"], needed["tcpWait"]
+    team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
+    whole = [team, *foundations(source, TEAM, wait), deployment(source, TEAM, manager, wait)]
+    cluster.kubectl("apply", "--server-side", "--filename=-", manifests=whole)
+    where = ("deployment/training-operator", "--namespace", "kubeflow")
+    cluster.kubectl("rollout", "status", *where, "--timeout=90s")
+    yield
+    for each in reversed(whole):
+        cluster.kubectl("delete", "--ignore-not-found", "--filename=-", manifests=[each])
+
+
+def names(cluster: TestCluster, *kind: str) -> set[str]:
+    return {each["metadata"]["name"] for each in cluster.get(*kind)["items"]}
+
+
+def test_with_the_listed_rights_a_stack_installs_the_operator_and_takes_it_away(
+    cluster: TestCluster, tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = names(cluster, "namespaces"), names(cluster, "clusterroles")
+    account = Account(cluster, "installer")
+    account.make("slipway-installer")
+    file = account.write_kubeconfig(tmp_path, {"token": account.token()})
+    monkeypatch.setenv("KUBECONFIG", str(file))
+    stack = KubeconfigStack(tmp_path, root, {"context": "work", "images": images()})
+    try:
+        stack.bring_up()
+        assert stack.result()["state"] == "Succeeded"
+        # It knows its own operator and its own namespaces again.
+        assert stack.bring_up().changes == {}
+    finally:
+        stack.destroy()
+    after = names(cluster, "namespaces"), names(cluster, "clusterroles")
+    assert after == (before[0], before[1] | {"slipway-installer"})
+    assert names(cluster, "customresourcedefinitions") == set()
+
+
+@pytest.mark.usefixtures("operator")
+def test_with_rights_in_one_namespace_a_stack_uses_the_operator_that_is_there(
+    cluster: TestCluster, tmp_path: Path, root: Path
+) -> None:
+    account = Account(cluster, "user")
+    account.make("slipway-user", TEAM)
+    file = account.write_kubeconfig(tmp_path, login_command(tmp_path, account.token()))
+    theirs = _job_of_somebody_else(cluster)
+    wanted = {
+        "path": str(file),
+        "context": "work",
+        "namespace": TEAM,
+        "operator": "existing",
+        "images": images(),
+    }
+    stack = KubeconfigStack(tmp_path, root, wanted)
+    try:
+        said = stack.bring_up()
+        assert stack.result()["state"] == "Succeeded"
+        assert "forbidden" not in said.text
+        assert any("pytorchjob say: kubectl" in each for each in left_over(wanted))
+        assert names(cluster, "namespaces") >= {TEAM, "kubeflow"}
+        assert "slipway-jobs" not in names(cluster, "namespaces")
+        assert stack.bring_up().changes == {}
+    finally:
+        stack.destroy()
+    assert left_over(wanted) == []
+    left = names(cluster, "pytorchjobs,serviceaccounts,networkpolicies", "--namespace", TEAM)
+    assert left == {theirs, "default"}
+
+
+def left_over(cluster: dict[str, Any]) -> list[str]:
+    """Return what `make down` would find of a stack with these settings."""
+    settings = check(Settings, cluster, "slipway:cluster")
+    assert isinstance(settings, Settings), settings
+    (found,) = CLUSTERS["kubeconfig"].remains(settings).values()
+    return list(found)
+
+
+def _job_of_somebody_else(cluster: TestCluster) -> str:
+    """Submit a job that is not Slipway's, as soon as the operator's webhook answers."""
+    container: dict[str, Any] = {"name": "pytorch", "image": "somebodys"}
+    master = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "theirs", "namespace": TEAM},
+        "spec": {"runPolicy": {"suspend": True}, "pytorchReplicaSpecs": {"Master": master}},
+    }
+
+    def submitted() -> bool:
+        try:
+            cluster.kubectl("apply", "--filename=-", manifests=[job])
+        except AssertionError:
+            return False
+        return True
+
+    await_true(submitted, 90, lambda: json.dumps(cluster.get("pods", "--namespace", "kubeflow")))
+    return "theirs"

@@ -1,0 +1,201 @@
+"""What a stack declares in a cluster that somebody else has made."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from clusters import kubeconfig as kind
+from clusters.existing.choice import Choice
+from clusters.existing.look import Deployed, Found
+from tests.program.declared import Program, declare, secret
+
+JOB, READY = "slipway:jobs:PyTorchJob", "slipway:infra:OperatorReady"
+SECRET = "kubernetes:core/v1:Secret"
+PROVIDER = "pulumi:providers:kubernetes"
+IMAGES = {
+    "trainer": "example.org/trainer:1",
+    "trainingOperator": "example.org/operator:1",
+    "tcpWait": "example.org/wait:1",
+}
+OPERATOR = Deployed("kubeflow", "training-operator", "example.org/training-operator:v1.9.2")
+Declaring = Callable[..., Program]
+
+
+@pytest.fixture
+def declaring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declaring:
+    """Run the program on a cluster where `found` is what there is."""
+
+    def run(found: Found, **said: Any) -> Program:
+        choice = Choice("work", "https://a.example:6443", "config", "a kubeconfig")
+        monkeypatch.setattr(kind, "choose", lambda *_: choice)
+        monkeypatch.setattr(kind, "look", lambda *_: found)
+        cluster = {"kind": "kubeconfig", "context": "work", "images": IMAGES, **said}
+        config = {"slipway:cluster": cluster, "slipway:jobs": {"mnist-gloo": {}}}
+        file = tmp_path / "mine.yaml"
+        file.write_text(yaml.safe_dump({"config": config}))
+        return declare(file, monkeypatch)
+
+    return run
+
+
+def kinds(program: Program) -> list[str]:
+    """Return the kinds of the Kubernetes objects, each as often as there are such."""
+    types = [each.type for each in program.resources if each.type.startswith("kubernetes:")]
+    return sorted(each.rpartition(":")[2] for each in types)
+
+
+THEIRS = Found(serves=True, deployed=(OPERATOR,), judged=True, namespaces={"team-a": None})
+
+
+def test_with_an_operator_and_a_namespace_almost_nothing_is_made(declaring: Declaring) -> None:
+    program = declaring(THEIRS, namespace="team-a")
+    assert kinds(program) == ["NetworkPolicy", "ServiceAccount"]
+    for each in program.resources:
+        metadata = each.inputs.get("metadata", {})
+        assert metadata.get("namespace", "team-a") == "team-a"
+    job = program.one(JOB)
+    assert job.inputs["namespace"] == "team-a"
+    assert program.one(READY).urn in program.needs(job)
+
+
+def test_in_somebody_elses_namespace_the_network_policy_is_for_slipways_pods_alone(
+    declaring: Declaring,
+) -> None:
+    program = declaring(THEIRS, namespace="team-a")
+    policy = program.one("kubernetes:networking.k8s.io/v1:NetworkPolicy").inputs["spec"]
+    own = {"matchLabels": {"app.kubernetes.io/managed-by": "slipway"}}
+    assert policy["podSelector"] == own
+    assert policy["ingress"] == [{"from": [{"podSelector": own}]}]
+    pods = program.one(JOB).inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
+    for replicas in pods.values():
+        assert own["matchLabels"].items() <= replicas["template"]["metadata"]["labels"].items()
+
+
+def test_the_gate_knows_whose_operator_it_waits_for(declaring: Declaring) -> None:
+    ready = declaring(THEIRS, namespace="team-a").one(READY).inputs
+    assert ready["existing"] == {
+        "version": "1.9.2",
+        "namespace": "kubeflow",
+        "deployment": "training-operator",
+        "judges": True,
+    }
+    assert ready["shared"] is True
+    assert ready["jobNamespace"] == "team-a"
+    assert "deployment" not in ready
+
+
+def test_with_somebody_elses_operator_workers_need_a_namespace_that_admits_its_container(
+    declaring: Declaring,
+) -> None:
+    program = declaring(THEIRS)
+    labels = program.one("kubernetes:core/v1:Namespace").inputs["metadata"]["labels"]
+    levels = {each.rpartition("/")[2]: level for each, level in labels.items()}
+    assert levels == {"enforce": "baseline", "audit": "restricted", "warn": "restricted"}
+    assert "shared" not in program.one(READY).inputs
+
+
+def test_where_there_is_no_operator_it_is_installed_and_bears_the_stacks_mark(
+    declaring: Declaring,
+) -> None:
+    program = declaring(Found(deployed=()))
+    definition = "kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition"
+    unique = [*program.of("kubernetes:core/v1:Namespace"), program.one(definition)]
+    assert {each.name for each in unique} == {
+        "slipway-jobs",
+        "kubeflow",
+        "pytorchjobs.kubeflow.org",
+    }
+    for each in unique:
+        mark = each.inputs["metadata"]["annotations"]["slipway.dev/stack"]
+        assert mark.endswith("/mine"), each.urn
+    containers = program.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
+    assert [each["image"] for each in containers["containers"]] == [IMAGES["trainingOperator"]]
+
+
+def test_a_binding_comes_after_its_role_whose_rights_the_api_server_looks_up(
+    declaring: Declaring,
+) -> None:
+    program = declaring(Found(deployed=()))
+    group = "kubernetes:rbac.authorization.k8s.io/v1"
+    bindings = [*program.of(f"{group}:RoleBinding"), *program.of(f"{group}:ClusterRoleBinding")]
+    assert len(bindings) == 4
+    for binding in bindings:
+        role = program.one(f"{group}:{binding.inputs['roleRef']['kind']}", binding.name)
+        assert role.urn in program.needs(binding)
+
+
+def test_images_that_are_there_are_neither_built_nor_pushed(declaring: Declaring) -> None:
+    program = declaring(Found(deployed=()))
+    assert [each.type for each in program.resources if "slipway:images" in each.type] == []
+    pods = program.one(JOB).inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values()
+    images = {each["template"]["spec"]["containers"][0]["image"] for each in pods}
+    assert images == {IMAGES["trainer"]}
+
+
+def test_the_kubeconfig_is_a_secret_and_the_cluster_is_known_by_its_address(
+    declaring: Declaring,
+) -> None:
+    program = declaring(THEIRS, namespace="team-a")
+    for type_token in (PROVIDER, READY, JOB):
+        assert program.one(type_token).inputs["kubeconfig"] == secret("a kubeconfig"), type_token
+    assert program.one(PROVIDER).inputs["clusterIdentifier"] == "https://a.example:6443"
+    assert program.outputs["kubeconfig"] == secret("a kubeconfig")
+
+
+def test_what_can_not_be_used_is_refused_before_anything_is_declared(
+    declaring: Declaring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    register = "tests.program.declared._Mocks.new_resource"
+    monkeypatch.setattr(register, lambda _self, args: seen.append(args.typ))
+    with pytest.raises(pulumi.RunError, match="slipway-jobs, which the stack would make, is there"):
+        declaring(Found(deployed=(), namespaces={"slipway-jobs": None}))
+    assert seen == []
+
+
+def test_nodes_pull_with_the_registrys_own_entry_and_no_other(
+    declaring: Declaring, tmp_path: Path
+) -> None:
+    entry = {"auth": base64.b64encode(b"puller:canary").decode()}
+    other = {"auth": base64.b64encode(b"me:of-another").decode()}
+    file = tmp_path / "config.json"
+    auths = {"registry.example:5000": entry, "other.example": other}
+    file.write_text(json.dumps({"auths": auths}))
+    registry = {"server": "registry.example:5000/team", "credentials": str(file)}
+    program = declaring(Found(deployed=()), registry=registry)
+    secrets = [each for each in program.of(SECRET) if each.name == "slipway-registry"]
+    assert {each.inputs["metadata"]["namespace"] for each in secrets} == {
+        "slipway-jobs",
+        "kubeflow",
+    }
+    for each in secrets:
+        data = each.inputs["data"]
+        assert data == secret(data["value"])
+        known = json.loads(base64.b64decode(data["value"][".dockerconfigjson"]))
+        assert known == {"auths": {"registry.example:5000": entry}}
+    for account in program.of("kubernetes:core/v1:ServiceAccount"):
+        assert account.inputs["imagePullSecrets"] == [{"name": "slipway-registry"}]
+
+
+def test_where_the_registry_asks_for_no_login_there_is_no_secret(declaring: Declaring) -> None:
+    program = declaring(THEIRS, namespace="team-a")
+    assert program.of(SECRET) == []
+    (account,) = program.of("kubernetes:core/v1:ServiceAccount")
+    assert "imagePullSecrets" not in account.inputs
+
+
+def test_credentials_that_are_not_there_are_told_with_the_setting(
+    declaring: Declaring, tmp_path: Path
+) -> None:
+    (tmp_path / "config.json").write_text("{}")
+    registry = {"server": "registry.example", "credentials": str(tmp_path / "config.json")}
+    with pytest.raises(
+        pulumi.RunError, match=r"slipway:cluster\.registry\.credentials: .*holds no login"
+    ):
+        declaring(THEIRS, namespace="team-a", registry=registry)

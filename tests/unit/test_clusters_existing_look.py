@@ -1,0 +1,192 @@
+"""What a cluster has is seen as far as the account may see it, and nothing is changed."""
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import unquote
+
+import pytest
+import yaml
+
+from clusters.existing import look as looking
+from clusters.existing import remains as search
+from clusters.existing.look import Deployed, Found, look
+from clusters.existing.problem import Unusable
+from clusters.existing.settings import Images, Settings
+from infra.ownership import MADE_BY
+from tests.unit.fake_api import Answer, FakeApi, served
+
+GROUPS, KINDS = "/apis/", "/apis/kubeflow.org/v1"
+DEPLOYMENTS = "/apis/apps/v1/deployments"
+USUAL = "/apis/apps/v1/namespaces/kubeflow/deployments/training-operator"
+DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pytorchjobs.kubeflow.org"
+NAMESPACE, HOME = "/api/v1/namespaces/team-a", "/api/v1/namespaces/kubeflow"
+JOBS = "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs"
+FORBIDDEN = {"kind": "Status", "message": "forbidden"}
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    """A cluster in which an account may see everything, and there is no operator."""
+    empty = FakeApi()
+    empty.says("GET", GROUPS, groups())
+    empty.says("GET", DEPLOYMENTS, {"items": []})
+    empty.says("GET", NAMESPACE, {"metadata": {"name": "team-a"}})
+    with served(empty):
+        yield empty
+
+
+def groups(*names: str) -> dict[str, Any]:
+    version = {"groupVersion": "g/v1", "version": "v1"}
+    return {"groups": [{"name": name, "versions": [version]} for name in ("apps", *names)]}
+
+
+def deployed(namespace: str, name: str, uid: str) -> dict[str, Any]:
+    container = {"name": "manager", "image": "training-operator:v1.9.3", "args": ["--x"]}
+    labels: dict[str, Any] = {"matchLabels": {}}
+    return {
+        "metadata": {"namespace": namespace, "name": name, "uid": uid},
+        "spec": {"selector": labels, "template": {"spec": {"containers": [container]}}},
+    }
+
+
+def with_operator(api: FakeApi) -> None:
+    api.says("GET", GROUPS, groups("kubeflow.org", "trainer.kubeflow.org"))
+    kind = {"name": "pytorchjobs", "kind": "PyTorchJob", "namespaced": True, "verbs": [],
+            "singularName": "pytorchjob"}  # fmt: skip
+    api.says("GET", KINDS, {"groupVersion": "kubeflow.org/v1", "resources": [kind]})
+    usual = deployed("kubeflow", "training-operator", "1")
+    api.says("GET", USUAL, usual)
+    api.says("GET", DEPLOYMENTS, {"items": [usual, deployed("b", "other", "2")]})
+    mark = {"annotations": {MADE_BY: "slipway/mine"}}
+    definition = {"group": "kubeflow.org", "names": {"kind": "a", "plural": "b"},
+                  "scope": "Namespaced", "versions": []}  # fmt: skip
+    api.says("GET", DEFINITION, {"metadata": mark, "spec": definition})
+    api.says("GET", HOME, {"metadata": {"name": "kubeflow", **mark}})
+    api.answers["POST", JOBS] = judged
+
+
+def judged(job: Any) -> Answer:
+    template = job["spec"]["pytorchReplicaSpecs"]["Master"]["template"]
+    if template["spec"]["containers"][0]["name"] == "pytorch":
+        return 201, job
+    return 403, {"kind": "Status", "message": "the webhook denied the request: no"}
+
+
+def seen(api: FakeApi) -> Found:
+    return look(api.kubeconfig, "https://a.example", "team-a")
+
+
+def test_an_empty_cluster_has_nothing(api: FakeApi) -> None:
+    assert seen(api) == Found(deployed=(), namespaces={"team-a": None})
+
+
+def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
+    with_operator(api)
+    image = "training-operator:v1.9.3"
+    assert seen(api) == Found(
+        serves=True,
+        trainer=True,
+        made_by="slipway/mine",
+        deployed=(
+            Deployed("kubeflow", "training-operator", image, ("--x",)),
+            Deployed("b", "other", image, ("--x",)),
+        ),
+        judged=True,
+        namespaces={"team-a": None, "kubeflow": "slipway/mine"},
+    )
+
+
+def test_looking_changes_nothing(api: FakeApi) -> None:
+    with_operator(api)
+    seen(api)
+    changing = [path for method, path, _ in api.asked if method != "GET"]
+    assert changing == [f"{JOBS}?dryRun=All"] * 2
+
+
+def test_what_an_account_may_not_see_is_not_known(api: FakeApi) -> None:
+    with_operator(api)
+    for path in (DEPLOYMENTS, USUAL, DEFINITION, NAMESPACE, HOME):
+        api.says("GET", path, FORBIDDEN, status=403)
+    assert seen(api) == Found(
+        serves=True, trainer=True, judged=True, unseen=frozenset({"team-a", "kubeflow"})
+    )
+
+
+def test_the_usual_place_is_looked_at_where_all_of_them_may_not_be_seen(api: FakeApi) -> None:
+    with_operator(api)
+    api.says("GET", DEPLOYMENTS, FORBIDDEN, status=403)
+    found = seen(api).deployed
+    assert found is not None
+    assert [each.name for each in found] == ["training-operator"]
+
+
+def test_a_webhook_that_can_not_be_tried_is_not_known(api: FakeApi) -> None:
+    with_operator(api)
+    api.says("POST", JOBS, {"kind": "Status", "message": "no such namespace"}, status=404)
+    assert seen(api).judged is None
+
+
+def test_no_webhook_is_seen(api: FakeApi) -> None:
+    with_operator(api)
+    api.answers["POST", JOBS] = lambda job: (201, job)
+    assert seen(api).judged is False
+
+
+def test_credentials_that_are_not_known_there_are_told(api: FakeApi) -> None:
+    api.says("GET", GROUPS, {"kind": "Status", "message": "Unauthorized"}, status=401)
+    with pytest.raises(Unusable, match=r"https://a\.example lets this account do nothing.*anew"):
+        seen(api)
+
+
+def test_a_cluster_that_does_not_answer_is_told_with_what_to_do(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(looking, "_PATIENCE_SECONDS", 0)
+    gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
+    with pytest.raises(Unusable, match=r"https://a\.example does not answer: .*kubectl get --raw"):
+        look(gone, "https://a.example", "team-a")
+
+
+def test_a_login_command_that_fails_is_told_in_its_own_words(api: FakeApi) -> None:
+    failing = ["-c", "echo run az login first >&2; exit 3"]
+    version = "client.authentication.k8s.io/v1"
+    program = {"apiVersion": version, "command": "sh", "args": failing, "interactiveMode": "Never"}
+    document = yaml.safe_load(api.kubeconfig)
+    document["users"][0]["user"] = {"exec": program}
+    told = r"`sh`, which failed; log in anew: .*run az login first"
+    with pytest.raises(Unusable, match=told):
+        look(yaml.safe_dump(document), "https://a.example", "team-a")
+    assert api.asked == [], "nobody was asked as nobody"
+
+
+def remains(api: FakeApi, tmp_path: Any) -> list[str]:
+    file = tmp_path / "config"
+    file.write_text(api.kubeconfig)
+    settings = Settings(
+        path=str(file), namespace="team-a", images=Images(trainer="example.org/trainer:1")
+    )
+    (found,) = search.remains(settings, {"HOME": str(tmp_path)}).values()
+    return found
+
+
+def test_what_bears_slipways_label_is_left_over(api: FakeApi, tmp_path: Any) -> None:
+    named = {"items": [{"metadata": {"name": "mine"}}]}
+    api.says("GET", JOBS, named)
+    api.says("GET", f"{NAMESPACE}/pods", FORBIDDEN, status=403)
+    api.says("GET", f"{NAMESPACE}/configmaps", named)
+    command = "kubectl --context x --namespace team-a delete"
+    assert remains(api, tmp_path) == [
+        f"pytorchjob mine: {command} pytorchjob mine",
+        f"configmap mine: {command} configmap mine",
+    ]
+    queries = [path.partition("?")[2] for _, path, _ in api.asked]
+    assert all("app.kubernetes.io/managed-by=slipway" in unquote(each) for each in queries)
+
+
+def test_a_cluster_that_can_not_be_asked_is_not_taken_for_empty(
+    api: FakeApi, tmp_path: Any
+) -> None:
+    api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
+    (told,) = remains(api, tmp_path)
+    assert "can't be asked" in told
+    assert "kubectl --context x --namespace team-a get pytorchjobs,pods" in told

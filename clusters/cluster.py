@@ -16,6 +16,52 @@ import pulumi_kubernetes
 from clusters.capacity import Capacity
 from clusters.pools import GpuPool, NodePool
 
+JOBS = "slipway-jobs"
+"""The namespace that jobs run in unless somebody has one for them."""
+
+
+@dataclass(frozen=True)
+class ExistingOperator:
+    """A training operator that is there already, and that is somebody else's.
+
+    Args:
+        version: Such as `1.9.2`; None when it can't be told.
+        namespace: Of its Deployment; None when that can't be seen.
+        deployment: Its Deployment's name; None likewise.
+        judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
+    """
+
+    version: str | None = None
+    namespace: str | None = None
+    deployment: str | None = None
+    judges: bool = True
+
+
+@dataclass(frozen=True)
+class JobIdentity:
+    """Who jobs are to the cloud that the cluster is in, so that they need no key of its services.
+
+    Args:
+        annotations: Of the account that they run as.
+        labels: Of their pods.
+    """
+
+    annotations: Mapping[str, pulumi.Input[str]]
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class PullSecret:
+    """With what nodes pull images from a private registry.
+
+    Args:
+        name: Of the Secret, in each namespace whose pods need it.
+        content: A docker config.json with that registry alone.
+    """
+
+    name: str
+    content: pulumi.Output[str] = field(repr=False)
+
 
 @dataclass(frozen=True)
 class Cluster:
@@ -25,20 +71,33 @@ class Cluster:
         kind: Its key in `clusters.CLUSTERS`, for messages alone.
         provider: Every Kubernetes object of the stack is made through it.
         kubeconfig: YAML with what it takes to connect. Always a secret.
-        image_target: How an image gets in, as the `target` of `slipway:images:Image`.
+        image_target: How an image gets in, as the `target` of `slipway:images:Image`. Its `kind`,
+            and what names of images follow from, are plain; the rest may come later.
         images: References that the cluster can surely run, by what is in them:
             `training-operator` and `tcp-wait`.
         gpus: Its nodes with GPUs; None without.
         needs: What has to be there before any Kubernetes object of the stack.
+        namespace: Where jobs run.
+        own_namespace: Whether the stack makes it; otherwise it is there, and stays.
+        operator: The training operator that is there already; None where the stack installs one.
+        identity: Who jobs are to the cloud around it; None where they are nobody.
+        mirrors: What stands in for images of other registries, by the names that jobs call them.
+        pull_secret: With what nodes pull images; None where they need nothing.
     """
 
     kind: str
     provider: pulumi_kubernetes.Provider
     kubeconfig: pulumi.Output[str] = field(repr=False)
-    image_target: pulumi.Input[Mapping[str, Any]]
+    image_target: Mapping[str, Any]
     images: Mapping[str, str]
     gpus: GpuPool | None = None
     needs: Sequence[pulumi.Resource] = ()
+    namespace: str = JOBS
+    own_namespace: bool = True
+    operator: ExistingOperator | None = None
+    identity: JobIdentity | None = None
+    mirrors: Mapping[str, str] = field(default_factory=dict)
+    pull_secret: PullSecret | None = None
 
 
 Remains = Mapping[str, Sequence[str]]

@@ -1,0 +1,108 @@
+"""`slipway:clusters:Access`: what depends on it may make things in the cluster."""
+
+from typing import ClassVar
+
+import tenacity
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from infra import kube
+from infra.plugin.context import Context
+from infra.plugin.handler import Handler, Properties
+
+LIMIT_SECONDS = 600
+"""A cloud may take minutes until a right that was given is known everywhere; Azure up to ten
+(https://learn.microsoft.com/azure/role-based-access-control/troubleshooting)."""
+_POLL_SECONDS = 5.0
+_REQUEST_SECONDS = 15
+
+
+class NotYetError(Exception):
+    """The cluster does not answer, or not as hoped; the text says what it does."""
+
+
+class AccessHandler(Handler):
+    """Waits until namespaces may be made in the cluster.
+
+    A plain `up` does not ask again: whatever comes after would say so.
+    """
+
+    type: ClassVar[str] = "slipway:clusters:Access"
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        _wait(inputs, context)
+        return str(inputs["name"]), {}
+
+    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+        return {}
+
+    def update(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> Properties:
+        _wait(inputs, context)
+        return {}
+
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        """There is nothing of it in the cluster."""
+
+
+def ask(kubeconfig: str) -> None:
+    """Ask the cluster whether this account may make namespaces in it.
+
+    Raises:
+        NotYetError: it may not, or the cluster does not answer.
+        kubernetes.config.ConfigException: there is no logging in: waiting would not help.
+    """
+    review = client.V1SelfSubjectAccessReview(
+        spec=client.V1SelfSubjectAccessReviewSpec(
+            resource_attributes=client.V1ResourceAttributes(verb="create", resource="namespaces")
+        )
+    )
+    api = client.AuthorizationV1Api(kube.connect(kubeconfig))
+    try:
+        answer = api.create_self_subject_access_review(review, _request_timeout=_REQUEST_SECONDS)
+    except ApiException as error:
+        raise NotYetError(f"it refuses this account: {kube.said(error)}") from error
+    except HTTPError as error:
+        raise NotYetError(f"it does not answer: {error}") from error
+    if answer.status is None or not answer.status.allowed:
+        raise NotYetError("it answers, but this account may not make namespaces in it yet")
+
+
+def _wait(inputs: Properties, context: Context) -> None:
+    """Wait until the cluster lets the person in.
+
+    Raises:
+        TimeoutError: after `LIMIT_SECONDS`, with what the cluster did last, and what to do.
+        InterruptedError: the person pressed Ctrl-C.
+    """
+    shown = ""
+
+    def say(state: tenacity.RetryCallState) -> None:
+        nonlocal shown
+        problem = str(state.outcome.exception()) if state.outcome is not None else ""
+        if problem != shown:
+            context.status(f"waiting for the cluster: {problem}")
+            shown = problem
+
+    attempts = tenacity.Retrying(
+        retry=tenacity.retry_if_exception_type(NotYetError),
+        stop=tenacity.stop_any(
+            tenacity.stop_after_delay(LIMIT_SECONDS),
+            tenacity.stop_when_event_set(context.cancelled),
+        ),
+        wait=tenacity.wait_fixed(_POLL_SECONDS),
+        sleep=tenacity.sleep_using_event(context.cancelled),
+        before_sleep=say,
+        reraise=True,
+    )
+    try:
+        attempts(ask, inputs["kubeconfig"])
+    except NotYetError as error:
+        if context.cancelled.is_set():
+            raise InterruptedError("interrupted while waiting for the cluster") from error
+        raise TimeoutError(
+            f"the cluster {inputs['name']} could not be used within {LIMIT_SECONDS} s: {error}\n"
+            f"what to do: {inputs['advice']}"
+        ) from error

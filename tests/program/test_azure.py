@@ -1,0 +1,462 @@
+"""An AKS cluster as the program declares it: each property of safety and of cost by itself."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from infra import toolchain
+from tests.program.declared import Declared, Program, declare
+
+ME, GROUP = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
+CLUSTER = "azure-native:containerservice:ManagedCluster"
+POOL = "azure-native:containerservice:AgentPool"
+IDENTITY = "azure-native:managedidentity:UserAssignedIdentity"
+ROLE = "azure-native:authorization:RoleAssignment"
+REGISTRY = "azure-native:containerregistry:Registry"
+ACCOUNT = "azure-native:storage:StorageAccount"
+BLOBS = "azure-native:storage:BlobContainer"
+DIAGNOSTICS = "azure-native:monitor:DiagnosticSetting"
+BUDGET = "azure-native:consumption:Budget"
+LOCK = "azure-native:authorization:ManagementLockByScope"
+ACCESS = "slipway:clusters:Access"
+
+SPOT: dict[str, Any] = {
+    "kind": "aks",
+    "subscription": ME,
+    "location": "westeurope",
+    "api": {"authorizedRanges": ["198.51.100.0/24", "192.0.2.7/32"]},
+    "admins": {"users": [ME], "groups": [GROUP]},
+    "gpu": {"maxNodes": 3, "zones": ["1", "2"], "spot": {"maxPrice": 0.25}},
+    "budget": {"amount": 100, "emails": ["you@example.org"]},
+    "tags": {"team": "vision"},
+}
+PRODUCTION: dict[str, Any] = {
+    **SPOT,
+    "api": {"private": True},
+    "production": True,
+    "cpu": {},
+    "gpu": {
+        "size": "Standard_NC64as_T4_v3",
+        "driver": "gpu-operator",
+        "minNodes": 1,
+        "osDisk": {"type": "Ephemeral", "gib": 256},
+    },
+    "budget": False,
+    "images": {"trainer": "example.azurecr.io/trainer:1"},
+}
+
+
+def declared(cluster: dict[str, Any], folder: Path, patch: pytest.MonkeyPatch) -> Program:
+    # Without the operator's manifests there is no program; this says what to do.
+    toolchain.path("training-operator-manifests")
+    template = folder / "azure.yaml"
+    config = {"slipway:cluster": cluster, "slipway:jobs": {"mnist-nccl": {}}}
+    template.write_text(yaml.safe_dump({"config": config}))
+    return declare(template, patch)
+
+
+@pytest.fixture(scope="module")
+def spot(tmp_path_factory: pytest.TempPathFactory, machine: pytest.MonkeyPatch) -> Program:
+    """A stack on spot nodes, with a public address that few may reach."""
+    return declared(SPOT, tmp_path_factory.mktemp("spot"), machine)
+
+
+@pytest.fixture(scope="module")
+def production(tmp_path_factory: pytest.TempPathFactory, machine: pytest.MonkeyPatch) -> Program:
+    """A protected stack with no public address, nodes of its own for CPUs, and the GPU operator."""
+    return declared(PRODUCTION, tmp_path_factory.mktemp("production"), machine)
+
+
+def azure(program: Program) -> list[Declared]:
+    return [each for each in program.resources if each.type.startswith("azure-native:")]
+
+
+def roles(program: Program, principal: str) -> set[tuple[str, str]]:
+    """Return the ID of each role that a principal has, and what it has it to."""
+    return {
+        (each.inputs["roleDefinitionId"].rsplit("/", 1)[1], each.inputs["scope"])
+        for each in program.of(ROLE)
+        if each.inputs["principalId"] == principal
+    }
+
+
+def system(program: Program) -> dict[str, Any]:
+    (pool,) = program.one(CLUSTER).inputs["agentPoolProfiles"]
+    found: dict[str, Any] = pool
+    return found
+
+
+def test_everything_is_in_one_resource_group_but_what_belongs_to_the_subscription(
+    spot: Program,
+) -> None:
+    group = spot.one("azure-native:resources:ResourceGroup")
+    assert group.inputs["resourceGroupName"] == "slipway-azure"
+    placed = [each for each in azure(spot) if "resourceGroupName" in each.inputs]
+    assert {each.inputs["resourceGroupName"] for each in placed} == {"slipway-azure"}
+    assert all(group.urn in spot.needs(each) for each in azure(spot) if each != group)
+
+
+def test_the_subscription_that_pays_is_said_and_not_whoever_is_logged_in(spot: Program) -> None:
+    provider = spot.one("pulumi:providers:azure-native")
+    assert provider.inputs["subscriptionId"] == ME
+    assert all(each.provider.startswith(provider.urn) for each in azure(spot))
+
+
+def test_whatever_takes_tags_has_them(spot: Program) -> None:
+    wanted = {"managed-by": "slipway", "slipway-cluster": "azure", "team": "vision"}
+    tagged = {each.type for each in azure(spot) if each.inputs.get("tags") == wanted}
+    assert tagged == {
+        "azure-native:resources:ResourceGroup",
+        "azure-native:network:NetworkSecurityGroup",
+        "azure-native:network:VirtualNetwork",
+        "azure-native:operationalinsights:Workspace",
+        IDENTITY,
+        REGISTRY,
+        ACCOUNT,
+        CLUSTER,
+        POOL,
+    }
+    assert system(spot)["tags"] == wanted
+
+
+def test_nodes_are_in_a_subnet_of_their_own_that_nothing_from_outside_reaches(
+    spot: Program,
+) -> None:
+    guard = spot.one("azure-native:network:NetworkSecurityGroup")
+    assert "securityRules" not in guard.inputs
+    subnet = spot.one("azure-native:network:Subnet")
+    assert subnet.inputs["networkSecurityGroup"] == {"id": f"{guard.name}-id"}
+    for pool in (system(spot), spot.one(POOL).inputs):
+        assert pool["vnetSubnetID"] == f"{subnet.name}-id"
+        assert pool["enableNodePublicIP"] is False
+
+
+def test_network_policies_hold(spot: Program) -> None:
+    network = spot.one(CLUSTER).inputs["networkProfile"]
+    assert network["networkPolicy"] == network["networkDataplane"] == "cilium"
+
+
+def test_the_system_pool_has_a_node_at_least_and_is_never_spot(spot: Program) -> None:
+    pool = system(spot)
+    assert (pool["mode"], pool["minCount"], pool["count"]) == ("System", 1, 1)
+    assert "scaleSetPriority" not in pool
+
+
+def test_without_cpu_nodes_other_pods_may_run_beside_the_clusters_own(
+    spot: Program, production: Program
+) -> None:
+    assert "nodeTaints" not in system(spot)
+    assert system(production)["nodeTaints"] == ["CriticalAddonsOnly=true:NoSchedule"]
+    assert production.one(POOL, "azure-cpu").inputs["minCount"] == 1
+
+
+def test_gpu_nodes_are_scaled_from_none(spot: Program) -> None:
+    pool = spot.one(POOL).inputs
+    assert pool["enableAutoScaling"] is True
+    assert (pool["minCount"], pool["count"], pool["maxCount"]) == (0, 0, 3)
+
+
+def test_how_many_nodes_there_are_is_the_autoscalers_business(spot: Program) -> None:
+    assert "count" in spot.one(POOL).ignored
+    assert "agentPoolProfiles[0].count" in spot.one(CLUSTER).ignored
+
+
+def test_a_node_that_nobody_needs_is_given_back(spot: Program) -> None:
+    assert spot.one(CLUSTER).inputs["autoScalerProfile"]["scaleDownUnneededTime"] == "10m"
+
+
+def test_spot_nodes_say_what_becomes_of_them_and_what_they_may_cost(spot: Program) -> None:
+    pool = spot.one(POOL).inputs
+    assert pool["scaleSetPriority"] == "Spot"
+    assert pool["scaleSetEvictionPolicy"] == "Delete"
+    assert pool["spotMaxPrice"] == 0.25
+
+
+def test_gpu_nodes_keep_other_pods_off_and_can_be_told_apart(spot: Program) -> None:
+    pool = spot.one(POOL).inputs
+    assert pool["nodeTaints"] == [
+        "sku=gpu:NoSchedule",
+        "kubernetes.azure.com/scalesetpriority=spot:NoSchedule",
+    ]
+    assert pool["nodeLabels"]["slipway-pool"] == "gpu"
+
+
+def test_gpu_nodes_are_of_the_size_and_in_the_zones_and_have_the_disk_that_is_asked_for(
+    spot: Program, production: Program
+) -> None:
+    assert spot.one(POOL).inputs["vmSize"] == "Standard_NC4as_T4_v3"
+    assert spot.one(POOL).inputs["availabilityZones"] == ["1", "2"]
+    pool = production.one(POOL, "azure-gpu").inputs
+    assert (pool["osDiskType"], pool["osDiskSizeGB"]) == ("Ephemeral", 256)
+    assert pool["scaleSetPriority"] == "Regular"
+
+
+def test_the_driver_is_installed_by_aks_or_by_the_gpu_operator_and_never_by_both(
+    spot: Program, production: Program
+) -> None:
+    assert spot.one(POOL).inputs["gpuProfile"] == {"driver": "Install"}
+    assert production.one(POOL, "azure-gpu").inputs["gpuProfile"] == {"driver": "None"}
+
+
+def test_another_size_makes_the_pool_anew_and_not_the_cluster(spot: Program) -> None:
+    assert {"vmSize", "osDiskType", "scaleSetPriority"} <= set(spot.one(POOL).replaced_on)
+    assert spot.one(CLUSTER).replaced_on == ()
+
+
+def test_the_cluster_vouches_for_its_accounts(spot: Program) -> None:
+    cluster = spot.one(CLUSTER).inputs
+    assert cluster["oidcIssuerProfile"] == {"enabled": True}
+    assert cluster["securityProfile"]["workloadIdentity"] == {"enabled": True}
+
+
+def test_only_pods_of_jobs_are_the_identity_for_jobs(spot: Program) -> None:
+    trust = spot.one("azure-native:managedidentity:FederatedIdentityCredential").inputs
+    assert trust["resourceName"] == "azure-jobs"
+    assert trust["subject"] == "system:serviceaccount:slipway-jobs:slipway-job"
+    assert trust["issuer"] == "https://issuer.example.org/"
+    assert trust["audiences"] == ["api://AzureADTokenExchange"]
+
+
+def test_people_are_known_by_entra_and_there_is_no_other_administrator(spot: Program) -> None:
+    cluster = spot.one(CLUSTER).inputs
+    assert cluster["aadProfile"] == {
+        "managed": True,
+        "enableAzureRBAC": True,
+        "adminGroupObjectIDs": [GROUP],
+    }
+    assert cluster["disableLocalAccounts"] is True
+    assert cluster["enableRBAC"] is True
+
+
+def test_the_api_server_answers_the_ranges_that_are_said_and_no_others(spot: Program) -> None:
+    assert spot.one(CLUSTER).inputs["apiServerAccessProfile"] == {
+        "authorizedIPRanges": ["198.51.100.0/24", "192.0.2.7/32"],
+        "disableRunCommand": True,
+    }
+
+
+def test_a_private_cluster_has_no_public_address(production: Program) -> None:
+    assert production.one(CLUSTER).inputs["apiServerAccessProfile"] == {
+        "enablePrivateCluster": True,
+        "enablePrivateClusterPublicFQDN": False,
+        "privateDNSZone": "system",
+        "disableRunCommand": True,
+    }
+
+
+def test_the_registry_has_no_password_and_lets_nobody_in_unknown(spot: Program) -> None:
+    registry = spot.one(REGISTRY).inputs
+    assert registry["adminUserEnabled"] is False
+    assert registry["anonymousPullEnabled"] is False
+
+
+def test_nodes_may_pull_images_and_nothing_else(spot: Program) -> None:
+    pull = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+    assert roles(spot, "azure-kubelet-principal") == {(pull, "azure-id")}
+    kubelet = spot.one(CLUSTER).inputs["identityProfile"]["kubeletidentity"]
+    assert kubelet["objectId"] == "azure-kubelet-principal"
+
+
+def test_job_images_are_pushed_to_the_registry_once_it_is_there(spot: Program) -> None:
+    server = f"{spot.one(REGISTRY).inputs['registryName']}.azurecr.io"
+    images = [each for each in spot.resources if each.type.startswith("slipway:images:")]
+    assert images
+    for image in images:
+        target = image.inputs["target"]
+        assert (target["kind"], target["server"], target["login"]) == ("registry", server, "azure")
+        assert spot.one(REGISTRY).urn in spot.needs(image)
+
+
+def test_images_that_are_there_are_not_made(production: Program) -> None:
+    built = {each.inputs["name"] for each in production.of("slipway:images:Image")}
+    assert "slipway-trainer" not in built
+
+
+def test_the_control_plane_may_use_the_subnet_and_the_nodes_identity(spot: Program) -> None:
+    network, operator = (
+        "4d97b98b-1d4f-4787-a291-c67834d212e7",
+        "f1a07417-d97a-45cb-824c-7a7467783830",
+    )
+    assert roles(spot, "azure-control-principal") == {
+        (network, "azure-nodes-id"),
+        (operator, "azure-kubelet-id"),
+    }
+    granted = {
+        each.urn
+        for each in spot.of(ROLE)
+        if each.inputs["principalId"] in {"azure-control-principal", "azure-kubelet-principal"}
+    }
+    assert granted <= spot.needs(spot.one(CLUSTER))
+
+
+def test_storage_has_no_key_and_no_public_blob(spot: Program) -> None:
+    account = spot.one(ACCOUNT).inputs
+    assert account["allowSharedKeyAccess"] is False
+    assert account["allowBlobPublicAccess"] is False
+    assert account["enableHttpsTrafficOnly"] is True
+    assert account["minimumTlsVersion"] == "TLS1_2"
+    containers = spot.of(BLOBS)
+    assert {each.inputs["containerName"] for each in containers} == {"data", "artifacts"}
+    assert {each.inputs["publicAccess"] for each in containers} == {"None"}
+
+
+def test_storage_answers_the_nodes_and_who_may_reach_the_cluster(spot: Program) -> None:
+    rules = spot.one(ACCOUNT).inputs["networkRuleSet"]
+    assert rules["defaultAction"] == "Deny"
+    (nodes,) = rules["virtualNetworkRules"]
+    assert nodes["virtualNetworkResourceId"] == "azure-nodes-id"
+    # A single address is written without its prefix, which the firewall refuses.
+    allowed = [each["iPAddressOrRange"] for each in rules["ipRules"]]
+    assert allowed == ["198.51.100.0/24", "192.0.2.7"]
+
+
+def test_what_was_deleted_can_be_got_back_for_a_week(spot: Program) -> None:
+    service = spot.one("azure-native:storage:BlobServiceProperties").inputs
+    assert service["deleteRetentionPolicy"] == {"enabled": True, "days": 7}
+    assert service["containerDeleteRetentionPolicy"] == {"enabled": True, "days": 7}
+
+
+def test_jobs_read_data_and_write_artifacts_without_a_key(spot: Program) -> None:
+    reader, contributor = (
+        "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1",
+        "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
+    )
+    assert roles(spot, "azure-jobs-principal") == {
+        (reader, "azure-data-id"),
+        (contributor, "azure-artifacts-id"),
+    }
+
+
+def test_administrators_are_those_that_are_named_and_nobody_else(spot: Program) -> None:
+    own = {f"azure-{part}-principal" for part in ("control", "kubelet", "jobs")}
+    others = {each.inputs["principalId"] for each in spot.of(ROLE)} - own
+    assert others == {ME, GROUP}
+    admin = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+    assert (admin, "azure-id") in roles(spot, ME)
+    kinds = {each.inputs["principalId"]: each.inputs["principalType"] for each in spot.of(ROLE)}
+    assert (kinds[ME], kinds[GROUP]) == ("User", "Group")
+
+
+def test_diagnostic_logs_of_the_cluster_its_registry_and_its_storage_are_kept(
+    spot: Program,
+) -> None:
+    workspace = spot.one("azure-native:operationalinsights:Workspace")
+    assert workspace.inputs["retentionInDays"] == 30
+    assert workspace.inputs["workspaceCapping"] == {"dailyQuotaGb": 1}
+    kept = {each.name: each.inputs for each in spot.of(DIAGNOSTICS)}
+    assert kept.keys() == {"azure-cluster", "azure-registry", "azure-blobs"}
+    assert {each["workspaceId"] for each in kept.values()} == {f"{workspace.name}-id"}
+    categories = {each["category"] for each in kept["azure-cluster"]["logs"] if each["enabled"]}
+    assert {"kube-audit-admin", "guard", "cluster-autoscaler"} <= categories
+
+
+def test_the_budget_counts_the_nodes_which_are_in_another_resource_group(spot: Program) -> None:
+    budget = spot.one(BUDGET).inputs
+    assert budget["scope"] == f"/subscriptions/{ME}"
+    assert budget["filter"]["dimensions"] == {
+        "name": "ResourceGroupName",
+        "operator": "In",
+        "values": ["slipway-azure", "slipway-azure-nodes"],
+    }
+    assert spot.one(CLUSTER).inputs["nodeResourceGroup"] == "slipway-azure-nodes"
+
+
+def test_somebody_is_told_before_and_when_the_budget_is_spent(spot: Program) -> None:
+    budget = spot.one(BUDGET)
+    assert (budget.inputs["amount"], budget.inputs["timeGrain"]) == (100, "Monthly")
+    alerts = budget.inputs["notifications"].values()
+    assert {(each["thresholdType"], each["threshold"]) for each in alerts} == {
+        ("Actual", 80),
+        ("Actual", 100),
+        ("Forecasted", 100),
+    }
+    for alert in alerts:
+        assert alert["enabled"] is True
+        assert alert["contactEmails"] == ["you@example.org"]
+
+
+def test_the_budgets_first_month_is_no_change_in_the_next(spot: Program) -> None:
+    assert "timePeriod" in spot.one(BUDGET).ignored
+
+
+def test_a_budget_can_be_declined(production: Program) -> None:
+    assert production.of(BUDGET) == []
+
+
+def test_a_production_stack_is_protected_from_pulumi_and_from_everybody_else(
+    production: Program,
+) -> None:
+    assert [each.urn for each in azure(production) if not each.protected] == []
+    lock = production.one(LOCK).inputs
+    assert (lock["level"], lock["scope"]) == ("CanNotDelete", "azure-id")
+
+
+def test_a_stack_for_trying_out_can_be_thrown_away(spot: Program) -> None:
+    assert [each.urn for each in azure(spot) if each.protected] == []
+    assert spot.of(LOCK) == []
+
+
+def test_a_promise_of_uptime_is_paid_for_in_production_alone(
+    spot: Program, production: Program
+) -> None:
+    assert spot.one(CLUSTER).inputs["sku"] == {"name": "Base", "tier": "Free"}
+    assert production.one(CLUSTER).inputs["sku"] == {"name": "Base", "tier": "Standard"}
+
+
+def test_the_kubeconfig_logs_in_as_the_person_and_has_no_key_in_it(spot: Program) -> None:
+    text = spot.one("pulumi:providers:kubernetes").inputs["kubeconfig"]["value"]
+    (user,) = yaml.safe_load(text)["users"]
+    assert user["user"].keys() == {"exec"}
+    assert user["user"]["exec"]["args"][:3] == ["get-token", "--login", "azurecli"]
+
+
+def test_the_administrators_kubeconfig_is_used_only_when_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = declared({**SPOT, "adminKubeconfig": True}, tmp_path, monkeypatch)
+    assert program.one(CLUSTER).inputs["disableLocalAccounts"] is False
+    provider = program.one("pulumi:providers:kubernetes")
+    assert provider.inputs["kubeconfig"]["value"] == "an admin's"
+
+
+def test_nothing_is_made_in_the_cluster_before_it_has_nodes_and_lets_the_person_in(
+    spot: Program,
+) -> None:
+    access = spot.one(ACCESS)
+    rights = {each.urn for each in spot.of(ROLE)}
+    assert {spot.one(CLUSTER).urn, spot.one(POOL).urn, *rights} <= spot.needs(access)
+    objects = [each for each in spot.resources if each.type.startswith("kubernetes:")]
+    assert objects
+    for each in objects:
+        assert access.urn in spot.needs(each), each.urn
+
+
+def test_the_cluster_stays_the_same_when_its_kubeconfig_changes(spot: Program) -> None:
+    identifier = spot.one("pulumi:providers:kubernetes").inputs["clusterIdentifier"]
+    assert identifier.endswith(
+        "/resourceGroups/slipway-azure/providers/Microsoft.ContainerService/managedClusters/azure"
+    )
+
+
+def test_a_stack_on_this_machine_never_loads_azures_sdk(root: Path) -> None:
+    code = (
+        "import sys, pathlib, pytest; from tests.program.declared import declare; "
+        "declare(pathlib.Path('stacks/dev.yaml'), pytest.MonkeyPatch()); "
+        "print([name for name in sys.modules if name.startswith('pulumi_azure')])"
+    )
+    command = [sys.executable, "-c", code]
+    finished = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout.strip()) == (0, "[]"), finished.stderr
+
+
+def test_jobs_are_that_identity_to_azure(spot: Program) -> None:
+    account = spot.one("kubernetes:core/v1:ServiceAccount", "slipway-job").inputs["metadata"]
+    assert account["annotations"]["azure.workload.identity/client-id"] == "azure-jobs-client"
+    job = spot.one("slipway:jobs:PyTorchJob").inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
+    for replica in job.values():
+        labels = replica["template"]["metadata"]["labels"]
+        assert labels["azure.workload.identity/use"] == "true"

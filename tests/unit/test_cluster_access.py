@@ -1,0 +1,100 @@
+"""Nothing is made in a cluster before it answers and lets the person in; waiting has an end."""
+
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import yaml
+from kubernetes.config import ConfigException
+
+from clusters.access import handler
+from clusters.access.handler import AccessHandler
+from tests.unit.fake_api import Answer, FakeApi, served
+
+REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+
+
+@dataclass
+class Row:
+    """A resource's row in `pulumi up`, as a list."""
+
+    urn: str = "urn"
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    said: list[str] = field(default_factory=list)
+
+    def status(self, message: str) -> None:
+        self.said.append(message)
+
+    info = warn = status
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with served(FakeApi()) as api:
+        yield api
+
+
+@pytest.fixture(autouse=True)
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handler, "LIMIT_SECONDS", 0.3)
+    monkeypatch.setattr(handler, "_POLL_SECONDS", 0.01)
+
+
+def inputs(kubeconfig: str) -> dict[str, Any]:
+    return {"name": "azure", "kubeconfig": kubeconfig, "advice": "log in"}
+
+
+def answer(review: Any, *, allowed: bool) -> Answer:
+    return 201, {**review, "status": {"allowed": allowed}}
+
+
+def test_a_right_that_has_not_arrived_yet_is_waited_for(api: FakeApi) -> None:
+    answers = iter([False, False, True])
+    api.answers["POST", REVIEW] = lambda review: answer(review, allowed=next(answers))
+    row = Row()
+    assert AccessHandler().create(inputs(api.kubeconfig), row) == ("azure", {})
+    assert row.said == [
+        "waiting for the cluster: it answers, but this account may not make namespaces in it yet"
+    ]
+    asked = api.asked[-1][2]["spec"]["resourceAttributes"]
+    assert asked == {"verb": "create", "resource": "namespaces"}
+
+
+def test_the_end_of_the_wait_says_what_was_seen_and_what_to_do(api: FakeApi) -> None:
+    api.says("POST", REVIEW, {"kind": "Status", "message": "who are you?"}, status=401)
+    with pytest.raises(TimeoutError) as end:
+        AccessHandler().create(inputs(api.kubeconfig), Row())
+    assert str(end.value) == (
+        "the cluster azure could not be used within 0.3 s: it refuses this account: who are you?\n"
+        "what to do: log in"
+    )
+
+
+def test_a_cluster_that_cannot_be_reached_is_waited_for_until_the_limit() -> None:
+    with served(FakeApi()) as gone:
+        pass
+    with pytest.raises(TimeoutError, match="it does not answer"):
+        AccessHandler().create(inputs(gone.kubeconfig), Row())
+
+
+def test_a_missing_login_is_told_at_once(api: FakeApi) -> None:
+    document = yaml.safe_load(api.kubeconfig)
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "command": "no-such-kubelogin",
+        "args": ["get-token"],
+        "interactiveMode": "Never",
+    }
+    document["users"][0]["user"] = {"exec": plugin}
+    with pytest.raises(ConfigException, match="no-such-kubelogin"):
+        AccessHandler().create(inputs(yaml.safe_dump(document)), Row())
+
+
+def test_ctrl_c_ends_the_wait(api: FakeApi) -> None:
+    api.answers["POST", REVIEW] = lambda review: answer(review, allowed=False)
+    row = Row()
+    row.cancelled.set()
+    with pytest.raises(InterruptedError):
+        AccessHandler().create(inputs(api.kubeconfig), row)

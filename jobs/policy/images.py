@@ -1,4 +1,4 @@
-"""Images that may be another one tomorrow."""
+"""Images that may be another one tomorrow, and those that no node gets."""
 
 from collections.abc import Iterator
 
@@ -21,8 +21,19 @@ def _unpinned(case: Case) -> Iterator[Finding]:
         )
 
 
+def _out_of_reach(case: Case) -> Iterator[Finding]:
+    image, reach = case.job.image, case.reach
+    if image is not None and reach is not None and not reach.has(image):
+        yield Finding(
+            ("image",),
+            f"{quote(image)} is in no registry that the cluster reaches; push it to {reach.host}, "
+            "or say where it is there, by its digest, in slipway:cluster.registry.mirrors",
+        )
+
+
 UNPINNED = Rule(
     "unpinned-image",
     "https://kubernetes.io/docs/concepts/containers/images/#image-names",
     _unpinned,
 )
+OUT_OF_REACH = Rule("image-out-of-reach", "docs/clusters.md#without-the-internet", _out_of_reach)

@@ -51,10 +51,14 @@ def _variable(name: str) -> str:
     return name
 
 
-def _label(name: str) -> str:
+def _key(name: str) -> str:
     if not _LABEL_KEY.fullmatch(name):
         raise ValueError("a name such as team or example.org/team")
-    if name.startswith(_OWN_LABELS):
+    return name
+
+
+def _label(name: str) -> str:
+    if _key(name).startswith(_OWN_LABELS):
         raise ValueError("a name that neither the training operator nor Slipway sets itself")
     return name
 
@@ -127,6 +131,8 @@ Value = Annotated[
 ]
 Word = Annotated[str, BeforeValidator(_word), Field(description="text")]
 LabelKey = Annotated[str, AfterValidator(_label)]
+NodeKey = Annotated[str, AfterValidator(_key)]
+"""Of a node's label or taint: whoever made the node has set it, Slipway too."""
 LabelValue = Annotated[
     str,
     BeforeValidator(_exact),

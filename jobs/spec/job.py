@@ -23,6 +23,7 @@ from jobs.spec.fields import (
     LabelValue,
     Memory,
     Name,
+    NodeKey,
     ObjectName,
     Positive,
     Seconds,
@@ -147,7 +148,7 @@ class TrainingJob:
     gpus: Count | None = None
     limits: Limits | None = None
     shared_memory: Memory | None = None
-    node_selector: dict[LabelKey, LabelValue] = Field(default_factory=dict)
+    node_selector: dict[NodeKey, LabelValue] = Field(default_factory=dict)
     tolerations: tuple[Toleration, ...] = ()
     volumes: dict[VolumeName, Volume] = Field(default_factory=dict)
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"

@@ -15,10 +15,10 @@ from jobs.spec.fields import (
     Directory,
     FilePath,
     InnerPath,
-    LabelKey,
     LabelValue,
     Memory,
     Name,
+    NodeKey,
     ObjectName,
     Replicas,
 )
@@ -105,7 +105,7 @@ class Build:
 class Toleration:
     """Which taints of nodes the pods put up with, in Kubernetes' own words."""
 
-    key: LabelKey | None = None
+    key: NodeKey | None = None
     operator: Literal["Equal", "Exists"] = "Equal"
     value: LabelValue | None = None
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None

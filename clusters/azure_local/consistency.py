@@ -1,0 +1,156 @@
+"""Settings of an Azure Local cluster that are each allowed but not together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from ipaddress import IPv4Address, IPv4Network
+from typing import TYPE_CHECKING
+
+from clusters.azure_local.nodes import LogicalNetwork
+from clusters.azure_local.sizes import GPUS
+from clusters.reach import Reach
+from infra.problem import Contradiction, Path
+from infra.words import quote
+
+if TYPE_CHECKING:
+    from clusters.azure_local.settings import Settings
+
+_MOST_NODES = 200
+"""Of one cluster: https://learn.microsoft.com/azure/aks/aksarc/scale-requirements"""
+
+
+def contradictions(settings: Settings) -> list[Contradiction]:
+    """Return everything that does not go together, by the key to change."""
+    rules = (_access, _disconnected, _gpu, _network, _room)
+    return [each for rule in rules for each in rule(settings)]
+
+
+def _access(settings: Settings) -> Iterator[Contradiction]:
+    if settings.disconnected is not None:
+        return
+    if settings.entra is None:
+        yield _of(
+            ("entra",),
+            "is missing; it has adminGroups, with a group that whoever runs pulumi up is in: "
+            "az ad group show --group NAME --query id",
+            "disconnected",
+        )
+
+
+def _disconnected(settings: Settings) -> Iterator[Contradiction]:
+    """Yield what Azure Local can't do without the internet.
+
+    https://learn.microsoft.com/azure/azure-local/manage/disconnected-operations-aks (limitations)
+    """
+    if settings.disconnected is None:
+        return
+    if settings.gpu is not None:
+        text = "goes with no disconnected: there Azure Local has no GPUs for AKS; leave one out"
+        yield _of(("gpu",), text, "disconnected")
+    if settings.entra is not None:
+        text = "goes with no disconnected: Entra can't be reached from there; leave one out"
+        yield _of(("entra",), text, "disconnected")
+    if not settings.admin_kubeconfig:
+        yield _of(
+            ("adminKubeconfig",),
+            "has to be true with disconnected: without Entra the cluster's own administrator is "
+            "the only one who gets in",
+            "disconnected",
+        )
+    reachable = Reach(settings.registry.server, settings.registry.mirrors)
+    for key, image in settings.images.there.items():
+        if not reachable.has(image):
+            text = f"{quote(image)} is not in the registry, {reachable.host}, the only one reached"
+            yield _of(("images", key), text, "disconnected", "registry")
+    network = settings.logical_network
+    if isinstance(network, LogicalNetwork):
+        for index, server in enumerate(network.dns_servers):
+            if not IPv4Address(server).is_private:
+                place = ("logicalNetwork", "dnsServers", index)
+                text = f"{quote(server)} is a public address; with disconnected none can be reached"
+                yield _of(place, text, "disconnected")
+
+
+def _gpu(settings: Settings) -> Iterator[Contradiction]:
+    gpu = settings.gpu
+    if gpu is None:
+        return
+    known = GPUS.get(gpu.size)
+    if known is None and gpu.gpus_per_node is None:
+        yield _of(
+            ("gpu", "gpusPerNode"),
+            f"is missing; how many GPUs a node of size {quote(gpu.size)} has is not known. Of "
+            f"these it is: {', '.join(GPUS)}",
+        )
+    elif known is not None and gpu.gpus_per_node not in {None, known}:
+        text = f"{gpu.gpus_per_node} is not allowed; a node of size {gpu.size} has {known}"
+        yield _of(("gpu", "gpusPerNode"), text)
+    if gpu.max_nodes < gpu.min_nodes:
+        text = f"{gpu.max_nodes} is not allowed; it takes at least minNodes, {gpu.min_nodes}"
+        yield _of(("gpu", "maxNodes"), text)
+
+
+def _network(settings: Settings) -> Iterator[Contradiction]:
+    """Yield addresses that can't be where they are.
+
+    https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
+    """
+    network = settings.logical_network
+    if not isinstance(network, LogicalNetwork):
+        return
+    prefix = IPv4Network(network.prefix)
+    first, last = IPv4Address(network.pool_start), IPv4Address(network.pool_end)
+    for key, text in (
+        ("gateway", network.gateway),
+        ("poolStart", network.pool_start),
+        ("poolEnd", network.pool_end),
+    ):
+        if IPv4Address(text) not in prefix:
+            yield _of(("logicalNetwork", key), f"{quote(text)} is not in prefix, {prefix}")
+    if last < first:
+        text = f"{quote(network.pool_end)} is before poolStart, {quote(network.pool_start)}"
+        yield _of(("logicalNetwork", "poolEnd"), text)
+    elif first <= IPv4Address(network.gateway) <= last:
+        text = f"{quote(network.gateway)} is one of the pool's, which machines may be given"
+        yield _of(("logicalNetwork", "gateway"), text)
+    if prefix.overlaps(IPv4Network(settings.pods)):
+        text = f"{quote(settings.pods)} overlaps the prefix of logicalNetwork, {prefix}"
+        yield _of(("pods",), text, "logicalNetwork")
+    if settings.control_plane.address is not None:
+        address = IPv4Address(settings.control_plane.address)
+        place = ("controlPlane", "address")
+        if address not in prefix:
+            text = f'"{address}" is not in the prefix of logicalNetwork, {prefix}'
+            yield _of(place, text, "logicalNetwork")
+        elif first <= address <= last:
+            text = f'"{address}" is one of the pool of logicalNetwork, which machines may be given'
+            yield _of(place, text, "logicalNetwork")
+
+
+def _room(settings: Settings) -> Iterator[Contradiction]:
+    """Yield more machines than the service, or the network's pool of addresses, has room for."""
+    workers = settings.system.nodes + (0 if settings.gpu is None else settings.gpu.max_nodes)
+    if workers > _MOST_NODES:
+        text = f"{workers} nodes in all, while a cluster has at most {_MOST_NODES}"
+        yield _of(("gpu", "maxNodes"), text, "system")
+    network = settings.logical_network
+    if not isinstance(network, LogicalNetwork):
+        return
+    there = int(IPv4Address(network.pool_end)) - int(IPv4Address(network.pool_start)) + 1
+    # Each machine has one for good, and an upgrade makes one more before it removes an old one.
+    # The API server's is one of the pool's unless it is said.
+    vip = 1 if settings.control_plane.address is None else 0
+    needed = settings.control_plane.nodes + workers + 1 + vip
+    if 0 < there < needed:
+        yield _of(
+            ("logicalNetwork", "poolEnd"),
+            f"{quote(network.pool_end)} leaves {there} addresses, while the machines and an "
+            f"upgrade need {needed}",
+            "controlPlane",
+            "system",
+            "gpu",
+        )
+
+
+def _of(path: Path, text: str, *others: str) -> Contradiction:
+    return Contradiction(path, text, frozenset({str(path[0]), *others}))

@@ -1,0 +1,23 @@
+"""How many GPUs a node of each size has.
+
+https://learn.microsoft.com/azure/aks/aksarc/deploy-gpu-node-pool, as of 2024-06-05. What a machine
+really offers is told by `az aksarc vmsize list --custom-location ID`.
+"""
+
+from collections.abc import Mapping
+
+GPUS: Mapping[str, int] = {
+    # NVIDIA T4
+    "Standard_NK6": 1,
+    "Standard_NK12": 2,
+    # NVIDIA A2
+    "Standard_NC4_A2": 1,
+    "Standard_NC8_A2": 1,
+    "Standard_NC16_A2": 2,
+    "Standard_NC32_A2": 2,
+    # NVIDIA A16
+    "Standard_NC4_A16": 1,
+    "Standard_NC8_A16": 1,
+    "Standard_NC16_A16": 2,
+    "Standard_NC32_A16": 2,
+}

@@ -1,0 +1,485 @@
+"""What the stack `azure-stack` declares, property by property: with no Azure and no machine."""
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from clusters.existing.look import Found
+from infra.gpu_manifests import IMAGE as PLUGIN
+from tests.program.addresses import public
+from tests.program.declared import Declared, Program, declare, secret
+
+TEMPLATE = Path(__file__).resolve().parents[2] / "stacks" / "azure-stack.yaml"
+PROVIDER = "pulumi:providers:azure-native"
+GROUP = "azure-native:resources:ResourceGroup"
+CONNECTED = "azure-native:kubernetes:ConnectedCluster"
+GENERIC = "azure-native:resources:Resource"
+NETWORK = "azure-native:azurestackhci:LogicalNetwork"
+LOCK = "azure-native:authorization:ManagementLockByScope"
+KUBERNETES = "pulumi:providers:kubernetes"
+
+Declare = Callable[..., Program]
+
+
+@pytest.fixture
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
+    """Return what runs the program with the template's settings, and with others for some."""
+
+    def run(*, jobs: Mapping[str, Any] | None = None, **changes: Any) -> Program:
+        return declare(changed(changes, tmp_path, jobs), monkeypatch)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def program(machine: pytest.MonkeyPatch) -> Program:
+    return declare(TEMPLATE, machine)
+
+
+def changed(
+    changes: Mapping[str, Any], directory: Path, jobs: Mapping[str, Any] | None = None
+) -> Path:
+    """Return the template with other settings of the cluster; None leaves one out."""
+    document = yaml.safe_load(TEMPLATE.read_text())
+    cluster = {**document["config"]["slipway:cluster"], **changes}
+    config = {
+        "slipway:jobs": document["config"]["slipway:jobs"] if jobs is None else jobs,
+        "slipway:cluster": {key: value for key, value in cluster.items() if value is not None},
+    }
+    path = directory / TEMPLATE.name
+    path.write_text(yaml.safe_dump({"config": config}, sort_keys=False))
+    return path
+
+
+def settings() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(TEMPLATE.read_text())["config"]["slipway:cluster"]
+    return found
+
+
+def azure(program: Program) -> list[Declared]:
+    return [each for each in program.resources if each.type.startswith("azure-native:")]
+
+
+def instance(program: Program) -> Declared:
+    return program.one(GENERIC, "azure-stack")
+
+
+def gpu_pool(program: Program) -> Declared:
+    return program.one(GENERIC, "azure-stack-gpu")
+
+
+def test_everything_is_made_in_the_subscription_that_the_settings_name(program: Program) -> None:
+    provider = program.one(PROVIDER)
+    assert provider.inputs["subscriptionId"] == settings()["subscription"]
+    assert azure(program)
+    for each in azure(program):
+        assert each.provider.startswith(provider.urn), each.urn
+
+
+def test_the_cluster_is_one_that_azure_arc_provisions(program: Program) -> None:
+    inputs = program.one(CONNECTED).inputs
+    assert inputs["kind"] == "ProvisionedCluster"
+    assert inputs["identity"] == {"type": "SystemAssigned"}
+
+
+def test_only_the_named_groups_of_entra_get_in_and_azure_roles_decide(program: Program) -> None:
+    assert program.one(CONNECTED).inputs["aadProfile"] == {
+        "adminGroupObjectIDs": settings()["entra"]["adminGroups"],
+        "enableAzureRBAC": True,
+    }
+
+
+def test_cluster_network_and_pool_are_at_the_custom_location(program: Program) -> None:
+    place = {"type": "CustomLocation", "name": settings()["customLocation"]}
+    for each in (instance(program), gpu_pool(program), program.one(NETWORK)):
+        assert each.inputs["extendedLocation"] == place
+
+
+def test_the_instance_belongs_to_the_connected_cluster(program: Program) -> None:
+    inputs = instance(program).inputs
+    assert inputs["resourceProviderNamespace"] == "Microsoft.Kubernetes"
+    above = "connectedClusters/azure-stack/providers/Microsoft.HybridContainerService"
+    assert inputs["parentResourcePath"] == above
+    assert (inputs["resourceType"], inputs["resourceName"]) == (
+        "provisionedClusterInstances",
+        "default",
+    )
+    assert program.one(CONNECTED).urn in program.needs(instance(program))
+
+
+def test_the_machines_are_in_the_logical_network_that_the_stack_makes(program: Program) -> None:
+    network = program.one(NETWORK)
+    profile = instance(program).inputs["properties"]["cloudProviderProfile"]
+    assert profile == {"infraNetworkProfile": {"vnetSubnetIds": ["azure-stack-id"]}}
+    assert network.urn in program.needs(instance(program))
+
+
+def test_the_logical_network_gives_static_addresses_of_its_pool_alone(program: Program) -> None:
+    wanted = settings()["logicalNetwork"]
+    inputs = program.one(NETWORK).inputs
+    [subnet] = inputs["subnets"]
+    [pool] = subnet["ipPools"]
+    [route] = subnet["routeTable"]["routes"]
+    assert subnet["ipAllocationMethod"] == "Static"
+    assert subnet["addressPrefix"] == wanted["prefix"]
+    assert (pool["start"], pool["end"]) == (wanted["poolStart"], wanted["poolEnd"])
+    assert route["nextHopIpAddress"] == wanted["gateway"]
+    assert inputs["dhcpOptions"]["dnsServers"] == wanted["dnsServers"]
+    assert inputs["vmSwitchName"] == wanted["vmSwitch"]
+
+
+def test_the_api_server_has_the_address_that_the_settings_name(program: Program) -> None:
+    plane = instance(program).inputs["properties"]["controlPlane"]
+    assert plane["controlPlaneEndpoint"] == {"hostIP": settings()["controlPlane"]["address"]}
+    assert plane["count"] == 1
+
+
+def test_policies_between_pods_are_enforced(program: Program) -> None:
+    network = instance(program).inputs["properties"]["networkProfile"]
+    assert network["networkPolicy"] == "calico"
+
+
+def test_one_key_opens_the_machines_and_only_from_where_the_settings_say(
+    declared: Declare,
+) -> None:
+    properties = instance(declared(sshFrom=["10.0.5.0/24", "10.0.6.0/24"])).inputs["properties"]
+    assert properties["linuxProfile"]["ssh"]["publicKeys"] == [{"keyData": settings()["sshKey"]}]
+    assert properties["clusterVMAccessProfile"] == {"authorizedIPRanges": "10.0.5.0/24,10.0.6.0/24"}
+
+
+def test_the_gpu_pool_is_a_resource_of_its_own_below_the_instance(program: Program) -> None:
+    inputs = gpu_pool(program).inputs
+    assert inputs["parentResourcePath"] == (
+        "connectedClusters/azure-stack/providers/Microsoft.HybridContainerService"
+        "/provisionedClusterInstances/default"
+    )
+    assert (inputs["resourceType"], inputs["resourceName"]) == ("agentPools", "gpu")
+    assert instance(program).urn in program.needs(gpu_pool(program))
+
+
+def test_the_gpu_pool_keeps_other_pods_off_and_can_be_asked_for(program: Program) -> None:
+    properties = gpu_pool(program).inputs["properties"]
+    assert properties["vmSize"] == settings()["gpu"]["size"]
+    assert properties["nodeTaints"] == ["sku=gpu:NoSchedule"]
+    assert properties["nodeLabels"] == {"slipway.dev/pool": "gpu"}
+
+
+def test_the_gpu_pool_grows_and_shrinks_between_its_bounds(program: Program) -> None:
+    pool = gpu_pool(program)
+    properties = pool.inputs["properties"]
+    assert properties["enableAutoScaling"] is True
+    assert (properties["minCount"], properties["maxCount"]) == (1, 2)
+    # What the autoscaler has made of it is no difference.
+    assert pool.ignored == ("properties.count",)
+
+
+def test_a_gpu_pool_of_one_size_is_set_to_it(declared: Declare) -> None:
+    pool = gpu_pool(declared(gpu={"size": "Standard_NC4_A2", "minNodes": 3, "maxNodes": 3}))
+    assert pool.inputs["properties"]["enableAutoScaling"] is False
+    assert pool.inputs["properties"]["count"] == 3
+    assert "minCount" not in pool.inputs["properties"]
+    assert pool.ignored == ()
+
+
+def test_another_size_of_the_gpu_pool_leaves_the_cluster_as_it_is(
+    program: Program, declared: Declare
+) -> None:
+    other = declared(gpu={**settings()["gpu"], "maxNodes": 4})
+    assert gpu_pool(other).inputs != gpu_pool(program).inputs
+    for token in (CONNECTED, NETWORK, GROUP):
+        assert other.one(token).inputs == program.one(token).inputs
+    assert instance(other).inputs == instance(program).inputs
+
+
+def test_what_the_service_cant_change_is_made_anew(program: Program) -> None:
+    assert "properties.vmSize" in gpu_pool(program).replaced_on
+    assert "properties.cloudProviderProfile" in instance(program).replaced_on
+    assert "properties.kubernetesVersion" not in instance(program).replaced_on
+    assert "properties.agentPoolProfiles[0].count" not in instance(program).replaced_on
+
+
+def test_without_gpus_there_is_no_pool_for_them(declared: Declare) -> None:
+    program = declared(gpu=None, jobs={"mnist-gloo": {}})
+    assert [each.name for each in program.of(GENERIC)] == ["azure-stack"]
+    assert "this cluster has none" in program.outputs["skipped"]["mnist-nccl"]
+
+
+def test_the_kubeconfig_logs_in_as_the_person_and_is_a_secret(program: Program) -> None:
+    kubeconfig = program.one(KUBERNETES).inputs["kubeconfig"]
+    assert kubeconfig == secret(kubeconfig["value"])
+    [user] = yaml.safe_load(kubeconfig["value"])["users"]
+    assert list(user["user"]) == ["exec"]
+    assert user["user"]["exec"]["command"] == "kubelogin"
+    assert user["user"]["exec"]["args"][:3] == ["get-token", "--login", "azurecli"]
+    assert program.outputs["kubeconfig"] == kubeconfig
+
+
+def test_the_administrators_kubeconfig_is_used_only_when_asked_for(
+    program: Program, declared: Declare
+) -> None:
+    assert "an admin's" not in program.one(KUBERNETES).inputs["kubeconfig"]["value"]
+    asked = declared(adminKubeconfig=True).one(KUBERNETES).inputs["kubeconfig"]
+    assert asked == secret("an admin's")
+
+
+def test_another_kubeconfig_is_still_the_same_cluster(program: Program) -> None:
+    group = f"/subscriptions/{settings()['subscription']}/resourceGroups/slipway-azure-stack"
+    assert program.one(KUBERNETES).inputs["clusterIdentifier"] == f"{group}/azure-stack"
+
+
+def test_nothing_is_in_the_cluster_before_its_machines_are(program: Program) -> None:
+    inside = [each for each in program.resources if each.type.startswith("kubernetes:")]
+    assert inside
+    for each in inside:
+        needs = program.needs(each)
+        assert {instance(program).urn, gpu_pool(program).urn} <= needs, each.urn
+
+
+def test_what_may_have_tags_has_the_persons_and_slipways(declared: Declare) -> None:
+    program = declared(tags={"cost-center": "42"})
+    own = {"managed-by": "slipway", "slipway-cluster": "azure-stack", "cost-center": "42"}
+    for token in (GROUP, CONNECTED, NETWORK):
+        assert program.one(token).inputs["tags"] == own
+
+
+def test_a_network_and_a_group_that_are_there_are_used_and_not_made(declared: Declare) -> None:
+    there = (
+        f"/subscriptions/{settings()['subscription']}/resourceGroups/site"
+        "/providers/Microsoft.AzureStackHCI/logicalNetworks/aks"
+    )
+    program = declared(logicalNetwork=there, resourceGroup="ours", controlPlane=None)
+    assert not program.of(NETWORK)
+    assert not program.of(GROUP)
+    profile = instance(program).inputs["properties"]["cloudProviderProfile"]
+    assert profile["infraNetworkProfile"]["vnetSubnetIds"] == [there]
+    assert program.one(CONNECTED).inputs["resourceGroupName"] == "ours"
+
+
+def test_production_is_protected_from_pulumi_and_from_everybody_else(declared: Declare) -> None:
+    program = declared(production=True)
+    assert all(each.protected for each in azure(program))
+    lock = program.one(LOCK)
+    assert lock.inputs["level"] == "CanNotDelete"
+    assert lock.inputs["scope"] == "azure-stack-id"
+
+
+def test_what_is_not_production_can_be_destroyed(program: Program) -> None:
+    assert not any(each.protected for each in azure(program))
+    assert not program.of(LOCK)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"entra": None}, "slipway:cluster.entra: is missing"),
+        (
+            {"gpu": {"size": "Standard_NC4_A2", "minNodes": 0}},
+            "slipway:cluster.gpu.minNodes: 0 is not allowed; it takes a whole number from 1 to 64",
+        ),
+        ({"gpu": {"size": "Standard_New"}}, "slipway:cluster.gpu.gpusPerNode: is missing"),
+        (
+            {"controlPlane": {"nodes": 2}},
+            "slipway:cluster.controlPlane.nodes: 2 is not allowed; it takes one of 1, 3, 5",
+        ),
+        (
+            {"controlPlane": {"address": "10.20.0.30"}},
+            'slipway:cluster.controlPlane.address: "10.20.0.30" is one of the pool',
+        ),
+        (
+            {"disconnected": {"controlPlane": "arm.site.internal"}},
+            "slipway:cluster.gpu: goes with no disconnected",
+        ),
+    ],
+)
+def test_settings_that_the_service_would_refuse_are_refused_before_anything_is_made(
+    declared: Declare, changes: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(pulumi.RunError) as refused:
+        declared(**changes)
+    assert message in str(refused.value)
+
+
+REGISTRY = "registry.site.internal"
+PUBLIC = "registry.example.org/team/train:1"
+MIRROR = f"{REGISTRY}/mirror/train@sha256:{'4f53cda18c2baa0c' * 4}"
+AWAY: dict[str, Any] = {
+    "disconnected": {"controlPlane": "armmanagement.autonomous.cloud.private"},
+    "adminKubeconfig": True,
+    "entra": None,
+    "gpu": None,
+    "registry": {"server": f"{REGISTRY}/slipway", "mirrors": {PUBLIC: MIRROR}},
+}
+MINE = {"image": PUBLIC, "command": ["python3", "train.py"]}
+
+
+def test_without_the_internet_nothing_that_is_declared_leads_there(declared: Declare) -> None:
+    program = declared(jobs={"mnist-gloo": {}, "mine": MINE}, **AWAY)
+    assert public(program, {REGISTRY}) == []
+
+
+def test_azure_is_asked_for_at_its_own_control_plane(declared: Declare, program: Program) -> None:
+    inputs = declared(jobs={"mnist-gloo": {}}, **AWAY).one(PROVIDER).inputs
+    assert inputs["metadataHost"] == AWAY["disconnected"]["controlPlane"]
+    assert inputs["disableInstanceDiscovery"] == "true"
+    assert "metadataHost" not in program.one(PROVIDER).inputs
+
+
+def test_an_image_that_was_mirrored_is_run_from_the_private_registry(declared: Declare) -> None:
+    run = declared(jobs={"mine": MINE}, **AWAY).one("slipway:jobs:PyTorchJob")
+    for replicas in run.inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values():
+        [container] = replicas["template"]["spec"]["containers"]
+        assert container["image"] == MIRROR
+
+
+def test_a_public_image_that_was_not_mirrored_is_refused(declared: Declare) -> None:
+    mine = {**MINE, "image": "registry.example.org/team/train:2"}
+    with pytest.raises(pulumi.RunError) as refused:
+        declared(jobs={"mine": mine}, **AWAY)
+    assert (
+        'slipway:jobs.mine.image: "registry.example.org/team/train:2" is in no registry that the '
+        f"cluster reaches; push it to {REGISTRY}"
+    ) in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("where", "stray"),
+    [
+        ("kubernetes:apps/v1:Deployment", "busybox:1.36"),
+        ("kubernetes:apps/v1:Deployment", "registry.example.org/tool:1"),
+        ("kubernetes:core/v1:Service", "https://example.org/metrics"),
+        ("kubernetes:core/v1:Service", "8.8.8.8"),
+    ],
+)
+def test_a_public_address_that_strays_in_is_found(
+    declared: Declare, where: str, stray: str
+) -> None:
+    program = declared(jobs={"mnist-gloo": {}}, **AWAY)
+    spoiled = program.of(where)[0]
+    spoiled.inputs["spec"]["image"] = stray
+    assert any(stray in each for each in public(program, {REGISTRY}))
+
+
+def test_the_images_that_slipway_makes_are_pushed_to_the_private_registry(program: Program) -> None:
+    server = settings()["registry"]["server"]
+    made = [each for each in program.resources if each.type.startswith("slipway:images:")]
+    assert {each.name for each in made} >= {"slipway-trainer", "slipway-trainer-cuda"}
+    for each in made:
+        assert each.inputs["target"]["kind"] == "registry"
+        assert each.inputs["target"]["server"] == server
+
+
+def test_the_operators_images_are_the_private_registrys(program: Program) -> None:
+    server = settings()["registry"]["server"]
+    deployment = program.one("kubernetes:apps/v1:Deployment")
+    [container] = deployment.inputs["spec"]["template"]["spec"]["containers"]
+    assert container["image"].startswith(f"{server}/")
+
+
+def test_nodes_pull_with_the_private_registrys_login_alone(
+    declared: Declare, tmp_path: Path
+) -> None:
+    logins = tmp_path / "config.json"
+    auth = base64.b64encode(b"pusher:a password").decode()
+    other = base64.b64encode(b"me:another password").decode()
+    auths = {REGISTRY: {"auth": auth}, "registry.example.org": {"auth": other}}
+    logins.write_text(json.dumps({"auths": auths}))
+    registry = {"server": f"{REGISTRY}/slipway", "credentials": str(logins)}
+    program = declared(registry=registry)
+    secrets = [
+        each
+        for each in program.of("kubernetes:core/v1:Secret")
+        if each.inputs.get("type") == "kubernetes.io/dockerconfigjson"
+    ]
+    assert {each.inputs["metadata"]["namespace"] for each in secrets} == {
+        "slipway-jobs",
+        "kubeflow",
+    }
+    for each in secrets:
+        assert "a password" not in json.dumps(each.inputs)
+        assert "registry.example.org" not in json.dumps(each.inputs)
+    pulling = {
+        (each.inputs["metadata"]["namespace"], each.name)
+        for each in program.of("kubernetes:core/v1:ServiceAccount")
+        if each.inputs.get("imagePullSecrets") == [{"name": secrets[0].inputs["metadata"]["name"]}]
+    }
+    assert pulling >= {("slipway-jobs", "slipway-job"), ("kubeflow", "training-operator")}
+
+
+HUB: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "hub", "cluster": {"server": "https://10.30.0.4:6443"}}],
+    "users": [{"name": "me", "user": {"token": "a token"}}],
+    "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "me"}}],
+}
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
+    """Return what runs the program on a cluster of Azure Stack Hub, which nobody looks at."""
+    monkeypatch.setattr("clusters.kubeconfig.look", lambda *_: Found())
+    kubeconfig = tmp_path / "hub.json"
+    kubeconfig.write_text(json.dumps(HUB))
+    logins = tmp_path / "config.json"
+    auth = base64.b64encode(b"pusher:a password").decode()
+    logins.write_text(json.dumps({"auths": {REGISTRY: {"auth": auth}}}))
+
+    def run(mirrors: Mapping[str, str]) -> Program:
+        registry = {
+            "server": f"{REGISTRY}/slipway",
+            "credentials": str(logins),
+            "mirrors": dict(mirrors),
+        }
+        cluster = {
+            "kind": "kubeconfig",
+            "path": str(kubeconfig),
+            "context": "hub",
+            "registry": registry,
+            "disconnected": True,
+            "gpus": {"perNode": 1, "nodes": 2, "devicePlugin": True},
+        }
+        jobs = {"mnist-gloo": {"workers": 3}, "mnist-nccl": {}}
+        path = tmp_path / "hub.yaml"
+        path.write_text(
+            yaml.safe_dump({"config": {"slipway:cluster": cluster, "slipway:jobs": jobs}})
+        )
+        return declare(path, monkeypatch)
+
+    return run
+
+
+PLUGIN_MIRROR = f"{REGISTRY}/mirror/k8s-device-plugin@sha256:{'7089559ce6153018' * 4}"
+
+
+def test_on_azure_stack_hub_nothing_that_is_declared_leads_to_the_internet(hub: Declare) -> None:
+    program = hub({PLUGIN: PLUGIN_MIRROR})
+    assert public(program, {REGISTRY}) == []
+
+
+def test_the_device_plugin_is_pulled_from_the_private_registry_with_its_login(
+    hub: Declare,
+) -> None:
+    program = hub({PLUGIN: PLUGIN_MIRROR})
+    pod = program.one("kubernetes:apps/v1:DaemonSet").inputs["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    assert container["image"] == PLUGIN_MIRROR
+    [needed] = pod["imagePullSecrets"]
+    secrets = program.of("kubernetes:core/v1:Secret")
+    places = {
+        each.inputs["metadata"]["namespace"]
+        for each in secrets
+        if each.inputs["metadata"]["name"] == needed["name"]
+    }
+    assert places == {"slipway-jobs", "kubeflow", "slipway-gpu"}
+
+
+def test_a_device_plugin_that_was_not_mirrored_is_refused(hub: Declare) -> None:
+    with pytest.raises(pulumi.RunError) as refused:
+        hub({})
+    assert f"slipway:cluster.registry.mirrors: has not {PLUGIN}" in str(refused.value)

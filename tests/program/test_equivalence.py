@@ -1,0 +1,168 @@
+"""The same job is the same PyTorchJob on every kind of cluster, but for what it must not be."""
+
+import copy
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters import CLUSTERS
+from clusters.existing.look import Found
+from tests.program.declared import declare
+from tests.program.equivalence import strays
+
+STACKS = Path(__file__).resolve().parents[2] / "stacks"
+RUN = "slipway:jobs:PyTorchJob"
+POD = "spec.pytorchReplicaSpecs.Master.template.spec"
+CONTAINER = f"{POD}.containers[pytorch]"
+KUBECONFIG = {
+    "apiVersion": "v1",
+    "kind": "Config",
+    "clusters": [{"name": "hub", "cluster": {"server": "https://10.30.0.4:6443"}}],
+    "users": [{"name": "me", "user": {"token": "a token"}}],
+    "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "me"}}],
+    "current-context": "hub",
+}
+JOBS: Mapping[str, Any] = {
+    "mnist-gloo": {"cpu": "100m"},
+    "mnist-elastic": {"cpu": "100m"},
+    "own": {
+        "script": "tests/policy/scripts/plain.py",
+        "args": ["--epochs", "1"],
+        "env": {"GREETING": "hello"},
+        "volumes": {"scratch": {"emptyDir": True, "mountPath": "/scratch"}},
+        "cpu": "100m",
+    },
+}
+GPU_JOBS: Mapping[str, Any] = {
+    "mnist-nccl": {"cpu": "100m"},
+    "own-nccl": {
+        "script": "tests/policy/scripts/plain.py",
+        "backend": "nccl",
+        "gpus": 1,
+        "cpu": "100m",
+    },
+}
+"""Of clusters that have GPUs."""
+
+Manifests = dict[str, dict[str, Any]]
+
+
+def clusters(directory: Path) -> dict[str, dict[str, Any]]:
+    """Return the settings of a cluster of each kind: those of its stack, where it has one."""
+    kubeconfig = directory / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(KUBECONFIG))
+    found = [yaml.safe_load(path.read_text())["config"] for path in sorted(STACKS.glob("*.yaml"))]
+    theirs = {each["slipway:cluster"]["kind"]: each["slipway:cluster"] for each in found}
+    return {
+        "kubeconfig": {
+            "kind": "kubeconfig",
+            "path": str(kubeconfig),
+            "context": "hub",
+            "registry": {"server": "registry.example.internal/team"},
+            "gpus": {"perNode": 2, "taints": [{"key": "gpus"}], "labels": {"gpus": "yes"}},
+        },
+        **theirs,
+    }
+
+
+@pytest.fixture(scope="module")
+def rendered(
+    tmp_path_factory: pytest.TempPathFactory, machine: pytest.MonkeyPatch
+) -> dict[str, Manifests]:
+    """Return the manifests of the same jobs, by kind of cluster."""
+    directory = tmp_path_factory.mktemp("stacks")
+    # Nothing is there to be looked at.
+    machine.setattr("clusters.kubeconfig.look", lambda *_: Found())
+    found = {}
+    for kind, cluster in clusters(directory).items():
+        has_gpus = kind in {"aks", "azure-stack", "kubeconfig"}
+        jobs = {**JOBS, **(GPU_JOBS if has_gpus else {})}
+        path = directory / f"{kind}.yaml"
+        path.write_text(
+            yaml.safe_dump({"config": {"slipway:cluster": cluster, "slipway:jobs": jobs}})
+        )
+        program = declare(path, machine)
+        found[kind] = {run.name: run.inputs["manifest"] for run in program.of(RUN)}
+    return found
+
+
+def test_every_kind_of_cluster_is_compared(rendered: dict[str, Manifests]) -> None:
+    assert rendered.keys() == CLUSTERS.keys()
+    for kind, manifests in rendered.items():
+        assert manifests.keys() >= JOBS.keys(), kind
+
+
+@pytest.mark.parametrize("kind", sorted(CLUSTERS.keys() - {"embedded"}))
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_is_the_same_on_every_cluster(
+    rendered: dict[str, Manifests], kind: str, job: str
+) -> None:
+    assert strays(rendered[kind][job], rendered["embedded"][job]) == []
+
+
+@pytest.mark.parametrize("kind", ["azure-stack", "kubeconfig"])
+@pytest.mark.parametrize("job", GPU_JOBS)
+def test_a_job_with_gpus_is_the_same_on_every_cluster_that_has_some(
+    rendered: dict[str, Manifests], kind: str, job: str
+) -> None:
+    assert strays(rendered[kind][job], rendered["aks"][job]) == []
+
+
+def test_what_a_cluster_is_allowed_to_change_does_change(rendered: dict[str, Manifests]) -> None:
+    here, there = (pod(rendered[kind]["mnist-nccl"]) for kind in ("aks", "kubeconfig"))
+    assert here["nodeSelector"] != there["nodeSelector"]
+    assert here["tolerations"] != there["tolerations"]
+
+
+def pod(manifest: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = manifest["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    return found
+
+
+def container(manifest: dict[str, Any]) -> dict[str, Any]:
+    (only,) = pod(manifest)["containers"]
+    found: dict[str, Any] = only
+    return found
+
+
+@pytest.mark.parametrize(
+    ("spoil", "path"),
+    [
+        (lambda job: job["spec"].update(nprocPerNode="2"), "spec.nprocPerNode"),
+        (
+            lambda job: pod(job).update(hostNetwork=True),
+            f"{POD}.hostNetwork",
+        ),
+        (
+            lambda job: container(job)["args"].append("--deterministic"),
+            f"{CONTAINER}.args[--deterministic]",
+        ),
+        (
+            lambda job: container(job)["env"].append({"name": "STRAY", "value": "8"}),
+            f"{CONTAINER}.env[STRAY].value",
+        ),
+        (
+            lambda job: container(job)["resources"]["requests"].update(cpu="7"),
+            f"{CONTAINER}.resources.requests.cpu",
+        ),
+        (
+            lambda job: container(job)["securityContext"].clear(),
+            f"{CONTAINER}.securityContext",
+        ),
+        (
+            lambda job: job["spec"]["pytorchReplicaSpecs"].pop("Worker"),
+            "spec.pytorchReplicaSpecs.Worker.replicas",
+        ),
+        (lambda job: job["metadata"]["labels"].update(team="a"), "metadata.labels.team"),
+    ],
+)
+def test_a_stray_difference_is_found(
+    rendered: dict[str, Manifests], spoil: Callable[[dict[str, Any]], None], path: str
+) -> None:
+    manifest = rendered["embedded"]["mnist-gloo"]
+    spoiled = copy.deepcopy(manifest)
+    spoil(spoiled)
+    assert path in strays(spoiled, manifest)

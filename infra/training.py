@@ -10,9 +10,13 @@ from pulumi import Output, ResourceOptions
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster
 from images.resource import job_image
+from images.trainers import Trainer, TrainerImages
 from infra import later, tenancy
 from infra.declare import declare
 from jobs import dependencies, inputs, volumes
+from jobs.accelerated import accelerated, wants_gpus
+from jobs.identity import known_as
+from jobs.mirrored import mirrored
 from jobs.needs import together
 from jobs.placement import makes_room
 from jobs.resource import Gate, PyTorchJob
@@ -29,16 +33,35 @@ class Ground:
     Args:
         cluster: Where they run.
         needs: What is there before them: their namespace, and what runs them.
-        image: The reference of what they run unless they bring their own.
+        images: What they run unless they bring their own.
         capacity: What the cluster has for them; None when that can't be told beforehand.
-        room: The same, and what all of them need, in words.
+        gpus: What has to be there besides before those that ask for GPUs.
+        room: The capacity, and what all of them need, in words.
     """
 
     cluster: Cluster
     needs: Sequence[pulumi.Resource]
-    image: pulumi.Input[str]
+    images: TrainerImages
     capacity: Capacity | None
+    gpus: pulumi.Resource | None = None
     room: str = ""
+
+    def needed(self, job: TrainingJob) -> list[pulumi.Resource]:
+        """Return what is there before a job."""
+        gpus = [self.gpus] if self.gpus is not None and wants_gpus(job) else []
+        return [*self.needs, *gpus]
+
+    def trainer(self, job: TrainingJob) -> Trainer:
+        """Return the trainer's image that is for a job: with CUDA where it gets GPUs."""
+        has_gpus = self.cluster.gpus is not None and wants_gpus(job)
+        return self.images.for_job(gpus=has_gpus)
+
+    def fetcher(self, job: TrainingJob) -> pulumi.Input[str]:
+        """Return the image that fetches a job's inputs: its own, where that is a trainer's."""
+        if not job.inputs:
+            return ""
+        brings_own = job.image is not None or job.build is not None
+        return (self.images.cpu if brings_own else self.trainer(job)).reference
 
 
 @dataclass(frozen=True)
@@ -90,17 +113,20 @@ def _run(
     room: Sequence[Output[Any]],
 ) -> Run:
     """Declare a run, what it needs, and the gate that fails `pulumi up` when it ends badly."""
+    job = known_as(accelerated(job, ground.cluster.gpus), ground.cluster.identity)
+    job = mirrored(job, ground.cluster.mirrors)
     inside = ResourceOptions(provider=ground.cluster.provider, depends_on=ground.needs)
-    made = [] if script is None else [declare(script.config_map(tenancy.NAME), inside)]
-    made += [declare(each, inside) for each in volumes.objects(job, tenancy.NAME)]
+    namespace = ground.cluster.namespace
+    made = [] if script is None else [declare(script.config_map(namespace), inside)]
+    made += [declare(each, inside) for each in volumes.objects(job, namespace)]
     rendered = manifest(
         job,
-        namespace=tenancy.NAME,
+        namespace=namespace,
         service_account=tenancy.JOB_ACCOUNT,
         trainer_image=_image(job, ground),
         script=None if script is None else script.mounted,
         fetching=Fetching(
-            ground.image, inputs.lent(job, {name: run.job for name, run in needed.items()})
+            ground.fetcher(job), inputs.lent(job, {name: run.job for name, run in needed.items()})
         ),
     )
     gates = [run.gate for run in needed.values()]
@@ -111,7 +137,7 @@ def _run(
         kubeconfig=later.once_ended(room, ground.cluster.kubeconfig),
         artifacts=_artifacts(job, needed),
         room=ground.room,
-        opts=ResourceOptions(depends_on=[*ground.needs, *made, *gates]),
+        opts=ResourceOptions(depends_on=[*ground.needed(job), *made, *gates]),
     )
     # Said, because the engine forgets whose result it is when it skips the run.
     gate = Gate(job, result=resource.result, opts=ResourceOptions(depends_on=[resource]))
@@ -127,14 +153,18 @@ def _artifacts(job: TrainingJob, needed: Mapping[str, Run]) -> Output[dict[str, 
 
 
 def _image(job: TrainingJob, ground: Ground) -> pulumi.Input[str]:
+    """Return what a job runs, and declare no image that it does not need."""
+    if job.image is not None:
+        return job.image
     own = image_of(job)
     if own is None:
-        return ground.image
+        return ground.trainer(job).reference
+    starts_from_trainer = not own.problems() and own.wants_trainer
     built = job_image(
         job.name,
         own.context,
         own.dockerfile,
         target=ground.cluster.image_target,
-        trainer=ground.image,
+        trainer=ground.trainer(job).base if starts_from_trainer else "",
     )
     return built.pinned

@@ -10,7 +10,7 @@ from kubernetes.client import ApiClient, CoreV1Api, CustomObjectsApi
 from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 
-from infra import kube
+from infra import autoscaler, kube
 from jobs.logs.lines import Line
 from jobs.logs.stream import LogPart, log_lines
 
@@ -30,7 +30,6 @@ _BRIEF_SECONDS = 5
 _RETRY_SECONDS = 30
 _WATCH_SECONDS = 30
 _MERGE = "application/merge-patch+json"
-_AUTOSCALER = "cluster-autoscaler-status"
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
@@ -161,13 +160,20 @@ class JobApi:
         """Return the ResourceQuotas of the job's namespace."""
         return self._items(self._core.list_namespaced_resource_quota, self.namespace)
 
-    def may_grow(self) -> bool:
-        """Return whether an autoscaler adds nodes to the cluster."""
+    def autoscaler_status(self) -> str | None:
+        """Return what an autoscaler says of itself; None when none adds nodes to the cluster."""
         # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md,
         # "How can I check what is going on in CA?"
-        named = f"metadata.name={_AUTOSCALER}"
+        named = f"metadata.name={autoscaler.STATUS}"
         maps = self._core.list_namespaced_config_map
-        return bool(self._items(maps, "kube-system", field_selector=named))
+        found = self._items(maps, autoscaler.NAMESPACE, field_selector=named)
+        return str((found[0].get("data") or {}).get("status", "")) if found else None
+
+    def autoscaler_events(self) -> list[Object]:
+        """Return the events in which an autoscaler tells what it could not do."""
+        about = f"involvedObject.name={autoscaler.STATUS}"
+        events = self._core.list_namespaced_event
+        return self._items(events, autoscaler.NAMESPACE, field_selector=about)
 
     def log(self, pod: str, container: str, *, lines: int, previous: bool) -> str:
         """Return the last `lines` of a container's log, or of the one before its restart."""

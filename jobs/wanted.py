@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clusters.capacity import Capacity
+from clusters.pools import GpuPool
+from clusters.reach import Reach
 from images.job import JobImageSpec
 from infra.paths import CHECKOUT
 from infra.problem import Problem, located
@@ -25,10 +27,14 @@ class Site:
     Args:
         gpus_per_node: GPUs of one node.
         capacity: What it has for jobs.
+        pool: Its nodes with GPUs.
+        reach: The only registry that its nodes get images from; None where they get any.
     """
 
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
+    pool: GpuPool | None = None
+    reach: Reach | None = None
 
 
 @dataclass
@@ -91,7 +97,7 @@ def _take(job: TrainingJob, key: str, site: Site, wanted: Wanted) -> None:
         # Only the rules for elastic jobs look into a build, and a context may be large.
         if not wrong and job.elastic is not None:
             files = build_files.read(image.context, image.dockerfile)
-    case = Case(job, site.gpus_per_node, site.capacity, files)
+    case = Case(job, site.gpus_per_node, site.capacity, files, site.pool, site.reach)
     for verdict in policy.judge(case, key):
         told = wanted.warnings if verdict.rule.warns else wanted.problems
         told.append(verdict.problem)
@@ -121,7 +127,7 @@ def image_of(job: TrainingJob) -> JobImageSpec | None:
 
 def _refusal(job: TrainingJob, site: Site) -> str | None:
     """Return why the cluster can't run an entry of the catalogue, None when it can."""
-    case = Case(job, site.gpus_per_node, site.capacity)
+    case = Case(job, site.gpus_per_node, site.capacity, pool=site.pool, reach=site.reach)
     return next(_refusals(case), None)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from jobs.policy import backends, downloads, elastic, images, memory, outputs, restarts, room
+from jobs.policy import backends, downloads, elastic, gpus, images, memory, outputs, restarts, room
 from jobs.policy.rule import Case, Rule, Verdict
 
 __all__ = ["RULES", "Case", "Rule", "Verdict", "judge"]
@@ -11,6 +11,9 @@ RULES: Sequence[Rule] = (
     backends.NCCL_WITHOUT_GPUS,
     backends.MPI,
     backends.GLOO_INTERFACE,
+    gpus.NONE_AT_ALL,
+    gpus.BEYOND_A_NODE,
+    gpus.BEYOND_THE_POOL,
     restarts.EXIT_CODE_WITH_BACKOFF,
     restarts.ALWAYS,
     elastic.NO_RENDEZVOUS,
@@ -20,6 +23,7 @@ RULES: Sequence[Rule] = (
     room.MORE_THAN_THE_CLUSTER,
     room.GANG_SCHEDULING,
     images.UNPINNED,
+    images.OUT_OF_REACH,
     memory.LESS_THAN_NEEDED,
     memory.LIMIT_BELOW_REQUEST,
     outputs.NOT_KEPT,

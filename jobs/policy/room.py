@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from infra.quantities import gibibytes
 from jobs.placement import fits, shares
+from jobs.policy.gpus import are_short
 from jobs.policy.rule import Case, Finding, Rule
 from jobs.spec.resources import GPU
 
@@ -13,7 +14,7 @@ def _more_than_the_cluster(case: Case) -> Iterator[Finding]:
     wanted = shares(case.job)
     if case.capacity is None or fits(wanted, case.capacity):
         return
-    if case.job.backend == "nccl" and case.capacity.gpus == 0:
+    if are_short(case) or (case.job.backend == "nccl" and case.capacity.gpus == 0):
         return  # Another rule tells it, and better.
     kinds = Counter((each.cpu, each.memory, each.gpus) for each in wanted)
     listed = " and ".join(

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from clusters.capacity import Capacity
+from clusters.pools import GpuPool
+from clusters.reach import Reach
 from infra.problem import Path, Problem, located
 from jobs.spec import TrainingJob
 
@@ -18,12 +20,16 @@ class Case:
         capacity: What the cluster has for jobs; None when that is not known.
         files: Texts that the job's program is made of, by path: of a `script` its Python files,
             of an elastic `build` those of its context, and the Dockerfile.
+        pool: The cluster's nodes with GPUs; None without, or when they are not known.
+        reach: The only registry that its nodes get images from; None where they get any.
     """
 
     job: TrainingJob
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    pool: GpuPool | None = None
+    reach: Reach | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from kubernetes.client.exceptions import ApiException
 
+from infra import autoscaler
 from jobs.api import JobApi, Object, Unreachable, said
 from jobs.watch import room, story
 from jobs.watch.room import Shortage
@@ -40,6 +41,8 @@ class Obstacles:
         tracker.see_events(events)
         for warning in story.warnings(events):
             self.warn(warning)
+        if tracker.growth is not None and not tracker.growth.coming:
+            self.warn(autoscaler.explained(str(tracker.growth)))
         if now - self._room_at < _ROOM_SECONDS:
             return
         try:
@@ -51,6 +54,7 @@ class Obstacles:
         if tracker.shortage is not None:
             self._room_at = now
             self.warn(tracker.shortage.text)
+            self._see_setbacks(tracker)
 
     def events(self, tracker: Tracker) -> list[Object]:
         """Return Kubernetes' events of the job and its pods; none when they can't be read."""
@@ -68,11 +72,22 @@ class Obstacles:
         except (ApiException, Unreachable) as error:
             self.warn(f"the nodes of {self.api.name} cannot be read: {said(error)}")
 
+    def _see_setbacks(self, tracker: Tracker) -> None:
+        """Tell, and let the tracker know, why an autoscaler that there is makes no nodes."""
+        try:
+            status = self.api.autoscaler_status()
+            failed = [] if status is None else self.api.autoscaler_events()
+        except (ApiException, Unreachable):
+            return  # It is another namespace, which not everybody may look into.
+        tracker.setbacks = autoscaler.setbacks(status, failed)
+        for setback in tracker.setbacks:
+            self.warn(f"the cluster's autoscaler makes no node: {setback}")
+
     def _shortage(self, tracker: Tracker) -> Shortage | None:
         """Return what a pod that has no node lacks, or one that can't even be."""
         for replica in tracker.replicas.values():
             if replica.unschedulable is not None:
-                grows = self.api.may_grow()
+                grows = self.api.autoscaler_status() is not None
                 nodes, pods = self.api.nodes(), self.api.all_pods()
                 found = room.without_node(replica.pod, nodes, pods, may_grow=grows)
                 text = f"{replica.ranks} ({replica.name}) has no node: {found.text}"

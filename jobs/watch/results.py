@@ -20,6 +20,8 @@ _FROM_RANK_0 = (
     "loss",
     "backend",
     "dataset",
+    "device",
+    "device_name",
     "goal",
     "goal_reached",
     "time_to_accuracy_seconds",

@@ -4,11 +4,13 @@ It is told what the API server shows and answers what to say and when to stop; i
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from infra import autoscaler
+from infra.autoscaler import Growth
 from jobs.topology import Topology
 from jobs.watch import causes
 from jobs.watch.causes import Failure
@@ -60,6 +62,10 @@ class Tracker:
     """What the pods that wait for a node lack."""
     refusal: str | None = None
     """Why pods are not admitted."""
+    growth: Growth | None = None
+    """What the autoscaler said last of those pods; None without one."""
+    setbacks: Sequence[str] = ()
+    """Why it could make no nodes."""
     gone: bool = False
     _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _started: set[int] = field(default_factory=set)
@@ -159,8 +165,9 @@ class Tracker:
         if self.disruption is None:
             self.disruption = lost_node((each.pod for each in self.replicas.values()), nodes)
 
-    def see_events(self, events: Iterable[Mapping[str, Any]]) -> None:
+    def see_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Take in Kubernetes' events of the job and its pods."""
+        self.growth = autoscaler.growth(self._of_waiting_pods(events))
         for event in events:
             if event.get("reason") == "FailedCreatePod":
                 message = str(event.get("message", ""))
@@ -181,6 +188,8 @@ class Tracker:
             return f"submitted; {_counted(topology.replicas, 'pod')} to be created"
         if (missing := topology.replicas - counts.total()) > 0:
             counts["to be created"] = missing
+        if self.growth is not None and self.growth.coming and _WAITING in counts:
+            counts[_BEING_MADE] = counts.pop(_WAITING)
         stages = ", ".join(f"{count} {stage}" for stage, count in counts.items())
         line = _counted(topology.world_size, "rank")
         if topology.processes > 1:
@@ -267,9 +276,15 @@ class Tracker:
             return None
         if self.refusal is not None:
             return End("CannotStart", f"its pods are refused: {self.refusal}", _SEE_REFUSAL)
-        if self.shortage is not None and self.shortage.final:
+        is_growing = self.growth is not None and self.growth.coming
+        if self.shortage is not None and self.shortage.final and not is_growing:
             return End("CannotStart", f"there is never room: {self.shortage.text}", _ASK_LESS)
         return None
+
+    def _of_waiting_pods(self, events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        """Return those of `events` that are about a pod that has no node."""
+        waiting = {each.uid for each in self.replicas.values() if each.unschedulable is not None}
+        return [event for event in events if event["involvedObject"].get("uid") in waiting]
 
     def _is_hopeless(self, replica: Replica) -> bool:
         """Return whether a container that fails again and again does so before any training.
@@ -284,10 +299,14 @@ class Tracker:
         line = f"not all ranks started within {limit:g} s; {self.status}"
         reasons = {replica.unschedulable for replica in self.replicas.values()} - {None}
         told = [] if self.shortage is None else [self.shortage.text]
+        told += [] if self.growth is None else [str(self.growth)]
+        told += self.setbacks
         reason = "; ".join([line, *told, *sorted(str(reason) for reason in reasons)])
         return End("CannotStart", reason, _ASK_LESS)
 
 
+_WAITING = "waiting for a node"
+_BEING_MADE = "waiting for a node that is being made"
 _REFUSED = ("is forbidden", "denied the request", "is invalid")
 _OVER_QUOTA = "exceeded quota"
 """What others' pods give back when they end."""

@@ -15,6 +15,7 @@ import pulumi
 import pulumi_kubernetes
 
 from clusters.cluster import Cluster
+from images.trainers import TrainerImages
 from infra import outcomes, toolchain
 from infra.tenancy import NAME
 from infra.training import Ground, train
@@ -56,7 +57,8 @@ def _ground() -> Ground:
     kubeconfig = pulumi.Output.secret(os.environ["STANDIN_KUBECONFIG"])
     provider = pulumi_kubernetes.Provider("there", kubeconfig=kubeconfig)
     cluster = Cluster("there", provider, kubeconfig, image_target={}, images={})
-    return Ground(cluster, needs=[], image=os.environ["STANDIN_TRAINER"], capacity=None)
+    images = TrainerImages({"kind": "there", "trainer": os.environ["STANDIN_TRAINER"]})
+    return Ground(cluster, needs=[], images=images, capacity=None)
 
 
 class JobStack(Stack):

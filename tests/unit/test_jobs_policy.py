@@ -12,6 +12,8 @@ import pytest
 import yaml
 
 from clusters.capacity import Capacity
+from clusters.pools import GpuPool
+from clusters.reach import Reach
 from infra.problem import Problem
 from infra.quantities import size
 from jobs.policy import RULES
@@ -23,6 +25,11 @@ KEY = "slipway:jobs"
 
 def site(cluster: dict[str, Any]) -> Site:
     """Return what is known of a cluster; one that a fixture leaves out has room for all."""
+    if "pool" in cluster:
+        pool = GpuPool(cluster["pool"]["perNode"], max_nodes=cluster["pool"]["maxNodes"])
+        return Site(pool.per_node, None, pool)
+    if "reach" in cluster:
+        return Site(reach=Reach(**cluster["reach"]))
     gpus = int(cluster.get("gpus", 0))
     capacity = Capacity(
         cpu=Decimal(str(cluster.get("cpu", 64))),

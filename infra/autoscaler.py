@@ -1,0 +1,115 @@
+"""What the cluster autoscaler says of nodes to come: its events and its status. Pure.
+
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-events-are-emitted-by-ca
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+STATUS = "cluster-autoscaler-status"
+"""The ConfigMap in which it tells how it is, and which its own events are about."""
+NAMESPACE = "kube-system"
+_MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
+_FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
+_CAUSES = (
+    # The words of Azure's and of other clouds' answers, and the autoscaler's own codes.
+    # https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-resource-quota
+    (re.compile("quota", re.IGNORECASE), "the subscription's quota: raise it, or use other sizes"),
+    # https://learn.microsoft.com/azure/virtual-machines/allocation-failure
+    # https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-sku-not-available
+    (
+        re.compile(
+            "AllocationFailed|AllocationRequest|SkuNotAvailable|OutOfCapacity|STOCKOUT"
+            "|RESOURCE_POOL_EXHAUSTED|insufficient capacity|OUT_OF_RESOURCES",
+            re.IGNORECASE,
+        ),
+        "no such machine left just now, spot ones least of all: use another size, region or zone",
+    ),
+    (re.compile("max node group size reached|max limit reached"), "the pool is at its largest"),
+    (
+        re.compile("failed to register within|ScaleUpTimedOut", re.IGNORECASE),
+        "a machine was made and never became a node",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Whether a node is made for a pod that has none.
+
+    Args:
+        coming: Whether one is.
+        text: The autoscaler's own words.
+    """
+
+    coming: bool
+    text: str
+
+    def __str__(self) -> str:
+        if self.coming:
+            return f"a node is being made ({self.text})"
+        return f"no node is made for it: {self.text}"
+
+
+def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
+    """Return what the autoscaler said last of a job's pods; None when it has said nothing.
+
+    Args:
+        events: Kubernetes' events of those pods.
+    """
+    about = [event for event in events if event.get("reason") in {_MADE, _NOT_MADE}]
+    if not about:
+        return None
+    latest = max(about, key=_when)
+    message = str(latest.get("message", ""))
+    return Growth(latest["reason"] == _MADE, message.partition(": ")[2] or message)
+
+
+def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> list[str]:
+    """Return why groups of nodes do not grow, each with what that means.
+
+    Args:
+        status: The key `status` of the ConfigMap; None when it is not there, or not to be read.
+        events: Kubernetes' events about that ConfigMap.
+    """
+    found = [*_backing_off(status), *_failures(events)]
+    return list(dict.fromkeys(explained(each) for each in found))
+
+
+def explained(words: str) -> str:
+    """Return the autoscaler's words, and in front of them what is behind them where it is known."""
+    causes = (told for pattern, told in _CAUSES if pattern.search(words))
+    cause = next(causes, None)
+    return words if cause is None else f"{cause} ({words})"
+
+
+def _backing_off(status: str | None) -> list[str]:
+    """Return the groups that wait after a failure, with the error that they had."""
+    try:
+        document = yaml.safe_load(status or "")
+    except yaml.YAMLError:
+        return []  # Before 1.30 it was a text for people.
+    groups = document.get("nodeGroups") if isinstance(document, Mapping) else None
+    told = []
+    for group in groups or []:
+        scale_up = group.get("scaleUp") or {}
+        error = scale_up.get("backoffInfo") or {}
+        if scale_up.get("status") == "Backoff":
+            words = ": ".join(filter(None, (error.get("errorCode"), error.get("errorMessage"))))
+            told.append(f"{group.get('name')}: {words or 'in backoff after a failed scale-up'}")
+    return told
+
+
+def _failures(events: Iterable[Mapping[str, Any]]) -> list[str]:
+    failed = sorted((each for each in events if each.get("reason") in _FAILED), key=_when)
+    return [str(each.get("message", "")).strip() for each in failed[-1:]]
+
+
+def _when(event: Mapping[str, Any]) -> str:
+    metadata = event.get("metadata") or {}
+    times = (event.get("lastTimestamp"), event.get("eventTime"), metadata.get("creationTimestamp"))
+    return str(next(filter(None, times), ""))

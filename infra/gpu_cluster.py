@@ -1,0 +1,155 @@
+"""Looks at a cluster's nodes with GPUs, and tries one of their GPUs in a pod."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from clusters.pools import GpuPool
+from infra import autoscaler
+from infra.gpu_manifests import NAMESPACE, PLUGIN, PROBE
+from infra.gpu_reasons import Object, Seen
+from infra.kube import plain
+
+_LIMITED: dict[str, Any] = {"_request_timeout": 5}
+_LOG_LINES = 30
+_SETTLED = frozenset({"Succeeded", "Failed"})
+
+
+@dataclass(frozen=True)
+class GpuCluster:
+    """One cluster, and the namespace in which a GPU is tried.
+
+    Args:
+        api: Connected to it.
+        namespace: Of the jobs.
+
+    Raises:
+        ApiException: the API server refuses something.
+        urllib3.exceptions.HTTPError: it does not answer.
+    """
+
+    api: client.ApiClient
+    namespace: str
+
+    def nodes(self, pool: GpuPool) -> list[Object]:
+        """Return the nodes that have the pool's labels."""
+        labels = ",".join(f"{key}={value}" for key, value in pool.labels.items())
+        return self._items(self._core.list_node(label_selector=labels, **_LIMITED))
+
+    def look(self, pool: GpuPool) -> Seen:
+        """Return what tells why nodes do not offer their GPUs, as far as it may be seen."""
+        seen = Seen(self.nodes(pool))
+        plugins, logs, warnings = self._plugins() if pool.device_plugin else ([], {}, [])
+        return Seen(seen.nodes, plugins, logs, warnings, self._setbacks())
+
+    def start_probe(self, pod: dict[str, Any]) -> None:
+        """Make the pod that tries a GPU; the API server's 409 tells that there is one still."""
+        # The client takes a dict as well as its own model, whatever its types say.
+        made = cast("client.V1Pod", pod)
+        self._core.create_namespaced_pod(self.namespace, made, **_LIMITED)
+
+    def probe(self) -> Object | None:
+        """Return the pod that tries a GPU, None without one."""
+        try:
+            found = self._core.read_namespaced_pod(PROBE, self.namespace, **_LIMITED)
+        except ApiException as error:
+            if error.status == 404:
+                return None
+            raise
+        pod: Object = plain(self.api, found)
+        return pod
+
+    def end_probe(self) -> None:
+        """Delete that pod; nothing happens when there is none."""
+        try:
+            self._core.delete_namespaced_pod(
+                PROBE, self.namespace, grace_period_seconds=0, **_LIMITED
+            )
+        except ApiException as error:
+            if error.status != 404:
+                raise
+
+    def _plugins(self) -> tuple[list[Object], dict[str, list[str]], list[str]]:
+        selector = f"app.kubernetes.io/name={PLUGIN}"
+        try:
+            pods = self._items(
+                self._core.list_namespaced_pod(NAMESPACE, label_selector=selector, **_LIMITED)
+            )
+            events = self._items(self._core.list_namespaced_event(NAMESPACE, **_LIMITED))
+        except ApiException:
+            return [], {}, []
+        names = [str(pod["metadata"]["name"]) for pod in pods]
+        warnings = [str(event.get("message", "")) for event in events if _warns(event)]
+        return pods, {name: self._log(name) for name in names}, warnings
+
+    def _log(self, pod: str) -> list[str]:
+        for previous in (False, True):
+            try:
+                text = self._core.read_namespaced_pod_log(
+                    pod, NAMESPACE, tail_lines=_LOG_LINES, previous=previous, **_LIMITED
+                )
+            except ApiException:
+                continue  # It has not run yet, or not twice.
+            if lines := str(text).splitlines():
+                return lines
+        return []
+
+    def _setbacks(self) -> list[str]:
+        name, place = autoscaler.STATUS, autoscaler.NAMESPACE
+        about = f"involvedObject.name={name}"
+        try:
+            found = plain(self.api, self._core.read_namespaced_config_map(name, place, **_LIMITED))
+            events = self._core.list_namespaced_event(place, field_selector=about, **_LIMITED)
+            failed = self._items(events)
+        except ApiException:
+            return []  # There is no autoscaler, or it is not for everybody to see.
+        return autoscaler.setbacks((found.get("data") or {}).get("status"), failed)
+
+    @property
+    def _core(self) -> client.CoreV1Api:
+        return client.CoreV1Api(self.api)
+
+    def _items(self, listing: object) -> list[Object]:
+        items: list[Object] = plain(self.api, listing)["items"]
+        return items
+
+
+def settled(pod: Object) -> bool:
+    """Return whether a pod has come to its end."""
+    return (pod.get("status") or {}).get("phase") in _SETTLED
+
+
+def message_of(pod: Object) -> Mapping[str, Any] | None:
+    """Return what the pod that tried a GPU found; None when it left nothing."""
+    for status in pod["status"].get("containerStatuses") or []:
+        text = status["state"].get("terminated", {}).get("message", "")
+        try:
+            message = json.loads(text)
+        except ValueError:
+            continue
+        if isinstance(message, Mapping):
+            return message
+    return None
+
+
+def obstacle(pod: Object) -> str:
+    """Return what a pod that tries a GPU waits for, or what became of it."""
+    status = pod.get("status") or {}
+    for condition in status.get("conditions") or []:
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            return str(condition.get("message", condition.get("reason", "")))
+    for container in status.get("containerStatuses") or []:
+        for kind, state in container["state"].items():
+            if kind != "running":
+                text = f"{state.get('reason', kind)} {state.get('message', '')}".strip()
+                return f"{text} on node {pod['spec'].get('nodeName')}"
+    told = (status.get("reason"), status.get("message"))
+    return ": ".join(str(each) for each in told if each) or f"it is {status.get('phase')}"
+
+
+def _warns(event: Object) -> bool:
+    return event.get("type") == "Warning"

@@ -1,0 +1,106 @@
+"""Jobs on a cluster that is there and is said to have nodes with GPUs; what the CLI runs."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import pulumi
+
+from clusters.pools import GpuPool
+from images.trainers import TrainerImages
+from infra import cuda
+from infra.gpu import gpus_of
+from infra.training import train
+from jobs.wanted import Site, read
+from tests.engine import pytorchjob_stack
+from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+
+LABEL = "example.org/pool"
+_GPU = "nvidia.com/gpu"
+
+
+def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
+    """Declare what the real program declares of GPUs, and the jobs that the environment names."""
+    ground = pytorchjob_stack._ground()
+    trainer = os.environ["STANDIN_TRAINER"]
+    gpus = GpuPool(
+        per_node=1, min_nodes=nodes, max_nodes=1, labels={LABEL: pool}, device_plugin=plugin
+    )
+    cluster = replace(ground.cluster, gpus=gpus)
+    # The image with CUDA takes several GB, and there is no GPU for it here.
+    images = TrainerImages({"kind": "there", "trainer": trainer, "trainerCuda": trainer})
+    wanted = read(json.loads(os.environ["STANDIN_PROGRAM"])[1], "jobs", Site(1, None, gpus))
+    assert wanted.problems == [], wanted.problems
+    opts = pulumi.ResourceOptions(providers=[cluster.provider])
+    ready = gpus_of(cluster, images, wanted.jobs, opts)
+    assert ready is not None
+    ground = replace(ground, cluster=cluster, images=images, gpus=ready)
+    runs = train(wanted.jobs, wanted.scripts, ground)
+    for name, run in runs.items():
+        pulumi.export(name, run.result)
+    pulumi.export("cuda", cuda.output(ready.cuda, runs))
+
+
+@dataclass(frozen=True)
+class Node:
+    """The cluster's only node, which can be made to look like one with a GPU.
+
+    Args:
+        jobs: Of the cluster.
+        pool: What its label says then, which no other test's does.
+    """
+
+    jobs: Jobs
+    pool: str
+
+    @property
+    def name(self) -> str:
+        return self.jobs.kubectl("get", "nodes", "-o", "name").strip().removeprefix("node/")
+
+    @contextmanager
+    def with_a_gpu(self) -> Iterator[None]:
+        """Advertise a GPU, as Kubernetes lets anybody do who may change a node's status.
+
+        https://kubernetes.io/docs/tasks/administer-cluster/extended-resource-node/
+        """
+        name = self.name
+        capacity = json.dumps({"status": {"capacity": {_GPU: "1"}}})
+        self.jobs.kubectl(
+            "patch", "node", name, "--subresource=status", "--type=merge", "-p", capacity
+        )
+        try:
+            await_true(lambda: self._offered == "1")
+            self.jobs.kubectl("label", "node", name, f"{LABEL}={self.pool}", "--overwrite")
+            yield
+        finally:
+            self.jobs.kubectl("label", "node", name, f"{LABEL}-")
+            path = _GPU.replace("/", "~1")
+            removed = [
+                {"op": "remove", "path": f"/status/{kind}/{path}"}
+                for kind in ("capacity", "allocatable")
+            ]
+            self.jobs.kubectl(
+                "patch",
+                "node",
+                name,
+                "--subresource=status",
+                "--type=json",
+                "-p",
+                json.dumps(removed),
+            )
+
+    @property
+    def _offered(self) -> str | None:
+        node = json.loads(self.jobs.kubectl("get", "node", self.name, "-o", "json"))
+        offered: str | None = node["status"]["allocatable"].get(_GPU)
+        return offered
+
+
+def on_gpus(stack: JobStack, pool: str, *, nodes: int = 0, plugin: bool = False) -> JobStack:
+    """Return `stack` with `program` as its program."""
+    call = f"program({pool!r}, nodes={nodes}, plugin={plugin})"
+    text = f"from tests.engine.gpu_stack import program\n\n{call}\n"
+    (stack.directory / "__main__.py").write_text(text)
+    return stack

@@ -1,0 +1,113 @@
+"""GPUs on a real cluster: nodes that are yet to be made, capacity that is not real, the plugin."""
+
+import json
+import secrets
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.engine.gpu_stack import LABEL, Node, on_gpus
+from tests.engine.job_programs import SUMMARY, python
+from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+
+PLUGIN = ("--namespace=slipway-gpu", "get", "daemonset", "nvidia-device-plugin", "-o", "json")
+
+
+@pytest.fixture
+def pool() -> str:
+    """A pool's label that no other test has."""
+    return f"test-{secrets.token_hex(3)}"
+
+
+@pytest.fixture
+def node(jobs: Jobs, pool: str) -> Iterator[Node]:
+    made = Node(jobs, pool)
+    yield made
+    found = json.loads(jobs.kubectl("get", "node", made.name, "-o", "json"))
+    assert LABEL not in found["metadata"]["labels"]
+
+
+def with_gpu(trainer: str, **told: Any) -> dict[str, Any]:
+    """Return a job of one process that asks for a GPU, and tells `told` of itself."""
+    return python(trainer, SUMMARY, json.dumps(told), "0", workers=0, gpus=1)
+
+
+def scaled_up(jobs: Jobs, job: str) -> None:
+    """Say of a job's pod what the autoscaler says when it makes a node for it."""
+    (pod,) = jobs.items("pods", job)
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    own = pod["metadata"]
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": "scale-up-", "namespace": own["namespace"]},
+        "involvedObject": {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            **{key: own[key] for key in ("name", "namespace", "uid")},
+        },
+        "type": "Normal",
+        "reason": "TriggeredScaleUp",
+        "message": "pod triggered scale-up: [{aks-gpu-vmss 0->1 (max: 1)}]",
+        "source": {"component": "cluster-autoscaler"},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+    }
+    jobs.kubectl("create", "-f", "-", given=json.dumps(event))
+
+
+def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
+    job_name: str, node: Node, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    stack = on_gpus(job_stack, node.pool)
+    declared = with_gpu(trainer, accuracy=0.5, device="cpu")
+    with stack.training(job_name, **declared) as up:
+        await_true(lambda: f"has the labels {LABEL}={node.pool}" in stack.log)
+        assert "1 rank: 1 waiting for a node\n" in stack.log.replace("\r", "")
+        scaled_up(jobs, job_name)
+        await_true(lambda: "1 waiting for a node that is being made" in stack.log)
+        with node.with_a_gpu():
+            code = up.wait(timeout=90)
+    assert code == 0, stack.log
+    (pod,) = jobs.items("pods", job_name)
+    assert pod["spec"]["nodeName"] == node.name
+    assert pod["spec"]["nodeSelector"] == {LABEL: node.pool}
+    told = {each["name"]: each.get("value") for each in pod["spec"]["containers"][0]["env"]}
+    assert told["NCCL_SOCKET_IFNAME"] == "=eth0"
+    assert stack.output(job_name)["device"] == "cpu"
+    assert stack.output("cuda")["state"] == "unverified"
+    assert "calculated on the CPU" in stack.output("cuda")["reason"]
+    assert f"job {job_name} had its GPUs from Kubernetes" in stack.log
+
+
+def test_capacity_that_is_not_real_is_found_out_by_a_pod_and_ends_no_job(
+    job_name: str, node: Node, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    stack = on_gpus(job_stack, node.pool, nodes=1)
+    with node.with_a_gpu():
+        up = stack.up("", **{job_name: with_gpu(trainer, accuracy=0.5)})
+        found = stack.output("cuda")
+        assert found["state"] == "unverified"
+        assert (
+            f"node {node.name} offers nvidia.com/gpu, but its kernel has no NVIDIA driver"
+            in (found["reason"])
+        )
+        assert (found["nodes"], found["gpus"]) == (1, 1)
+        assert "cuda: unverified: " in str(up)
+        assert stack.output(job_name)["state"] == "Succeeded"
+        assert jobs.kubectl("get", "pod", "slipway-cuda-probe", "--ignore-not-found") == ""
+
+
+def test_the_device_plugin_is_admitted_waits_for_nodes_and_goes_with_the_stack(
+    node: Node, job_stack: JobStack, jobs: Jobs
+) -> None:
+    stack = on_gpus(job_stack, node.pool, plugin=True)
+    stack.up("")
+    plugin = json.loads(jobs.kubectl(*PLUGIN))
+    assert plugin["status"]["desiredNumberScheduled"] == 0
+    assert stack.output("cuda")["state"] == "unverified"
+    assert "the first job with GPUs" in stack.output("cuda")["reason"]
+    stack.leave()
+    assert jobs.kubectl("get", "namespace", "slipway-gpu", "--ignore-not-found") == ""

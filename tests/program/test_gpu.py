@@ -1,0 +1,145 @@
+"""What the program declares on a cluster with GPUs: with no engine and no cluster."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters import CLUSTERS
+from clusters.cluster import ClusterKind
+from tests.program.declared import Declared, Program, _Mocks, declare
+
+RUN, READY, IMAGE = "slipway:jobs:PyTorchJob", "slipway:infra:GpuReady", "slipway:images:Image"
+DAEMONS, NAMESPACES = "kubernetes:apps/v1:DaemonSet", "kubernetes:core/v1:Namespace"
+PLAIN = {"script": "tests/policy/scripts/plain.py"}
+
+Declare = Callable[..., Program]
+
+
+@pytest.fixture
+def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
+    """Return what runs the program with jobs, on a cluster with settings."""
+    kinds: Any = CLUSTERS
+    monkeypatch.setitem(kinds, "pretended", ClusterKind("tests.program.pretended"))
+
+    def run(jobs: dict[str, Any], **settings: Any) -> Program:
+        template = tmp_path / "test.yaml"
+        cluster = {"kind": "pretended", **settings}
+        config = {"slipway:cluster": cluster, "slipway:jobs": jobs}
+        template.write_text(yaml.safe_dump({"config": config}))
+        return declare(template, monkeypatch)
+
+    return run
+
+
+def container(run: Declared) -> dict[str, Any]:
+    found: dict[str, Any]
+    (found,) = pod(run)["containers"]
+    return found
+
+
+def pod(run: Declared) -> dict[str, Any]:
+    replicas = run.inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
+    found: dict[str, Any] = replicas["Master"]["template"]["spec"]
+    return found
+
+
+def names(program: Program, kind: str) -> set[str]:
+    return {each.name for each in program.of(kind)}
+
+
+def test_the_device_plugin_is_there_before_gpus_are_ready_and_those_before_a_gpu_job(
+    declared: Declare,
+) -> None:
+    program = declared({"mnist-nccl": {}})
+    ready, plugin = program.one(READY), program.one(DAEMONS)
+    assert plugin.urn in program.needs(ready)
+    assert ready.urn in program.needs(program.one(RUN))
+    (namespace,) = (each for each in program.of(NAMESPACES) if each.name == "slipway-gpu")
+    assert namespace.urn in program.needs(plugin)
+
+
+def test_jobs_without_gpus_do_not_wait_for_any(declared: Declare) -> None:
+    program = declared({"mnist-gloo": {}})
+    run = program.one(RUN)
+    assert program.one(READY).urn not in program.needs(run)
+    assert "nodeSelector" not in pod(run)
+
+
+def test_the_device_plugin_comes_out_of_a_private_registry_that_has_it(declared: Declare) -> None:
+    program = declared({"mnist-gloo": {}}, private=True)
+    spec = program.one(DAEMONS).inputs["spec"]["template"]["spec"]
+    assert spec["containers"][0]["image"] == "registry.example.org/plugin@sha256:0"
+    assert spec["imagePullSecrets"] == [{"name": "pull"}]
+    secrets = [each for each in program.of("kubernetes:core/v1:Secret") if each.name == "pull"]
+    places = {each.inputs["metadata"]["namespace"]: each for each in secrets}
+    assert places["slipway-gpu"].urn in program.needs(program.one(DAEMONS))
+
+
+def test_where_somebody_else_installs_the_device_plugin_slipway_does_not(
+    declared: Declare,
+) -> None:
+    program = declared({"mnist-nccl": {}}, plugin=False)
+    assert program.of(DAEMONS) == []
+    assert "slipway-gpu" not in names(program, NAMESPACES)
+    assert program.one(READY).inputs["pool"]["devicePlugin"] is False
+
+
+def test_a_job_with_gpus_goes_to_the_pool_and_is_told_its_facts(declared: Declare) -> None:
+    run = declared({"mnist-nccl": {}}).one(RUN)
+    assert pod(run)["nodeSelector"] == {"pool": "gpu"}
+    assert pod(run)["tolerations"][0]["key"] == "sku"
+    told = {each["name"]: each.get("value") for each in container(run)["env"]}
+    assert told["NCCL_SOCKET_IFNAME"] == "=eth0"
+    assert run.inputs["startTimeoutSeconds"] == 1800
+
+
+def test_the_image_with_cuda_is_made_only_for_jobs_with_gpus(declared: Declare) -> None:
+    assert names(declared({"mnist-gloo": {}}, nodes=1), IMAGE) == {"slipway-trainer"}
+    assert names(declared({"mnist-nccl": {}}, nodes=1), IMAGE) == {"slipway-trainer-cuda"}
+
+
+def test_a_gpu_is_tried_with_the_image_of_the_jobs_where_nodes_are_there_from_the_start(
+    declared: Declare,
+) -> None:
+    program = declared({"mnist-nccl": {}}, nodes=1)
+    ready = program.one(READY)
+    assert ready.inputs["image"] == container(program.one(RUN))["image"]
+    assert "image" not in declared({"mnist-nccl": {}}, nodes=0).one(READY).inputs
+    assert "image" not in declared({"mnist-gloo": {}}, nodes=1).one(READY).inputs
+
+
+def test_the_output_cuda_says_that_nothing_is_verified_and_why(declared: Declare) -> None:
+    program = declared({"mnist-nccl": {}})
+    assert program.outputs["cuda"] == {"state": "unverified", "reason": "nobody looked"}
+
+
+def test_a_job_that_calculated_on_a_gpu_verifies_it(
+    declared: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = _Mocks.new_resource
+
+    def on_gpu(mocks: _Mocks, args: Any) -> tuple[str | None, dict[str, Any]]:
+        made, outputs = make(mocks, args)
+        if args.typ == RUN:
+            result = {"state": "Succeeded", "device": "cuda", "device_name": "Tesla T4"}
+            outputs = {**outputs, "result": result}
+        return made, outputs
+
+    monkeypatch.setattr(_Mocks, "new_resource", on_gpu)
+    program = declared({"mnist-nccl": {"minAccuracy": 0}})
+    found = program.outputs["cuda"]
+    assert found == {"state": "verified", "by": "job mnist-nccl", "device_name": "Tesla T4"}
+
+
+def test_a_stack_without_gpus_has_no_such_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    template = tmp_path / "dev.yaml"
+    config = {"slipway:cluster": {"kind": "embedded"}, "slipway:jobs": {"a": PLAIN}}
+    template.write_text(yaml.safe_dump({"config": config}))
+    program = declare(template, monkeypatch)
+    assert "cuda" not in program.outputs
+    assert program.of(READY) == []

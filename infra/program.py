@@ -3,8 +3,9 @@
 import pulumi
 
 from clusters import CLUSTERS
-from images.resource import trainer_image
-from infra import outcomes, settings, tenancy
+from images.trainers import TrainerImages
+from infra import cost, cuda, outcomes, settings
+from infra.gpu import gpus_of
 from infra.tenancy import JobNamespace
 from infra.training import Ground, train
 from infra.training_operator import TrainingOperator
@@ -25,24 +26,33 @@ def main() -> None:
     for warning in wanted.warnings:
         pulumi.log.warn(str(warning))
 
-    cluster = CLUSTERS[wanted.cluster.kind].provision(wanted.cluster.options)
+    kind = CLUSTERS[wanted.cluster.kind]
+    cost.announce(kind.pools(wanted.cluster.options), wanted.prices)
+    cluster = kind.provision(wanted.cluster.options)
     on_cluster = pulumi.ResourceOptions(providers=[cluster.provider], depends_on=cluster.needs)
 
-    image = trainer_image(cluster.image_target)
-    namespace = JobNamespace("jobs", opts=on_cluster)
+    images = TrainerImages(cluster.image_target)
+    namespace = JobNamespace("jobs", cluster=cluster, opts=on_cluster)
     operator = TrainingOperator(
         "training-operator",
         cluster=cluster,
-        job_namespace=tenancy.NAME,
         opts=pulumi.ResourceOptions.merge(
             on_cluster, pulumi.ResourceOptions(depends_on=[namespace])
         ),
     )
 
-    ground = Ground(cluster, [namespace, operator.ready], image.reference, wanted.capacity)
+    gpus = gpus_of(
+        cluster,
+        images,
+        wanted.jobs,
+        pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
+    )
+    ground = Ground(cluster, [namespace, operator.ready], images, wanted.capacity, gpus)
     runs = train(wanted.jobs, wanted.scripts, ground)
 
     pulumi.export("jobs", outcomes.results(runs))
     pulumi.export("notRun", outcomes.not_run(runs))
     pulumi.export("skipped", dict(wanted.skipped))
+    if gpus is not None:
+        pulumi.export("cuda", cuda.output(gpus.cuda, runs))
     pulumi.export("kubeconfig", pulumi.Output.secret(cluster.kubeconfig))

@@ -3,6 +3,7 @@
     slipway:cluster: {kind: embedded}       one of `clusters.CLUSTERS` and its own settings
     slipway:jobs:
       mnist-gloo: {epochs: 2}               an entry of `jobs.catalog.CATALOG`, or one's own
+    slipway:prices: prices.yaml             a table of one's own, instead of the repository's
 
 Whatever is wrong is found before the first resource is declared, and reported all at once.
 """
@@ -16,6 +17,9 @@ import pulumi
 
 from clusters import CLUSTERS
 from clusters.capacity import Capacity
+from clusters.reach import reach
+from infra.prices import files as prices
+from infra.prices.table import PriceTable
 from infra.problem import Problem
 from infra.validation import check
 from infra.words import choices, likeliest, quote
@@ -23,7 +27,7 @@ from jobs.script import Script
 from jobs.spec import TrainingJob
 from jobs.wanted import Site, read
 
-_KEYS = ("cluster", "jobs")
+_KEYS = ("cluster", "jobs", "prices")
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ class Settings:
         scripts: By job, of those that have one.
         warnings: What the person should know, though it is no reason to stop.
         skipped: Entries of the catalogue that the cluster can't run, and why.
+        prices: The person's own; None for the repository's.
     """
 
     cluster: ClusterSettings
@@ -58,6 +63,7 @@ class Settings:
     scripts: Mapping[str, Script] = field(default_factory=dict)
     warnings: tuple[Problem, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
+    prices: PriceTable | None = None
 
 
 class SettingsError(pulumi.RunError):
@@ -100,6 +106,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     site = _site(cluster)
     wanted = read(_section(config, "slipway:jobs", problems), "slipway:jobs", site)
     problems += wanted.problems
+    table = _prices(config, problems)
     if problems or cluster is None:
         raise SettingsError(problems, stack)
     return Settings(
@@ -109,6 +116,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
         scripts=wanted.scripts,
         warnings=tuple(wanted.warnings),
         skipped=wanted.skipped,
+        prices=table,
     )
 
 
@@ -127,15 +135,35 @@ def _misplaced(config: Mapping[str, str], secrets: list[str]) -> Iterator[Proble
 
 def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> dict[str, Any]:
     """Return the map at `key`; anything else becomes a problem and an empty map."""
-    text = config.get(key, "{}")
-    try:
-        section = json.loads(text)
-    except json.JSONDecodeError:
-        section = text
+    section = _decoded(config.get(key, "{}"))
     if not isinstance(section, dict):
         problems.append(Problem(key, f"{quote(section)} is not allowed; it takes a map"))
         return {}
     return section
+
+
+def _prices(config: Mapping[str, str], problems: list[Problem]) -> PriceTable | None:
+    """Return the person's own price table; without one, or with a wrong one, None."""
+    if prices.KEY not in config:
+        return None
+    said = _decoded(config[prices.KEY])
+    if not isinstance(said, str) or not said:
+        text = f"{quote(said)} is not allowed; it takes the path of a file with prices"
+        problems.append(Problem(prices.KEY, text))
+        return None
+    table = prices.read(said)
+    if isinstance(table, list):
+        problems += table
+        return None
+    return table
+
+
+def _decoded(text: str) -> Any:
+    """Return what a setting says: a map and a number come as JSON, plain text as it is."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return text
 
 
 def _cluster(
@@ -171,4 +199,5 @@ def _site(cluster: ClusterSettings | None) -> Site:
         return Site()
     kind = CLUSTERS[cluster.kind]
     gpus = kind.gpus(cluster.options)
-    return Site(0 if gpus is None else gpus.per_node, kind.capacity(cluster.options))
+    per_node = 0 if gpus is None else gpus.per_node
+    return Site(per_node, kind.capacity(cluster.options), gpus, reach(cluster.options))

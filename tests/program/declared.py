@@ -1,9 +1,10 @@
 """A whole program under Pulumi's mocks: what it declares, and what depends on what."""
 
 import asyncio
+import base64
 import json
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,15 +25,60 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
         "containerdAddress": "/run/containerd.sock",
         "containerdNamespace": "k8s.io",
     },
+    "slipway:clusters:Kind": {"kubeconfig": "a kubeconfig", "clusterId": "a UID"},
+    "slipway:clusters:Minikube": {"kubeconfig": "a kubeconfig", "clusterId": "a UID"},
     "slipway:images:Image": {"reference": "localhost/slipway-trainer:0", "imageDigest": "sha256:0"},
     "slipway:images:JobImage": {
         "reference": "localhost/slipway-job-mine:0",
         "imageDigest": "sha256:1",
         "pinned": "localhost/slipway-job-mine@sha256:1",
     },
+    "azure-native:containerservice:ManagedCluster": {
+        # Asked for as a list, and answered as a map.
+        "identity": {"type": "UserAssigned", "userAssignedIdentities": {}},
+        "oidcIssuerProfile": {"enabled": True, "issuerURL": "https://issuer.example.org/"},
+    },
+    "slipway:infra:GpuReady": {"cuda": {"state": "unverified", "reason": "nobody looked"}},
     "slipway:jobs:PyTorchJob": {"result": {"state": "Succeeded", "accuracy": 0.98}},
 }
 """What each resource would return, had it been made."""
+KUBELOGIN = f"""\
+apiVersion: v1
+kind: Config
+clusters: [{{name: slipway, cluster: {{server: https://slipway.example.org}}}}]
+contexts: [{{name: slipway, context: {{cluster: slipway, user: person}}}}]
+current-context: slipway
+users:
+- name: person
+  user:
+    exec:
+      apiVersion: client.authentication.k8s.io/v1beta1
+      command: kubelogin
+      args: [get-token, --environment, AzurePublicCloud, --server-id, {"6" * 8}-server,
+        --client-id, {"8" * 8}-client, --tenant-id, {"7" * 8}-tenant, --login, devicecode]
+"""
+"""A kubeconfig as AKS hands it out: the user types a code into a browser."""
+_ANSWERS: Mapping[str, Mapping[str, Any]] = {
+    "azure-native:containerservice:listManagedClusterUserCredentials": {
+        "kubeconfigs": [{"name": "user", "value": base64.b64encode(KUBELOGIN.encode()).decode()}]
+    },
+    "azure-native:containerservice:listManagedClusterAdminCredentials": {
+        "kubeconfigs": [{"name": "admin", "value": base64.b64encode(b"an admin's").decode()}]
+    },
+    "azure-native:hybridcontainerservice:listProvisionedClusterInstanceUserKubeconfig": {
+        "properties": {
+            "kubeconfigs": [
+                {"name": "user", "value": base64.b64encode(KUBELOGIN.encode()).decode()}
+            ]
+        }
+    },
+    "azure-native:hybridcontainerservice:listProvisionedClusterInstanceAdminKubeconfig": {
+        "properties": {
+            "kubeconfigs": [{"name": "admin", "value": base64.b64encode(b"an admin's").decode()}]
+        }
+    },
+}
+"""What the provider answers when the program asks it for something."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +98,8 @@ class Declared:
     parent: str
     dependencies: frozenset[str]
     ignored: tuple[str, ...]
+    protected: bool = False
+    replaced_on: tuple[str, ...] = ()
 
 
 @dataclass
@@ -86,11 +134,17 @@ class Program:
 
 
 class _Mocks(mocks.Mocks):
-    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], None]:
+    def call(self, args: mocks.MockCallArgs) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+        if args.token in _ANSWERS:
+            return dict(_ANSWERS[args.token]), []
         raise AssertionError(f"the program asks the engine to call {args.token}")
 
     def new_resource(self, args: mocks.MockResourceArgs) -> tuple[str, dict[str, Any]]:
-        return f"{args.name}-id", {**args.inputs, **_OUTPUTS.get(args.typ, {})}
+        # Everything on Azure says what it is called, and others ask for it.
+        named = {"name": args.name} if args.typ.startswith("azure-native:") else {}
+        if args.typ.endswith(":UserAssignedIdentity"):
+            named |= {"clientId": f"{args.name}-client", "principalId": f"{args.name}-principal"}
+        return f"{args.name}-id", {**named, **args.inputs, **_OUTPUTS.get(args.typ, {})}
 
 
 class _Monitor(mocks.MockMonitor):
@@ -100,12 +154,13 @@ class _Monitor(mocks.MockMonitor):
         super().__init__(_Mocks())
         self.program = Program()
 
-    def RegisterResource(self, request: Any) -> Any:  # noqa: N802 (the protocol's name)
-        # A worker thread's loop, which nobody else would close.
-        with closing(asyncio.new_event_loop()) as loop:
-            asyncio.set_event_loop(loop)
+    def Invoke(self, request: Any) -> Any:  # noqa: N802 (the protocol's name)
+        with _loop():
+            return super().Invoke(request)  # type: ignore[no-untyped-call]
+
+    def RegisterResource(self, request: Any) -> Any:  # noqa: N802
+        with _loop():
             response = super().RegisterResource(request)  # type: ignore[no-untyped-call]
-            asyncio.set_event_loop(None)
         self.program.resources.append(
             Declared(
                 urn=response.urn,
@@ -116,6 +171,8 @@ class _Monitor(mocks.MockMonitor):
                 parent=request.parent,
                 dependencies=frozenset(request.dependencies),
                 ignored=tuple(request.ignoreChanges),
+                protected=request.protect,
+                replaced_on=tuple(request.replaceOnChanges),
             )
         )
         return response
@@ -124,6 +181,15 @@ class _Monitor(mocks.MockMonitor):
         if "::pulumi:pulumi:Stack::" in request.urn:
             self.program.outputs = MessageToDict(request.outputs)
         return super().RegisterResourceOutputs(request)  # type: ignore[no-untyped-call]
+
+
+@contextmanager
+def _loop() -> Iterator[None]:
+    """Give a worker thread an event loop, and close it, which nobody else would."""
+    with closing(asyncio.new_event_loop()) as loop:
+        asyncio.set_event_loop(loop)
+        yield
+        asyncio.set_event_loop(None)
 
 
 def declare(template: Path, monkeypatch: pytest.MonkeyPatch) -> Program:

@@ -16,6 +16,7 @@ STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
 JOB, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
 READY = "slipway:infra:OperatorReady"
 NAMESPACE = "kubernetes:core/v1:Namespace"
+PLUGIN = "kubernetes:apps/v1:DaemonSet"
 ROLES = ("kubernetes:rbac.authorization.k8s.io/v1:Role",)
 CLUSTER_ROLES = ("kubernetes:rbac.authorization.k8s.io/v1:ClusterRole",)
 
@@ -63,9 +64,12 @@ def test_every_run_has_a_gate_that_judges_its_result(program: Program) -> None:
 
 
 def test_a_run_waits_for_the_operator_and_its_image(program: Program) -> None:
-    ready, image = program.one(READY), program.one("slipway:images:Image")
+    ready, images = program.one(READY), {each.urn for each in program.of("slipway:images:Image")}
     for job in program.of(JOB):
-        assert {ready.urn, image.urn} <= program.needs(job)
+        needs = program.needs(job)
+        assert ready.urn in needs
+        # That for GPUs or that without.
+        assert len(needs & images) == 1
 
 
 def test_the_operator_is_asked_when_all_of_it_is_there(program: Program) -> None:
@@ -77,7 +81,9 @@ def test_the_operator_is_asked_when_all_of_it_is_there(program: Program) -> None
 
 def test_the_operator_starts_when_its_namespaces_are_there(program: Program) -> None:
     operator = program.one("kubernetes:apps/v1:Deployment")
-    assert {each.urn for each in program.of(NAMESPACE)} <= program.needs(operator)
+    namespaces = {each.urn for each in program.of(NAMESPACE) if each.name != "slipway-gpu"}
+    assert namespaces
+    assert namespaces <= program.needs(operator)
 
 
 def test_what_is_in_a_namespace_comes_after_it(program: Program) -> None:
@@ -93,12 +99,14 @@ def metadata(resource: Declared) -> dict[str, Any]:
     return found
 
 
-def test_every_namespace_is_restricted(program: Program) -> None:
-    names = set()
-    for each in program.of(NAMESPACE):
-        names.add(metadata(each)["name"])
-        assert metadata(each)["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
-    assert names == {"slipway-jobs", "kubeflow"}
+def test_every_namespace_is_restricted_but_that_of_the_device_plugin(program: Program) -> None:
+    enforced = {
+        metadata(each)["name"]: metadata(each)["labels"]["pod-security.kubernetes.io/enforce"]
+        for each in program.of(NAMESPACE)
+    }
+    # It mounts the kubelet's socket from its node, and no other pod is in its namespace.
+    plugin = {"slipway-gpu": "privileged"} if program.of(PLUGIN) else {}
+    assert enforced == {"slipway-jobs": "restricted", "kubeflow": "restricted", **plugin}
 
 
 def test_no_role_has_a_wildcard(program: Program) -> None:
@@ -167,9 +175,11 @@ def test_what_the_operator_writes_into_its_webhook_is_no_drift(program: Program)
 def test_the_kubeconfig_is_a_secret_wherever_it_goes(program: Program) -> None:
     holders = [each for each in program.resources if each.inputs.get("kubeconfig") is not None]
     assert {each.type for each in holders} >= {"pulumi:providers:kubernetes", READY, JOB}
+    text = program.outputs["kubeconfig"]["value"]
+    assert text
     for each in holders:
-        assert each.inputs["kubeconfig"] == secret("a kubeconfig"), each.type
-    assert program.outputs["kubeconfig"] == secret("a kubeconfig")
+        assert each.inputs["kubeconfig"] == secret(text), each.type
+    assert program.outputs["kubeconfig"] == secret(text)
 
 
 def test_the_outputs_have_each_jobs_result(program: Program, template: Path) -> None:
@@ -194,10 +204,15 @@ def test_no_map_is_empty_which_would_show_as_a_change_each_time(program: Program
             assert metadata(each).get(name) != {}, each.urn
 
 
-def test_the_outputs_say_which_demos_the_cluster_cannot_run(program: Program) -> None:
+def test_the_outputs_say_which_demos_the_cluster_cannot_run(
+    program: Program, template: Path
+) -> None:
     skipped = program.outputs["skipped"]
-    assert skipped.keys() == {"mnist-nccl", "cifar-nccl"}
-    assert all("this cluster has none" in reason for reason in skipped.values())
+    settings = yaml.safe_load(template.read_text())["config"]["slipway:cluster"]
+    no_gpus = {name for name, reason in skipped.items() if "this cluster has none" in reason}
+    assert no_gpus == (set() if "gpu" in settings else {"mnist-nccl", "cifar-nccl"})
+    no_room = {name for name, reason in skipped.items() if "could never hold them" in reason}
+    assert no_gpus | no_room == skipped.keys()
 
 
 def test_bad_settings_declare_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

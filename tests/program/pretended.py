@@ -1,0 +1,61 @@
+"""A kind of cluster that is only declared: its settings say what pool of GPUs it has."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_kubernetes
+
+from clusters.capacity import Capacity
+from clusters.cluster import Cluster, PullSecret, Remains
+from clusters.pools import GpuPool, NodePool, Taint
+from infra.gpu_manifests import IMAGE
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What `slipway:cluster` may say."""
+
+    name: str
+    nodes: int = 0
+    plugin: bool = True
+    private: bool = False
+
+
+def gpus(settings: Settings) -> GpuPool:
+    return GpuPool(
+        per_node=4,
+        min_nodes=settings.nodes,
+        max_nodes=8,
+        labels={"pool": "gpu"},
+        taints=(Taint("sku", "gpu"),),
+        device_plugin=settings.plugin,
+    )
+
+
+def pools(settings: Settings) -> Sequence[NodePool]:  # noqa: ARG001 (every kind's shape)
+    return ()
+
+
+def capacity(settings: Settings) -> Capacity | None:
+    """Not known beforehand."""
+
+
+def provision(settings: Settings) -> Cluster:
+    kubeconfig: pulumi.Output[str] = pulumi.Output.secret("a kubeconfig")
+    provider = pulumi_kubernetes.Provider(settings.name, kubeconfig=kubeconfig)
+    login: pulumi.Output[str] = pulumi.Output.secret("a login")
+    return Cluster(
+        kind="pretended",
+        provider=provider,
+        kubeconfig=kubeconfig,
+        image_target={"kind": "containerd", "address": "/run/it", "namespace": "k8s.io"},
+        images={"training-operator": "operator:1", "tcp-wait": "wait:1"},
+        gpus=gpus(settings),
+        mirrors={IMAGE: "registry.example.org/plugin@sha256:0"} if settings.private else {},
+        pull_secret=PullSecret("pull", login) if settings.private else None,
+    )
+
+
+def remains(settings: Settings) -> Remains:  # noqa: ARG001
+    return {}

@@ -1,0 +1,92 @@
+"""What a stack's nodes cost is said in its preview, before anything is declared."""
+
+import json
+from pathlib import Path
+
+import pulumi
+import pytest
+import yaml
+
+from clusters import CLUSTERS
+from clusters.cluster import ClusterKind
+from clusters.pools import NodePool
+from infra.settings import parse
+from tests.program.declared import declare
+
+STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
+FIRST = "what the stack asks for, and what that costs by the hour:"
+
+
+class FarEnough(pulumi.RunError):
+    """The program is about to declare its cluster."""
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Preview until a cluster is about to be declared, and take down what the program says."""
+    texts: list[str] = []
+
+    def provision(*_: object) -> None:
+        raise FarEnough
+
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    monkeypatch.setattr("pulumi.log.info", lambda text, *_, **__: texts.append(text))
+    monkeypatch.setattr(ClusterKind, "provision", provision)
+    return texts
+
+
+def pools(template: Path) -> list[NodePool]:
+    config = yaml.safe_load(template.read_text())["config"]
+    told = {key: json.dumps(value) for key, value in config.items()}
+    cluster = parse(told, template.stem).cluster
+    return list(CLUSTERS[cluster.kind].pools(cluster.options))
+
+
+def previewed(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(FarEnough):
+        declare(template, monkeypatch)
+
+
+@pytest.mark.parametrize("template", STACKS, ids=lambda template: str(template.stem))
+def test_a_preview_first_says_what_is_paid_for_and_nothing_where_nobody_is_paid(
+    template: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    previewed(template, monkeypatch)
+    wanted = pools(template)
+    costs = [text for text in said if text.startswith(FIRST)]
+    assert len(costs) == (1 if wanted else 0)
+    for pool in wanted:
+        (line,) = (line for line in costs[0].splitlines() if line.startswith(f"  {pool.name}: "))
+        assert pool.size in line
+        assert "USD " in line or "no price" in line
+        assert ("GPU" in line) == (pool.gpus > 0)
+
+
+def test_the_azure_stack_of_this_repository_has_a_price_for_all_of_its_nodes(
+    said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (template,) = (each for each in STACKS if each.stem == "azure")
+    previewed(template, monkeypatch)
+    assert "no price for such" not in said[0]
+    assert "together: USD " in said[0]
+    assert "https://" in said[0]
+
+
+def test_prices_of_ones_own_are_used_instead(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (template,) = (each for each in STACKS if each.stem == "azure")
+    offer = {"publisher": "our contract", "url": "https://example.org", "date": "2026-01-31"}
+    hourly = {pool.size: 10 for pool in pools(template)}
+    tariff = {"source": "offer", "provider": "azure", "region": "westeurope", "hourly": hourly}
+    table = {"currency": "EUR", "sources": {"offer": offer}, "prices": [tariff]}
+    file = tmp_path / "prices.yaml"
+    file.write_text(yaml.safe_dump(table))
+    document = yaml.safe_load(template.read_text())
+    document["config"]["slipway:prices"] = str(file)
+    own = tmp_path / "azure.yaml"
+    own.write_text(yaml.safe_dump(document))
+    previewed(own, monkeypatch)
+    assert "EUR 10.000 " in said[0]
+    assert "our contract: https://example.org" in said[0]
+    assert "USD" not in said[0]

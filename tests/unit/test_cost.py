@@ -1,0 +1,177 @@
+"""What a stack's nodes cost is told in words, with nothing guessed."""
+
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+
+import pulumi
+import pytest
+
+from clusters.pools import NodePool
+from infra import cost
+from infra.prices.table import PriceTable, Source, Tariff
+
+TODAY = date(2026, 1, 31)
+MARKET = Source(publisher="a publisher", url="https://example.org/prices", date=date(2026, 1, 1))
+SYSTEM = NodePool("system", "azure", "westeurope", "Standard_D4s_v5", 1, 3)
+GPU = NodePool("gpu", "azure", "westeurope", "Standard_NC4as_T4_v3", 0, 4, gpus=1)
+UNKNOWN = replace(GPU, name="big", size="Standard_Big")
+
+
+def table(
+    hourly: dict[str, str] | None = None, spot: dict[str, str] | None = None, currency: str = "USD"
+) -> PriceTable:
+    amounts = (
+        {"Standard_D4s_v5": "0.2", "Standard_NC4as_T4_v3": "0.5"} if hourly is None else hourly
+    )
+    tariff = Tariff(
+        source="market",
+        provider="azure",
+        region="westeurope",
+        hourly={size: Decimal(amount) for size, amount in amounts.items()},
+        spot={size: Decimal(amount) for size, amount in (spot or {}).items()},
+    )
+    return PriceTable(currency=currency, sources={"market": MARKET}, prices=(tariff,))
+
+
+def told(*pools: NodePool, prices: PriceTable | None = None, today: date = TODAY) -> list[str]:
+    """Return the lines after the first, with no blanks before them."""
+    lines = cost.told(pools, table() if prices is None else prices, today).splitlines()
+    assert lines[0] == "what the stack asks for, and what that costs by the hour:"
+    assert all(line.startswith("  ") for line in lines[1:])
+    return [line.strip() for line in lines[1:]]
+
+
+def test_each_pool_is_told_with_its_nodes_gpus_and_what_they_cost() -> None:
+    assert told(SYSTEM, GPU)[:2] == [
+        "system: 1 to 3 x Standard_D4s_v5 in westeurope: USD 0.200 to 0.600",
+        "gpu: 0 to 4 x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU: USD 0 to 2.000",
+    ]
+
+
+def test_a_pool_that_does_not_scale_has_one_number() -> None:
+    fixed = replace(SYSTEM, min_nodes=2, max_nodes=2)
+    assert told(fixed)[:2] == [
+        "system: 2 x Standard_D4s_v5 in westeurope: USD 0.400",
+        "together: USD 0.400 an hour",
+    ]
+
+
+def test_several_gpus_of_a_node_are_told() -> None:
+    assert ", each with 4 GPUs:" in told(replace(GPU, gpus=4))[0]
+
+
+def test_the_range_of_the_sum_goes_from_the_fewest_nodes_to_the_most() -> None:
+    assert "together: USD 0.200 to 2.600 an hour" in told(SYSTEM, GPU)
+
+
+def test_what_nodes_cost_that_are_always_there_is_told_by_the_month() -> None:
+    line = "a month (730 hours) with as few nodes as there may be: USD 146"
+    assert line in told(SYSTEM, GPU)
+    assert not any("month" in line for line in told(GPU))
+
+
+def test_every_price_has_its_publisher_date_and_address_once() -> None:
+    line = "prices of 2026-01-01 by a publisher: https://example.org/prices"
+    assert told(SYSTEM, GPU).count(line) == 1
+
+
+def test_prices_of_long_ago_are_said_to_be() -> None:
+    assert told(GPU, today=date(2027, 1, 1))[-1].endswith("https://example.org/prices")
+    assert told(GPU, today=date(2027, 1, 2))[-1].endswith(
+        " (12 months old: the prices of today may differ)"
+    )
+
+
+def test_a_pool_without_a_price_is_named_and_left_out_of_the_sum() -> None:
+    lines = told(SYSTEM, UNKNOWN)
+    assert lines[1] == (
+        "big: 0 to 4 x Standard_Big in westeurope, each with 1 GPU: "
+        "no price for such nodes of azure"
+    )
+    assert "together: USD 0.200 to 0.600 an hour, without big" in lines
+    assert "a month (730 hours) with as few nodes as there may be: at least USD 146" in lines
+    assert any("no estimate of big" in line and "slipway:prices" in line for line in lines)
+
+
+def test_without_any_price_there_is_no_sum_and_no_source() -> None:
+    lines = told(UNKNOWN, replace(UNKNOWN, name="bigger"))
+    assert not any("USD" in line or "example.org" in line for line in lines)
+    assert any("no estimate of big, bigger" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [replace(GPU, region="eastus"), replace(GPU, provider="azure-local")],
+    ids=["another region", "another provider"],
+)
+def test_a_price_holds_for_its_provider_and_region_alone(elsewhere: NodePool) -> None:
+    assert "no price" in told(elsewhere)[0]
+
+
+def test_spot_nodes_cost_what_the_table_says_of_spot_nodes() -> None:
+    prices = table(spot={"Standard_NC4as_T4_v3": "0.1"})
+    assert told(replace(GPU, spot=True), prices=prices)[0] == (
+        "gpu: 0 to 4 x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU, spot: USD 0 to 0.400"
+    )
+
+
+def test_spot_nodes_without_a_price_cost_at_most_what_others_do_and_no_least_is_guessed() -> None:
+    lines = told(SYSTEM, replace(GPU, spot=True, min_nodes=1))
+    assert lines[1] == (
+        "gpu: 1 to 4 x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU, spot: at most USD "
+        "2.000 (no price for spot nodes, which never cost more than others: 0.500)"
+    )
+    assert "together: USD 0.200 to 2.600 an hour" in lines
+
+
+def test_a_price_of_spot_nodes_is_none_of_others() -> None:
+    prices = table(hourly={}, spot={"Standard_NC4as_T4_v3": "0.1"})
+    assert "no price for such nodes" in told(GPU, prices=prices)[0]
+
+
+def test_amounts_are_in_the_tables_currency_and_small_ones_are_seen() -> None:
+    prices = table(hourly={"Standard_NC4as_T4_v3": "0.0052"}, currency="EUR")
+    assert "EUR 0 to 0.021" in told(GPU, prices=prices)[0]
+
+
+def test_what_is_not_included_is_named_beside_an_estimate() -> None:
+    prices = replace(table(), not_included=("disks", "traffic"))
+    assert told(GPU, prices=prices)[-1] == "not included: disks, traffic"
+    assert not any("not included" in line for line in told(UNKNOWN, prices=prices))
+
+
+def test_the_costs_are_announced_in_a_preview_and_not_again_in_the_update(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("pulumi.log.info", said.append)
+    for dry_run, count in ((True, 1), (False, 0)):
+        said.clear()
+        monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda dry_run=dry_run: dry_run)
+        cost.announce([GPU], table())
+        assert len(said) == count
+    assert said == []
+
+
+def test_where_nobody_is_paid_nothing_is_said_and_no_table_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unwanted(*_: object) -> None:
+        raise AssertionError("nothing should be said or read")
+
+    monkeypatch.setattr("pulumi.log.info", unwanted)
+    monkeypatch.setattr("infra.cost.ours", unwanted)
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    cost.announce([], None)
+
+
+def test_without_a_table_of_ones_own_the_repositorys_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("pulumi.log.info", said.append)
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    cost.announce([SYSTEM], None)
+    assert "USD 0.230 to 0.690" in said[0]
+    assert "not included: " in said[0]

@@ -1,0 +1,181 @@
+"""A price table becomes values, or is told everything that is wrong with it."""
+
+import json
+from datetime import date
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clusters import CLUSTERS
+from infra.cost import told
+from infra.prices import files
+from infra.prices.table import PriceTable
+from infra.settings import SettingsError, parse
+
+GOOD = """
+currency: EUR
+sources:
+  offer: {publisher: our contract, url: "https://example.org/offer", date: 2026-01-31}
+prices:
+  - source: offer
+    provider: azure
+    region: westeurope
+    hourly: {Standard_D4s_v5: 0.1, Standard_NC4as_T4_v3: 1}
+    spot: {Standard_NC4as_T4_v3: 0.25}
+notIncluded: [disks]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "prices.yaml"
+    path.write_text(GOOD)
+    return path
+
+
+def problems(file: Path, text: str) -> str:
+    file.write_text(text)
+    found = files.read(str(file))
+    assert isinstance(found, list)
+    assert {each.key for each in found} == {"slipway:prices"}
+    assert all(json.dumps(str(file))[:50] in each.text for each in found)
+    return "\n".join(str(each) for each in found)
+
+
+def test_a_table_says_what_a_node_costs_who_says_so_and_when(file: Path) -> None:
+    table = files.read(str(file))
+    assert isinstance(table, PriceTable)
+    price = table.price("azure", "westeurope", "Standard_D4s_v5")
+    assert price is not None
+    assert (str(price.amount), price.source.publisher) == ("0.1", "our contract")
+    assert (str(price.source.date), price.source.url) == ("2026-01-31", "https://example.org/offer")
+    spot = table.price("azure", "westeurope", "Standard_NC4as_T4_v3", spot=True)
+    assert spot is not None
+    assert str(spot.amount) == "0.25"
+    assert table.price("azure", "westeurope", "Standard_D4s_v5", spot=True) is None
+
+
+def test_names_are_found_in_any_case_as_azure_takes_them(file: Path) -> None:
+    table = files.read(str(file))
+    assert isinstance(table, PriceTable)
+    assert table.price("azure", "WestEurope", "standard_d4s_v5") is not None
+
+
+def test_a_path_is_relative_to_the_checkout(file: Path) -> None:
+    assert isinstance(files.read("prices.yaml", file.parent), PriceTable)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("EUR", "euro", ["currency", '"euro" is not allowed', "three letters"]),
+        ("currency: EUR", "", ["currency: is missing"]),
+        ("2026-01-31", "lately", ["sources.offer.date", '"lately"', "a day such as"]),
+        (", date: 2026-01-31", "", ["sources.offer.date: is missing"]),
+        ("publisher: our contract, ", "", ["sources.offer.publisher: is missing"]),
+        ("https://example.org/offer", "the web", ["sources.offer.url", "https://"]),
+        ("source: offer", "source: ofer", ["prices[0].source", 'did you mean "offer"?']),
+        ("0.1", "-1", ["prices[0].hourly.Standard_D4s_v5: -1 is not", "a number above 0"]),
+        ("0.1", "cheap", ["prices[0].hourly.Standard_D4s_v5", '"cheap" is not', "a number"]),
+        ("0.1", "0", ["prices[0].hourly.Standard_D4s_v5: 0 is not", "a number above 0"]),
+        ("0.1", ".nan", ["prices[0].hourly.Standard_D4s_v5", "a number above 0"]),
+        ("hourly", "hurly", ["prices[0].hurly", 'did you mean "hourly"?']),
+        ("region: westeurope", "region: west europe", ["prices[0].region", "no blanks"]),
+    ],
+)
+def test_what_is_wrong_is_told_with_key_value_and_what_is_allowed(
+    file: Path, before: str, after: str, words: list[str]
+) -> None:
+    assert before in GOOD
+    told = problems(file, GOOD.replace(before, after, 1))
+    assert [word for word in words if word not in told] == []
+
+
+def test_all_problems_are_told_at_once(file: Path) -> None:
+    wrong = GOOD.replace("EUR", "euro").replace("2026-01-31", "lately").replace("0.1", "-1")
+    assert len(problems(file, wrong).splitlines()) == 3
+
+
+def test_a_price_that_is_there_twice_is_refused(file: Path) -> None:
+    again = (
+        "  - {source: offer, provider: azure, region: WestEurope, hourly: {standard_d4s_v5: 2}}\n"
+    )
+    told = problems(file, GOOD.replace("notIncluded", f"{again}notIncluded"))
+    assert "prices[1].hourly.standard_d4s_v5: has a price in prices[0] already" in told
+
+
+def test_a_size_that_is_there_twice_is_refused(file: Path) -> None:
+    told = problems(file, GOOD.replace("Standard_NC4as_T4_v3: 1}", "Standard_D4s_v5: 1}"))
+    assert "Standard_D4s_v5 is there twice" in told
+    assert 'prices.yaml", line 9' in told
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("currency: [", "can't be read as YAML"), ("- 1", "holds no map"), ("", "holds no map")],
+)
+def test_what_is_no_table_is_told_to_be_none(file: Path, text: str, words: str) -> None:
+    assert words in problems(file, text)
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    found = files.read(str(tmp_path / "none.yaml"))
+    assert isinstance(found, list)
+    assert "can't be read" in found[0].text
+
+
+def test_the_repositorys_table_names_source_and_day_of_every_price() -> None:
+    table = files.ours()
+    assert table.not_included
+    for tariff in table.prices:
+        source = table.sources[tariff.source]
+        assert source.publisher
+        assert source.url.startswith("https://")
+        for size in tariff.hourly:
+            assert table.price(tariff.provider, tariff.region, size) is not None
+
+
+def documented(root: Path, language: str) -> str:
+    """Return the first block of a language in the documentation of costs."""
+    section = (root / "docs/clusters.md").read_text().split("## What it costs\n")[1]
+    return section.split(f"```{language}\n")[1].split("```")[0]
+
+
+def test_the_table_in_the_documentation_is_taken_as_it_stands(file: Path, root: Path) -> None:
+    file.write_text(documented(root, "yaml"))
+    table = files.read(str(file))
+    assert isinstance(table, PriceTable)
+    assert table.price("azure", "northeurope", "Standard_NC4as_T4_v3", spot=True) is not None
+
+
+def test_the_documentation_shows_what_the_azure_stack_says(root: Path) -> None:
+    config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
+    cluster = parse({key: json.dumps(value) for key, value in config.items()}, "azure").cluster
+    pools = CLUSTERS[cluster.kind].pools(cluster.options)
+    shown = documented(root, "").rstrip("\n")
+    assert shown == told(pools, files.ours(), date(2026, 11, 22))
+
+
+def configured(prices: str) -> dict[str, str]:
+    return {"slipway:cluster": '{"kind": "embedded"}', "slipway:prices": prices}
+
+
+def test_the_setting_takes_the_path_of_a_table(file: Path) -> None:
+    settings = parse(configured(str(file)), "dev")
+    assert settings.prices is not None
+    assert settings.prices.currency == "EUR"
+
+
+@pytest.mark.parametrize("value", ["{}", "3", '""', "null"])
+def test_the_setting_takes_nothing_but_a_path(value: str) -> None:
+    with pytest.raises(SettingsError, match=r"slipway:prices: .* takes the path of a file"):
+        parse(configured(value), "dev")
+
+
+def test_a_wrong_table_is_told_beside_other_mistakes(file: Path) -> None:
+    file.write_text(GOOD.replace("EUR", "euro"))
+    config = configured(str(file)) | {"slipway:jobs": '{"nope": {}}'}
+    with pytest.raises(SettingsError) as caught:
+        parse(config, "dev")
+    assert {"slipway:prices", "slipway:jobs.nope"} <= {each.key for each in caught.value.problems}

@@ -22,7 +22,11 @@ CLUSTER_ADDRESSES = (
 UNSET = ("PULUMI_CONFIG_PASSPHRASE",)
 """Variables that must not be there: even empty, this one wins over the passphrase's file."""
 
-_STAND_INS = CHECKOUT / "scripts" / "offline" / "bin"
+KUBERNETES_STAND_IN = CHECKOUT / "scripts" / "offline" / "bin"
+"""The directory of what stands in for pulumi-kubernetes' plugin."""
+AZURE_STAND_IN = KUBERNETES_STAND_IN / "azure-native"
+"""The same for azure-native's."""
+_STAND_INS = {"kubernetes": KUBERNETES_STAND_IN, "azure-native": AZURE_STAND_IN}
 
 
 def pulumi_home() -> Path:
@@ -30,12 +34,12 @@ def pulumi_home() -> Path:
     return cache_dir() / "pulumi-home"
 
 
-def downloaded_plugins() -> list[Path]:
-    """The pulumi-kubernetes plugins that Pulumi itself has fetched, each a directory."""
+def downloaded(package: str) -> list[Path]:
+    """The plugins of a package that Pulumi itself has fetched, each a directory."""
     return [
         directory
-        for directory in (pulumi_home() / "plugins").glob("resource-kubernetes-v*")
-        if (directory / "pulumi-resource-kubernetes").is_file()
+        for directory in (pulumi_home() / "plugins").glob(f"resource-{package}-v*")
+        if (directory / f"pulumi-resource-{package}").is_file()
     ]
 
 
@@ -79,14 +83,14 @@ def shell(given: Mapping[str, str]) -> str:
 
 
 def _path(given: str) -> str:
-    """The environment and the built tools first, the stand-in for a plugin last.
+    """The environment and the built tools first, what stands in for plugins last.
 
     Last, since a real plugin wins. One that Pulumi has downloaded is not on PATH, and Pulumi takes
-    what is on PATH before it: then the stand-in is left out.
+    what is on PATH before it: then what stands in for it is left out.
     """
     first = [str(CHECKOUT / ".venv" / "bin"), str(cache_dir() / "bin")]
-    last = [] if any(downloaded_plugins()) else [str(_STAND_INS)]
-    ours = {*first, str(_STAND_INS)}
+    last = [str(place) for package, place in _STAND_INS.items() if not downloaded(package)]
+    ours = {*first, *map(str, _STAND_INS.values())}
     rest = [directory for directory in given.split(os.pathsep) if directory not in ours]
     return os.pathsep.join([*first, *rest, *last])
 

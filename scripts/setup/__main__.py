@@ -1,13 +1,15 @@
 """The second half of `make setup`, inside the Python environment: the tools and the state."""
 
 import argparse
+import subprocess
 import sys
 import time
+from pathlib import Path
 
 from rich.console import Console
 
 from infra.paths import cache_dir
-from scripts.setup import record, report
+from scripts.setup import extra, plugin, record, report
 from scripts.setup.lock import alone
 from scripts.setup.problems import SetupFailed
 from scripts.setup.provide import provide
@@ -28,7 +30,7 @@ def main() -> int:
     try:
         kind = str(cluster_of(arguments.stack).get("kind"))
         return set_up(kind, console, brief=arguments.brief)
-    except (StackFileError, PassphraseLost, TimeoutError) as error:
+    except (StackFileError, PassphraseLost, TimeoutError, subprocess.SubprocessError) as error:
         console.print(str(error), markup=False)
     except KeyboardInterrupt:
         console.print("Stopped. What is done is kept: `make setup` goes on from there.")
@@ -48,20 +50,21 @@ def set_up(kind: str, console: Console, *, brief: bool) -> int:
         console.print(report.elsewhere())
         return 1
     started = time.monotonic()
+    if kind in extra.AZURE_KINDS:
+        extra.add(extra.AZURE, Path(sys.prefix))
     tools = tools_of(kind)
     with alone(cache_dir() / "setup.lock"):
         prepare()
         before = record.load()
         try:
-            entries = provide(tools, console)
+            entries = provide(tools, console, plugin.of_kind(kind))
         except SetupFailed as failure:
             report.show_problems(failure.problems, kind, console)
             return 1
     if brief and not report.news(before, entries):
         return 0
     console.print(report.table(entries))
-    line = report.stand_in_line(entries)
-    if line is not None:
+    for line in report.stand_in_lines(entries):
         console.print(line)
     console.print(f"Everything is there, after {time.monotonic() - started:.1f} s.")
     return 0

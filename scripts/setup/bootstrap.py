@@ -83,18 +83,25 @@ def link(venv: Path) -> None:
 
 
 def main() -> None:
-    """Ends with set-up's status. `--python-only` stops once the environment is there."""
+    """Ends with set-up's status. `--python-only` stops once the environment is there.
+
+    `--every-extra` adds what only some stacks need, for the checks, which cover all of them.
+    """
     missing = problems()
     if missing:
         sys.exit("\n".join(missing))
+    from scripts.setup.extra import AZURE, add  # noqa: PLC0415
+
+    arguments = [argument for argument in sys.argv[1:] if argument != "--every-extra"]
     try:
         venv = environment()
+        if len(arguments) < len(sys.argv) - 1:
+            add(AZURE, venv)
     except (subprocess.SubprocessError, TimeoutError) as error:
         sys.exit(f"The Python environment could not be made: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
     link(venv)
-    arguments = sys.argv[1:]
     if "--python-only" in arguments:
         return
     python = str(venv / "bin" / "python")

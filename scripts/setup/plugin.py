@@ -1,61 +1,118 @@
-"""pulumi-kubernetes' plugin: a real one wherever there is one, else this checkout's stand-in."""
+"""Pulumi's plugins: a real one wherever there is one, else what this checkout has in its place."""
 
 import os
 import shutil
 import subprocess
+from dataclasses import dataclass
 from importlib.metadata import version as version_of_package
 from pathlib import Path
 
 from rich.console import Console
 
-from infra.paths import CHECKOUT
-from scripts.environment import downloaded_plugins, pulumi_home
+from scripts.environment import AZURE_STAND_IN, KUBERNETES_STAND_IN, downloaded, pulumi_home
 from scripts.setup import versions
+from scripts.setup.extra import AZURE_KINDS
 from scripts.setup.lookup import search_path
 from scripts.setup.problems import Problem
 from scripts.setup.record import Entry
 
-NAME = "pulumi-resource-kubernetes"
-STAND_IN = CHECKOUT / "scripts" / "offline" / "bin" / NAME
 STAND_IN_ORIGIN = "stand-in of this repository, since the download failed: "
-_DOWNLOAD_LIMIT = 120  # seconds
+_DOWNLOAD_LIMIT = 300  # seconds
 
 
-def provide(recorded: Entry | None, pulumi: Entry, console: Console) -> Entry | Problem:
-    """Finds the plugin, downloads it, or falls back to the stand-in.
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin of Pulumi's that is published on its own download site only.
+
+    Args:
+        package: As Pulumi calls it.
+        sdk: The Python package that it goes with; both have the same version.
+        directory: Of what stands in for it in this checkout.
+        takes: How long a download takes, in words.
+        line: What to say at the end of set-up when it is stood in for.
+    """
+
+    package: str
+    sdk: str
+    directory: Path
+    takes: str
+    line: str
+
+    @property
+    def name(self) -> str:
+        """The program's name."""
+        return f"pulumi-resource-{self.package}"
+
+    @property
+    def version(self) -> str:
+        """The version that the program needs: its SDK's."""
+        return version_of_package(self.sdk)
+
+    @property
+    def stand_in(self) -> Path:
+        """The program that stands in for it."""
+        return self.directory / self.name
+
+
+KUBERNETES = Plugin(
+    "kubernetes",
+    "pulumi-kubernetes",
+    KUBERNETES_STAND_IN,
+    "20 s",
+    "pulumi-kubernetes' plugin could not be downloaded, so the stand-in in scripts/offline "
+    "serves its resources; a real one on PATH takes its place.",
+)
+AZURE = Plugin(
+    "azure-native",
+    "pulumi-azure-native",
+    AZURE_STAND_IN,
+    "1 min",
+    "azure-native's plugin could not be downloaded, so the recording double in scripts/offline "
+    "serves previews; `up` needs a real one, downloaded or on PATH.",
+)
+
+
+def of_kind(kind: str) -> tuple[Plugin, ...]:
+    """The plugins that a stack with that kind of cluster needs."""
+    return (KUBERNETES, AZURE) if kind in AZURE_KINDS else (KUBERNETES,)
+
+
+def provide(
+    plugin: Plugin, recorded: Entry | None, pulumi: Entry, console: Console
+) -> Entry | Problem:
+    """Finds a plugin, downloads it, or falls back to what stands in for it.
 
     The download is tried once for each version: that it failed is part of the record.
 
     Args:
+        plugin: Which.
         recorded: What an earlier set-up found.
         pulumi: The CLI, whose own download of plugins is used.
         console: Where progress goes.
     """
-    stamp = sdk_version()
-    on_path = shutil.which(NAME, path=search_path())
+    stamp = plugin.version
+    on_path = shutil.which(plugin.name, path=search_path())
     if on_path is not None:
         version = versions.ask(Path(on_path), ("--version",)) or "not told"
         return Entry.of(Path(on_path), version, "on PATH", stamp)
     if recorded is not None and recorded.holds(stamp) and recorded.version == stamp:
         return recorded
     if recorded is not None and recorded.stamp == stamp and is_stand_in(recorded):
-        failure = recorded.origin.removeprefix(STAND_IN_ORIGIN)
+        # Somebody may have fetched it by hand since.
+        failure, place = recorded.origin.removeprefix(STAND_IN_ORIGIN), _downloaded(plugin)
     else:
-        console.print(f"Downloading pulumi-kubernetes' plugin {stamp} [dim](about 20 s)[/dim]")
-        failure = _download(Path(pulumi.path), stamp)
-        for directory in downloaded_plugins():
-            if directory.name.endswith(f"v{stamp}"):
-                return Entry.of(directory / NAME, stamp, "downloaded by pulumi", stamp)
-        console.print(f"  not to be had ({failure}): the stand-in of this repository is used")
-    if not STAND_IN.exists():
-        remedy = f"Put {NAME} {stamp} on PATH."
-        return Problem(NAME, f"its download failed ({failure}) and {STAND_IN} is missing", remedy)
-    return Entry.of(STAND_IN, "-", f"{STAND_IN_ORIGIN}{failure}", stamp)
-
-
-def sdk_version() -> str:
-    """The version of the SDK that the program uses: the plugin has the same."""
-    return version_of_package("pulumi-kubernetes")
+        console.print(
+            f"Downloading {plugin.package}'s plugin {stamp} [dim](about {plugin.takes})[/dim]"
+        )
+        failure, place = _download(plugin, Path(pulumi.path)), _downloaded(plugin)
+        if place is None:
+            console.print(f"  not to be had ({failure}): the stand-in of this repository is used")
+    if place is not None:
+        return Entry.of(place, stamp, "downloaded by pulumi", stamp)
+    if not plugin.stand_in.exists():
+        why = f"its download failed ({failure}) and {plugin.stand_in} is missing"
+        return Problem(plugin.name, why, f"Put {plugin.name} {stamp} on PATH.")
+    return Entry.of(plugin.stand_in, "-", f"{STAND_IN_ORIGIN}{failure}", stamp)
 
 
 def is_stand_in(entry: Entry) -> bool:
@@ -63,11 +120,19 @@ def is_stand_in(entry: Entry) -> bool:
     return entry.origin.startswith(STAND_IN_ORIGIN)
 
 
-def _download(pulumi: Path, version: str) -> str:
+def _downloaded(plugin: Plugin) -> Path | None:
+    """The program that Pulumi has fetched in the version that is needed; None without."""
+    found = (
+        each for each in downloaded(plugin.package) if each.name.endswith(f"v{plugin.version}")
+    )
+    return next((directory / plugin.name for directory in found), None)
+
+
+def _download(plugin: Plugin, pulumi: Path) -> str:
     """Asks the CLI to fetch the plugin. Returns why it could not, or nothing."""
     try:
         finished = subprocess.run(
-            [pulumi, "plugin", "install", "resource", "kubernetes", version],
+            [pulumi, "plugin", "install", "resource", plugin.package, plugin.version],
             env={**os.environ, "PULUMI_HOME": str(pulumi_home())},
             stdin=subprocess.DEVNULL,
             capture_output=True,

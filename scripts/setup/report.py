@@ -50,15 +50,13 @@ def _where(entry: Entry) -> str:
     return f"{entry.origin}: {entry.path}"
 
 
-def stand_in_line(entries: Entries) -> str | None:
-    """The plain sentence that is due when the stand-in plugin is what serves Kubernetes."""
-    entry = entries.get(plugin.NAME)
-    if entry is None or not plugin.is_stand_in(entry):
-        return None
-    return (
-        "pulumi-kubernetes' plugin could not be downloaded, so the stand-in in scripts/offline "
-        "serves its resources; a real one on PATH takes its place."
-    )
+def stand_in_lines(entries: Entries) -> list[str]:
+    """The plain sentence that is due for each plugin that is stood in for."""
+    return [
+        each.line
+        for each in (plugin.KUBERNETES, plugin.AZURE)
+        if each.name in entries and plugin.is_stand_in(entries[each.name])
+    ]
 
 
 def show_problems(problems: list[Problem], kind: str, console: Console) -> None:

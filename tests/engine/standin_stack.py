@@ -38,6 +38,12 @@ class Outcome:
                 return counted
         return {}
 
+    def urns(self, *operations: str) -> list[str]:
+        """Return the resources that one of these steps was taken for, such as `create`."""
+        steps = [event["resourcePreEvent"]["metadata"] for event in self.events
+                 if "resourcePreEvent" in event]  # fmt: skip
+        return [step["urn"] for step in steps if step["op"] in operations]
+
     def diff(self, name: str) -> dict[str, str]:
         """Return the property paths that the steps for `name` say changed, and how."""
         found: dict[str, str] = {}
@@ -71,7 +77,9 @@ class Stack:
             str(self._root / ".venv/bin"),
             *tools,
             os.environ["PATH"],
+            # For each SDK that is installed, the CLI wants its plugin, needed or not.
             str(self._root / "scripts/offline/bin"),
+            str(self._root / "scripts/offline/bin/azure-native"),
         ]
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PULUMI_")}
         return kept | {

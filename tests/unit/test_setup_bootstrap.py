@@ -1,15 +1,19 @@
 """A person's Python makes the environment, or says what it lacks; two never do it at once."""
 
 import ast
+import re
 import subprocess
 import sys
 import threading
+import tomllib
+from collections.abc import Callable
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
 
 from scripts.setup import __main__ as setup
-from scripts.setup import bootstrap, lock
+from scripts.setup import bootstrap, extra, lock
 
 
 @pytest.fixture
@@ -147,3 +151,59 @@ def test_a_stack_that_is_not_there_is_named_before_anything_is_made(
     assert setup.main() == 1
     assert "Did you mean dev?" in "".join(capsys.readouterr())
     assert not cache.exists()
+
+
+@pytest.fixture
+def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[str]]:
+    """An environment whose pip does what a test says, and notes what it was asked."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    python, asked = tmp_path / "venv" / "bin" / "python", tmp_path / "asked"
+    python.parent.mkdir(parents=True)
+    asked.touch()
+
+    def will(script: str) -> list[str]:
+        python.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n{script}\n')
+        python.chmod(0o755)
+        return asked.read_text().splitlines()
+
+    return will
+
+
+def test_an_extra_is_installed_once_and_with_its_hashes(
+    tmp_path: Path, pip: Callable[[str], list[str]]
+) -> None:
+    pip("exit 0")
+    extra.add(extra.AZURE, tmp_path / "venv")
+    extra.add(extra.AZURE, tmp_path / "venv")
+    [asked] = pip("exit 0")
+    assert "--require-hashes" in asked
+    assert asked.endswith(f"--requirement {extra.lock_of(extra.AZURE)}")
+
+
+def test_an_extra_that_could_not_be_installed_is_tried_again(
+    tmp_path: Path, pip: Callable[[str], list[str]]
+) -> None:
+    pip("exit 1")
+    with pytest.raises(subprocess.CalledProcessError):
+        extra.add(extra.AZURE, tmp_path / "venv")
+    pip("exit 0")
+    extra.add(extra.AZURE, tmp_path / "venv")
+    assert len(pip("exit 0")) == 2
+
+
+def test_the_lock_of_the_extra_has_what_pyproject_asks_for(root: Path) -> None:
+    with (root / "pyproject.toml").open("rb") as file:
+        asked = tomllib.load(file)["project"]["optional-dependencies"][extra.AZURE]
+    locked = extra.lock_of(extra.AZURE).read_text()
+    assert [line for line in locked.splitlines() if "==" in line] == [f"{asked[0]} \\"]
+
+
+def test_what_the_extra_needs_in_turn_is_locked_already(root: Path) -> None:
+    locked = {
+        line.partition("==")[0]
+        for line in (root / "requirements.lock").read_text().splitlines()
+        if "==" in line
+    }
+    needed = {re.split(r"[^\w.-]", each)[0] for each in requires("pulumi-azure-native") or ()}
+    assert needed
+    assert needed <= locked

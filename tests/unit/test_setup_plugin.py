@@ -1,6 +1,7 @@
-"""A real pulumi-kubernetes plugin always wins, and a refused download is tried only once."""
+"""A real plugin always wins, and a refused download is tried only once: the same for each."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ from rich.console import Console
 
 from scripts.environment import pulumi_home
 from scripts.setup import lookup, plugin, versions
-from scripts.setup.plugin import NAME, STAND_IN, is_stand_in
+from scripts.setup.plugin import AZURE, KUBERNETES, Plugin, is_stand_in
 from scripts.setup.problems import Problem
 from scripts.setup.record import Entry
 
@@ -42,71 +43,95 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     return Cli(tmp_path)
 
 
-def entry(recorded: Entry | None, pulumi: Entry) -> Entry:
-    result = plugin.provide(recorded, pulumi, CONSOLE)
+@pytest.fixture(params=[KUBERNETES, AZURE], ids=lambda wanted: str(wanted.package))
+def wanted(request: pytest.FixtureRequest) -> Plugin:
+    found: Plugin = request.param
+    return found
+
+
+def entry(wanted: Plugin, recorded: Entry | None, pulumi: Entry) -> Entry:
+    result = plugin.provide(wanted, recorded, pulumi, CONSOLE)
     assert isinstance(result, Entry)
     return result
 
 
-def test_the_version_that_the_sdk_needs_is_downloaded(cli: Cli) -> None:
-    place = pulumi_home() / "plugins" / f"resource-kubernetes-v{plugin.sdk_version()}" / NAME
+def test_the_version_that_the_sdk_needs_is_downloaded(wanted: Plugin, cli: Cli) -> None:
+    place = pulumi_home() / "plugins" / f"resource-{wanted.package}-v{wanted.version}" / wanted.name
     pulumi = cli.will(f"mkdir -p {place.parent} && touch {place}")
-    first = entry(None, pulumi)
+    first = entry(wanted, None, pulumi)
     assert first.path == str(place)
-    assert cli.asked() == [f"plugin install resource kubernetes {plugin.sdk_version()}"]
-    assert entry(first, pulumi) == first
+    assert cli.asked() == [f"plugin install resource {wanted.package} {wanted.version}"]
+    assert entry(wanted, first, pulumi) == first
     assert len(cli.asked()) == 1
 
 
-def test_the_stand_in_serves_when_the_download_is_refused_and_it_is_tried_once(cli: Cli) -> None:
-    first = entry(None, cli.will(REFUSE))
-    assert first.path == str(STAND_IN)
+def test_the_stand_in_serves_when_the_download_is_refused_and_it_is_tried_once(
+    wanted: Plugin, cli: Cli
+) -> None:
+    first = entry(wanted, None, cli.will(REFUSE))
+    assert first.path == str(wanted.stand_in)
     assert is_stand_in(first)
     assert first.origin.endswith("no such host")
-    assert entry(first, cli.will(REFUSE)) == first
+    assert entry(wanted, first, cli.will(REFUSE)) == first
     assert len(cli.asked()) == 1
 
 
-def test_a_download_that_hangs_is_given_up(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_download_that_hangs_is_given_up(
+    wanted: Plugin, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plugin, "_DOWNLOAD_LIMIT", 0.2)
-    assert "no end within 0.2 s" in entry(None, cli.will("exec sleep 20")).origin
+    assert "no end within 0.2 s" in entry(wanted, None, cli.will("exec sleep 20")).origin
 
 
 def test_a_refused_download_is_tried_again_for_another_version(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch
+    wanted: Plugin, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = entry(None, cli.will(REFUSE))
+    first = entry(wanted, None, cli.will(REFUSE))
     monkeypatch.setattr(plugin, "version_of_package", lambda _name: "99.0.0")
-    entry(first, cli.will(REFUSE))
-    assert cli.asked()[-1] == "plugin install resource kubernetes 99.0.0"
+    entry(wanted, first, cli.will(REFUSE))
+    assert cli.asked()[-1] == f"plugin install resource {wanted.package} 99.0.0"
 
 
-def test_another_checkouts_stand_in_is_replaced_by_ours(cli: Cli) -> None:
-    first = entry(None, cli.will(REFUSE))
+def test_another_checkouts_stand_in_is_replaced_by_ours(wanted: Plugin, cli: Cli) -> None:
+    first = entry(wanted, None, cli.will(REFUSE))
     elsewhere = Entry("/elsewhere/plugin", "-", first.origin, first.stamp, 1, 1)
-    assert entry(elsewhere, cli.will(REFUSE)) == first
+    assert entry(wanted, elsewhere, cli.will(REFUSE)) == first
     assert len(cli.asked()) == 1
 
 
 def test_a_real_plugin_on_path_wins_over_a_recorded_stand_in(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: Plugin, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = entry(None, cli.will(REFUSE))
-    real = tmp_path / "bin" / NAME
+    first = entry(wanted, None, cli.will(REFUSE))
+    real = tmp_path / "bin" / wanted.name
     real.parent.mkdir()
     real.write_text("#!/bin/sh\n")
     real.chmod(0o755)
     monkeypatch.setenv("PATH", f"/usr/bin:/bin:{real.parent}")
     monkeypatch.setattr(versions, "ask", lambda *_arguments: "4.34.2")
-    found = entry(first, cli.will(REFUSE))
+    found = entry(wanted, first, cli.will(REFUSE))
     assert (found.path, found.version, found.origin) == (str(real), "4.34.2", "on PATH")
 
 
 def test_without_a_stand_in_the_refusal_is_a_problem(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    wanted: Plugin, cli: Cli, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(plugin, "STAND_IN", tmp_path / "nothing")
-    problem = plugin.provide(None, cli.will(REFUSE), CONSOLE)
+    elsewhere = replace(wanted, directory=tmp_path / "nothing")
+    problem = plugin.provide(elsewhere, None, cli.will(REFUSE), CONSOLE)
     assert isinstance(problem, Problem)
     assert "no such host" in problem.why
-    assert problem.remedy == f"Put {NAME} {plugin.sdk_version()} on PATH."
+    assert problem.remedy == f"Put {wanted.name} {wanted.version} on PATH."
+
+
+def test_one_that_was_fetched_by_hand_since_is_taken(wanted: Plugin, cli: Cli) -> None:
+    first = entry(wanted, None, cli.will(REFUSE))
+    place = pulumi_home() / "plugins" / f"resource-{wanted.package}-v{wanted.version}" / wanted.name
+    place.parent.mkdir(parents=True)
+    place.touch()
+    assert entry(wanted, first, cli.will(REFUSE)).path == str(place)
+    assert len(cli.asked()) == 1
+
+
+def test_only_stacks_on_azure_need_its_plugin() -> None:
+    assert plugin.of_kind("embedded") == plugin.of_kind("kubeconfig") == (KUBERNETES,)
+    assert plugin.of_kind("aks") == plugin.of_kind("azure-stack") == (KUBERNETES, AZURE)

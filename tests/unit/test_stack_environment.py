@@ -10,7 +10,8 @@ from infra.paths import CHECKOUT
 from scripts import environment
 from scripts.environment import CLUSTER_ADDRESSES, applied, exports, shell
 
-STAND_INS = str(CHECKOUT / "scripts" / "offline" / "bin")
+STAND_INS = CHECKOUT / "scripts" / "offline" / "bin"
+BY_PACKAGE = {"kubernetes": str(STAND_INS), "azure-native": str(STAND_INS / "azure-native")}
 
 
 @pytest.fixture(autouse=True)
@@ -26,16 +27,19 @@ def test_the_tools_come_first_and_the_stand_in_last(tmp_path: Path) -> None:
         str(tmp_path / "cache" / "slipway" / "bin"),
         "/usr/bin",
         "/bin",
-        STAND_INS,
+        *BY_PACKAGE.values(),
     ]
 
 
-def test_a_downloaded_plugin_takes_the_stand_ins_place() -> None:
-    directory = environment.pulumi_home() / "plugins" / "resource-kubernetes-v4.34.2"
+@pytest.mark.parametrize("package", BY_PACKAGE)
+def test_a_downloaded_plugin_takes_the_place_of_what_stands_in_for_it(package: str) -> None:
+    directory = environment.pulumi_home() / "plugins" / f"resource-{package}-v4.34.2"
     directory.mkdir(parents=True)
-    assert STAND_INS in exports({})["PATH"]  # an empty directory is no plugin
-    (directory / "pulumi-resource-kubernetes").touch()
-    assert STAND_INS not in exports({})["PATH"]
+    path = exports({})["PATH"].split(os.pathsep)
+    assert BY_PACKAGE[package] in path  # an empty directory is no plugin
+    (directory / f"pulumi-resource-{package}").touch()
+    now = exports({})["PATH"].split(os.pathsep)
+    assert set(path) - set(now) == {BY_PACKAGE[package]}
 
 
 def test_applying_it_twice_changes_nothing() -> None:

@@ -1,0 +1,83 @@
+"""kubelogin for tests: refuses what the real one refuses, and lets in who the recording lets in.
+
+It hands out the client certificate of the kubeconfig in the recording (SLIPWAY_AZURE_RECORDING), so
+that the kubeconfig's way of logging in, by a program, is the one that is used. Its flags are those
+of https://azure.github.io/kubelogin/cli/get-token.html.
+"""
+
+import base64
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+SERVERS = (
+    "6dae42f8-4368-4678-94ff-3960e28e3630",  # AKS in Entra, everywhere the same
+)
+_LOGINS = ("devicecode", "interactive", "spn", "ropc", "msi", "azurecli", "azd", "workloadidentity")
+_VALUES = ("--authority-host", "--client-certificate", "--client-certificate-password",
+           "--client-id", "--client-secret", "--environment", "--federated-token-file",
+           "--identity-resource-id", "--login", "--password", "--pop-claims", "--server-id",
+           "--tenant-id", "--token-cache-dir", "--username")  # fmt: skip
+_SWITCHES = ("--legacy", "--pop-enabled", "--use-azurerm-env-vars")
+
+
+def main() -> None:
+    """Print an ExecCredential."""
+    if sys.argv[1:2] != ["get-token"]:
+        refuse(f"unknown command {sys.argv[1:2]} for kubelogin")
+    flags = parsed(sys.argv[2:])
+    login = flags.get("--login", "devicecode")
+    if login not in _LOGINS:
+        refuse(f"'{login}' is not a supported login method. Supported: {', '.join(_LOGINS)}")
+    if login in {"devicecode", "interactive"}:
+        refuse(f"the login method {login} waits for a person, and there is none")
+    if flags.get("--server-id") not in SERVERS:
+        refuse(f"AADSTS500011: there is no resource {flags.get('--server-id')}")
+    recording = Path(os.environ["SLIPWAY_AZURE_RECORDING"])
+    with (recording / "logins").open("a") as file:
+        file.write(f"{login}\n")
+    sys.stdout.write(json.dumps(credential(recording / "cluster.kubeconfig")))
+
+
+def parsed(arguments: list[str]) -> dict[str, str]:
+    """Return the flags with their values."""
+    found: dict[str, str] = {}
+    waiting = list(arguments)
+    while waiting:
+        name, equals, value = waiting.pop(0).partition("=")
+        if name in _SWITCHES:
+            found[name] = value or "true"
+        elif name in _VALUES and (equals or waiting):
+            found[name] = value if equals else waiting.pop(0)
+        else:
+            refuse(f"unknown flag: {name}")
+    return found
+
+
+def credential(kubeconfig: Path) -> dict[str, Any]:
+    """Return what the program that asked takes: https://kubernetes.io/docs/reference/config-api/."""
+    asked = json.loads(os.environ.get("KUBERNETES_EXEC_INFO", "{}"))
+    [user] = yaml.safe_load(kubeconfig.read_text())["users"]
+    status = {
+        "clientCertificateData": _text(user["user"]["client-certificate-data"]),
+        "clientKeyData": _text(user["user"]["client-key-data"]),
+    }
+    version = asked.get("apiVersion", "client.authentication.k8s.io/v1beta1")
+    return {"apiVersion": version, "kind": "ExecCredential", "status": status}
+
+
+def refuse(message: str) -> NoReturn:
+    """End with an error."""
+    sys.exit(f"Error: {message}")
+
+
+def _text(encoded: str) -> str:
+    return base64.b64decode(encoded).decode()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,186 @@
+"""The whole program on a stack in Azure, with a cluster of the tests' own behind the declared one.
+
+Azure is the recording double of azure-native's plugin, and so is whoever logs in to the cluster.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clusters.embedded import images as node_images
+from clusters.embedded import kubeconfig
+from images.handler import ImageHandler
+from images.programs import ENTRYPOINTS, Program
+from images.spec import TRAINER
+from images.targets import target_of
+from infra import toolchain
+from infra.plugin.context import Silence
+from scripts.offline.azure_recording.recording import VARIABLE, Recording
+from tests.doubles import recorded_kubelogin
+from tests.engine.embedded_cluster import TestCluster
+from tests.engine.standin_stack import Outcome, Stack
+
+_MAIN = "from infra.program import main\n\nmain()\n"
+
+
+class AzureStack(Stack):
+    """The whole program with a configuration of its own.
+
+    Args:
+        directory: Where everything of it is.
+        root: The checkout.
+        cluster: What stands behind.
+        settings: What stands under `slipway:cluster`.
+        jobs: What stands under `slipway:jobs`.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        root: Path,
+        cluster: TestCluster,
+        settings: Mapping[str, Any],
+        jobs: Mapping[str, Any],
+    ) -> None:
+        self.recording = lend(directory / "recording", cluster)
+        self._bin = write_kubelogin(directory / "bin")
+        super().__init__(directory, root, kubeconfig="")
+        project = {
+            "name": "standin",  # as `Stack` has made its stack for
+            "runtime": "python",
+            "plugins": {"providers": [{"name": "slipway", "path": str(root / "infra/plugin")}]},
+        }
+        (directory / "Pulumi.yaml").write_text(json.dumps(project))
+        (directory / "__main__.py").write_text(_MAIN)
+        self.settings = dict(settings)
+        self.jobs = dict(jobs)
+
+    def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
+        """Return the environment of the CLI."""
+        environment = super().environment(program, **arguments)
+        return environment | {
+            "PATH": f"{self._bin}{os.pathsep}{environment['PATH']}",
+            "PULUMI_CONTINUE_ON_ERROR": "true",
+            VARIABLE: str(self.recording.directory),
+        }
+
+    def configure(self) -> None:
+        """Write what `settings` and `jobs` are now into the stack's file."""
+        file = self.directory / "Pulumi.test.yaml"
+        config = {"slipway:cluster": self.settings, "slipway:jobs": self.jobs}
+        file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "config": config}))
+
+    def bring_up(self) -> Outcome:
+        """Bring the stack to what its file says."""
+        self.configure()
+        return self.run("up", program="")
+
+    @contextmanager
+    def bringing_up(self) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start to bring the stack up and go on beside it."""
+        self.configure()
+        command = [str(toolchain.path("pulumi")), "up", "--stack", "test", "--yes"]
+        with (
+            (self.directory / "up.log").open("wb") as log,
+            subprocess.Popen(
+                [*command, "--skip-preview", "--non-interactive", "--color", "never"],
+                cwd=self.directory,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            ) as process,
+        ):
+            try:
+                yield process
+            finally:
+                if process.poll() is None:
+                    process.kill()
+
+    @property
+    def log(self) -> str:
+        """What `bringing_up` has said so far."""
+        return (self.directory / "up.log").read_text()
+
+    def result(self, job: str) -> dict[str, Any]:
+        """Return what became of a job."""
+        found: dict[str, Any] = self.output("jobs")[job]
+        return found
+
+    def recorded(self, kind: str) -> list[str]:
+        """Return the names of the recorded resources of one type, such as `AgentPool`."""
+        return [
+            record.id.rpartition("/")[2]
+            for record in self.recording.all()
+            if record.type.endswith(f":{kind}")
+        ]
+
+
+def lend(directory: Path, cluster: TestCluster) -> Recording:
+    """Make a recording with that cluster behind it."""
+    directory.mkdir()
+    recording = Recording(directory)
+    recording.kubeconfig.touch(0o600)
+    recording.kubeconfig.write_text(kubeconfig.embedded(cluster.layout, "admin"))
+    return recording
+
+
+def write_kubelogin(directory: Path) -> Path:
+    """Write a program `kubelogin` into a directory and return that."""
+    directory.mkdir()
+    program = directory / "kubelogin"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {recorded_kubelogin.__file__} "$@"\n')
+    program.chmod(0o755)
+    return directory
+
+
+def bring_in_trainer(cluster: TestCluster) -> str:
+    """Have the trainer's image on the node and return what a pod calls it."""
+    spec = TRAINER
+    target = {
+        "kind": "containerd",
+        "address": str(cluster.layout.containerd_socket),
+        "namespace": node_images.NAMESPACE,
+    }
+    inputs = {
+        "name": spec.name,
+        "context": str(spec.context),
+        "dockerfile": spec.dockerfile,
+        "datasets": sorted(spec.datasets),
+        "contentHash": spec.content_hash,
+        "target": target,
+    }
+    _, outputs = ImageHandler().create(inputs, Silence("", threading.Event()))
+    return str(outputs["reference"])
+
+
+def images(trainer: str) -> dict[str, str]:
+    """Return what the node has already."""
+    return {
+        "trainer": trainer,
+        # The image with CUDA takes several GB, and there is no GPU for it here.
+        "trainerCuda": trainer,
+        "trainingOperator": node_images.reference(toolchain.tool, "training-operator"),
+        "tcpWait": node_images.reference(toolchain.tool, "tcp-wait"),
+    }
+
+
+def let_pull(cluster: TestCluster, server: str) -> None:
+    """Have on the node, by a registry's names, what it could pull from there: it can't reach it."""
+    for name, entrypoint in ENTRYPOINTS.items():
+        program = Program(toolchain.tool(name), entrypoint)
+        pushed = target_of({"kind": "registry", "server": server}).name(program.reference)
+        own = node_images.reference(toolchain.tool, name)
+        address = f"--address={cluster.layout.containerd_socket}"
+        subprocess.run(
+            [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "tag", own, pushed],
+            check=True, capture_output=True, timeout=60,
+        )  # fmt: skip

@@ -1,0 +1,233 @@
+"""`pulumi up` on Azure the whole way: on a recording of Azure, with a real cluster behind it.
+
+Its one node acts for every pool, and nvidia.com/gpu on it is a number for scheduling.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters.embedded import lifecycle
+from clusters.embedded.layout import Layout
+from scripts.offline.azure_recording.life import change_behind
+from scripts.offline.azure_recording.nodes import RESOURCE, evict, scale
+from scripts.offline.azure_recording.pools import pools
+from scripts.offline.azure_recording.recording import Record
+from tests.engine.azure_stack import AzureStack, bring_in_trainer, images, let_pull
+from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, await_true
+from tests.trainer.registry import RunningRegistry, running
+
+JOB = "mnist-gloo"
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluster]:
+    """The cluster that stands behind, with nothing in it."""
+    made = TestCluster(Layout(tmp_path_factory.mktemp("azure") / "cluster"))
+    try:
+        made.heal()
+        yield made
+    finally:
+        lifecycle.remove(made.layout)
+
+
+@pytest.fixture(scope="module")
+def trainer(cluster: TestCluster) -> str:
+    """The trainer's image on its node."""
+    return bring_in_trainer(cluster)
+
+
+@pytest.fixture(scope="module")
+def aks(
+    cluster: TestCluster, trainer: str, root: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[AzureStack]:
+    """The stack `azure` as it is committed, with a job of two ranks on two nodes with GPUs."""
+    config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
+    settings = {**config["slipway:cluster"], "name": "azure", "images": images(trainer)}
+    jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2}}
+    stack = AzureStack(tmp_path_factory.mktemp("stack"), root, cluster, settings, jobs)
+    try:
+        yield stack
+    finally:
+        if stack.has_resources:
+            stack.destroy()
+
+
+@pytest.fixture
+def registry(cluster: TestCluster, tmp_path: Path) -> Iterator[RunningRegistry]:
+    """A private registry that wants a login, and what the node would pull from it."""
+    with running(tmp_path) as made:
+        let_pull(cluster, f"{made.server}/slipway")
+        yield made
+
+
+@pytest.fixture
+def on_azure_local(
+    cluster: TestCluster, registry: RunningRegistry, root: Path, tmp_path: Path
+) -> Iterator[AzureStack]:
+    """The stack `azure-stack` as it is committed, with that registry and a job soon done."""
+    config = yaml.safe_load((root / "stacks/azure-stack.yaml").read_text())["config"]
+    ours = {"server": f"{registry.server}/slipway", "credentials": str(registry.credentials)}
+    settings = {**config["slipway:cluster"], "name": "local", "registry": ours}
+    cluster.add_kubectl_image()
+    job = {"image": KUBECTL_IMAGE, "command": ["/kubectl", "version", "--client"]}
+    jobs = {"say": {**job, "workers": 0, "cpu": "50m", "memory": "64Mi"}}
+    (tmp_path / "stack").mkdir()
+    stack = AzureStack(tmp_path / "stack", root, cluster, settings, jobs)
+    # It was there before the cluster.
+    site = Record(settings["customLocation"], "azure-native:extendedlocation:CustomLocation", {})
+    stack.recording.put(site)
+    try:
+        yield stack
+    finally:
+        if stack.has_resources:
+            stack.destroy()
+
+
+def node(cluster: TestCluster) -> dict[str, Any]:
+    """Return the node's label of the pool, its taints, and the GPUs that it offers."""
+    [found] = cluster.get("nodes")["items"]
+    return {
+        "pool": found["metadata"]["labels"].get("slipway.dev/pool"),
+        "taints": [taint["key"] for taint in found["spec"].get("taints", [])],
+        "gpus": found["status"]["allocatable"].get(RESOURCE),
+    }
+
+
+AS_IT_WAS: dict[str, Any] = {"pool": None, "taints": [], "gpus": None}
+
+
+def pool(stack: AzureStack) -> Record:
+    """Return the recorded pool with GPUs."""
+    [found] = [each for each in stack.recording.all() if each.type.endswith(":AgentPool")]
+    return found
+
+
+def scaled(stack: AzureStack) -> list[int]:
+    """Return how many nodes the pool has had, in order."""
+    return [call["nodes"] for call in stack.recording.calls if call["action"] == "scale"]
+
+
+def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestCluster) -> None:
+    assert node(cluster) == AS_IT_WAS
+    said = aks.bring_up()
+    result = aks.result(JOB)
+    assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
+    assert "Azure is not asked" in said.text
+    kinds = ("ResourceGroup", "VirtualNetwork", "ManagedCluster", "Registry", "StorageAccount")
+    assert all(aks.recorded(kind) for kind in kinds)
+    # One node with a GPU for each of two ranks, from none.
+    assert scaled(aks)[:2] == [0, 2]
+    assert aks.output("cuda")["state"] == "unverified"
+
+
+def test_it_was_reached_as_the_person_who_is_logged_in_and_not_as_an_administrator(
+    aks: AzureStack,
+) -> None:
+    listed = [call for call in aks.recording.calls if call["action"] == "list credentials"]
+    assert {call["format"] for call in listed} == {"exec"}
+    logins = (aks.recording.directory / "logins").read_text().split()
+    assert set(logins) == {"azurecli"}
+
+
+def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
+    # The autoscaler goes on with any command that has the plugin running.
+    assert aks.bring_up().changes == {}
+    if node(cluster) != AS_IT_WAS:
+        scale(aks.recording, next(pools(aks.recording)), 0)
+    assert node(cluster) == AS_IT_WAS
+
+
+def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStack) -> None:
+    aks.settings["gpu"] = {**aks.settings["gpu"], "maxNodes": 3}
+    changed = aks.bring_up()
+    # It is no reason to train again, either.
+    assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
+    assert changed.diff("azure-gpu") == {"maxCount": "update"}
+    assert changed.diff("gpus") == {"pool.maxNodes": "update"}
+    assert pool(aks).inputs["maxCount"] == 3
+
+
+def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack) -> None:
+    before = aks.settings["gpu"]
+    aks.settings["gpu"] = {**before, "size": "Standard_NC8as_T4_v3"}
+    aks.configure()
+    previewed = aks.preview("")
+    aks.settings["gpu"] = before
+    aks.configure()
+    assert "update-replace" in previewed.diff("azure-gpu")["vmSize"]
+    assert not any("ManagedCluster" in urn for urn in previewed.urns("replace", "update"))
+
+
+def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_it_back(
+    aks: AzureStack,
+) -> None:
+    change_behind(aks.recording, pool(aks).id, maxCount=9)
+    assert aks.refresh().changes == {"update": 1}
+    assert aks.bring_up().diff("azure-gpu") == {"maxCount": "update"}
+    assert pool(aks).inputs["maxCount"] == 3
+
+
+def test_a_job_goes_on_after_its_spot_nodes_were_taken_back(
+    aks: AzureStack, cluster: TestCluster
+) -> None:
+    aks.jobs[JOB] = {**aks.jobs[JOB], "seed": 7}
+    before = len(scaled(aks))
+    with aks.bringing_up() as up:
+        await_true(lambda: ranks(cluster) == 2, 90, lambda: aks.log)
+        lost = evict(aks.recording, pool(aks).id)
+        assert len(lost) == 2
+        assert up.wait(timeout=150) == 0, aks.log
+    assert aks.result(JOB)["state"] == "Succeeded"
+    taken, *made = scaled(aks)[before + 1 :]
+    # However soon each rank is there again, and asks for a node.
+    assert taken == 0
+    assert max(made) == 2
+
+
+def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
+    aks: AzureStack, cluster: TestCluster
+) -> None:
+    aks.destroy()
+    assert list(aks.recording.all()) == []
+    assert node(cluster) == AS_IT_WAS
+    names = {each["metadata"]["name"] for each in cluster.get("namespaces")["items"]}
+    assert names == {"default", "kube-node-lease", "kube-public", "kube-system"}
+
+
+def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
+    on_azure_local: AzureStack, cluster: TestCluster
+) -> None:
+    stack = on_azure_local
+    stack.bring_up()
+    assert stack.result("say")["state"] == "Succeeded"
+    assert node(cluster)["gpus"] == "1"
+    assert stack.recorded("LogicalNetwork") == ["local-nodes"]
+    assert stack.recorded("ConnectedCluster") == ["local"]
+    assert sorted(stack.recorded("Resource")) == ["default", "gpu"]
+    pulled = {
+        each["image"]
+        for pod in cluster.get("pods", "--namespace=kubeflow")["items"]
+        for each in pod["spec"]["containers"]
+    }
+    assert pulled
+    assert all(image.startswith("127.0.0.1:") for image in pulled)
+    assert stack.bring_up().changes == {}
+
+    stack.settings["gpu"] = {**stack.settings["gpu"], "maxNodes": 3}
+    changed = stack.bring_up()
+    assert changed.diff("local-gpu") == {"properties.maxCount": "update"}
+    assert not any("ConnectedCluster" in urn for urn in changed.urns("update", "replace"))
+
+    stack.destroy()
+    assert stack.recorded("Resource") == []
+    assert node(cluster) == AS_IT_WAS
+
+
+def ranks(cluster: TestCluster) -> int:
+    """Return how many ranks run."""
+    listed = cluster.get("pods", "--all-namespaces", "--selector=slipway.dev/job")["items"]
+    return sum(pod["status"]["phase"] == "Running" for pod in listed)

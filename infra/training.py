@@ -16,7 +16,7 @@ from infra.declare import declare
 from jobs import dependencies, inputs, volumes
 from jobs.accelerated import accelerated, wants_gpus
 from jobs.identity import known_as
-from jobs.mirrored import mirrored
+from jobs.mirrored import mirrored, pulled_with
 from jobs.needs import together
 from jobs.placement import makes_room
 from jobs.resource import Gate, PyTorchJob
@@ -113,8 +113,7 @@ def _run(
     room: Sequence[Output[Any]],
 ) -> Run:
     """Declare a run, what it needs, and the gate that fails `pulumi up` when it ends badly."""
-    job = known_as(accelerated(job, ground.cluster.gpus), ground.cluster.identity)
-    job = mirrored(job, ground.cluster.mirrors)
+    job = _suited(job, ground.cluster)
     inside = ResourceOptions(provider=ground.cluster.provider, depends_on=ground.needs)
     namespace = ground.cluster.namespace
     made = [] if script is None else [declare(script.config_map(namespace), inside)]
@@ -142,6 +141,13 @@ def _run(
     # Said, because the engine forgets whose result it is when it skips the run.
     gate = Gate(job, result=resource.result, opts=ResourceOptions(depends_on=[resource]))
     return Run(job, resource, gate)
+
+
+def _suited(job: TrainingJob, cluster: Cluster) -> TrainingJob:
+    """Return `job` with all that its cluster asks of one that is to run there."""
+    job = known_as(accelerated(job, cluster.gpus), cluster.identity)
+    pull = cluster.pull_secret
+    return pulled_with(mirrored(job, cluster.mirrors), None if pull is None else pull.name)
 
 
 def _artifacts(job: TrainingJob, needed: Mapping[str, Run]) -> Output[dict[str, Any]] | None:

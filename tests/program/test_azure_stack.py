@@ -462,6 +462,20 @@ def test_on_azure_stack_hub_nothing_that_is_declared_leads_to_the_internet(hub: 
     assert public(program, {REGISTRY}) == []
 
 
+def test_a_job_with_pull_secrets_of_its_own_keeps_the_private_registrys(
+    declared: Declare, tmp_path: Path
+) -> None:
+    logins = tmp_path / "config.json"
+    auth = base64.b64encode(b"pusher:a password").decode()
+    logins.write_text(json.dumps({"auths": {REGISTRY: {"auth": auth}}}))
+    registry = {"server": f"{REGISTRY}/slipway", "credentials": str(logins)}
+    jobs = {"mnist-gloo": {"pullSecrets": ["hub"]}}
+    run = declared(registry=registry, jobs=jobs).one("slipway:jobs:PyTorchJob")
+    for replicas in run.inputs["manifest"]["spec"]["pytorchReplicaSpecs"].values():
+        secrets = replicas["template"]["spec"]["imagePullSecrets"]
+        assert secrets == [{"name": "hub"}, {"name": "slipway-registry"}]
+
+
 def test_the_device_plugin_is_pulled_from_the_private_registry_with_its_login(
     hub: Declare,
 ) -> None:

@@ -1,0 +1,32 @@
+"""`make preview` of every stack, as a person runs it who has no account and no container engine."""
+
+import json
+import re
+
+import pytest
+
+from tests.engine.stack import LiveStack
+
+_DOUBLE = "Azure is not asked: this is Slipway's recording double"
+
+
+@pytest.mark.parametrize(
+    ("stack", "cluster", "told"),
+    [
+        ("kind", "slipway:clusters:Kind", "needs 4 pods"),
+        ("minikube", "slipway:clusters:Minikube", "needs 4 pods"),
+        ("azure", "azure-native:containerservice:ManagedCluster", _DOUBLE),
+        ("azure-stack", "azure-native:kubernetes:ConnectedCluster", _DOUBLE),
+    ],
+)
+def test_a_preview_shows_the_whole_stack_and_makes_nothing(
+    stack: str, cluster: str, told: str, live_stack: LiveStack
+) -> None:
+    shown = live_stack.run(f"make preview STACK={stack}").said
+    assert re.search(f" {cluster} .* create", shown), shown
+    assert re.search(r"slipway:jobs:PyTorchJob mnist-\w+ create", shown), shown
+    assert told in shown, shown
+    assert re.search(r"\+ \d+ to create", shown), shown
+    exported = live_stack.run(f'eval "$(make -s env)" && pulumi stack export --stack {stack}')
+    assert json.loads(exported.output)["deployment"].get("resources", []) == []
+    live_stack.run(f"make down STACK={stack}")

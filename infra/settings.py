@@ -11,13 +11,15 @@ Whatever is wrong is found before the first resource is declared, and reported a
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pulumi
 
-from clusters import CLUSTERS
+from clusters import CLUSTERS, meant
 from clusters.capacity import Capacity
 from clusters.reach import reach
+from infra.paths import CHECKOUT
 from infra.prices import files as prices
 from infra.prices.table import PriceTable
 from infra.problem import Problem
@@ -171,14 +173,19 @@ def _cluster(
 ) -> ClusterSettings | None:
     key = "slipway:cluster"
     before = len(problems)
+    template = CHECKOUT / "stacks" / f"{stack}.yaml"
+    if key not in config and template.exists():
+        problems.append(Problem(key, _uncopied(config, template)))
+        return None
     section = _section(config, key, problems)
     if len(problems) > before:
         return None
     said = section.pop("kind", "")
+    kind = meant(str(said))
     if said not in list(CLUSTERS):
         reason = f"{quote(said)} is not a kind of cluster" if said else "is missing"
-        problems.append(Problem(f"{key}.kind", f"{reason}; {choices(str(said), CLUSTERS.keys())}"))
-    kind = likeliest(str(said), CLUSTERS.keys())
+        instead = choices(kind or str(said), CLUSTERS.keys())
+        problems.append(Problem(f"{key}.kind", f"{reason}; {instead}"))
     if kind is None:
         # What it may say besides depends on the kind.
         problems += [
@@ -190,8 +197,17 @@ def _cluster(
     # The other settings are checked as those of the kind that was probably meant.
     options = check(CLUSTERS[kind].settings, section, key, base={"name": stack})
     if isinstance(options, list):
-        problems += options
+        # Of a kind that is only guessed nobody has to have said anything.
+        problems += [p for p in options if said == kind or not p.text.startswith("is missing")]
     return None if len(problems) > before else ClusterSettings(kind, options)
+
+
+def _uncopied(config: Mapping[str, str], template: Path) -> str:
+    """Return what to do about a stack that Pulumi has made itself: with no settings at all."""
+    source = f"{template.parent.name}/{template.name}"
+    if any(name.startswith("slipway:") for name in config):
+        return f"is missing; {source} has one, to be copied from there"
+    return f"is missing; take the settings of {source}: `cp {source} Pulumi.{template.name}`"
 
 
 def _site(cluster: ClusterSettings | None) -> Site:
@@ -200,4 +216,5 @@ def _site(cluster: ClusterSettings | None) -> Site:
     kind = CLUSTERS[cluster.kind]
     gpus = kind.gpus(cluster.options)
     per_node = 0 if gpus is None else gpus.per_node
-    return Site(per_node, kind.capacity(cluster.options), gpus, reach(cluster.options))
+    pools = tuple(kind.pools(cluster.options))
+    return Site(per_node, kind.capacity(cluster.options), gpus, reach(cluster.options), pools)

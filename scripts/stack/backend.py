@@ -1,8 +1,10 @@
 """What Pulumi's file backend holds for a stack, read from its files: the state and the locks."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import yaml
 
@@ -46,6 +48,20 @@ def files(stack: str) -> list[Path]:
     kept = [lock_directory(stack), *(bookkeeping(part, _project(), stack) for part in _PAST)]
     found = [file for directory in kept for file in directory.rglob("*") if file.is_file()]
     return sorted([*found, *state.parent.glob(f"{state.name}*")])
+
+
+def latest_settings(stack: str) -> Mapping[str, Any]:
+    """The settings with which Pulumi last changed a stack; empty when it never has.
+
+    An update that was killed is not in the history, nor are settings of one that had no file.
+    """
+    history = bookkeeping("history", _project(), stack)
+    # Their names end in the time, in nanoseconds.
+    for file in sorted(history.glob(f"{stack}-*.history.json"), reverse=True):
+        settings: Mapping[str, Any] = json.loads(file.read_text()).get("config") or {}
+        if settings:
+            return settings
+    return {}
 
 
 def bookkeeping(*parts: str) -> Path:

@@ -13,7 +13,8 @@ from jobs.logs import archive
 from scripts.stack import remains
 from scripts.stack.backend import exists, files
 from scripts.stack.cli import INTERRUPTED, Cli, rows
-from scripts.stack.files import check, cluster_of, ensure_own
+from scripts.stack.files import cluster_of, ensure_own
+from scripts.stack.lent import lent
 from scripts.stack.recovery import recover
 from scripts.stack.torn import mend
 
@@ -48,9 +49,14 @@ def down(stack: str) -> int:
     """Destroys the stack and forgets it, and proves that nothing of it is left.
 
     What an interrupted `up` left of its cluster goes, too. Nothing to destroy is a success. The
-    person's Pulumi.<stack>.yaml stays.
+    person's Pulumi.<stack>.yaml stays; one that is gone is not needed.
     """
-    check(stack)
+    with lent(stack, say):
+        cluster_of(stack)  # refuses a file that nobody can read, before anything is done
+        return _down(stack)
+
+
+def _down(stack: str) -> int:
     if exists(stack):
         code = _destroy(Cli(stack))
         if code != 0:

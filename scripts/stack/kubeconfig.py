@@ -41,8 +41,9 @@ def merge(stack: str) -> int:
     if kubeconfig is None:
         raise NoKubeconfig(f"{stack} has no cluster yet; `make up STACK={stack}` makes it.")
     name, file = f"slipway-{stack}", own()
-    _replace(file, _merged(named(kubeconfig, name), file))
-    print(explanation(name, file))
+    merged = _merged(named(kubeconfig, name), file)
+    _replace(file, merged)
+    print(explanation(name, file, yaml.safe_load(merged).get("current-context") or ""))
     return 0
 
 
@@ -70,12 +71,22 @@ def named(kubeconfig: str, name: str) -> str:
     )
 
 
-def explanation(name: str, file: Path) -> str:
-    """Return what has been done, and how to undo it. Pure."""
+def explanation(name: str, file: Path, current: str = "") -> str:
+    """Return what has been done, and how to undo it. Pure.
+
+    Args:
+        name: Of the context, and of its parts.
+        file: Where it is.
+        current: The file's current context; empty when it has none.
+    """
     kubectl = f"kubectl --kubeconfig {file} config"
+    kept = f"the current context is {current}, as before"
+    if not current:
+        # kubectl then asks localhost:8080, where nobody is.
+        kept = f"none is the current one, as before; to work in it: {kubectl} use-context {name}"
     undo = " && ".join(f"{kubectl} delete-{part} {name}" for part in ("context", "cluster", "user"))
     return (
-        f"{file} has the context {name} now; the current context is the same as before.\n"
+        f"{file} has the context {name} now; {kept}\n"
         f"Try it: kubectl --kubeconfig {file} --context {name} get nodes\n"
         f"Undo it: {undo}"
     )

@@ -76,7 +76,7 @@ def _waiting(is_busy: bool) -> str:
 
 def _begun(job: JobState, *, is_busy: bool) -> Outcome:
     if is_busy:
-        return Outcome(job.name, "running", note=f"`make logs JOB={job.name}` follows it")
+        return Outcome(job.name, "running", note="`make logs` follows it")
     return Outcome(job.name, "interrupted", note="the next `make up` takes its run up again")
 
 

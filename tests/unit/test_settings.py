@@ -94,6 +94,22 @@ def test_a_wrong_cluster_is_told_apart(cluster: Any, key: str, words: list[str])
         assert word in found[key]
 
 
+def test_a_stack_with_no_settings_is_told_to_take_those_of_the_repository() -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse({"kubernetes:context": "y"}, "kind")
+    assert "`cp stacks/kind.yaml Pulumi.kind.yaml`" in str(caught.value)
+
+
+def test_settings_without_a_cluster_are_not_to_be_overwritten_by_the_repositorys() -> None:
+    (text,) = problems({"slipway:jobs": json.dumps({"mnist-gloo": {}})}).values()
+    assert text == "is missing; stacks/dev.yaml has one, to be copied from there"
+
+
+def test_a_stack_of_ones_own_with_no_settings_is_told_which_kinds_there_are() -> None:
+    with pytest.raises(SettingsError, match=r"slipway:cluster\.kind: is missing; allowed: aks"):
+        parse({}, "mine")
+
+
 def test_a_section_that_is_plain_text_is_told_what_it_takes() -> None:
     found = problems({"slipway:cluster": "embedded", "slipway:jobs": "mnist-gloo"})
     assert found == {

@@ -39,8 +39,8 @@ def test_a_stacks_file_starts_as_a_copy_and_is_then_the_persons(checkout: Path) 
     file = ensure_own("dev", checkout)
     assert file == checkout / "Pulumi.dev.yaml"
     assert file.read_text() == (checkout / "stacks" / "dev.yaml").read_text()
-    file.write_text("changed")
-    assert ensure_own("dev", checkout).read_text() == "changed"
+    file.write_text("changed: true")
+    assert ensure_own("dev", checkout).read_text() == "changed: true"
 
 
 def test_the_persons_file_says_what_the_cluster_is(checkout: Path) -> None:
@@ -50,7 +50,7 @@ def test_the_persons_file_says_what_the_cluster_is(checkout: Path) -> None:
     assert cluster_of("dev", checkout) == {"kind": "other", "name": "n"}
 
 
-@pytest.mark.parametrize("text", ["", "config:", "config: {}", "[]", "a: [", "config: {x: 1}"])
+@pytest.mark.parametrize("text", ["", "config:", "config: {}", "a: 1", "config: {x: 1}"])
 def test_a_file_that_names_no_cluster_is_left_for_the_program_to_judge(
     text: str, checkout: Path
 ) -> None:
@@ -67,6 +67,38 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
     )
     assert "\n" not in text
     assert not (checkout / "Pulumi.knid.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("config:\n  a: {b: c\n  d: [\n", "line 3, column 4: expected ',' or '}', but got ':'"),
+        ("config:\n\ta: b\n", "line 2, column 1: found character"),
+        ("a: \x01", "special characters are not allowed"),
+        ("[]", "it takes a map, with the settings under `config:`"),
+        ("config: 7", "7 under `config:` is not allowed; it takes a map"),
+    ],
+)
+def test_a_file_that_nobody_can_read_is_named_with_the_place(
+    text: str, told: str, checkout: Path
+) -> None:
+    (checkout / "Pulumi.mine.yaml").write_text(text)
+    for reads in (ensure_own, cluster_of):
+        with pytest.raises(StackFileError) as unreadable:
+            reads("mine", checkout)
+        said = str(unreadable.value)
+        assert said.startswith("Pulumi.mine.yaml can't be read, so nothing was changed: ")
+        assert told in said
+        assert "\n" not in said
+
+
+@pytest.mark.parametrize("name", ["../x", "a b", "", "ü", "a" * 101])
+def test_what_cannot_be_a_stacks_name_is_told_so(name: str, checkout: Path) -> None:
+    with pytest.raises(StackFileError) as refused:
+        ensure_own(name, checkout)
+    said = str(refused.value)
+    assert said.startswith(f"{name!r} can't be a stack's name, which has letters, digits")
+    assert "A new one" not in said
 
 
 def test_every_stack_of_the_repository_names_its_cluster(root: Path) -> None:
@@ -234,7 +266,12 @@ def test_only_what_ran_in_a_cluster_of_the_stacks_own_is_forgotten_when_it_does_
     kind: str, forgets: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: dict[str, str] = {}
-    monkeypatch.setattr(Cli, "run", lambda _self, *_command, **given: told.update(given) or 0)
+
+    def run(_self: Cli, *_command: str, **given: str) -> int:
+        told.update(given)
+        return 0
+
+    monkeypatch.setattr(Cli, "run", run)
     monkeypatch.setattr(commands, "cluster_of", lambda _stack: {"kind": kind})
     assert commands._destroy_resources(Cli("dev")) == 0
     assert ("PULUMI_K8S_DELETE_UNREACHABLE" in told) is forgets

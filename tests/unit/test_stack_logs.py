@@ -203,6 +203,11 @@ def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
     assert find("dev", there, "mine", None).api is None
 
 
+def test_a_job_that_was_not_submitted_is_told_of_with_its_stack() -> None:
+    with pytest.raises(NoLogs, match="`make results STACK=kind` says more"):
+        find("kind", StackState(), "mine", None, ["mine"])
+
+
 def test_a_stack_that_is_not_there_has_no_logs() -> None:
     with pytest.raises(NoLogs, match="`make up STACK=dev` makes one"):
         show("dev", "mine", Options())

@@ -56,7 +56,8 @@ def show(
         with tempfile.TemporaryDirectory(prefix="slipway-logs-") as spool:  # only its owner's
             View(target, printing, Path(spool)).run(follow=options.follow)
         if not printing.has_printed:
-            printing.tell(f"nothing was printed; `make results JOB={job}` says how it ended")
+            results = f"make results JOB={job} STACK={stack}"
+            printing.tell(f"nothing was printed; `{results}` says how it ended")
     except KeyboardInterrupt:
         pass  # To stop looking is no failure.
     except (ApiException, Unreachable) as error:

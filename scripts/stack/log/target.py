@@ -154,10 +154,10 @@ def _nothing(stack: str, state: StackState, job: str, trouble: str, wanted: Coll
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)
     if declared is None or declared.result is None:
-        return f"Job {job} has not been submitted yet; `make results` says more."
+        return f"Job {job} has not been submitted yet; `make results STACK={stack}` says more."
     return (
         f"Job {job} has no PyTorchJob any more, and no logs of it were kept on this machine: they "
-        f"are where `make up` ran. `make results JOB={job}` shows its result."
+        f"are where `make up` ran. `make results JOB={job} STACK={stack}` shows its result."
     )
 
 

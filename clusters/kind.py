@@ -5,24 +5,24 @@ https://kind.sigs.k8s.io
 
 from __future__ import annotations
 
-import os
+from collections.abc import Iterator
 from decimal import Decimal
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
-from clusters.local import declared, kind_config
+from clusters.local import declared, kind_config, room
 from clusters.local import remains as search
-from clusters.local.fields import ClusterName, Mount, PortMapping, Reserved, clashes
+from clusters.local.fields import ClusterName, Mount, PortMapping, Reserved, clashes, overlaid
 from clusters.local.kind_tool import KindTool
 from clusters.local.marks import Mark
 from clusters.pools import NodePool
 from infra import operator_manifests
-from infra.problem import contradictory
-from infra.quantities import cores, size
+from infra.problem import Contradiction, contradictory
+from infra.quantities import cores, gibibytes, size
 from jobs.spec.fields import Image
 from jobs.spec.parts import CONFIG
 
@@ -39,6 +39,14 @@ https://github.com/kubernetes-sigs/kind/blob/v0.31.0/images/kindnetd/README.md
 """
 _DNS = ("200m", "140Mi")
 """What kubeadm's two replicas of CoreDNS ask for together."""
+
+ControlPlanes = Annotated[
+    Literal[1, 3, 5, 7, 9],
+    Field(
+        description="1, 3, 5, 7 or 9: more than half of them have to agree, so one more than those "
+        "bears no more failures (https://etcd.io/docs/v3.6/faq/)"
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -58,7 +66,7 @@ class Settings:
     """
 
     name: ClusterName
-    control_planes: Annotated[int, Field(ge=1, le=9)] = 1
+    control_planes: ControlPlanes = 1
     workers: Annotated[int, Field(ge=0, le=50)] = 1
     image: Image | None = None
     reserved: Reserved | None = None
@@ -68,7 +76,7 @@ class Settings:
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if found := list(clashes(self.ports)):
+        if found := [*clashes(self.ports), *overlaid(self.mounts), *_overreserved(self)]:
             raise contradictory(found)
         return self
 
@@ -88,15 +96,14 @@ def capacity(settings: Settings) -> Capacity:
     Each one says that it has all of this machine's cores, and pods beside each other share them:
     more of them are only slower. Memory is not like that, so it is divided among the nodes.
     """
-    nodes = settings.workers or settings.control_planes
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // nodes
+    nodes, memory = _nodes(settings), _memory(settings)
     taken = [_EVERY_NODE, tuple(operator_manifests.REQUESTS.values())]
     if not settings.workers:
         taken += [_CONTROL_PLANE, _DNS]
     kept = settings.reserved or Reserved()
     taken.append((kept.cpu or "0", kept.memory or "0Mi"))
     return Capacity(
-        cpu=Decimal(os.cpu_count() or 1) - sum(cores(cpu) for cpu, _ in taken),
+        cpu=Decimal(room.cores()) - sum(cores(cpu) for cpu, _ in taken),
         memory=memory - sum(size(amount) for _, amount in taken),
         gpus=0,
         nodes=nodes,
@@ -132,7 +139,15 @@ def config(settings: Settings) -> dict[str, Any]:
 
 
 def provision(settings: Settings) -> Cluster:
-    """Declare the cluster, its provider, and the operator's images in it."""
+    """Declare the cluster, its provider, and the operator's images in it.
+
+    Raises:
+        pulumi.RunError: this machine has not got what is to be mounted.
+    """
+    if not settings.adopt:  # One that is there has the mounts that it was made with.
+        mounted = enumerate(settings.mounts)
+        keys = ((f"slipway:cluster.mounts[{index}]", each) for index, each in mounted)
+        room.require(each for key, mount in keys for each in room.unmountable(key, mount))
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
     target = {"kind": "kind", "cluster": settings.name}
     return declared.declare("kind", "slipway:clusters:Kind", inputs, target)
@@ -143,3 +158,30 @@ def remains(settings: Settings) -> Remains:
     name = settings.name
     removal = f"kind delete cluster --name {name}"
     return search.remains(KindTool(name), Mark("kind", name), removal)
+
+
+def _nodes(settings: Settings) -> int:
+    """Return how many nodes run jobs."""
+    return settings.workers or settings.control_planes
+
+
+def _memory(settings: Settings) -> int:
+    """Return each of those nodes' share of this machine's memory."""
+    return room.memory() // _nodes(settings)
+
+
+def _overreserved(settings: Settings) -> Iterator[Contradiction]:
+    """Yield what each node would keep free that leaves nothing for jobs."""
+    kept, left = settings.reserved or Reserved(), capacity(settings)
+    shares = {
+        "cpu": (kept.cpu, left.cpu > 0, f"{room.cores()} cores"),
+        "memory": (kept.memory, left.memory > 0, f"{gibibytes(_memory(settings))} (its share)"),
+    }
+    for name, (amount, is_enough, whole) in shares.items():
+        if amount is not None and not is_enough:
+            text = (
+                f"{amount} leaves nothing for jobs: a node has {whole} of this machine, and "
+                "Kubernetes' own part goes off that; lower it"
+            )
+            about = frozenset({"reserved", "workers", "controlPlanes"})
+            yield Contradiction(("reserved", name), text, about)

@@ -16,6 +16,7 @@ from clusters.existing import remains as search
 from clusters.existing.choice import Choice, choose
 from clusters.existing.look import Found, look
 from clusters.existing.namespaces import require_home, require_own, require_there
+from clusters.existing.neighbors import require_alone
 from clusters.existing.operator import Situation, decide
 from clusters.existing.settings import Settings
 from clusters.pools import GpuPool, NodePool, Taint
@@ -58,7 +59,7 @@ def provision(settings: Settings) -> Cluster:
     """
     choice = choose(settings.path, settings.context, os.environ)
     namespace = JOBS if settings.namespace is None else settings.namespace
-    found = look(choice.kubeconfig, choice.server, namespace)
+    found = look(choice, namespace)
     operator = _operator(settings, found, namespace)
     _tell(settings, choice, operator)
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(choice.kubeconfig)
@@ -92,6 +93,7 @@ def remains(settings: Settings) -> Remains:
 
 def _operator(settings: Settings, found: Found, namespace: str) -> ExistingOperator | None:
     """Return the operator to use, None to install one; whatever is in the way is refused."""
+    require_alone(found, namespace, stack())
     if settings.namespace is None:
         require_own(found, namespace, stack())
     else:

@@ -9,20 +9,20 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
-from clusters.local import declared
+from clusters.local import declared, room
 from clusters.local import remains as search
 from clusters.local.fields import ClusterName, Mount, PortMapping, clashes
 from clusters.local.marks import Mark
 from clusters.local.minikube_tool import MinikubeTool
 from clusters.pools import NodePool
 from infra import operator_manifests
-from infra.problem import Contradiction, contradictory
-from infra.quantities import cores, size
+from infra.problem import Contradiction, Problem, contradictory
+from infra.quantities import cores, gibibytes, size
 from jobs.spec.fields import Memory
 from jobs.spec.parts import CONFIG
 
@@ -33,6 +33,27 @@ _CONTAINERS = ("docker", "podman")
 
 https://minikube.sigs.k8s.io/docs/commands/start/
 """
+_LEAST_MEMORY, _LEAST_DISK = "1800Mi", "2000Mi"
+"""minikube refuses less; with less memory kubeadm does not start.
+
+https://github.com/kubernetes/minikube/blob/v1.35.0/cmd/minikube/cmd/start_flags.go (minUsableMem,
+minimumDiskSize)
+"""
+
+
+def _memory(amount: str) -> str:
+    return _at_least(_LEAST_MEMORY, amount)
+
+
+def _disk(amount: str) -> str:
+    return _at_least(_LEAST_DISK, amount)
+
+
+def _at_least(least: str, amount: str) -> str:
+    if size(amount) < size(least):
+        raise ValueError(f"at least {least}, with which minikube makes a node")
+    return amount
+
 
 Driver = Annotated[
     Literal["docker", "podman", "kvm2", "qemu2", "virtualbox", "vfkit", "hyperkit", "hyperv"],
@@ -64,8 +85,8 @@ class Settings:
     name: ClusterName
     driver: Driver | None = None
     cpus: Annotated[int, Field(ge=2, le=512)] = 2
-    memory: Memory = "6Gi"
-    disk_size: Memory = "50Gi"
+    memory: Annotated[Memory, AfterValidator(_memory)] = "6Gi"
+    disk_size: Annotated[Memory, AfterValidator(_disk)] = "50Gi"
     nodes: Annotated[int, Field(ge=1, le=50)] = 1
     kubernetes_version: Annotated[
         str | None,
@@ -126,7 +147,13 @@ def inputs(settings: Settings) -> dict[str, Any]:
 
 
 def provision(settings: Settings) -> Cluster:
-    """Declare the profile, its provider, and the operator's images in it."""
+    """Declare the profile, its provider, and the operator's images in it.
+
+    Raises:
+        pulumi.RunError: this machine is too small for it, or has not got what is to be mounted.
+    """
+    if not settings.adopt:  # One that is there is as it was made.
+        room.require(_beyond(settings))
     target = {"kind": "minikube", "profile": settings.name}
     return declared.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
 
@@ -136,6 +163,26 @@ def remains(settings: Settings) -> Remains:
     name = settings.name
     tool = MinikubeTool(name, inputs(settings))
     return search.remains(tool, Mark("minikube", name), f"minikube delete --profile {name}")
+
+
+def _beyond(settings: Settings) -> Iterator[Problem]:
+    """Yield what this machine has not got, which minikube refuses unless it is forced.
+
+    More cores it refuses of containers alone, but virtual machines would only share them, too.
+
+    https://github.com/kubernetes/minikube/blob/v1.35.0/cmd/minikube/cmd/start.go (validateCPUCount,
+    validateRequestedMemorySize)
+    """
+    if settings.mount is not None:
+        yield from room.unmountable("slipway:cluster.mount", settings.mount)
+    wanted = {
+        "cpus": (settings.cpus, room.cores(), f"{settings.cpus}", f"{room.cores()} cores"),
+        "memory": (size(settings.memory), room.memory(), settings.memory, gibibytes(room.memory())),
+    }
+    for name, (asked, there, said, has) in wanted.items():
+        if asked > there and not settings.force:
+            text = f"{said} is more than this machine has, {has}; lower it, or set `force` to true"
+            yield Problem(f"slipway:cluster.{name}", text)
 
 
 def _contradictions(settings: Settings) -> Iterator[Contradiction]:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pulumi
-from pydantic import ConfigDict, Field
+from pydantic import AfterValidator, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters.cluster import PullSecret
 from images import registry_files
-from images.registry_login import Login, config, host
+from images.registry_login import DOCKER_HUB, Login, config, host
 from images.targets.target import TargetError
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
@@ -28,12 +28,36 @@ Server = Annotated[
         "https:// in front: registry.example.com:5000/team",
     ),
 ]
+Credentials = Annotated[
+    str,
+    Field(
+        pattern=r"^(/|~/).+$",
+        description="a path that begins with / or ~/, of a docker config.json, such as "
+        "~/.docker/config.json",
+    ),
+]
+
+
+def _private(reference: str) -> str:
+    # Nodes take a first part without a dot and a port for a user's name at Docker Hub:
+    # https://github.com/distribution/reference/blob/v0.6.0/normalize.go (splitDockerDomain)
+    name = host(reference)
+    is_host = "." in name or ":" in name or name == "localhost"
+    if name in DOCKER_HUB or not is_host:
+        raise ValueError(
+            "an image of a private registry, with that one's host in front, and this one, Docker "
+            "Hub's, is in a public registry; name one of your own"
+        )
+    return reference
+
+
 ByDigest = Annotated[
     str,
     Field(
         pattern=f"^{_HOST}{_PATH}+@sha256:[0-9a-f]{{64}}$",
         description="an image by its digest: registry.example.com/team/name@sha256: and 64 digits",
     ),
+    AfterValidator(_private),
 ]
 
 
@@ -50,7 +74,7 @@ class Registry:
     """
 
     server: Server
-    credentials: str | None = None
+    credentials: Credentials | None = None
     mirrors: dict[str, ByDigest] = Field(default_factory=dict)
 
     def target(self) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Re
     ignored = pulumi.ResourceOptions(ignore_changes=["webhooks[*].clientConfig.caBundle"])
     needed.append(declare(webhook, pulumi.ResourceOptions.merge(inside, ignored)))
     program = deployment(source, jobs, image, wait_image)
-    running = declare(program, _with(child, depends_on=[home, *needed]))
+    running = declare(marked(program), _with(child, depends_on=[home, *needed]))
     return running, _digest(program)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Any
 import yaml
 
 from clusters.existing.credentials import portable, problem
-from clusters.existing.problem import Unusable
+from clusters.existing.problem import Absent, Unusable
 from infra import toolchain
 from infra.words import choices, quote
 
@@ -31,12 +32,26 @@ class Choice:
         server: The API server's address.
         files: Where it was found, for messages.
         kubeconfig: YAML with nothing but this context. A secret.
+        path: The file that was named; None when it is what kubectl takes by itself.
     """
 
     context: str
     server: str
     files: str
     kubeconfig: str = field(repr=False)
+    path: str | None = None
+
+    @property
+    def kubectl(self) -> str:
+        """How a person calls kubectl to ask the same cluster."""
+        return kubectl(self.path, self.context)
+
+
+def kubectl(path: str | None, context: str | None) -> str:
+    """Return how a person calls kubectl with these settings, to be pasted into a shell."""
+    named = [] if path is None else ["--kubeconfig", str(Path(path).expanduser())]
+    chosen = [] if context is None else ["--context", context]
+    return shlex.join(["kubectl", *named, *chosen])
 
 
 def choose(path: str | None, context: str | None, environment: Mapping[str, str]) -> Choice:
@@ -51,32 +66,32 @@ def choose(path: str | None, context: str | None, environment: Mapping[str, str]
         environment: Has KUBECONFIG and HOME.
 
     Raises:
-        Unusable: there is no such file or context, or its credentials can't be used by a program.
+        Absent: there is no such file or context.
+        Unusable: kubectl can't read it, or its credentials can't be used by a program.
         infra.toolchain.ToolMissing: there is no kubectl.
     """
     files = _files(path, environment)
     shown = os.pathsep.join(map(str, files))
-    kubectl = _Kubectl(toolchain.path("kubectl"), files, environment)
-    if not (names := kubectl.ask("get-contexts", "--output=name").split()):
-        raise Unusable("path", f"there is no context in {shown}; name another file")
+    program = _Kubectl(toolchain.path("kubectl"), files, environment)
+    if not (names := program.ask("get-contexts", "--output=name").split()):
+        raise Absent("path", f"there is no context in {shown}; name another file")
     current = next((each for each in map(_current, map(_read, files)) if each), "")
     wanted = current if context is None else context
     if not wanted:
-        raise Unusable(
-            "context", f"is missing, and {shown} has no current one; {choices('', names)}"
-        )
+        raise Absent("context", f"is missing, and {shown} has no current one; {choices('', names)}")
     if wanted not in names:
         where = "" if context is not None else ", the current one,"
-        raise Unusable(
+        raise Absent(
             "context", f"{quote(wanted)}{where} is not in {shown}; {choices(wanted, names)}"
         )
     view = ("view", "--raw", "--minify", "--flatten", f"--context={wanted}", "--output=json")
-    document = json.loads(kubectl.ask(*view))
+    document = json.loads(program.ask(*view))
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
     credentials = portable(user["user"] or {}, _folder_of(user["name"], files))
     if (wrong := problem(credentials)) is not None:
         raise Unusable("context", f"{quote(wanted)} of {shown}: {wrong}")
-    return Choice(wanted, cluster["server"], shown, _document(document, cluster, credentials))
+    whole = _document(document, cluster, credentials)
+    return Choice(wanted, cluster["server"], shown, whole, path)
 
 
 def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:
@@ -88,7 +103,7 @@ def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:
         return found
     listed = ", ".join(map(str, wanted))
     hint = "" if path is not None else " Name a kubeconfig's path here, or in KUBECONFIG."
-    raise Unusable("path", f"{listed}: there is no such file.{hint}")
+    raise Absent("path", f"{listed}: there is no such file.{hint}")
 
 
 def _expanded(text: str, home: Path) -> Path:

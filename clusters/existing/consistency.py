@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from images.registry_login import host
 from infra.gpu_manifests import IMAGE
 from infra.problem import Contradiction
 
@@ -27,8 +28,16 @@ def contradictions(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _unmirrored(settings: Settings) -> Iterator[Contradiction]:
-    """Yield what Slipway would install out of a registry that the nodes don't reach."""
-    if not settings.disconnected or settings.registry is None or settings.gpus is None:
+    """Yield what the nodes would pull out of a registry that they don't reach."""
+    if not settings.disconnected or settings.registry is None:
+        return
+    server = host(settings.registry.server)
+    for public, private in settings.registry.mirrors.items():
+        if host(private) != server:
+            text = f"{private} is not in {server}, which `disconnected` nodes reach alone; copy it"
+            about = frozenset({"disconnected", "registry"})
+            yield Contradiction(("registry", "mirrors", public), text, about)
+    if settings.gpus is None:
         return
     if settings.gpus.device_plugin and IMAGE not in settings.registry.mirrors:
         text = f"has not {IMAGE}, which `gpus.devicePlugin` installs; copy it, and say where it is"

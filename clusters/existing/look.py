@@ -15,11 +15,13 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
+from clusters.existing.choice import Choice
 from clusters.existing.problem import Unusable
 from infra.kube import connect, plain, said
 from infra.operator_probe import judges
 from infra.operator_rights import NAME, NAMESPACE
 from infra.ownership import MADE_BY
+from infra.tenancy import JOB_ACCOUNT
 
 Answer = TypeVar("Answer")
 
@@ -40,12 +42,14 @@ class Deployed:
         name: What it is called.
         image: What it runs.
         args: How.
+        made_by: The stack that has installed it; None for somebody else.
     """
 
     namespace: str
     name: str
     image: str
     args: tuple[str, ...] = ()
+    made_by: str | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class Found:
         namespaces: Those that are there, of the jobs' and the operator's, each with the stack
             that has made it; None for somebody else. Those that can't be seen are missing.
         unseen: Which of the two can't be seen.
+        jobs_of: The stack whose jobs' account is in their namespace; None when there is none, or it
+            can't be told.
     """
 
     serves: bool = False
@@ -72,40 +78,53 @@ class Found:
     judged: bool | None = None
     namespaces: Mapping[str, str | None] = field(default_factory=dict)
     unseen: frozenset[str] = frozenset()
+    jobs_of: str | None = None
 
 
-def look(kubeconfig: str, server: str, namespace: str) -> Found:
-    """Return what the cluster of `kubeconfig` has.
+def look(choice: Choice, namespace: str) -> Found:
+    """Return what a cluster has.
 
     Args:
-        kubeconfig: Its content.
-        server: The API server's address, for messages.
+        choice: Of which one, and as whom.
         namespace: Where jobs are to run.
 
     Raises:
         Unusable: the cluster does not answer within seconds, or lets nobody in.
     """
     try:
-        api = connect(kubeconfig)
+        api = connect(choice.kubeconfig)
         groups = _patiently(lambda: client.ApisApi(api).get_api_versions(**_LIMITED))
         served = {group["name"] for group in plain(api, groups)["groups"]}
         return _found(api, namespace, served)
     except ConfigException as error:
         raise Unusable("context", str(error)) from error
-    except ApiException as error:
-        if not error.status:  # A failed TLS handshake.
-            raise _silent(server, error.reason) from error
-        raise Unusable("", f"{server} lets this account do nothing: {_refusal(error)}") from error
-    except urllib3.exceptions.HTTPError as error:
-        raise _silent(server, error) from error
+    except (ApiException, urllib3.exceptions.HTTPError) as error:
+        if (why := silence(error)) is not None:
+            raise Unusable(
+                "",
+                f"{choice.server} does not answer: {why}. See whether the cluster is up and this "
+                "machine reaches it (a VPN, a firewall's authorized addresses): "
+                f"`{choice.kubectl} get --raw /version`",
+            ) from error
+        text = f"{choice.server} lets this account do nothing: {_refusal(error)}"
+        raise Unusable("", text) from error
 
 
-def _silent(server: str, reason: object) -> Unusable:
-    return Unusable(
-        "",
-        f"{server} does not answer: {reason}. See whether the cluster is up and this machine "
-        "reaches it (a VPN, a firewall's authorized addresses): `kubectl get --raw /version`",
-    )
+def owner(api: client.ApiClient, namespace: str) -> str | None:
+    """Return the stack that has made a namespace, or its jobs' account; None when none has."""
+    core = client.CoreV1Api(api)
+    made = _stack(_mark(partial(core.read_namespace, namespace, **_LIMITED)))
+    account = partial(core.read_namespaced_service_account, JOB_ACCOUNT, namespace, **_LIMITED)
+    return _stack(_mark(account)) if made is None else made
+
+
+def silence(error: Exception) -> str | None:
+    """Return why a cluster does not answer; None where it does, whatever it says."""
+    if isinstance(error, urllib3.exceptions.HTTPError):
+        return " ".join(str(error).split())
+    if isinstance(error, ApiException) and not error.status:  # A failed TLS handshake.
+        return " ".join(str(error.reason).split())
+    return None
 
 
 def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
@@ -117,14 +136,16 @@ def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
     serves = "kubeflow.org" in served and _serves(api)
     name = "pytorchjobs.kubeflow.org"
     mark = _mark(lambda: definitions.read_custom_resource_definition(name, **_LIMITED))
+    account = partial(core.read_namespaced_service_account, JOB_ACCOUNT, namespace, **_LIMITED)
     return Found(
         serves,
         trainer="trainer.kubeflow.org" in served,
-        made_by=mark if isinstance(mark, str) else None,
+        made_by=_stack(mark),
         deployed=_deployed(api),
         judged=_judged(api, namespace) if serves else None,
         namespaces={name: mark for name, mark in homes.items() if not isinstance(mark, HTTPStatus)},
         unseen=frozenset(name for name, mark in homes.items() if mark is HTTPStatus.FORBIDDEN),
+        jobs_of=_stack(_mark(account)),
     )
 
 
@@ -141,8 +162,16 @@ def _mark(ask: Callable[[], Any]) -> str | HTTPStatus | None:
     found = _seen(ask)
     if isinstance(found, HTTPStatus):
         return found
-    mark = (found.metadata.annotations or {}).get(MADE_BY)
+    return _made_by(found)
+
+
+def _made_by(thing: Any) -> str | None:
+    mark = (thing.metadata.annotations or {}).get(MADE_BY)
     return None if mark is None else str(mark)
+
+
+def _stack(mark: str | HTTPStatus | None) -> str | None:
+    return None if isinstance(mark, HTTPStatus) else mark
 
 
 def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
@@ -168,7 +197,8 @@ def _judged(api: client.ApiClient, namespace: str) -> bool | None:
 def _plain(deployment: Any) -> Deployed:
     (container, *_) = deployment.spec.template.spec.containers
     metadata = deployment.metadata
-    return Deployed(metadata.namespace, metadata.name, container.image, tuple(container.args or ()))
+    args, made_by = tuple(container.args or ()), _made_by(deployment)
+    return Deployed(metadata.namespace, metadata.name, container.image, args, made_by)
 
 
 def _uids(deployments: list[Any]) -> set[str]:
@@ -194,7 +224,9 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
     )(ask)
 
 
-def _refusal(error: ApiException) -> str:
+def _refusal(error: Exception) -> str:
+    if not isinstance(error, ApiException):
+        return str(error)
     if error.status == HTTPStatus.UNAUTHORIZED:
         return f"{said(error)}; its credentials have expired or are not known there, log in anew"
     return said(error)

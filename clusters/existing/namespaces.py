@@ -11,11 +11,11 @@ def require_own(found: Found, namespace: str, stack: str) -> None:
     Raises:
         Unusable: it is there, and is somebody else's: the stack would take it away with it.
     """
-    if namespace in found.namespaces and (whose := found.namespaces[namespace]) != stack:
+    if namespace in found.namespaces and found.namespaces[namespace] != stack:
         raise Unusable(
             "namespace",
-            f"is missing, and {namespace}, which the stack would make, is there already"
-            f"{_whose(whose)}; name it here to use it as it is, or another one that is there",
+            f"is missing, and {namespace}, which the stack would make, is there already, "
+            "and not this stack's; name it here to use it as it is, or another one that is there",
         )
 
 
@@ -40,15 +40,11 @@ def require_home(found: Found, stack: str) -> None:
     Raises:
         Unusable: it is there, and is somebody else's, such as the rest of Kubeflow's.
     """
-    if OPERATORS in found.namespaces and (whose := found.namespaces[OPERATORS]) != stack:
+    if OPERATORS in found.namespaces and found.namespaces[OPERATORS] != stack:
         raise Unusable(
             "operator",
             f"the training operator would be installed in the namespace {OPERATORS}, which is "
-            f"there already{_whose(whose)}: its pods would be held to another Pod Security level, "
-            "and `make down` would remove it. Have whoever looks after it install the training "
-            "operator, and say existing",
+            "there already, and not this stack's: its pods would be held to another Pod Security "
+            "level, and `make down` would remove it. Have whoever looks after it install the "
+            "training operator, and say existing",
         )
-
-
-def _whose(stack: str | None) -> str:
-    return ", and not this stack's" if stack is None else f", made by the stack {stack}"

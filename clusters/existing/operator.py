@@ -20,7 +20,7 @@ class Situation:
 
     Args:
         wanted: What the settings say.
-        found: What the cluster has.
+        found: What the cluster has; none of it another stack's.
         stack: The running stack, as an operator's mark names it.
         namespace: Where its jobs are to run.
     """
@@ -49,10 +49,11 @@ def decide(case: Situation) -> ExistingOperator | None:
     if not found.serves:
         _require_room(case)
         return None
-    others = found.made_by is not None or bool(found.deployed) or found.judged is True
+    others = bool(found.deployed) or found.judged is True
     if case.wanted == "install":
         if others:
-            whose = f", of {_named(found)}" if _named(found) else ""
+            named = ", ".join(f"{each.namespace}/{each.name}" for each in found.deployed or ())
+            whose = f", {named}" if named else ""
             raise _refused(
                 case,
                 f"there is a training operator already{whose}, and two would both act on "
@@ -131,12 +132,6 @@ def _against(operator: Deployed, case: Situation) -> Iterator[str]:
     schemes = [each for each in operator.args if each.startswith("--enable-scheme")]
     if schemes and not any("pytorchjob" in each.lower() for each in operator.args):
         yield f"does not run PyTorchJobs ({', '.join(schemes)})"
-
-
-def _named(found: Found) -> str:
-    if found.made_by is not None:
-        return f"the stack {found.made_by}"
-    return ", ".join(f"{each.namespace}/{each.name}" for each in found.deployed or ())
 
 
 def _refused(case: Situation, text: str) -> Unusable:

@@ -14,3 +14,7 @@ class Unusable(pulumi.RunError):
     def __init__(self, key: str, text: str) -> None:
         place = f"slipway:cluster.{key}" if key else "slipway:cluster"
         super().__init__(f"{place}: {text}")
+
+
+class Absent(Unusable):
+    """There is no such file or context, so nothing leads to the cluster, or to one that was."""

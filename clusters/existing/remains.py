@@ -11,13 +11,16 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from clusters.cluster import JOBS
-from clusters.existing.choice import choose
+from clusters.existing.choice import choose, kubectl
+from clusters.existing.look import owner, silence
+from clusters.existing.problem import Absent
 from clusters.existing.settings import Settings
 from infra.kube import connect, plain, said
 from infra.toolchain import ToolMissing
 from jobs.spec.names import MANAGED_BY
 
 _KIND = "objects with Slipway's labels"
+_UNASKED = "objects known to be in a cluster that was not asked"
 _LABELS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 _LIMITED: dict[str, Any] = {"_request_timeout": (3, 10)}
 _UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
@@ -26,24 +29,31 @@ _UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 def remains(settings: Settings, environment: Mapping[str, str]) -> Mapping[str, list[str]]:
     """Return what bears Slipway's labels in the namespace of the stack's jobs.
 
-    Other stacks that use the same namespace have theirs there, too: nobody can tell whose they
-    are. A cluster that can't be asked may hold anything, and that is told instead.
+    Another stack may have its own there; where a mark tells whose the namespace is, that is told.
+    A cluster that lets nobody in may hold anything, and that is told instead. One that does
+    not answer at all, or that no context leads to, may have gone for good: as `pulumi destroy`
+    comes before, nothing is known to be in it, and that it was not asked stands in the kind's name.
     """
     namespace = JOBS if settings.namespace is None else settings.namespace
     try:
         choice = choose(settings.path, settings.context, environment)
+    except Absent as error:
+        return {f"{_UNASKED} ({error})": []}
     except (pulumi.RunError, ToolMissing) as error:
-        return {_KIND: [f"the cluster was not asked ({error}): see `{_command(namespace, '')}`"]}
-    context = f" --context {choice.context}"
+        see = _command(kubectl(settings.path, settings.context), namespace)
+        return {_KIND: [f"the cluster was not asked ({error}): see `{see}`"]}
     try:
-        return {_KIND: list(_labeled(connect(choice.kubeconfig), namespace, context))}
+        return {_KIND: list(_labeled(connect(choice.kubeconfig), namespace, choice.kubectl))}
     except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
+        see = _command(choice.kubectl, namespace)
+        if (why := silence(error)) is not None:
+            again = f"should it do so again, see `{see}`"
+            return {f"{_UNASKED} ({choice.server} does not answer: {why}; {again})": []}
         reason = said(error) if isinstance(error, ApiException) else error
-        command = _command(namespace, context)
-        return {_KIND: [f"{choice.server} can't be asked ({reason}): see `{command}`"]}
+        return {_KIND: [f"{choice.server} can't be asked ({reason}): see `{see}`"]}
 
 
-def _labeled(api: client.ApiClient, namespace: str, context: str) -> Iterator[str]:
+def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Iterator[str]:
     core, objects = client.CoreV1Api(api), client.CustomObjectsApi(api)
     named = {"namespace": namespace, "label_selector": _LABELS, **_LIMITED}
     lists: dict[str, Callable[[], Any]] = {
@@ -54,9 +64,12 @@ def _labeled(api: client.ApiClient, namespace: str, context: str) -> Iterator[st
         "configmap": lambda: core.list_namespaced_config_map(**named),
         "persistentvolumeclaim": lambda: core.list_namespaced_persistent_volume_claim(**named),
     }
+    whose = owner(api, namespace)
+    # As a comment of the shell's, since people paste the line.
+    remark = "" if whose is None else f"  # {namespace} is the stack {whose}'s"
     for kind, listed in lists.items():
         for name in _names(api, listed):
-            yield f"{kind} {name}: kubectl{context} --namespace {namespace} delete {kind} {name}"
+            yield f"{kind} {name}: {kubectl} --namespace {namespace} delete {kind} {name}{remark}"
 
 
 def _names(api: client.ApiClient, listed: Callable[[], Any]) -> list[str]:
@@ -69,6 +82,6 @@ def _names(api: client.ApiClient, listed: Callable[[], Any]) -> list[str]:
         return []
 
 
-def _command(namespace: str, context: str) -> str:
+def _command(kubectl: str, namespace: str) -> str:
     kinds = "pytorchjobs,pods,configmaps,persistentvolumeclaims"
-    return f"kubectl{context} --namespace {namespace} get {kinds} --selector {_LABELS}"
+    return f"{kubectl} --namespace {namespace} get {kinds} --selector {_LABELS}"

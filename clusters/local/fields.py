@@ -94,3 +94,12 @@ def clashes(ports: Sequence[PortMapping]) -> Iterator[Contradiction]:
                 path = ("ports", index, "host")
                 yield Contradiction(path, f"{text}; every port has its own", frozenset({"ports"}))
                 break
+
+
+def overlaid(mounts: Sequence[Mount]) -> Iterator[Contradiction]:
+    """Yield each mount that would hide another one."""
+    for index, mount in enumerate(mounts):
+        hidden = next((i for i, other in enumerate(mounts[:index]) if other.node == mount.node), -1)
+        if hidden >= 0:
+            text = f"{mount.node} is where mounts[{hidden}] is already; every mount has its own"
+            yield Contradiction(("mounts", index, "node"), text, frozenset({"mounts"}))

@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,44 @@ def test_what_can_not_be_used_is_refused_before_anything_is_declared(
     with pytest.raises(pulumi.RunError, match="slipway-jobs, which the stack would make, is there"):
         declaring(Found(deployed=(), namespaces={"slipway-jobs": None}))
     assert seen == []
+
+
+@pytest.mark.parametrize("said", [{}, {"namespace": "slipway-jobs"}, {"namespace": "team-a"}])
+@pytest.mark.parametrize("operator", ["auto", "existing", "install"])
+def test_beside_a_stack_that_has_installed_the_operator_there_is_no_other_whatever_is_said(
+    declaring: Declaring, monkeypatch: pytest.MonkeyPatch, said: dict[str, str], operator: str
+) -> None:
+    seen: list[str] = []
+    register = "tests.program.declared._Mocks.new_resource"
+    monkeypatch.setattr(register, lambda _self, args: seen.append(args.typ))
+    others = dict.fromkeys(("slipway-jobs", "kubeflow"), "slipway/dev")
+    only = replace(OPERATOR, args=("--namespace=slipway-jobs",), made_by="slipway/dev")
+    found = Found(
+        serves=True,
+        made_by="slipway/dev",
+        deployed=(only,),
+        judged=True,
+        namespaces={**others, "team-a": None},
+    )
+    told = "one stack for each cluster whose operator Slipway has installed: put this stack's jobs"
+    with pytest.raises(pulumi.RunError, match=told) as caught:
+        declaring(found, operator=operator, **said)
+    for harmful in ("import", "upsert", "say existing", "name it here", "cluster.namespace"):
+        assert harmful not in str(caught.value)
+    assert seen == []
+
+
+def test_by_the_mark_on_the_jobs_account_another_stack_sees_whose_the_namespace_is(
+    declaring: Declaring,
+) -> None:
+    (account,) = declaring(THEIRS, namespace="team-a").of("kubernetes:core/v1:ServiceAccount")
+    assert account.inputs["metadata"]["annotations"]["slipway.dev/stack"].endswith("/mine")
+
+
+def test_the_operators_deployment_bears_the_stacks_mark(declaring: Declaring) -> None:
+    program = declaring(Found(deployed=()))
+    deployment = program.one("kubernetes:apps/v1:Deployment").inputs["metadata"]
+    assert deployment["annotations"]["slipway.dev/stack"].endswith("/mine")
 
 
 def test_nodes_pull_with_the_registrys_own_entry_and_no_other(

@@ -1,6 +1,7 @@
 """What a cluster has is seen as far as the account may see it, and nothing is changed."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
@@ -9,6 +10,7 @@ import yaml
 
 from clusters.existing import look as looking
 from clusters.existing import remains as search
+from clusters.existing.choice import Choice
 from clusters.existing.look import Deployed, Found, look
 from clusters.existing.problem import Unusable
 from clusters.existing.settings import Images, Settings
@@ -20,6 +22,7 @@ DEPLOYMENTS = "/apis/apps/v1/deployments"
 USUAL = "/apis/apps/v1/namespaces/kubeflow/deployments/training-operator"
 DEFINITION = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/pytorchjobs.kubeflow.org"
 NAMESPACE, HOME = "/api/v1/namespaces/team-a", "/api/v1/namespaces/kubeflow"
+ACCOUNT = f"{NAMESPACE}/serviceaccounts/slipway-job"
 JOBS = "/apis/kubeflow.org/v1/namespaces/team-a/pytorchjobs"
 FORBIDDEN = {"kind": "Status", "message": "forbidden"}
 
@@ -62,6 +65,7 @@ def with_operator(api: FakeApi) -> None:
                   "scope": "Namespaced", "versions": []}  # fmt: skip
     api.says("GET", DEFINITION, {"metadata": mark, "spec": definition})
     api.says("GET", HOME, {"metadata": {"name": "kubeflow", **mark}})
+    api.says("GET", ACCOUNT, {"metadata": {"name": "slipway-job", **mark}})
     api.answers["POST", JOBS] = judged
 
 
@@ -73,7 +77,11 @@ def judged(job: Any) -> Answer:
 
 
 def seen(api: FakeApi) -> Found:
-    return look(api.kubeconfig, "https://a.example", "team-a")
+    return look(choice(api.kubeconfig), "team-a")
+
+
+def choice(kubeconfig: str) -> Choice:
+    return Choice("x", "https://a.example", "config", kubeconfig, "/a file")
 
 
 def test_an_empty_cluster_has_nothing(api: FakeApi) -> None:
@@ -93,6 +101,7 @@ def test_all_that_there_is_is_seen_each_thing_once(api: FakeApi) -> None:
         ),
         judged=True,
         namespaces={"team-a": None, "kubeflow": "slipway/mine"},
+        jobs_of="slipway/mine",
     )
 
 
@@ -105,7 +114,7 @@ def test_looking_changes_nothing(api: FakeApi) -> None:
 
 def test_what_an_account_may_not_see_is_not_known(api: FakeApi) -> None:
     with_operator(api)
-    for path in (DEPLOYMENTS, USUAL, DEFINITION, NAMESPACE, HOME):
+    for path in (DEPLOYMENTS, USUAL, DEFINITION, NAMESPACE, HOME, ACCOUNT):
         api.says("GET", path, FORBIDDEN, status=403)
     assert seen(api) == Found(
         serves=True, trainer=True, judged=True, unseen=frozenset({"team-a", "kubeflow"})
@@ -143,8 +152,9 @@ def test_a_cluster_that_does_not_answer_is_told_with_what_to_do(
 ) -> None:
     monkeypatch.setattr(looking, "_PATIENCE_SECONDS", 0)
     gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
-    with pytest.raises(Unusable, match=r"https://a\.example does not answer: .*kubectl get --raw"):
-        look(gone, "https://a.example", "team-a")
+    command = r"`kubectl --kubeconfig '/a file' --context x get --raw /version`"
+    with pytest.raises(Unusable, match=rf"https://a\.example does not answer: .*{command}"):
+        look(choice(gone), "team-a")
 
 
 def test_a_login_command_that_fails_is_told_in_its_own_words(api: FakeApi) -> None:
@@ -155,38 +165,84 @@ def test_a_login_command_that_fails_is_told_in_its_own_words(api: FakeApi) -> No
     document["users"][0]["user"] = {"exec": program}
     told = r"`sh`, which failed; log in anew: .*run az login first"
     with pytest.raises(Unusable, match=told):
-        look(yaml.safe_dump(document), "https://a.example", "team-a")
+        look(choice(yaml.safe_dump(document)), "team-a")
     assert api.asked == [], "nobody was asked as nobody"
 
 
-def remains(api: FakeApi, tmp_path: Any) -> list[str]:
+def test_whose_the_operators_deployment_is_is_seen_where_its_definition_may_not_be(
+    api: FakeApi,
+) -> None:
+    with_operator(api)
+    usual = deployed("kubeflow", "training-operator", "1")
+    usual["metadata"]["annotations"] = {MADE_BY: "slipway/dev"}
+    api.says("GET", USUAL, usual)
+    for path in (DEPLOYMENTS, DEFINITION):
+        api.says("GET", path, FORBIDDEN, status=403)
+    found = seen(api)
+    assert found.made_by is None
+    assert found.deployed is not None
+    assert [each.made_by for each in found.deployed] == ["slipway/dev"]
+
+
+def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[str, list[str]]:
+    """Return what kind of things are left, and what."""
     file = tmp_path / "config"
     file.write_text(api.kubeconfig)
-    settings = Settings(
-        path=str(file), namespace="team-a", images=Images(trainer="example.org/trainer:1")
-    )
-    (found,) = search.remains(settings, {"HOME": str(tmp_path)}).values()
-    return found
+    images = Images(trainer="example.org/trainer:1")
+    settings = Settings(path=str(file), context=context, namespace="team-a", images=images)
+    ((kind, found),) = search.remains(settings, {"HOME": str(tmp_path)}).items()
+    return kind, found
 
 
-def test_what_bears_slipways_label_is_left_over(api: FakeApi, tmp_path: Any) -> None:
+def test_what_bears_slipways_label_is_left_over(api: FakeApi, tmp_path: Path) -> None:
     named = {"items": [{"metadata": {"name": "mine"}}]}
     api.says("GET", JOBS, named)
     api.says("GET", f"{NAMESPACE}/pods", FORBIDDEN, status=403)
     api.says("GET", f"{NAMESPACE}/configmaps", named)
-    command = "kubectl --context x --namespace team-a delete"
-    assert remains(api, tmp_path) == [
+    command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a delete"
+    kind, found = remains(api, tmp_path)
+    assert kind == "objects with Slipway's labels"
+    assert found == [
         f"pytorchjob mine: {command} pytorchjob mine",
         f"configmap mine: {command} configmap mine",
     ]
-    queries = [path.partition("?")[2] for _, path, _ in api.asked]
+    owned = {NAMESPACE, ACCOUNT}
+    queries = [path.partition("?")[2] for _, path, _ in api.asked if path not in owned]
     assert all("app.kubernetes.io/managed-by=slipway" in unquote(each) for each in queries)
 
 
-def test_a_cluster_that_can_not_be_asked_is_not_taken_for_empty(
-    api: FakeApi, tmp_path: Any
+@pytest.mark.parametrize("place", [NAMESPACE, ACCOUNT])
+def test_what_is_left_in_another_stacks_namespace_is_told_with_whose_it_is(
+    api: FakeApi, tmp_path: Path, place: str
+) -> None:
+    api.says("GET", JOBS, {"items": [{"metadata": {"name": "theirs"}}]})
+    api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
+    _, (told,) = remains(api, tmp_path)
+    assert told.endswith("delete pytorchjob theirs  # team-a is the stack slipway/dev's")
+
+
+def test_a_cluster_that_lets_nobody_in_is_not_taken_for_empty(api: FakeApi, tmp_path: Path) -> None:
+    api.says("GET", JOBS, {"kind": "Status", "message": "Unauthorized"}, status=401)
+    _, (told,) = remains(api, tmp_path)
+    assert "can't be asked (Unauthorized)" in told
+    command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
+    assert f"{command} pytorchjobs,pods" in told
+
+
+def test_of_a_cluster_that_has_gone_nothing_is_known_to_be_left(
+    api: FakeApi, tmp_path: Path
 ) -> None:
     api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
-    (told,) = remains(api, tmp_path)
-    assert "can't be asked" in told
-    assert "kubectl --context x --namespace team-a get pytorchjobs,pods" in told
+    kind, found = remains(api, tmp_path)
+    assert found == []
+    assert kind.startswith("objects known to be in a cluster that was not asked (http://127.0.0.1:")
+    command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
+    assert f"should it do so again, see `{command}" in kind
+
+
+def test_of_a_cluster_whose_context_has_gone_nothing_is_known_to_be_left(
+    api: FakeApi, tmp_path: Path
+) -> None:
+    kind, found = remains(api, tmp_path, context="gone")
+    assert found == []
+    assert 'slipway:cluster.context: "gone" is not in' in kind

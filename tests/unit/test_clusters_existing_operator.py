@@ -7,6 +7,7 @@ import pytest
 from clusters.cluster import ExistingOperator
 from clusters.existing.look import Deployed, Found
 from clusters.existing.namespaces import require_home, require_own, require_there
+from clusters.existing.neighbors import require_alone
 from clusters.existing.operator import Situation, Wanted, decide
 from clusters.existing.problem import Unusable
 from clusters.existing.versions import is_accepted, judges, of_image
@@ -79,8 +80,6 @@ def test_the_stacks_own_is_nobody_elses() -> None:
 
 def test_a_second_one_is_not_installed() -> None:
     assert "kubeflow/training-operator, and two would both" in refusal(SERVING, "install")
-    other = replace(SERVING, made_by="slipway/other")
-    assert "of the stack slipway/other, and two" in refusal(other, "install")
 
 
 def test_none_where_one_has_to_be_is_told() -> None:
@@ -156,9 +155,8 @@ def test_pytorchjobs_that_nobody_runs_are_told() -> None:
 def test_a_namespace_that_is_somebody_elses_is_not_made_the_stacks_own() -> None:
     require_own(Found(), "slipway-jobs", MINE)
     require_own(Found(namespaces={"slipway-jobs": MINE}), "slipway-jobs", MINE)
-    for whose, told in ((None, "and not this stack's"), ("slipway/b", "by the stack slipway/b")):
-        with pytest.raises(Unusable, match=told):
-            require_own(Found(namespaces={"slipway-jobs": whose}), "slipway-jobs", MINE)
+    with pytest.raises(Unusable, match="and not this stack's; name it here to use it as it is"):
+        require_own(Found(namespaces={"slipway-jobs": None}), "slipway-jobs", MINE)
 
 
 def test_a_namespace_that_is_named_has_to_be_there() -> None:
@@ -172,3 +170,52 @@ def test_the_operator_goes_into_no_namespace_of_somebody_else() -> None:
     require_home(Found(namespaces={"kubeflow": MINE}), MINE)
     with pytest.raises(Unusable, match="`make down` would remove it"):
         require_home(Found(namespaces={"kubeflow": None}), MINE)
+
+
+OTHERS = "slipway/dev"
+
+
+@pytest.mark.parametrize("namespace", ["slipway-jobs", "team-a"])
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(SERVING, made_by=OTHERS),
+        replace(SERVING, deployed=(replace(NEWEST, made_by=OTHERS),)),
+        Found(namespaces={"kubeflow": OTHERS}),
+        replace(SERVING, made_by=OTHERS, namespaces={"slipway-jobs": OTHERS}, jobs_of=OTHERS),
+    ],
+    ids=["its CRD", "its Deployment", "its namespace", "all of it"],
+)
+def test_an_operator_that_another_stack_has_installed_is_that_stacks_alone(
+    found: Found, namespace: str
+) -> None:
+    with pytest.raises(Unusable) as caught:
+        require_alone(found, namespace, MINE)
+    said = str(caught.value)
+    assert said.startswith("slipway:cluster: the stack slipway/dev has installed")
+    assert "one stack for each cluster whose operator Slipway has installed" in said
+    assert "put this stack's jobs into slipway:jobs of slipway/dev, or use a cluster of" in said
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        replace(SERVING, namespaces={"team-a": OTHERS}),
+        replace(SERVING, namespaces={"team-a": None}, jobs_of=OTHERS),
+        replace(SERVING, unseen=frozenset({"team-a"}), jobs_of=OTHERS),
+    ],
+    ids=["made by it", "somebody else's", "not to be seen"],
+)
+def test_beside_somebody_elses_operator_there_is_one_stack_for_each_namespace(found: Found) -> None:
+    with pytest.raises(Unusable) as caught:
+        require_alone(found, "team-a", MINE)
+    said = str(caught.value)
+    assert said.startswith("slipway:cluster.namespace: team-a is where the stack slipway/dev has")
+    assert "name another one that is there, put this stack's jobs into slipway:jobs of" in said
+
+
+def test_what_is_the_stacks_own_or_nobodys_of_slipway_is_in_no_ones_way() -> None:
+    mine = {"kubeflow": MINE, "slipway-jobs": MINE}
+    own = replace(SERVING, made_by=MINE, namespaces=mine, jobs_of=MINE)
+    for found in (Found(), SERVING, own, Found(namespaces={"kubeflow": None, "team-a": OTHERS})):
+        require_alone(found, "slipway-jobs", MINE)

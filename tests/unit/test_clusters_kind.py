@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 import yaml
 
@@ -382,3 +383,31 @@ def test_the_nodes_share_this_machines_memory_and_keep_what_is_reserved() -> Non
     assert one.cpu - kept.cpu == pytest.approx(0.5)
     alone = kind.capacity(settings(workers=0))
     assert alone.cpu < one.cpu  # it runs Kubernetes itself besides
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine with 2 cores and 8 GiB."""
+    monkeypatch.setattr("clusters.local.room.cores", lambda: 2)
+    monkeypatch.setattr("clusters.local.room.memory", lambda: 8 * 2**30)
+
+
+@pytest.mark.usefixtures("small")
+def test_what_is_kept_free_leaves_something_for_jobs_of_each_nodes_share() -> None:
+    kept = {"cpu": "500m", "memory": "3Gi"}
+    assert kind.capacity(settings(workers=2, reserved=kept)).memory > 0
+    found = check(kind.Settings, {"name": "a", "workers": 3, "reserved": kept}, "k")
+    assert isinstance(found, list)
+    (problem,) = found
+    assert problem.key == "k.reserved.memory"
+    assert "3Gi leaves nothing for jobs: a node has 2.6 GiB (its share)" in problem.text
+
+
+def test_a_mount_of_what_is_not_there_is_refused_before_anything_is_declared(
+    tmp_path: Path,
+) -> None:
+    mounts = [{"host": str(tmp_path), "node": "/a"}, {"host": f"{tmp_path}/no", "node": "/b"}]
+    told = rf"^slipway:cluster\.mounts\[1\]\.host: {tmp_path}/no is not on this machine; make it"
+    with pytest.raises(pulumi.RunError, match=told) as caught:
+        kind.provision(settings(mounts=mounts))
+    assert "mounts[0]" not in str(caught.value)

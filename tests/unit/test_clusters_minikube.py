@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 import yaml
 
@@ -315,3 +316,32 @@ def test_each_node_has_what_the_settings_give_it_less_what_kubernetes_asks_for()
     assert 1 < small.cpu < 2
     assert large.cpu == small.cpu + 2
     assert small.memory < 6 * 2**30
+
+
+def refused(**said: Any) -> list[str]:
+    """Return the keys of what a machine with 2 cores and 8 GiB has not got."""
+    wanted = settings(**said)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("clusters.local.room.cores", lambda: 2)
+        patch.setattr("clusters.local.room.memory", lambda: 8 * 2**30)
+        declared: list[str] = []
+        patch.setattr("clusters.local.declared.declare", lambda kind, *_: declared.append(kind))
+        try:
+            minikube.provision(wanted)
+        except pulumi.RunError as error:
+            assert declared == []
+            return [line.partition(": ")[0] for line in str(error).splitlines()]
+    assert declared == ["minikube"]
+    return []
+
+
+def test_more_than_this_machine_has_is_refused_before_anything_is_declared_all_at_once() -> None:
+    too_much = {"cpus": 512, "memory": "500Gi", "mount": {"host": "/nonexistent", "node": "/a"}}
+    keys = [f"slipway:cluster.{key}" for key in ("mount.host", "cpus", "memory")]
+    assert refused(**too_much) == keys
+    assert refused(cpus=2, memory="8Gi", mount={"host": "/tmp", "node": "/a"}) == []
+
+
+def test_forced_minikube_takes_more_and_an_adopted_cluster_is_as_it_was_made() -> None:
+    assert refused(cpus=4, memory="16Gi", force=True) == []
+    assert refused(cpus=4, memory="16Gi", adopt=True) == []

@@ -42,6 +42,25 @@ def test_a_mirror_is_named_by_its_digest() -> None:
     assert "it takes an image by its digest" in problem
 
 
+@pytest.mark.parametrize(
+    ("place", "problems"),
+    [("localhost/a", 0), ("registry:5000/a", 0), ("docker.io/me/a", 1), ("me/a", 1)],
+)
+def test_a_mirror_is_not_at_docker_hub_where_a_name_without_a_host_is(
+    place: str, problems: int
+) -> None:
+    mirrors = {"docker.io/library/busybox:1.37.0": f"{place}@{_DIGEST}"}
+    found = _checked(server="example.org", mirrors=mirrors)
+    assert len(found) == problems
+    assert all("it takes an image of a private registry" in each for each in found)
+
+
+def test_credentials_are_the_same_file_from_every_directory() -> None:
+    assert _checked(server="example.org", credentials="~/.docker/config.json") == []
+    (problem,) = _checked(server="example.org", credentials="config.json")
+    assert "it takes a path that begins with / or ~/, of a docker config.json" in problem
+
+
 def test_images_get_in_by_the_same_login() -> None:
     assert Registry(server="example.org/a").target() == {
         "kind": "registry",

@@ -25,14 +25,20 @@ def part(stack: LiveStack, name: str) -> Process:
 @pytest.mark.parametrize(
     "name",
     [
+        # What watches over the others, and one that they all need.
         "supervisord",
         "etcd",
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-scheduler",
-        "kubelet",
-        "kube-proxy",
-        "containerd",
+        *(
+            pytest.param(name, marks=pytest.mark.long)
+            for name in (
+                "kube-apiserver",
+                "kube-controller-manager",
+                "kube-scheduler",
+                "kubelet",
+                "kube-proxy",
+                "containerd",
+            )
+        ),
     ],
 )
 def test_the_next_make_up_heals_what_was_killed(live_stack: LiveStack, name: str) -> None:
@@ -45,6 +51,7 @@ def test_the_next_make_up_heals_what_was_killed(live_stack: LiveStack, name: str
     assert live_stack.uids() == before
 
 
+@pytest.mark.long
 def test_a_killed_cli_is_picked_up_by_the_next_make_up(spare_stack: LiveStack) -> None:
     first = spare_stack.scratch.start("make up")
     wait_until_said(spare_stack, first, r"mnist-gloo.*(Running|running|epoch)")

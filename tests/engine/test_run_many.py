@@ -273,6 +273,7 @@ def test_what_one_job_trained_another_one_evaluates(
     assert found["dataset"] == "mnist"
 
 
+@pytest.mark.long
 def test_a_preview_says_that_it_depends_on_the_artifact_whether_a_job_trains_again(
     named: Named, job_stack: JobStack, trainer: str, leaving: dict[str, Any]
 ) -> None:

@@ -182,6 +182,7 @@ def _pod(name: str, image: str, cpu: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.long
 def test_a_job_that_had_to_make_room_for_a_higher_priority_is_submitted_anew(
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path, intruder: str
 ) -> None:

@@ -38,7 +38,7 @@ def test_destroy_stops_a_run_that_is_on(
     assert jobs.items("pods", job_name) == []
 
 
-@pytest.mark.parametrize("kind", ["pytorchjob", "pod"])
+@pytest.mark.parametrize("kind", ["pytorchjob", pytest.param("pod", marks=pytest.mark.long)])
 def test_a_destroy_that_a_finalizer_holds_ends_and_says_what_to_do(
     kind: str, job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:

@@ -107,6 +107,7 @@ def test_workers_are_lost_no_more_often_than_allowed(image: Opened, tmp_path: Pa
         assert "workers were lost 1 times, PET_MAX_RESTARTS allows 0" in life.message["error"]
 
 
+@pytest.mark.long
 def test_a_replacement_that_comes_when_all_is_done_ends_well(image: Opened, tmp_path: Path) -> None:
     data = ("--limit-train", "6000", "--limit-test", "1000")
     outcome = run(image, tmp_path, Job((*MNIST, *data), [Blow(1, 25, replace=3)]))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from clusters.cluster import ClusterKind
+from infra.words import likeliest
 
 CLUSTERS: Mapping[str, ClusterKind] = {
     "aks": ClusterKind("clusters.aks"),
@@ -13,3 +14,11 @@ CLUSTERS: Mapping[str, ClusterKind] = {
     "kubeconfig": ClusterKind("clusters.kubeconfig"),
 }
 """Every kind that `slipway:cluster` may name. A new one is one module and one line here."""
+
+_ALSO_CALLED: Mapping[str, str] = {"azure": "aks", "azure-local": "azure-stack", "dev": "embedded"}
+"""What a kind may be taken for: mostly the stack that it comes with."""
+
+
+def meant(said: str) -> str | None:
+    """Return the kind that somebody most probably means; None when it is like none."""
+    return _ALSO_CALLED.get(said.lower()) or likeliest(said, CLUSTERS.keys())

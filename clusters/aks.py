@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clusters.azure import remains as search
+from clusters.azure.cores import for_pods
 from clusters.azure.settings import Settings
 from clusters.pools import GpuPool, NodePool, Taint
 
@@ -77,4 +78,7 @@ def _pool(
         max_nodes=pool.max_nodes,
         gpus=gpus,
         spot=spot,
+        cores=for_pods(pool.size),
+        # Beside a pool for jobs it takes the cluster's own pods alone.
+        takes_jobs=name != "system" or settings.cpu is None,
     )

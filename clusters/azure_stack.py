@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from clusters.azure.cores import cores
 from clusters.azure_local import left
 from clusters.azure_local.settings import Settings
+from clusters.azure_local.sizes import CORES
 from clusters.pools import GpuPool, NodePool, Taint
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ def remains(settings: Settings) -> Remains:
 def _pool(  # noqa: PLR0913, PLR0917  # a pool's facts, in their order
     name: str, settings: Settings, size: str, least: int, most: int, gpus: int = 0
 ) -> NodePool:
+    there = CORES.get(size, cores(size))
     return NodePool(
         name=name,
         provider="azure-local",
@@ -70,4 +74,5 @@ def _pool(  # noqa: PLR0913, PLR0917  # a pool's facts, in their order
         min_nodes=least,
         max_nodes=most,
         gpus=gpus,
+        cores=None if there is None else Decimal(there),
     )

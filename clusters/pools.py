@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Literal
 
 
@@ -60,6 +61,8 @@ class NodePool:
         max_nodes: How many there may come to be.
         gpus: Of one node.
         spot: Whether they may be taken back at any time, for a lower price.
+        cores: Of one node, that pods may ask for; None when that can't be told beforehand.
+        takes_jobs: Whether jobs run on it, and not the cluster's own pods alone.
     """
 
     name: str
@@ -70,3 +73,5 @@ class NodePool:
     max_nodes: int
     gpus: int = 0
     spot: bool = False
+    cores: Decimal | None = None
+    takes_jobs: bool = True

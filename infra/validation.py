@@ -87,7 +87,8 @@ def _contradictions(checked: object) -> Iterator[Contradiction]:
 def _unknown(path: Path, schema: Schema, key: str) -> Problem:
     for part in path[:-1]:
         schema = schema.below(part)
-    text = f"there is no such key; {choices(str(path[-1]), schema.names)}"
+    why = schema.absent.get(str(path[-1])) or choices(str(path[-1]), schema.names)
+    text = f"there is no such key; {why}"
     return Problem(located(key, path), text)
 
 

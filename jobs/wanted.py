@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clusters.capacity import Capacity
-from clusters.pools import GpuPool
+from clusters.pools import GpuPool, NodePool
 from clusters.reach import Reach
 from images.job import JobImageSpec
 from infra.paths import CHECKOUT
@@ -29,12 +29,14 @@ class Site:
         capacity: What it has for jobs.
         pool: Its nodes with GPUs.
         reach: The only registry that its nodes get images from; None where they get any.
+        pools: All that nodes are paid for in.
     """
 
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
     pool: GpuPool | None = None
     reach: Reach | None = None
+    pools: tuple[NodePool, ...] = ()
 
 
 @dataclass
@@ -97,11 +99,16 @@ def _take(job: TrainingJob, key: str, site: Site, wanted: Wanted) -> None:
         # Only the rules for elastic jobs look into a build, and a context may be large.
         if not wrong and job.elastic is not None:
             files = build_files.read(image.context, image.dockerfile)
-    case = Case(job, site.gpus_per_node, site.capacity, files, site.pool, site.reach)
+    case = _case(job, site, files)
     for verdict in policy.judge(case, key):
         told = wanted.warnings if verdict.rule.warns else wanted.problems
         told.append(verdict.problem)
     wanted.jobs.append(job)
+
+
+def _case(job: TrainingJob, site: Site, files: Mapping[str, str] | None = None) -> Case:
+    known = {} if files is None else files
+    return Case(job, site.gpus_per_node, site.capacity, known, site.pool, site.reach, site.pools)
 
 
 def _clashes(jobs: list[TrainingJob], key: str) -> Iterator[Problem]:
@@ -127,7 +134,7 @@ def image_of(job: TrainingJob) -> JobImageSpec | None:
 
 def _refusal(job: TrainingJob, site: Site) -> str | None:
     """Return why the cluster can't run an entry of the catalogue, None when it can."""
-    case = Case(job, site.gpus_per_node, site.capacity, pool=site.pool, reach=site.reach)
+    case = _case(job, site)
     return next(_refusals(case), None)
 
 

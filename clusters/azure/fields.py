@@ -78,9 +78,14 @@ Reference = Annotated[
         description="an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:…",
     ),
 ]
-ResourceId = Annotated[
+SubnetId = Annotated[
     str,
-    Field(pattern="^/subscriptions/.+", description="a resource's ID: /subscriptions/…"),
+    Field(
+        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
+        r"/providers/Microsoft\.Network/virtualNetworks/[^/]+/subnets/[^/]+$",
+        description="a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…"
+        "/subnets/…",
+    ),
 ]
 Email = Annotated[
     str,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from clusters.azure.fields import CONFIG, LabelKey, LabelValue, Size, Zone
@@ -62,7 +62,15 @@ class NodeTaint:
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
 
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
+_NEVER_SPOT = ConfigDict(
+    **CONFIG,
+    json_schema_extra={
+        "absent": {"spot": "these nodes are never spot nodes; of the pools only gpu may have them"}
+    },
+)
+
+
+@dataclass(frozen=True, kw_only=True, config=_NEVER_SPOT)
 class SystemPool:
     """The nodes that the cluster's own pods run on, and without a pool `cpu` the operator's too.
 
@@ -81,7 +89,7 @@ class SystemPool:
     os_disk: OsDisk = OsDisk()
 
 
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
+@dataclass(frozen=True, kw_only=True, config=_NEVER_SPOT)
 class CpuPool:
     """Nodes for jobs without GPUs; with them the system pool takes no pods but the cluster's own.
 

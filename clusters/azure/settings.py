@@ -15,7 +15,7 @@ from clusters.azure.fields import (
     Location,
     Ranges,
     ResourceGroupName,
-    ResourceId,
+    SubnetId,
     TagKey,
     TagValue,
     Version,
@@ -71,7 +71,7 @@ class Network:
     nodes: Ranges = "10.40.0.0/20"
     pods: Ranges = "10.244.0.0/16"
     services: Ranges = "10.41.0.0/16"
-    subnet: ResourceId | None = None
+    subnet: SubnetId | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

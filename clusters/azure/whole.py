@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import pulumi
@@ -11,6 +12,7 @@ from pulumi_azure_native import containerservice as aks
 
 from clusters.access.resource import Access
 from clusters.azure import (
+    beforehand,
     kubeconfig,
     monitoring,
     names,
@@ -40,6 +42,8 @@ def provision(settings: Settings, gpus: GpuPool | None) -> Cluster:
         settings: What the person asked for.
         gpus: The same of GPUs, as jobs have to know it.
     """
+    pushes = len(settings.images.there) < len(fields(settings.images))
+    beforehand.check(settings, pushes=pushes)
     place = prepare(settings)
     subnet = network.subnet(place)
     who = identities(place, subnet)

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
+from clusters.azure import possible
+from clusters.azure.possible import of as _of
+from clusters.azure_local import sources
 from clusters.azure_local.nodes import LogicalNetwork
 from clusters.azure_local.sizes import GPUS
-from clusters.reach import Reach
-from infra.problem import Contradiction, Path
+from infra.problem import Contradiction
 from infra.words import quote
 
 if TYPE_CHECKING:
@@ -21,8 +23,16 @@ _MOST_NODES = 200
 
 def contradictions(settings: Settings) -> list[Contradiction]:
     """Return everything that does not go together, by the key to change."""
-    rules = (_access, _disconnected, _gpu, _network, _room)
+    rules = (_place, _access, _disconnected, sources.contradictions, _gpu, _network, _room)
     return [each for rule in rules for each in rule(settings)]
+
+
+def _place(settings: Settings) -> Iterator[Contradiction]:
+    # A control plane of one's own has a region of its own.
+    if settings.disconnected is None:
+        yield from possible.region(settings.location)
+    yield from possible.without_gpus("system", settings.system.size)
+    yield from possible.without_gpus("controlPlane", settings.control_plane.size)
 
 
 def _access(settings: Settings) -> Iterator[Contradiction]:
@@ -35,6 +45,8 @@ def _access(settings: Settings) -> Iterator[Contradiction]:
             "az ad group show --group NAME --query id",
             "disconnected",
         )
+    else:
+        yield from possible.repeated(("entra", "adminGroups"), settings.entra.admin_groups)
 
 
 def _disconnected(settings: Settings) -> Iterator[Contradiction]:
@@ -57,11 +69,6 @@ def _disconnected(settings: Settings) -> Iterator[Contradiction]:
             "the only one who gets in",
             "disconnected",
         )
-    reachable = Reach(settings.registry.server, settings.registry.mirrors)
-    for key, image in settings.images.there.items():
-        if not reachable.has(image):
-            text = f"{quote(image)} is not in the registry, {reachable.host}, the only one reached"
-            yield _of(("images", key), text, "disconnected", "registry")
     network = settings.logical_network
     if isinstance(network, LogicalNetwork):
         for index, server in enumerate(network.dns_servers):
@@ -75,8 +82,11 @@ def _gpu(settings: Settings) -> Iterator[Contradiction]:
     gpu = settings.gpu
     if gpu is None:
         return
+    yield from possible.kept_off(gpu.taints)
     known = GPUS.get(gpu.size)
-    if known is None and gpu.gpus_per_node is None:
+    if unusable := [*possible.with_gpus(gpu.size)]:
+        yield from unusable
+    elif known is None and gpu.gpus_per_node is None:
         yield _of(
             ("gpu", "gpusPerNode"),
             f"is missing; how many GPUs a node of size {quote(gpu.size)} has is not known. Of "
@@ -98,6 +108,7 @@ def _network(settings: Settings) -> Iterator[Contradiction]:
     network = settings.logical_network
     if not isinstance(network, LogicalNetwork):
         return
+    yield from possible.repeated(("logicalNetwork", "dnsServers"), network.dns_servers)
     prefix = IPv4Network(network.prefix)
     first, last = IPv4Address(network.pool_start), IPv4Address(network.pool_end)
     for key, text in (
@@ -150,7 +161,3 @@ def _room(settings: Settings) -> Iterator[Contradiction]:
             "system",
             "gpu",
         )
-
-
-def _of(path: Path, text: str, *others: str) -> Contradiction:
-    return Contradiction(path, text, frozenset({str(path[0]), *others}))

@@ -21,3 +21,16 @@ GPUS: Mapping[str, int] = {
     "Standard_NC16_A16": 2,
     "Standard_NC32_A16": 2,
 }
+CORES: Mapping[str, int] = {
+    "Standard_NK6": 6,
+    "Standard_NK12": 12,
+    "Standard_NC4_A2": 4,
+    "Standard_NC8_A2": 8,
+    "Standard_NC16_A2": 16,
+    "Standard_NC32_A2": 32,
+    "Standard_NC4_A16": 4,
+    "Standard_NC8_A16": 8,
+    "Standard_NC16_A16": 16,
+    "Standard_NC32_A16": 32,
+}
+"""Of the same sizes, by the same tables; what AKS keeps of them for itself is not told."""

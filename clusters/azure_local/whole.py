@@ -9,7 +9,7 @@ import pulumi
 import pulumi_kubernetes
 from pulumi_azure_native import hybridcontainerservice as hybrid
 
-from clusters.azure import kubeconfig
+from clusters.azure import beforehand, kubeconfig
 from clusters.azure_local import arc, names, protection
 from clusters.azure_local.network import network
 from clusters.azure_local.place import Place, prepare
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 def provision(settings: Settings, gpus: GpuPool | None) -> Cluster:
     """Declare it all and return the cluster."""
+    beforehand.check(settings)
     place = prepare(settings)
     connected = arc.connected_cluster(place)
     made = [arc.instance(place, connected, network(place))]

@@ -2,7 +2,18 @@
 
 from collections.abc import Sequence
 
-from jobs.policy import backends, downloads, elastic, gpus, images, memory, outputs, restarts, room
+from jobs.policy import (
+    backends,
+    cores,
+    downloads,
+    elastic,
+    gpus,
+    images,
+    memory,
+    outputs,
+    restarts,
+    room,
+)
 from jobs.policy.rule import Case, Rule, Verdict
 
 __all__ = ["RULES", "Case", "Rule", "Verdict", "judge"]
@@ -14,6 +25,7 @@ RULES: Sequence[Rule] = (
     gpus.NONE_AT_ALL,
     gpus.BEYOND_A_NODE,
     gpus.BEYOND_THE_POOL,
+    cores.BEYOND_A_NODE,
     restarts.EXIT_CODE_WITH_BACKOFF,
     restarts.ALWAYS,
     elastic.NO_RENDEZVOUS,

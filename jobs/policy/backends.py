@@ -12,7 +12,10 @@ _MPI_LAUNCHERS = frozenset({"mpirun", "mpiexec", "orterun", "srun"})
 
 def _nccl_without_gpus(case: Case) -> Iterator[Finding]:
     if case.job.backend == "nccl" and case.gpus_per_node == 0:
-        text = '"nccl" needs GPUs, and this cluster has none; remove the job or use "gloo"'
+        text = (
+            '"nccl" needs GPUs, and this cluster has none; remove the job, use "gloo", or let the '
+            "cluster have some: `gpu` of the kinds aks and azure-stack, `gpus` of kubeconfig"
+        )
         yield Finding(("backend",), text)
 
 

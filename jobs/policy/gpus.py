@@ -20,7 +20,10 @@ def _none_at_all(case: Case) -> Iterator[Finding]:
         return
     for role in roles(case.job):
         if asked := share(case.job, role).gpus:
-            text = f"{asked} can't be had: this cluster has no nodes with GPUs; remove it"
+            text = (
+                f"{asked} can't be had: this cluster has no nodes with GPUs; remove it, or let the "
+                "cluster have some: `gpu` of the kinds aks and azure-stack, `gpus` of kubeconfig"
+            )
             yield Finding(_of(role, case), text)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from clusters.capacity import Capacity
-from clusters.pools import GpuPool
+from clusters.pools import GpuPool, NodePool
 from clusters.reach import Reach
 from infra.problem import Path, Problem, located
 from jobs.spec import TrainingJob
@@ -22,6 +22,7 @@ class Case:
             of an elastic `build` those of its context, and the Dockerfile.
         pool: The cluster's nodes with GPUs; None without, or when they are not known.
         reach: The only registry that its nodes get images from; None where they get any.
+        pools: All that nodes are paid for in; none where they are not known.
     """
 
     job: TrainingJob
@@ -30,6 +31,7 @@ class Case:
     files: Mapping[str, str] = field(default_factory=dict)
     pool: GpuPool | None = None
     reach: Reach | None = None
+    pools: tuple[NodePool, ...] = ()
 
 
 @dataclass(frozen=True)

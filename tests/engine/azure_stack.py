@@ -29,6 +29,14 @@ from tests.engine.embedded_cluster import TestCluster
 from tests.engine.standin_stack import Outcome, Stack
 
 _MAIN = "from infra.program import main\n\nmain()\n"
+_OWN = {
+    "00000000-0000-0000-0000-000000000000": "8d4f5c0a-6b1e-4f6e-9a57-0c2f1b7e3d91",
+    "203.0.113.0/24": "20.50.0.0/16",
+    "you@example.org": "you@slipway.test",
+    "registry.example.internal": "registry.slipway.test",
+    "AAAAB3NzaC1yc2EAAAADAQABAAABAQ placeholder": f"AAAAB3NzaC1yc2EAAAADAQABAAABAQ{'C' * 342} me",
+}
+"""By the placeholders that stacks/azure.yaml and stacks/azure-stack.yaml have."""
 
 
 class AzureStack(Stack):
@@ -51,7 +59,7 @@ class AzureStack(Stack):
         jobs: Mapping[str, Any],
     ) -> None:
         self.recording = lend(directory / "recording", cluster)
-        self._bin = write_kubelogin(directory / "bin")
+        self._bin = write_logins(directory / "bin")
         super().__init__(directory, root, kubeconfig="")
         project = {
             "name": "standin",  # as `Stack` has made its stack for
@@ -133,13 +141,29 @@ def lend(directory: Path, cluster: TestCluster) -> Recording:
     return recording
 
 
-def write_kubelogin(directory: Path) -> Path:
-    """Write a program `kubelogin` into a directory and return that."""
+def write_logins(directory: Path) -> Path:
+    """Write the programs `kubelogin` and `az` into a directory and return that.
+
+    The first needs the second, which here is only looked for.
+    """
     directory.mkdir()
-    program = directory / "kubelogin"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {recorded_kubelogin.__file__} "$@"\n')
-    program.chmod(0o755)
+    for name, does in (
+        ("kubelogin", f'exec {sys.executable} {recorded_kubelogin.__file__} "$@"'),
+        ("az", 'echo "nobody is logged in" >&2; exit 1'),
+    ):
+        program = directory / name
+        program.write_text(f"#!/bin/sh\n{does}\n")
+        program.chmod(0o755)
     return directory
+
+
+def own(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a committed stack's settings with values where they have placeholders."""
+    text = json.dumps(settings)
+    for placeholder, value in _OWN.items():
+        text = text.replace(placeholder, value)
+    found: dict[str, Any] = json.loads(text)
+    return found
 
 
 def bring_in_trainer(cluster: TestCluster) -> str:

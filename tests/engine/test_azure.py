@@ -16,7 +16,7 @@ from scripts.offline.azure_recording.life import change_behind
 from scripts.offline.azure_recording.nodes import RESOURCE, evict, scale
 from scripts.offline.azure_recording.pools import pools
 from scripts.offline.azure_recording.recording import Record
-from tests.engine.azure_stack import AzureStack, bring_in_trainer, images, let_pull
+from tests.engine.azure_stack import AzureStack, bring_in_trainer, images, let_pull, own
 from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, await_true
 from tests.trainer.registry import RunningRegistry, running
 
@@ -44,9 +44,9 @@ def trainer(cluster: TestCluster) -> str:
 def aks(
     cluster: TestCluster, trainer: str, root: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[AzureStack]:
-    """The stack `azure` as it is committed, with a job of two ranks on two nodes with GPUs."""
+    """The stack `azure` with values of its own, and a job of two ranks on two nodes with GPUs."""
     config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
-    settings = {**config["slipway:cluster"], "name": "azure", "images": images(trainer)}
+    settings = {**own(config["slipway:cluster"]), "name": "azure", "images": images(trainer)}
     jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2}}
     stack = AzureStack(tmp_path_factory.mktemp("stack"), root, cluster, settings, jobs)
     try:
@@ -68,10 +68,10 @@ def registry(cluster: TestCluster, tmp_path: Path) -> Iterator[RunningRegistry]:
 def on_azure_local(
     cluster: TestCluster, registry: RunningRegistry, root: Path, tmp_path: Path
 ) -> Iterator[AzureStack]:
-    """The stack `azure-stack` as it is committed, with that registry and a job soon done."""
+    """The stack `azure-stack`, with values of its own, that registry and a short job."""
     config = yaml.safe_load((root / "stacks/azure-stack.yaml").read_text())["config"]
     ours = {"server": f"{registry.server}/slipway", "credentials": str(registry.credentials)}
-    settings = {**config["slipway:cluster"], "name": "local", "registry": ours}
+    settings = {**own(config["slipway:cluster"]), "name": "local", "registry": ours}
     cluster.add_kubectl_image()
     job = {"image": KUBECTL_IMAGE, "command": ["/kubectl", "version", "--client"]}
     jobs = {"say": {**job, "workers": 0, "cpu": "50m", "memory": "64Mi"}}

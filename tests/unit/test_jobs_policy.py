@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from clusters.capacity import Capacity
-from clusters.pools import GpuPool
+from clusters.pools import GpuPool, NodePool
 from clusters.reach import Reach
 from infra.problem import Problem
 from infra.quantities import size
@@ -28,6 +28,8 @@ def site(cluster: dict[str, Any]) -> Site:
     if "pool" in cluster:
         pool = GpuPool(cluster["pool"]["perNode"], max_nodes=cluster["pool"]["maxNodes"])
         return Site(pool.per_node, None, pool)
+    if "pools" in cluster:
+        return Site(pools=tuple(map(node_pool, cluster["pools"])))
     if "reach" in cluster:
         return Site(reach=Reach(**cluster["reach"]))
     gpus = int(cluster.get("gpus", 0))
@@ -38,6 +40,13 @@ def site(cluster: dict[str, Any]) -> Site:
         nodes=int(cluster.get("nodes", 1)),
     )
     return Site(gpus, capacity)
+
+
+def node_pool(said: dict[str, Any]) -> NodePool:
+    cores = Decimal(str(said["cores"]))
+    return NodePool(
+        provider="azure", region="westeurope", min_nodes=1, max_nodes=1, **{**said, "cores": cores}
+    )
 
 
 def judged(path: Path) -> tuple[dict[str, Any], Wanted]:

@@ -56,11 +56,11 @@ class PullSecret:
 
     Args:
         name: Of the Secret, in each namespace whose pods need it.
-        content: A docker config.json with that registry alone.
+        content: A docker config.json with that registry alone. A secret wherever it goes.
     """
 
     name: str
-    content: pulumi.Output[str] = field(repr=False)
+    content: str = field(repr=False)
 
 
 @dataclass(frozen=True)

@@ -91,7 +91,7 @@ class Registry:
         if self.credentials is None:
             return None
         content = json.dumps(config(self.server, self._login(Path(self.credentials).expanduser())))
-        return PullSecret("slipway-registry", pulumi.Output.secret(content))
+        return PullSecret("slipway-registry", content)
 
     def _login(self, file: Path) -> Login:
         key = "slipway:cluster.registry.credentials"

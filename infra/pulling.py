@@ -14,7 +14,7 @@ from infra.manifests import Manifest
 
 def secret(namespace: str, pull: PullSecret) -> Manifest:
     """Return the Secret in a namespace."""
-    encoded = pull.content.apply(lambda text: base64.b64encode(text.encode()).decode())
+    encoded = base64.b64encode(pull.content.encode()).decode()
     return {
         "apiVersion": "v1",
         "kind": "Secret",

@@ -254,6 +254,7 @@ def test_logs_that_cannot_be_kept_do_not_fail_a_run(
     assert len(lines) == 12
 
 
+@pytest.mark.long
 def test_results_are_shown_after_an_up_that_failed_and_while_one_is_on(
     job_name: str, job_stack: JobStack, trainer: str
 ) -> None:

@@ -93,6 +93,7 @@ def test_what_the_program_did_wrong_is_not_tried_again(
     assert _attempt(jobs, job_name) == ["1"]
 
 
+@pytest.mark.long
 def test_attempts_outlive_a_kill_between_two_of_them(
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path
 ) -> None:

@@ -44,7 +44,6 @@ def capacity(settings: Settings) -> Capacity | None:
 def provision(settings: Settings) -> Cluster:
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret("a kubeconfig")
     provider = pulumi_kubernetes.Provider(settings.name, kubeconfig=kubeconfig)
-    login: pulumi.Output[str] = pulumi.Output.secret("a login")
     return Cluster(
         kind="pretended",
         provider=provider,
@@ -53,7 +52,7 @@ def provision(settings: Settings) -> Cluster:
         images={"training-operator": "operator:1", "tcp-wait": "wait:1"},
         gpus=gpus(settings),
         mirrors={IMAGE: "registry.example.org/plugin@sha256:0"} if settings.private else {},
-        pull_secret=PullSecret("pull", login) if settings.private else None,
+        pull_secret=PullSecret("pull", "a login") if settings.private else None,
     )
 
 

@@ -16,12 +16,13 @@ from kubernetes.client.exceptions import ApiException
 
 from infra.kube import connect, plain, said
 from infra.operator_rights import CERTIFICATE, NAME, NAMESPACE
+from infra.patience import NotYet
 from infra.plugin.handler import Properties
 
 _LIMITED: dict[str, Any] = {"_request_timeout": 5}
 
 
-class NotReadyError(Exception):
+class NotReadyError(NotYet):
     """What is missing, as seen just now."""
 
 

@@ -16,17 +16,27 @@ class NotYet(Exception):
     """What is missing, as seen just now."""
 
 
-def until(look: Callable[[], T], seconds: float, what: str, context: Context) -> T:
+def until(  # noqa: PLR0913  # what is waited for, for how long, and how that is told
+    look: Callable[[], T],
+    seconds: float,
+    what: str,
+    context: Context,
+    *,
+    every: float | None = None,
+    overdue: Callable[[str], str] | None = None,
+) -> T:
     """Return what `look` returns once it no longer raises `NotYet`, or finds no API server.
 
     Args:
-        look: Asked every two seconds.
+        look: Asked again and again.
         seconds: How long.
         what: That is waited for, in words.
         context: Where to show what is missing, each time that it is something else.
+        every: Seconds between two looks; `POLL_SECONDS` unless said.
+        overdue: Says, from what was missing at last, what the person is told when time is up.
 
     Raises:
-        TimeoutError: after `seconds`, with what was missing at last.
+        TimeoutError: after `seconds`, with what `overdue` says, or else what was missing at last.
         InterruptedError: the person pressed Ctrl-C.
     """
     shown = ""
@@ -44,7 +54,7 @@ def until(look: Callable[[], T], seconds: float, what: str, context: Context) ->
         stop=tenacity.stop_any(
             tenacity.stop_after_delay(seconds), tenacity.stop_when_event_set(context.cancelled)
         ),
-        wait=tenacity.wait_fixed(POLL_SECONDS),
+        wait=tenacity.wait_fixed(POLL_SECONDS if every is None else every),
         sleep=tenacity.sleep_using_event(context.cancelled),
         before_sleep=say,
         reraise=True,
@@ -54,4 +64,5 @@ def until(look: Callable[[], T], seconds: float, what: str, context: Context) ->
     except (NotYet, urllib3.exceptions.HTTPError) as error:
         if context.cancelled.is_set():
             raise InterruptedError(f"interrupted while waiting for {what}") from error
-        raise TimeoutError(f"after {seconds:g} s of waiting for {what}: {error}") from error
+        told = f"after {seconds:g} s of waiting for {what}: {error}"
+        raise TimeoutError(told if overdue is None else overdue(str(error))) from error

@@ -2,11 +2,10 @@
 
 from typing import ClassVar
 
-import tenacity
-
 from infra import stray_runs
 from infra.diagnosis import explain
 from infra.operator_probe import NotReadyError, Operator
+from infra.patience import until
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
 from infra.plugin.values import UNKNOWN
@@ -68,35 +67,17 @@ def _wait(operator: Operator, context: Context) -> None:
         operator.deliver_certificate()
         operator.probe()
 
-    shown = ""
-
-    def say(state: tenacity.RetryCallState) -> None:
-        nonlocal shown
-        problem = str(state.outcome.exception()) if state.outcome is not None else ""
-        if problem != shown:  # a log without a terminal shows each status as a line
-            context.status(f"waiting for the training operator: {problem}")
-            shown = problem
-
-    attempts = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(NotReadyError),
-        stop=tenacity.stop_any(
-            tenacity.stop_after_delay(LIMIT_SECONDS),
-            tenacity.stop_when_event_set(context.cancelled),
-        ),
-        wait=tenacity.wait_fixed(_POLL_SECONDS),
-        sleep=tenacity.sleep_using_event(context.cancelled),
-        before_sleep=say,
-        reraise=True,
-    )
-    try:
-        attempts(attempt)
-    except NotReadyError as error:
-        if context.cancelled.is_set():
-            raise InterruptedError("interrupted while waiting for the training operator") from error
-        raise TimeoutError(
-            f"the training operator was not ready within {LIMIT_SECONDS} s: {error}\n"
+    until(
+        attempt,
+        LIMIT_SECONDS,
+        "the training operator",
+        context,
+        every=_POLL_SECONDS,
+        overdue=lambda missing: (
+            f"the training operator was not ready within {LIMIT_SECONDS} s: {missing}\n"
             f"{_explained(operator)}"
-        ) from error
+        ),
+    )
 
 
 def _explained(operator: Operator) -> str:

@@ -2,12 +2,12 @@
 
 from typing import ClassVar
 
-import tenacity
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
 from infra import kube
+from infra.patience import NotYet, until
 from infra.plugin.context import Context
 from infra.plugin.handler import Handler, Properties
 
@@ -16,10 +16,6 @@ LIMIT_SECONDS = 600
 (https://learn.microsoft.com/azure/role-based-access-control/troubleshooting)."""
 _POLL_SECONDS = 5.0
 _REQUEST_SECONDS = 15
-
-
-class NotYetError(Exception):
-    """The cluster does not answer, or not as hoped; the text says what it does."""
 
 
 class AccessHandler(Handler):
@@ -51,7 +47,7 @@ def ask(kubeconfig: str) -> None:
     """Ask the cluster whether this account may make namespaces in it.
 
     Raises:
-        NotYetError: it may not, or the cluster does not answer.
+        NotYet: it may not, or the cluster does not answer.
         kubernetes.config.ConfigException: there is no logging in: waiting would not help.
     """
     review = client.V1SelfSubjectAccessReview(
@@ -63,11 +59,11 @@ def ask(kubeconfig: str) -> None:
     try:
         answer = api.create_self_subject_access_review(review, _request_timeout=_REQUEST_SECONDS)
     except ApiException as error:
-        raise NotYetError(f"it refuses this account: {kube.said(error)}") from error
+        raise NotYet(f"it refuses this account: {kube.said(error)}") from error
     except HTTPError as error:
-        raise NotYetError(f"it does not answer: {error}") from error
+        raise NotYet(f"it does not answer: {error}") from error
     if answer.status is None or not answer.status.allowed:
-        raise NotYetError("it answers, but this account may not make namespaces in it yet")
+        raise NotYet("it answers, but this account may not make namespaces in it yet")
 
 
 def _wait(inputs: Properties, context: Context) -> None:
@@ -77,32 +73,14 @@ def _wait(inputs: Properties, context: Context) -> None:
         TimeoutError: after `LIMIT_SECONDS`, with what the cluster did last, and what to do.
         InterruptedError: the person pressed Ctrl-C.
     """
-    shown = ""
-
-    def say(state: tenacity.RetryCallState) -> None:
-        nonlocal shown
-        problem = str(state.outcome.exception()) if state.outcome is not None else ""
-        if problem != shown:
-            context.status(f"waiting for the cluster: {problem}")
-            shown = problem
-
-    attempts = tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(NotYetError),
-        stop=tenacity.stop_any(
-            tenacity.stop_after_delay(LIMIT_SECONDS),
-            tenacity.stop_when_event_set(context.cancelled),
-        ),
-        wait=tenacity.wait_fixed(_POLL_SECONDS),
-        sleep=tenacity.sleep_using_event(context.cancelled),
-        before_sleep=say,
-        reraise=True,
-    )
-    try:
-        attempts(ask, inputs["kubeconfig"])
-    except NotYetError as error:
-        if context.cancelled.is_set():
-            raise InterruptedError("interrupted while waiting for the cluster") from error
-        raise TimeoutError(
-            f"the cluster {inputs['name']} could not be used within {LIMIT_SECONDS} s: {error}\n"
+    until(
+        lambda: ask(inputs["kubeconfig"]),
+        LIMIT_SECONDS,
+        "the cluster",
+        context,
+        every=_POLL_SECONDS,
+        overdue=lambda missing: (
+            f"the cluster {inputs['name']} could not be used within {LIMIT_SECONDS} s: {missing}\n"
             f"what to do: {inputs['advice']}"
-        ) from error
+        ),
+    )

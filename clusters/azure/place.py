@@ -10,25 +10,12 @@ from pulumi_azure_native import Provider
 from pulumi_azure_native.resources import ResourceGroup
 
 from clusters.azure import names
+from clusters.azure.together import Together, options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clusters.azure.settings import Settings
-
-
-class Aks(pulumi.ComponentResource):
-    """Everything on Azure that a cluster is made of, under one name and through one provider."""
-
-    def __init__(self, settings: Settings, provider: Provider) -> None:
-        super().__init__(
-            "slipway:clusters:Aks",
-            settings.name,
-            None,
-            # Whatever has this one for a parent inherits both.
-            pulumi.ResourceOptions(providers=[provider], protect=settings.production),
-        )
-        self.register_outputs({})
 
 
 @dataclass(frozen=True)
@@ -74,13 +61,7 @@ class Place:
             replace_on: Properties that Azure can't change; names are fixed, so the old one is
                 deleted first.
         """
-        return pulumi.ResourceOptions(
-            parent=self.parent,
-            depends_on=[self.group, *depends_on],
-            ignore_changes=list(ignore),
-            replace_on_changes=list(replace_on),
-            delete_before_replace=True if replace_on else None,
-        )
+        return options(self.parent, [self.group, *depends_on], ignore, replace_on)
 
 
 def prepare(settings: Settings) -> Place:
@@ -93,7 +74,7 @@ def prepare(settings: Settings) -> Place:
         subscription_id=settings.subscription,
         location=settings.location,
     )
-    parent = Aks(settings, provider)
+    parent = Together("slipway:clusters:Aks", settings.name, provider, protect=settings.production)
     group = ResourceGroup(
         settings.name,
         resource_group_name=names.resource_group(settings),

@@ -9,26 +9,13 @@ import pulumi
 from pulumi_azure_native import Provider
 from pulumi_azure_native.resources import ResourceGroup
 
+from clusters.azure.together import Together, options
 from clusters.azure_local import names
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from clusters.azure_local.settings import Settings
-
-
-class AzureLocal(pulumi.ComponentResource):
-    """Everything that the cluster is made of, under one name and through one provider."""
-
-    def __init__(self, settings: Settings, provider: Provider) -> None:
-        super().__init__(
-            "slipway:clusters:AzureLocal",
-            settings.name,
-            None,
-            # Whatever has this one for a parent inherits both.
-            pulumi.ResourceOptions(providers=[provider], protect=settings.production),
-        )
-        self.register_outputs({})
 
 
 @dataclass(frozen=True)
@@ -68,13 +55,10 @@ class Place:
                 deleted first.
             most: How long making, changing or deleting it may take.
         """
-        return pulumi.ResourceOptions(
-            parent=self.parent,
-            depends_on=list(depends_on),
-            ignore_changes=list(ignore),
-            replace_on_changes=list(replace_on),
-            delete_before_replace=True if replace_on else None,
-            custom_timeouts=pulumi.CustomTimeouts(create=most, update=most, delete=most),
+        limits = pulumi.CustomTimeouts(create=most, update=most, delete=most)
+        return pulumi.ResourceOptions.merge(
+            options(self.parent, depends_on, ignore, replace_on),
+            pulumi.ResourceOptions(custom_timeouts=limits),
         )
 
 
@@ -92,9 +76,10 @@ def prepare(settings: Settings) -> Place:
         metadata_host=None if away is None else away.control_plane,
         disable_instance_discovery=None if away is None else True,
     )
-    there = Place(
-        settings, AzureLocal(settings, provider), provider, names.resource_group(settings)
+    parent = Together(
+        "slipway:clusters:AzureLocal", settings.name, provider, protect=settings.production
     )
+    there = Place(settings, parent, provider, names.resource_group(settings))
     if settings.resource_group is not None:
         return there
     group = ResourceGroup(

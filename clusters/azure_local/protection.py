@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def lock(place: Place, cluster: kubernetes.ConnectedCluster) -> authorization.ManagementLockByScope:
     """Declare that neither the cluster nor a pool of it may be deleted, by whatever tool.
 
-    Pulumi's own protection, which `AzureLocal` hands down, is for Pulumi alone.
+    Pulumi's own protection, which `Together` hands down, is for Pulumi alone.
 
     https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources
     """

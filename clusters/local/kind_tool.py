@@ -94,6 +94,10 @@ class KindTool:
         """Return the containers that are nodes."""
         return [each for each in self._containers() if not each.endswith(_BALANCER)]
 
+    def execute(self, node: str, *command: str, limit: float) -> str:
+        """Run a program as root on a node and return what it prints. Raises `CommandFailed`."""
+        return self.engine.execute(node, *command, limit=limit)
+
     @property
     def engine(self) -> Engine:
         """What holds the nodes.

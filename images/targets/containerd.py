@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from images.steps import Reporter
-from images.targets.names import by_digest
+from images.targets.names import by_digest, listed
 from images.targets.target import TargetError
 from infra import toolchain
 
@@ -46,11 +46,7 @@ class Node:
         return True
 
     def digest(self, name: str) -> str | None:
-        # REF TYPE DIGEST SIZE …
-        for line in self._ctr("images", "list", f"name=={name}").splitlines():
-            if line.startswith(f"{name} "):
-                return line.split()[2]
-        return None
+        return listed(self._ctr("images", "list", f"name=={name}"), name)
 
     def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
         snapshotter = f"--snapshotter={self.snapshotter}"

@@ -1,14 +1,16 @@
 """Images in the containerds of several nodes, each of which is asked by a local cluster's tool."""
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
 from clusters.local.command import CommandFailed
 from images.exclusive import Cancelled
 from images.steps import Reporter
-from images.targets.names import by_digest
+from images.targets.names import by_digest, listed
 from images.targets.target import TargetError
 from infra.toolchain import ToolMissing
 
@@ -16,24 +18,35 @@ _ANSWER_LIMIT = 60.0
 _REMOVE_LIMIT = 300.0
 
 
-class EveryNode(ABC):
-    """A target whose images are those that every node has."""
+class NodesTool(Protocol):
+    """What a local cluster's tool does with its nodes."""
 
-    @abstractmethod
+    def needs(self) -> list[str]:
+        """Return what is missing on this machine for it to work."""
+
+    def exists(self) -> bool:
+        """Whether there is such a cluster."""
+
+    def stopped(self) -> Sequence[object]:
+        """Return what of it doesn't run."""
+
     def nodes(self) -> Sequence[str]:
         """Return the names of the nodes."""
 
-    @abstractmethod
-    def execute(self, node: str, command: Sequence[str], limit: float) -> str:
+    def execute(self, node: str, *command: str, limit: float) -> str:
         """Run a program as root on a node and return what it prints."""
 
-    @abstractmethod
-    def bring(self, archive: Path, reporter: Reporter) -> None:
+    def load(self, archive: Path, cancelled: threading.Event) -> None:
         """Bring an archive's images into every node."""
 
+
+class EveryNode(ABC):
+    """A target whose images are those that every node has."""
+
+    @property
     @abstractmethod
-    def works(self) -> bool:
-        """Whether the cluster is there and all of its nodes run."""
+    def tool(self) -> NodesTool:
+        """The tool, bound to the cluster."""
 
     def name(self, reference: str) -> str:
         return reference
@@ -43,41 +56,39 @@ class EveryNode(ABC):
 
     @property
     def is_up(self) -> bool:
+        tool = self.tool
         try:
-            return self.works()
+            return not tool.needs() and tool.exists() and not tool.stopped()
         except (RuntimeError, ToolMissing):
             return False
 
     def digest(self, name: str) -> str | None:
         """Return the digest that all nodes have by that name; None when one has another or none."""
         with _told():
-            digests = {self._digest(node, name) for node in self.nodes()}
+            digests = {self._digest(node, name) for node in self.tool.nodes()}
         return digests.pop() if len(digests) == 1 else None
 
     def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
         with _told():
-            self.bring(archive, reporter)
+            self.tool.load(archive, reporter.cancelled)
 
     def tag(self, name: str, other: str) -> None:
         with _told():
-            for node in self.nodes():
+            for node in self.tool.nodes():
                 self._images(node, "tag", "--force", name, other)
 
     def remove(self, name: str) -> None:
         with _told():
-            for node in self.nodes():
+            for node in self.tool.nodes():
                 if self._digest(node, name) is not None:
                     self._images(node, "remove", "--sync", name, limit=_REMOVE_LIMIT)
 
     def _digest(self, node: str, name: str) -> str | None:
-        # REF TYPE DIGEST SIZE …
-        for line in self._images(node, "list", f"name=={name}").splitlines():
-            if line.startswith(f"{name} "):
-                return line.split()[2]
-        return None
+        return listed(self._images(node, "list", f"name=={name}"), name)
 
     def _images(self, node: str, *arguments: str, limit: float = _ANSWER_LIMIT) -> str:
-        return self.execute(node, ("ctr", "--namespace=k8s.io", "images", *arguments), limit)
+        command = ("ctr", "--namespace=k8s.io", "images", *arguments)
+        return self.tool.execute(node, *command, limit=limit)
 
 
 @contextmanager

@@ -22,6 +22,15 @@ def by_digest(name: str, digest: str) -> str:
     return f"{repository(name)}@{digest}"
 
 
+def listed(listing: str, name: str) -> str | None:
+    """Return the digest that containerd's `ctr images list` tells for a name; None without."""
+    # REF TYPE DIGEST SIZE …
+    for line in listing.splitlines():
+        if line.startswith(f"{name} "):
+            return line.split()[2]
+    return None
+
+
 def within(server: str, reference: str) -> str:
     """Return what an image that is built here is called in a registry.
 

@@ -61,13 +61,7 @@ class AzureStack(Stack):
         self.recording = lend(directory / "recording", cluster)
         self._bin = write_logins(directory / "bin")
         super().__init__(directory, root, kubeconfig="")
-        project = {
-            "name": "standin",  # as `Stack` has made its stack for
-            "runtime": "python",
-            "plugins": {"providers": [{"name": "slipway", "path": str(root / "infra/plugin")}]},
-        }
-        (directory / "Pulumi.yaml").write_text(json.dumps(project))
-        (directory / "__main__.py").write_text(_MAIN)
+        self.use_slipways_provider(_MAIN)
         self.settings = dict(settings)
         self.jobs = dict(jobs)
 

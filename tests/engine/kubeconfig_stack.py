@@ -110,13 +110,7 @@ class KubeconfigStack(Stack):
 
     def __init__(self, directory: Path, root: Path, cluster: Mapping[str, Any]) -> None:
         super().__init__(directory, root, kubeconfig="")
-        project = {
-            "name": "standin",  # as `Stack` has made its stack for
-            "runtime": "python",
-            "plugins": {"providers": [{"name": "slipway", "path": str(root / "infra/plugin")}]},
-        }
-        (directory / "Pulumi.yaml").write_text(json.dumps(project))
-        (directory / "__main__.py").write_text(_MAIN)
+        self.use_slipways_provider(_MAIN)
         file = directory / "Pulumi.test.yaml"
         config = {
             "slipway:cluster": {"kind": "kubeconfig", **cluster},

@@ -67,13 +67,7 @@ class JobStack(Stack):
     def __init__(self, directory: Path, root: Path, kubeconfig: str, trainer: str) -> None:
         self.trainer = trainer
         super().__init__(directory, root, kubeconfig)
-        project = {
-            "name": "standin",  # as `Stack` has made its stack for
-            "runtime": "python",
-            "plugins": {"providers": [{"name": "slipway", "path": str(root / "infra/plugin")}]},
-        }
-        (directory / "Pulumi.yaml").write_text(json.dumps(project))
-        (directory / "__main__.py").write_text(_MAIN)
+        self.use_slipways_provider(_MAIN)
 
     def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
         """Return the environment in which the CLI declares the jobs in `arguments`."""

@@ -93,6 +93,18 @@ class Stack:
             "PULUMI_SKIP_UPDATE_CHECK": "true",
         }
 
+    def use_slipways_provider(self, main: str) -> None:
+        """Have the project run `main`, with this checkout's own provider."""
+        project = {
+            "name": "standin",  # as the stack was made for
+            "runtime": "python",
+            "plugins": {
+                "providers": [{"name": "slipway", "path": str(self._root / "infra/plugin")}]
+            },
+        }
+        (self.directory / "Pulumi.yaml").write_text(json.dumps(project))
+        (self.directory / "__main__.py").write_text(main)
+
     def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
         """Return the environment in which the CLI runs `program`."""
         return self._environment | {

@@ -2,10 +2,8 @@
 
 import base64
 import os
-import re
 import secrets
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from infra.paths import cache_dir
+from tests.trainer import listening
 
 _PACKAGE = "azurite@3.37.0"
 _ACCOUNT = "slipway"
 _INSTALL_LIMIT_SECONDS = 300
-_START_LIMIT_SECONDS = 30
+_LISTENS = r"successfully listen\S* \S+ (http://\S+)"
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,7 @@ def running(directory: Path) -> Iterator[Storage]:
             stderr=subprocess.STDOUT,
         )
     try:
-        address = _address(process, log)
+        address = listening.address(process, log, _LISTENS, name="azurite")
         yield Storage(
             f"DefaultEndpointsProtocol=http;AccountName={_ACCOUNT};AccountKey={key};"
             f"BlobEndpoint={address}/{_ACCOUNT};",
@@ -81,14 +80,3 @@ def running(directory: Path) -> Iterator[Storage]:
     finally:
         process.kill()
         process.wait(timeout=10)
-
-
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Return where the emulator listens, as it says when it does."""
-    until = time.monotonic() + _START_LIMIT_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        found = re.search(r"successfully listen\S* \S+ (http://\S+)", log.read_text())
-        if found is not None:
-            return found.group(1)
-        time.sleep(0.1)
-    pytest.fail(f"azurite did not start: {log.read_text()[-2000:]}", pytrace=False)

@@ -5,7 +5,6 @@ import json
 import os
 import re
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from infra.paths import cache_dir
+from tests.trainer import listening
 
 _SOURCE = Path(__file__).parent / "registry_program"
 _BUILD_LIMIT_SECONDS = 900
-_START_LIMIT_SECONDS = 30
+_LISTENS = r"listening on (127\.0\.0\.1:\d+)"
 USER, PASSWORD = "slipway", "a password with: a colon"
 _USERS = "slipway:$2b$04$2jPwHw0SRSxC5..bZXQqM.2ylWDwAch2BS.etuuTSEzFhnkPy8WZW"
 """The same as `htpasswd -B` writes it."""
@@ -89,7 +89,7 @@ def running(directory: Path) -> Iterator[RunningRegistry]:
             stderr=subprocess.STDOUT,
         )
     try:
-        server = _address(process, log)
+        server = listening.address(process, log, _LISTENS, name="the registry")
         credentials = directory / "login" / "config.json"
         credentials.parent.mkdir()
         login = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
@@ -100,14 +100,3 @@ def running(directory: Path) -> Iterator[RunningRegistry]:
     finally:
         process.kill()
         process.wait(timeout=10)
-
-
-def _address(process: subprocess.Popen[bytes], log: Path) -> str:
-    """Return where the registry listens, as it says when it does."""
-    until = time.monotonic() + _START_LIMIT_SECONDS
-    while time.monotonic() < until and process.poll() is None:
-        found = re.search(r"listening on (127\.0\.0\.1:\d+)", log.read_text())
-        if found is not None:
-            return found.group(1)
-        time.sleep(0.1)
-    pytest.fail(f"the registry did not start: {log.read_text()[-2000:]}", pytrace=False)

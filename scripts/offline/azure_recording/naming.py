@@ -6,7 +6,6 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from infra.plugin.values import UNKNOWN
 from scripts.offline.azure_recording.catalog import ResourceType
 
 _FIXED = {
@@ -33,11 +32,6 @@ def identity(kind: ResourceType, inputs: Mapping[str, Any], subscription: str) -
     """Return the resource's ID in Azure."""
     parts = {key: str(inputs[key]).strip("/") for key in kind.parameters}
     return kind.path.format(subscriptionId=subscription, **parts)
-
-
-def is_known(kind: ResourceType, inputs: Mapping[str, Any]) -> bool:
-    """Tell whether the ID is known already."""
-    return all(inputs.get(key) not in {None, UNKNOWN} for key in kind.parameters)
 
 
 def _made_up(key: str, urn: str, seed: bytes) -> str:

@@ -2,8 +2,14 @@
 
 import signal
 
+import pulumi
+
+from infra.ending import end
 from infra.program import main
 
 # Once a resource has failed the engine interrupts the program: Python would print where it was.
 signal.signal(signal.SIGINT, signal.SIG_DFL)
-main()
+try:
+    main()
+except pulumi.RunError as error:
+    end(str(error))

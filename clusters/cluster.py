@@ -69,14 +69,14 @@ class Cluster:
 
     Args:
         kind: Its key in `clusters.CLUSTERS`, for messages alone.
-        provider: Every Kubernetes object of the stack is made through it.
+        provider: Every Kubernetes object of the stack is made through it, so it depends on whatever
+            has to be there before them.
         kubeconfig: YAML with what it takes to connect. Always a secret.
         image_target: How an image gets in, as the `target` of `slipway:images:Image`. Its `kind`,
             and what names of images follow from, are plain; the rest may come later.
         images: References that the cluster can surely run, by what is in them:
             `training-operator` and `tcp-wait`.
         gpus: Its nodes with GPUs; None without.
-        needs: What has to be there before any Kubernetes object of the stack.
         namespace: Where jobs run.
         own_namespace: Whether the stack makes it; otherwise it is there, and stays.
         operator: The training operator that is there already; None where the stack installs one.
@@ -91,13 +91,22 @@ class Cluster:
     image_target: Mapping[str, Any]
     images: Mapping[str, str]
     gpus: GpuPool | None = None
-    needs: Sequence[pulumi.Resource] = ()
     namespace: str = JOBS
     own_namespace: bool = True
     operator: ExistingOperator | None = None
     identity: JobIdentity | None = None
     mirrors: Mapping[str, str] = field(default_factory=dict)
     pull_secret: PullSecret | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the stack's outputs tell of it: where jobs run, and what is the stack's own."""
+        return {
+            "kind": self.kind,
+            "namespace": self.namespace,
+            "ownNamespace": self.own_namespace,
+            "ownOperator": self.operator is None,
+        }
 
 
 Remains = Mapping[str, Sequence[str]]

@@ -72,12 +72,12 @@ def provision(settings: Settings) -> Cluster:
             kubeconfig=kubeconfig,
             # By its address alone: new credentials are no other cluster.
             cluster_identifier=choice.server,
+            opts=pulumi.ResourceOptions(depends_on=needs),
         ),
         kubeconfig=kubeconfig,
         image_target=target,
         images=images,
         gpus=gpus(settings),
-        needs=needs,
         namespace=namespace,
         own_namespace=settings.namespace is None,
         operator=operator,

@@ -23,7 +23,12 @@ from jobs.spec import TrainingJob
 
 
 def gpus_of(
-    cluster: Cluster, images: TrainerImages, jobs: Sequence[TrainingJob], opts: ResourceOptions
+    cluster: Cluster,
+    images: TrainerImages,
+    jobs: Sequence[TrainingJob],
+    *,
+    after: Sequence[pulumi.Resource],
+    opts: ResourceOptions,
 ) -> Gpus | None:
     """Declare what makes a cluster's GPUs usable; None on one without.
 
@@ -32,13 +37,14 @@ def gpus_of(
         images: The trainer's. The one for GPUs is asked for only where one is tried beforehand and
             a job needs it: it takes several GB.
         jobs: Of the stack.
-        opts: Its provider, and what has to be there before: the jobs' namespace.
+        after: What has to be there before: the jobs' namespace.
+        opts: Its provider.
     """
     if cluster.gpus is None:
         return None
     is_tried = cluster.gpus.min_nodes > 0 and any(map(wants_gpus, jobs))
     image = images.cuda.reference if is_tried else None
-    return Gpus("gpus", cluster=cluster, pool=cluster.gpus, image=image, opts=opts)
+    return Gpus("gpus", cluster=cluster, pool=cluster.gpus, image=image, after=after, opts=opts)
 
 
 class Gpus(pulumi.ComponentResource):
@@ -48,29 +54,31 @@ class Gpus(pulumi.ComponentResource):
         cluster: Where; its images may have another reference of the plugin's image.
         pool: Its nodes with GPUs.
         image: The trainer's for GPUs; None where no job of the stack needs it.
+        after: What has to be there before; see `TrainingOperator`.
     """
 
     cuda: Output[dict[str, Any]]
     """`state`: verified or unverified, with what is known of the GPUs or the `reason`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all but the name by name
         self,
         name: str,
         *,
         cluster: Cluster,
         pool: GpuPool,
         image: Input[str] | None,
+        after: Sequence[pulumi.Resource],
         opts: ResourceOptions,
     ) -> None:
         super().__init__("slipway:infra:Gpus", name, None, opts)
-        child = ResourceOptions(parent=self)
+        child = ResourceOptions(parent=self, depends_on=list(after))
         manifests = []
         if pool.device_plugin:
             manifests = _plugin(pool, cluster)
         made: list[pulumi.Resource] = []
         for manifest in manifests:
-            after = ResourceOptions(depends_on=list(made))
-            made.append(declare(manifest, ResourceOptions.merge(child, after)))
+            earlier = ResourceOptions(depends_on=list(made))
+            made.append(declare(manifest, ResourceOptions.merge(child, earlier)))
         ready = GpuReady(
             name,
             cluster=cluster,

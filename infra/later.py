@@ -11,6 +11,8 @@ from typing import Any, TypeVar
 import pulumi
 from pulumi import Output
 
+from infra.ending import end
+
 T = TypeVar("T")
 
 
@@ -25,11 +27,31 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
 
 def exists(resource: pulumi.CustomResource) -> Output[bool]:
     """Return whether a resource has come to be: whoever waits for one that failed gets no ID."""
+    return _when_done(_there(resource))
 
-    async def there() -> bool:
-        return bool(await resource.id.future())
+
+def required(resource: pulumi.CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:
+    """Return what a component depends on that is nothing without `resource`.
+
+    The engine takes no component whose dependency was skipped, and nothing whose provider was: it
+    ends the update with an error of its own, which says nothing of what has failed.
+
+    Args:
+        resource: That may fail.
+        otherwise: What the person is told as the program ends, beside the error of what failed.
+    """
+
+    async def there() -> list[pulumi.Resource]:
+        # In a preview what is new has no ID yet, and nothing fails.
+        if not pulumi.runtime.is_dry_run() and not await _there(resource):
+            end(otherwise)
+        return []
 
     return _when_done(there())
+
+
+async def _there(resource: pulumi.CustomResource) -> bool:
+    return bool(await resource.id.future())
 
 
 def _when_done(work: Coroutine[Any, Any, T]) -> Output[T]:

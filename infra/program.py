@@ -4,7 +4,7 @@ import pulumi
 
 from clusters import CLUSTERS
 from images.trainers import TrainerImages
-from infra import cost, cuda, outcomes, settings
+from infra import cost, cuda, later, outcomes, settings
 from infra.gpu import gpus_of
 from infra.tenancy import JobNamespace
 from infra.training import Ground, train
@@ -29,27 +29,21 @@ def main() -> None:
     kind = CLUSTERS[wanted.cluster.kind]
     cost.announce(kind.pools(wanted.cluster.options), wanted.prices)
     cluster = kind.provision(wanted.cluster.options)
-    on_cluster = pulumi.ResourceOptions(providers=[cluster.provider], depends_on=cluster.needs)
+    on_cluster = pulumi.ResourceOptions(
+        providers=[cluster.provider],
+        depends_on=later.required(cluster.provider, "without the cluster nothing is made in it"),
+    )
 
     images = TrainerImages(cluster.image_target)
     namespace = JobNamespace("jobs", cluster=cluster, opts=on_cluster)
     operator = TrainingOperator(
-        "training-operator",
-        cluster=cluster,
-        opts=pulumi.ResourceOptions.merge(
-            on_cluster, pulumi.ResourceOptions(depends_on=[namespace])
-        ),
+        "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
     )
-
-    gpus = gpus_of(
-        cluster,
-        images,
-        wanted.jobs,
-        pulumi.ResourceOptions.merge(on_cluster, pulumi.ResourceOptions(depends_on=[namespace])),
-    )
+    gpus = gpus_of(cluster, images, wanted.jobs, after=[namespace], opts=on_cluster)
     ground = Ground(cluster, [namespace, operator.ready], images, wanted.capacity, gpus)
     runs = train(wanted.jobs, wanted.scripts, ground)
 
+    pulumi.export("cluster", cluster.facts)
     pulumi.export("jobs", outcomes.results(runs))
     pulumi.export("notRun", outcomes.not_run(runs))
     pulumi.export("skipped", dict(wanted.skipped))

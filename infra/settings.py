@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
+import yaml
 
 from clusters import CLUSTERS, meant
 from clusters.capacity import Capacity
@@ -195,11 +196,21 @@ def _cluster(
         ]
         return None
     # The other settings are checked as those of the kind that was probably meant.
-    options = check(CLUSTERS[kind].settings, section, key, base={"name": stack})
+    shape, presumed = CLUSTERS[kind].settings, _template(kind)
+    options = check(shape, section, key, base={"name": stack}, presumed=presumed)
     if isinstance(options, list):
         # Of a kind that is only guessed nobody has to have said anything.
         problems += [p for p in options if said == kind or not p.text.startswith("is missing")]
     return None if len(problems) > before else ClusterSettings(kind, options)
+
+
+def _template(kind: str) -> Mapping[str, Any]:
+    """Return what the template of a stack with that kind of cluster says of it; empty without."""
+    for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
+        cluster = yaml.safe_load(file.read_text())["config"]["slipway:cluster"]
+        if cluster["kind"] == kind:
+            return {name: value for name, value in cluster.items() if name != "kind"}
+    return {}
 
 
 def _uncopied(config: Mapping[str, str], template: Path) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
@@ -21,8 +21,9 @@ class TrainingOperator(pulumi.ComponentResource):
     """The operator, and `ready`: what is declared after it may submit PyTorchJobs.
 
     Args:
-        cluster: Where it is installed, unless there is one; its namespace for jobs has to be
-            there already.
+        cluster: Where it is installed, unless there is one.
+        after: What has to be there before: the namespace of the jobs. Of each of its resources,
+            not of itself: Pulumi can't leave a component out when what it depends on has failed.
 
     Raises:
         infra.toolchain.ToolMissing: the operator's manifests are not there.
@@ -30,19 +31,23 @@ class TrainingOperator(pulumi.ComponentResource):
 
     ready: pulumi.Resource
 
-    def __init__(self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
+    def __init__(
+        self,
+        name: str,
+        *,
+        cluster: Cluster,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
         super().__init__("slipway:infra:TrainingOperator", name, None, opts)
-        child = pulumi.ResourceOptions(parent=self)
-        after: list[pulumi.Resource] = []
+        child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
         which: dict[str, Any]
         if cluster.operator is None:
             running, rollout = _install(cluster, child)
-            which, after = {"deployment": NAME, "rollout": rollout}, [running]
+            which, child = {"deployment": NAME, "rollout": rollout}, _with(child, [running])
         else:
             which = {"existing": _seen(cluster.operator)}
-        self.ready = OperatorReady(
-            name, cluster=cluster, which=which, opts=_with(child, depends_on=after)
-        )
+        self.ready = OperatorReady(name, cluster=cluster, which=which, opts=child)
         self.register_outputs({})
 
 
@@ -80,14 +85,14 @@ def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Re
     image, wait_image = cluster.images["training-operator"], cluster.images["tcp-wait"]
     namespace, definition, *others, webhook = foundations(source, jobs, wait_image)
     home = declare(marked(namespace), child)
-    inside = _with(child, depends_on=[home])
+    inside = _with(child, [home])
     inner = with_pulling([marked(definition), *others], NAMESPACE, cluster.pull_secret)
     needed = declare_all(inner, inside)
     # The operator writes its CA there, and anew when it rotates.
     ignored = pulumi.ResourceOptions(ignore_changes=["webhooks[*].clientConfig.caBundle"])
     needed.append(declare(webhook, pulumi.ResourceOptions.merge(inside, ignored)))
     program = deployment(source, jobs, image, wait_image)
-    running = declare(marked(program), _with(child, depends_on=[home, *needed]))
+    running = declare(marked(program), _with(child, [home, *needed]))
     return running, _digest(program)
 
 
@@ -103,7 +108,7 @@ def _seen(operator: ExistingOperator) -> dict[str, Any]:
 
 
 def _with(
-    opts: pulumi.ResourceOptions, *, depends_on: list[pulumi.Resource]
+    opts: pulumi.ResourceOptions, depends_on: list[pulumi.Resource]
 ) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=depends_on))
 

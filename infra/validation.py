@@ -26,6 +26,7 @@ def check(
     key: str,
     *,
     base: Mapping[str, Any] | None = None,
+    presumed: Mapping[str, Any] | None = None,
 ) -> T | list[Problem]:
     """Return `document` as a `kind`, or everything that is wrong with it.
 
@@ -34,6 +35,8 @@ def check(
         document: What the person wrote, as decoded JSON.
         key: Where that stands in the configuration.
         base: Values of what `document` leaves out; maps are merged.
+        presumed: Allowed values that stand for those that are wrong or missing, while the rest is
+            searched for what contradicts itself.
     """
     adapter = TypeAdapter(kind)
     schema = Schema.of(adapter.json_schema())
@@ -47,9 +50,10 @@ def check(
         errors = checked.errors()
         problems += _problems(errors, values, schema, key)
         wrong = {path[0] for path in (*unknown, *(_path(each, values) for each in errors)) if path}
-        # What contradicts itself is told beside what is wrong: as if that had been left out.
+        # What contradicts itself is told beside what is wrong: as if that had been right.
+        instead = {name: value for name, value in (presumed or {}).items() if name in wrong}
         rest = {name: value for name, value in values.items() if name not in wrong}
-        again = _validated(adapter, {**defaults, **rest})
+        again = _validated(adapter, {**defaults, **instead, **rest})
         found = [*_contradictions(checked), *_contradictions(again)]
         problems += [
             Problem(located(key, each.path), each.text)

@@ -28,10 +28,11 @@ def has_accelerators(size: str) -> bool:
     return size.startswith(_ACCELERATED)
 
 
-def region(name: str) -> Iterator[Contradiction]:
-    """Yield a region that is misspelt."""
+def region(name: str, *others: str) -> Iterator[Contradiction]:
+    """Yield a region that is misspelt, where the other settings let it be one of Azure's."""
     if meant := misspelt(name):
-        yield of(("location",), f"{quote(name)} is no region of Azure; did you mean {meant}?")
+        text = f"{quote(name)} is no region of Azure; did you mean {meant}?"
+        yield of(("location",), text, *others)
 
 
 def without_gpus(key: str, size: str) -> Iterator[Contradiction]:

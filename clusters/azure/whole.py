@@ -82,6 +82,7 @@ def provision(settings: Settings, gpus: GpuPool | None) -> Cluster:
         kubeconfig=text,
         # The kubeconfig may change, and this is still the same cluster.
         cluster_identifier=names.cluster_id(settings),
+        opts=pulumi.ResourceOptions(depends_on=[access, *helping]),
     )
     return Cluster(
         kind="aks",
@@ -90,7 +91,6 @@ def provision(settings: Settings, gpus: GpuPool | None) -> Cluster:
         image_target=target,
         images=helpers,
         gpus=gpus,
-        needs=[access, *helping],
         identity=for_pods(who.jobs),
     )
 

@@ -30,7 +30,7 @@ def contradictions(settings: Settings) -> list[Contradiction]:
 def _place(settings: Settings) -> Iterator[Contradiction]:
     # A control plane of one's own has a region of its own.
     if settings.disconnected is None:
-        yield from possible.region(settings.location)
+        yield from possible.region(settings.location, "disconnected")
     yield from possible.without_gpus("system", settings.system.size)
     yield from possible.without_gpus("controlPlane", settings.control_plane.size)
 

@@ -43,13 +43,12 @@ def provision(settings: Settings, gpus: GpuPool | None) -> Cluster:
             kubeconfig=text,
             # The kubeconfig may change, and this is still the same cluster.
             cluster_identifier=names.identifier(settings),
-            opts=pulumi.ResourceOptions(depends_on=made),
+            opts=pulumi.ResourceOptions(depends_on=[*made, *images]),
         ),
         kubeconfig=text,
         image_target=target,
         images=helpers,
         gpus=gpus,
-        needs=[*made, *images],
         mirrors=settings.registry.mirrors,
         pull_secret=settings.registry.pull_secret(),
     )

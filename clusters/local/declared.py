@@ -40,6 +40,9 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
     """
     made = LocalCluster(token, inputs)
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(made.kubeconfig)
+    # The images' nodes are there once the cluster is.
+    way_in = {**target, "after": made.id}
+    images, resources = helper_images(way_in)
     provider = pulumi_kubernetes.Provider(
         inputs["name"],
         kubeconfig=kubeconfig,
@@ -48,15 +51,12 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
         cluster_identifier=made.clusterId,
         # And what was in the one that had gone has gone with it.
         delete_unreachable=True,
+        opts=pulumi.ResourceOptions(depends_on=resources),
     )
-    # The images' nodes are there once the cluster is.
-    way_in = {**target, "after": made.id}
-    images, resources = helper_images(way_in)
     return Cluster(
         kind=kind,
         provider=provider,
         kubeconfig=kubeconfig,
         image_target=way_in,
         images=images,
-        needs=resources,
     )

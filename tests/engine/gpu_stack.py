@@ -34,7 +34,7 @@ def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
     wanted = read(json.loads(os.environ["STANDIN_PROGRAM"])[1], "jobs", Site(1, None, gpus))
     assert wanted.problems == [], wanted.problems
     opts = pulumi.ResourceOptions(providers=[cluster.provider])
-    ready = gpus_of(cluster, images, wanted.jobs, opts)
+    ready = gpus_of(cluster, images, wanted.jobs, after=[], opts=opts)
     assert ready is not None
     ground = replace(ground, cluster=cluster, images=images, gpus=ready)
     runs = train(wanted.jobs, wanted.scripts, ground)

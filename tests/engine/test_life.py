@@ -147,6 +147,7 @@ def test_bad_settings_are_all_named_at_once_and_nothing_is_made(
         lines = finished.said.splitlines()
         for words in named:
             assert any(all(word in line for word in words) for line in lines), (words, finished)
+        assert finished.said.count(" error: ") == 2, f"on the row and below it, once\n{finished}"
         clusters = live_stack.scratch.state_home / "slipway/clusters"
         assert [path.name for path in clusters.iterdir()] == ["dev"]
     finally:

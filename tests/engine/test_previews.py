@@ -1,4 +1,4 @@
-"""`make preview` of every stack, as a person runs it who has no account and no container engine."""
+"""What a person sees of every stack who has no account and no container engine."""
 
 import json
 import re
@@ -30,3 +30,20 @@ def test_a_preview_shows_the_whole_stack_and_makes_nothing(
     exported = live_stack.run(f'eval "$(make -s env)" && pulumi stack export --stack {stack}')
     assert json.loads(exported.output)["deployment"].get("resources", []) == []
     live_stack.run(f"make down STACK={stack}")
+
+
+def test_of_a_cluster_that_could_not_be_made_its_own_reason_is_told(live_stack: LiveStack) -> None:
+    # So it fails where a container engine works, too.
+    nowhere = "DOCKER_HOST=unix:///nowhere KIND_EXPERIMENTAL_PROVIDER=docker"
+    try:
+        failed = live_stack.attempt(f"{nowhere} make up STACK=kind")
+        assert failed.code != 0, failed
+        told = failed.said[failed.said.rindex("Diagnostics:") :]
+        first, last = re.findall(r"^ +error: (.*)$", told, re.MULTILINE)
+        assert {first, last} == {
+            "kind's cluster kind needs this:",
+            "without the cluster nothing is made in it",
+        }, failed
+        assert "docker" in told
+    finally:
+        live_stack.run("make down STACK=kind")

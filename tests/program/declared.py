@@ -101,6 +101,12 @@ class Declared:
     protected: bool = False
     replaced_on: tuple[str, ...] = ()
 
+    @property
+    def before(self) -> list[str]:
+        """URNs of what the engine makes before it."""
+        provider, _, _ = self.provider.rpartition("::")
+        return [*self.dependencies, self.parent, provider]
+
 
 @dataclass
 class Program:
@@ -120,16 +126,17 @@ class Program:
     def needs(self, resource: Declared) -> set[str]:
         """Return the URNs of all that `resource` depends on, by however many steps.
 
-        A parent is one of them: the engine makes it first and deletes it last.
+        Its parent and its provider are among them: the engine makes them first and deletes them
+        last.
         """
         by_urn = {each.urn: each for each in self.resources}
         found: set[str] = set()
-        open_ = [*resource.dependencies, resource.parent]
+        open_ = resource.before
         while open_:
             urn = open_.pop()
             if urn in by_urn and urn not in found:
                 found.add(urn)
-                open_ += [*by_urn[urn].dependencies, by_urn[urn].parent]
+                open_ += by_urn[urn].before
         return found
 
 

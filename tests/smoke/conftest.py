@@ -13,6 +13,8 @@ import testinfra
 from infra import toolchain
 from tests.smoke.kubectl import Kubectl
 from tests.smoke.outputs import StackNotUpError, read
+from tests.smoke.rights import Rights
+from tests.smoke.test_cluster import OPERATOR
 
 _OUTPUTS = pytest.StashKey[dict[str, Any]]()
 
@@ -22,12 +24,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Give a test that asks for `job` every job of the stack: their names are its outputs."""
+    """Give a test every `job` of the stack, or every `namespace` that is the stack's own."""
+    outputs = _outputs(metafunc.config)
     if "job" in metafunc.fixturenames:
-        jobs = _outputs(metafunc.config).get("jobs", {})
+        jobs = outputs.get("jobs", {})
         if not jobs:
             raise pytest.UsageError("the stack has no job to check; is `slipway:jobs` empty?")
         metafunc.parametrize("job", sorted(jobs))
+    if "namespace" in metafunc.fixturenames:
+        own = {outputs["cluster"]["namespace"]: "own_namespace", OPERATOR: "own_operator"}
+        marked = [pytest.param(name, marks=getattr(pytest.mark, own[name])) for name in own]
+        metafunc.parametrize("namespace", marked)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is about the operator and the namespace where they are somebody else's."""
+    cluster = _outputs(config)["cluster"]
+    own = {"own_namespace": cluster["ownNamespace"], "own_operator": cluster["ownOperator"]}
+    others = [mark for mark, is_own in own.items() if not is_own]
+    left_out = [item for item in items if any(map(item.get_closest_marker, others))]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 def _outputs(config: pytest.Config) -> dict[str, Any]:
@@ -59,3 +76,15 @@ def kubectl(outputs: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -
     file.touch(0o600)
     file.write_text(outputs["kubeconfig"])
     return Kubectl(testinfra.get_host("local://"), toolchain.path("kubectl"), file)
+
+
+@pytest.fixture(scope="session")
+def jobs(outputs: dict[str, Any]) -> str:
+    """The namespace of the stack's jobs."""
+    return str(outputs["cluster"]["namespace"])
+
+
+@pytest.fixture(scope="session")
+def rights(kubectl: Kubectl, jobs: str) -> Rights:
+    """What accounts may do."""
+    return Rights(kubectl, jobs)

@@ -38,7 +38,7 @@ def read(stack: str) -> dict[str, Any]:
             f"Bring it up first: make up STACK={stack}"
         )
     outputs: dict[str, Any] = json.loads(finished.stdout)
-    if "kubeconfig" not in outputs:
+    if "cluster" not in outputs:
         raise StackNotUpError(
             f"stack {stack!r} is not up; bring it up first: make up STACK={stack}"
         )

@@ -1,116 +1,112 @@
 """What each account may do and may not, as the API server itself answers.
 
-Rights are listed as `verb resource namespace`; `-` stands for the whole cluster.
+Rights are listed as `verb resource namespace`, accounts as `namespace:name`; `JOBS` stands for the
+namespace of the stack's jobs and `-` for the whole cluster. Asking for others takes an
+administrator's kubeconfig.
 """
 
 import pytest
 
-from tests.smoke.kubectl import Kubectl
+from tests.smoke.rights import Rights
 
-OPERATOR = "system:serviceaccount:kubeflow:training-operator"
-JOB = "system:serviceaccount:slipway-jobs:slipway-job"
-SUBMITTER = "system:serviceaccount:slipway-jobs:slipway-submitter"
-UNNAMED = "system:serviceaccount:slipway-jobs:default"
+pytestmark = pytest.mark.own_namespace
+
+OPERATOR, JOB, SUBMITTER, UNNAMED = (
+    "kubeflow:training-operator",
+    "JOBS:slipway-job",
+    "JOBS:slipway-submitter",
+    "JOBS:default",
+)
 
 
+@pytest.mark.own_operator
 @pytest.mark.parametrize(
     "right",
     [
-        "watch pytorchjobs.kubeflow.org slipway-jobs",
-        "update pytorchjobs.kubeflow.org/status slipway-jobs",
-        "create pods slipway-jobs",
-        "delete pods slipway-jobs",
-        "create services slipway-jobs",
-        "create events slipway-jobs",
+        "watch pytorchjobs.kubeflow.org JOBS",
+        "update pytorchjobs.kubeflow.org/status JOBS",
+        "create pods JOBS",
+        "delete pods JOBS",
+        "create services JOBS",
+        "create events JOBS",
         "update secrets/training-operator-webhook-cert kubeflow",
     ],
 )
-def test_the_operator_may_do_its_work(kubectl: Kubectl, right: str) -> None:
-    assert allows(kubectl, OPERATOR, right)
+def test_the_operator_may_do_its_work(rights: Rights, right: str) -> None:
+    assert rights.allows(OPERATOR, right)
 
 
+@pytest.mark.own_operator
 @pytest.mark.parametrize(
     "right",
     [
-        "create pytorchjobs.kubeflow.org slipway-jobs",
+        "create pytorchjobs.kubeflow.org JOBS",
         "create pods kube-system",
         "create pods kubeflow",
         "create pods default",
-        "create pods/exec slipway-jobs",
-        "list secrets slipway-jobs",
+        "create pods/exec JOBS",
+        "list secrets JOBS",
         "list secrets kube-system",
         "list secrets -",
-        "create serviceaccounts/token slipway-jobs",
+        "create serviceaccounts/token JOBS",
         "list nodes -",
         "create clusterroles.rbac.authorization.k8s.io -",
         "create clusterrolebindings.rbac.authorization.k8s.io -",
-        "create rolebindings.rbac.authorization.k8s.io slipway-jobs",
+        "create rolebindings.rbac.authorization.k8s.io JOBS",
         "delete customresourcedefinitions.apiextensions.k8s.io -",
     ],
 )
-def test_the_operator_may_do_no_more(kubectl: Kubectl, right: str) -> None:
-    assert not allows(kubectl, OPERATOR, right)
+def test_the_operator_may_do_no_more(rights: Rights, right: str) -> None:
+    assert not rights.allows(OPERATOR, right)
 
 
 @pytest.mark.parametrize("account", [JOB, UNNAMED])
 @pytest.mark.parametrize(
     "right",
     [
-        "get pods slipway-jobs",
-        "list secrets slipway-jobs",
-        "get configmaps slipway-jobs",
-        "create pods slipway-jobs",
-        "create pods/exec slipway-jobs",
-        "get pytorchjobs.kubeflow.org slipway-jobs",
-        "delete pytorchjobs.kubeflow.org slipway-jobs",
+        "get pods JOBS",
+        "list secrets JOBS",
+        "get configmaps JOBS",
+        "create pods JOBS",
+        "create pods/exec JOBS",
+        "get pytorchjobs.kubeflow.org JOBS",
+        "delete pytorchjobs.kubeflow.org JOBS",
         "list nodes -",
         "list secrets -",
     ],
 )
-def test_training_code_may_do_nothing(kubectl: Kubectl, account: str, right: str) -> None:
-    assert not allows(kubectl, account, right)
+def test_training_code_may_do_nothing(rights: Rights, account: str, right: str) -> None:
+    assert not rights.allows(account, right)
 
 
 @pytest.mark.parametrize(
     "right",
     [
-        "create pytorchjobs.kubeflow.org slipway-jobs",
-        "watch pytorchjobs.kubeflow.org slipway-jobs",
-        "delete pytorchjobs.kubeflow.org slipway-jobs",
-        "list pods slipway-jobs",
-        "get pods/log slipway-jobs",
-        "list events slipway-jobs",
+        "create pytorchjobs.kubeflow.org JOBS",
+        "watch pytorchjobs.kubeflow.org JOBS",
+        "delete pytorchjobs.kubeflow.org JOBS",
+        "list pods JOBS",
+        "get pods/log JOBS",
+        "list events JOBS",
     ],
 )
-def test_a_submitter_may_run_and_follow_jobs(kubectl: Kubectl, right: str) -> None:
-    assert allows(kubectl, SUBMITTER, right)
+def test_a_submitter_may_run_and_follow_jobs(rights: Rights, right: str) -> None:
+    assert rights.allows(SUBMITTER, right)
 
 
 @pytest.mark.parametrize(
     "right",
     [
         "create pytorchjobs.kubeflow.org default",
-        "update pytorchjobs.kubeflow.org/status slipway-jobs",
-        "create pods slipway-jobs",
-        "create pods/exec slipway-jobs",
-        "list secrets slipway-jobs",
-        "create serviceaccounts/token slipway-jobs",
-        "create rolebindings.rbac.authorization.k8s.io slipway-jobs",
+        "update pytorchjobs.kubeflow.org/status JOBS",
+        "create pods JOBS",
+        "create pods/exec JOBS",
+        "list secrets JOBS",
+        "create serviceaccounts/token JOBS",
+        "create rolebindings.rbac.authorization.k8s.io JOBS",
         "list pods kubeflow",
         "list nodes -",
     ],
 )
-def test_a_submitter_may_do_no_more(kubectl: Kubectl, right: str) -> None:
-    assert not allows(kubectl, SUBMITTER, right)
-
-
-def allows(kubectl: Kubectl, account: str, right: str) -> bool:
-    """Return whether `account` has `right`; raises RuntimeError when there is no answer."""
-    verb, resource, namespace = right.split(" ")
-    resource, _, subresource = resource.partition("/")
-    where = ["--all-namespaces"] if namespace == "-" else ["--namespace", namespace]
-    # kubectl reads `secrets/NAME` as one object and has an option for a subresource.
-    if subresource == "training-operator-webhook-cert":
-        return kubectl.allows(account, verb, f"{resource}/{subresource}", *where)
-    extra = ["--subresource", subresource] if subresource else []
-    return kubectl.allows(account, verb, resource, *where, *extra)
+def test_a_submitter_may_do_no_more(rights: Rights, right: str) -> None:
+    assert not rights.allows(SUBMITTER, right)

@@ -7,15 +7,18 @@ import pytest
 from tests.smoke.kubectl import Kubectl
 from tests.smoke.objects import Pod, described, holds
 
-JOBS, OPERATOR = "slipway-jobs", "kubeflow"
+OPERATOR = "kubeflow"
+"""Where the stack's own operator is."""
 
 
+@pytest.mark.own_operator
 def test_every_node_is_ready(kubectl: Kubectl) -> None:
     nodes = kubectl.items("nodes")
     assert nodes, "the cluster has no node"
     assert [node["metadata"]["name"] for node in nodes if not holds(node, "Ready")] == []
 
 
+@pytest.mark.own_operator
 def test_the_training_operator_is_available_as_it_was_last_declared(kubectl: Kubectl) -> None:
     deployment = kubectl.item("deployment", "training-operator", "--namespace", OPERATOR)
     status: dict[str, Any] = deployment["status"]
@@ -29,14 +32,12 @@ def test_pytorchjobs_are_served(kubectl: Kubectl) -> None:
     assert holds(definition, "Established"), definition["status"]
 
 
-@pytest.mark.parametrize("namespace", [JOBS, OPERATOR])
 def test_no_event_warns_of_what_is_there(kubectl: Kubectl, namespace: str) -> None:
     """Events outlive what they tell of: a job that failed and was removed is no fault today."""
     warnings = kubectl.items("events", "--namespace", namespace, "--field-selector", "type=Warning")
     assert [described(event) for event in warnings if kubectl.has(event["involvedObject"])] == []
 
 
-@pytest.mark.parametrize("namespace", [JOBS, OPERATOR])
 def test_every_pod_is_non_root(kubectl: Kubectl, namespace: str) -> None:
     pods = [Pod(document) for document in kubectl.items("pods", "--namespace", namespace)]
     assert pods, f"no pod in {namespace}"

@@ -7,20 +7,19 @@ import pytest
 from jobs.topology import Topology
 from tests.smoke.kubectl import Kubectl
 from tests.smoke.objects import Pod, conditions, holds
-from tests.smoke.test_cluster import JOBS
 
 
 @pytest.fixture
-def training_job(kubectl: Kubectl, job: str) -> dict[str, Any]:
+def training_job(kubectl: Kubectl, job: str, jobs: str) -> dict[str, Any]:
     """The PyTorchJob object."""
-    return kubectl.item("pytorchjob", job, "--namespace", JOBS)
+    return kubectl.item("pytorchjob", job, "--namespace", jobs)
 
 
 @pytest.fixture
-def pods(kubectl: Kubectl, job: str) -> list[Pod]:
+def pods(kubectl: Kubectl, job: str, jobs: str) -> list[Pod]:
     """The pods of all the job's replicas."""
     selector = f"training.kubeflow.org/job-name={job}"
-    documents = kubectl.items("pods", "--namespace", JOBS, "--selector", selector)
+    documents = kubectl.items("pods", "--namespace", jobs, "--selector", selector)
     return [Pod(document) for document in documents]
 
 

@@ -217,6 +217,30 @@ def test_all_problems_are_told_at_once() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("cluster", "missing", "contradictory"),
+    [
+        (
+            {"kind": "aks", "system": {"size": "Standard_NC4as_T4_v3"}, "api": {"private": True}},
+            {"subscription", "location", "admins", "budget"},
+            "system.size",
+        ),
+        (
+            {"kind": "azure-stack", "controlPlane": {"size": "Standard_NC4_A2"}},
+            {"subscription", "location", "customLocation", "logicalNetwork", "sshKey", "registry"},
+            "controlPlane.size",
+        ),
+    ],
+)
+def test_what_contradicts_itself_is_told_beside_what_is_missing(
+    cluster: dict[str, Any], missing: set[str], contradictory: str
+) -> None:
+    found = problems(configured(cluster))
+    told = {key.removeprefix("slipway:cluster.") for key in found}
+    assert missing <= told
+    assert contradictory in told, found
+
+
 def test_the_message_counts_the_problems_and_says_what_to_do() -> None:
     with pytest.raises(SettingsError) as caught:
         parse(configured({"kind": "x"}, {"y": {}}), "dev")

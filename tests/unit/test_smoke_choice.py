@@ -1,0 +1,50 @@
+"""Smoke checks look at what is the stack's own, and leave out what is somebody else's."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_COLLECT = """\
+import pytest
+from tests.smoke import outputs
+outputs.read = lambda stack: {
+    "cluster": {"namespace": "team-a", "ownNamespace": %s, "ownOperator": %s},
+    "jobs": {"mine": {}},
+}
+raise SystemExit(pytest.main(["tests/smoke", "--collect-only", "--quiet"]))
+"""
+
+JOB = "test_jobs.py::test_the_stack_reports_that_it_succeeded[mine]"
+SUBMITTER = "test_access.py::test_a_submitter_may_run_and_follow_jobs[list pods JOBS]"
+OPERATOR = "test_access.py::test_the_operator_may_do_its_work[create pods JOBS]"
+READY = "test_cluster.py::test_the_training_operator_is_available_as_it_was_last_declared"
+THEIR_PODS = "test_cluster.py::test_every_pod_is_non_root[team-a]"
+ITS_PODS = "test_cluster.py::test_every_pod_is_non_root[kubeflow]"
+
+
+@pytest.mark.parametrize(
+    ("own_namespace", "own_operator", "looked_at", "left_out"),
+    [
+        (True, True, {JOB, SUBMITTER, OPERATOR, READY, THEIR_PODS, ITS_PODS}, set()),
+        (True, False, {JOB, SUBMITTER, THEIR_PODS}, {OPERATOR, READY, ITS_PODS}),
+        (False, True, {JOB, READY, ITS_PODS}, {SUBMITTER, OPERATOR, THEIR_PODS}),
+        (False, False, {JOB}, {SUBMITTER, OPERATOR, READY, THEIR_PODS, ITS_PODS}),
+    ],
+)
+def test_what_is_not_the_stacks_own_is_left_out(
+    root: Path, *, own_namespace: bool, own_operator: bool, looked_at: set[str], left_out: set[str]
+) -> None:
+    finished = subprocess.run(
+        [sys.executable, "-c", _COLLECT % (own_namespace, own_operator)],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    collected = {line.rpartition("/")[2] for line in finished.stdout.splitlines()}
+    assert looked_at <= collected
+    assert not left_out & collected

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from clusters.azure import remains as search
@@ -40,7 +41,10 @@ def pools(settings: Settings) -> tuple[NodePool, ...]:
     if settings.cpu is not None:
         found.append(_pool("cpu", settings.cpu, settings))
     if wanted := settings.gpu or None:
-        found.append(_pool("gpu", wanted, settings, wanted.per_node, spot=wanted.spot is not None))
+        pool = replace(_pool("gpu", wanted, settings), gpus=wanted.per_node)
+        if wanted.spot is not None:
+            pool = replace(pool, spot=True, dollars=wanted.spot.limit)
+        found.append(pool)
     return tuple(found)
 
 
@@ -61,14 +65,7 @@ def remains(settings: Settings) -> Remains:
     return search.remains(settings)
 
 
-def _pool(
-    name: str,
-    pool: SystemPool | CpuPool | GpuNodes,
-    settings: Settings,
-    gpus: int = 0,
-    *,
-    spot: bool = False,
-) -> NodePool:
+def _pool(name: str, pool: SystemPool | CpuPool | GpuNodes, settings: Settings) -> NodePool:
     return NodePool(
         name=name,
         provider="azure",
@@ -76,8 +73,6 @@ def _pool(
         size=pool.size,
         min_nodes=pool.min_nodes,
         max_nodes=pool.max_nodes,
-        gpus=gpus,
-        spot=spot,
         cores=for_pods(pool.size),
         # Beside a pool for jobs it takes the cluster's own pods alone.
         takes_jobs=name != "system" or settings.cpu is None,

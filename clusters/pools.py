@@ -61,6 +61,7 @@ class NodePool:
         max_nodes: How many there may come to be.
         gpus: Of one node.
         spot: Whether they may be taken back at any time, for a lower price.
+        dollars: That one spot node may cost at most before it is taken back; None for no limit.
         cores: Of one node, that pods may ask for; None when that can't be told beforehand.
         takes_jobs: Whether jobs run on it, and not the cluster's own pods alone.
     """
@@ -73,5 +74,6 @@ class NodePool:
     max_nodes: int
     gpus: int = 0
     spot: bool = False
+    dollars: Decimal | None = None
     cores: Decimal | None = None
     takes_jobs: bool = True

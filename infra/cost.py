@@ -30,11 +30,24 @@ class Cost:
         price: Of one node, or the most that one costs; None where the table has none.
         capped: Whether it is the most only: an ordinary price, for a spot node. That of a spot node
             is never above it: https://learn.microsoft.com/azure/virtual-machines/linux/spot-template
+        limit: Of a spot node without a price, what the person pays for it at most.
     """
 
     pool: NodePool
     price: Price | None = None
     capped: bool = False
+    limit: Decimal | None = None
+
+    @property
+    def node(self) -> Decimal:
+        """What one node costs at most; 0 where nothing is known of it."""
+        known = [] if self.price is None else [self.price.amount]
+        return min([*known, *([] if self.limit is None else [self.limit])], default=Decimal(0))
+
+    @property
+    def known(self) -> bool:
+        """Whether there is anything to say of it."""
+        return self.price is not None or self.limit is not None
 
     @property
     def least(self) -> Decimal:
@@ -46,7 +59,7 @@ class Cost:
     @property
     def most(self) -> Decimal:
         """With as many nodes as there may be; 0 where nothing is known of it."""
-        return Decimal(0) if self.price is None else self.pool.max_nodes * self.price.amount
+        return self.pool.max_nodes * self.node
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
@@ -88,7 +101,9 @@ def _cost(pool: NodePool, table: PriceTable) -> Cost:
     exact = table.price(*place, spot=pool.spot)
     if exact is not None or not pool.spot:
         return Cost(pool, exact)
-    return Cost(pool, table.price(*place), capped=True)
+    # Azure takes the limit in dollars, whatever the bill is in.
+    limit = pool.dollars if table.currency == "USD" else None
+    return Cost(pool, table.price(*place), capped=True, limit=limit)
 
 
 def _asked(pool: NodePool) -> str:
@@ -100,19 +115,19 @@ def _asked(pool: NodePool) -> str:
 
 
 def _priced(cost: Cost, currency: str) -> str:
-    if cost.price is None:
+    if not cost.known:
         kind = "spot nodes" if cost.pool.spot else "nodes"
         return f"no price for such {kind} of {cost.pool.provider}"
     if not cost.capped:
         return f"{currency} {_range(_money(cost.least), _money(cost.most))}"
-    return (
-        f"at most {currency} {_money(cost.most)} (no price for spot nodes, which never cost more "
-        f"than others: {_money(cost.price.amount)})"
-    )
+    why = f"which never cost more than others: {_money(cost.node)}"
+    if cost.node == cost.limit:
+        why = f"which are given back above maxPrice: {_money(cost.node)}"
+    return f"at most {currency} {_money(cost.most)} (no price for spot nodes, {why})"
 
 
 def _summed(costs: Sequence[Cost], currency: str) -> Iterator[str]:
-    unknown = [each.pool.name for each in costs if each.price is None]
+    unknown = [each.pool.name for each in costs if not each.known]
     least = sum((each.least for each in costs), Decimal(0))
     most = sum((each.most for each in costs), Decimal(0))
     if len(unknown) < len(costs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -51,6 +52,11 @@ class Spot:
             description="-1, or a number above 0 with at most 5 decimals",
         ),
     ] = -1
+
+    @property
+    def limit(self) -> Decimal | None:
+        """What a node may cost; None where there is no limit."""
+        return None if self.max_price == -1 else Decimal(str(self.max_price))
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -125,6 +125,27 @@ def test_spot_nodes_without_a_price_cost_at_most_what_others_do_and_no_least_is_
     assert "together: USD 0.200 to 2.600 an hour" in lines
 
 
+@pytest.mark.parametrize(
+    ("size", "dollars", "most", "why"),
+    [
+        ("Standard_NC4as_T4_v3", "0.3", "1.200", "are given back above maxPrice: 0.300"),
+        ("Standard_NC4as_T4_v3", "0.9", "2.000", "never cost more than others: 0.500"),
+        ("Standard_Big", "0.3", "1.200", "are given back above maxPrice: 0.300"),
+    ],
+)
+def test_spot_nodes_cost_at_most_what_the_person_pays_for_them(
+    size: str, dollars: str, most: str, why: str
+) -> None:
+    lines = told(replace(GPU, size=size, spot=True, dollars=Decimal(dollars)))
+    assert f"spot: at most USD {most} (no price for spot nodes, which {why})" in lines[0]
+    assert lines[1] == f"together: USD 0 to {most} an hour"
+
+
+def test_a_limit_in_dollars_says_nothing_of_another_currency() -> None:
+    lines = told(replace(GPU, spot=True, dollars=Decimal("0.3")), prices=table(currency="EUR"))
+    assert "spot: at most EUR 2.000" in lines[0]
+
+
 def test_a_price_of_spot_nodes_is_none_of_others() -> None:
     prices = table(hourly={}, spot={"Standard_NC4as_T4_v3": "0.1"})
     assert "no price for such nodes" in told(GPU, prices=prices)[0]

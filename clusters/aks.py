@@ -60,7 +60,7 @@ def provision(settings: Settings) -> Cluster:
     return declare(settings, gpus(settings))
 
 
-def remains(settings: Settings) -> Remains:
+def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """Return the resource groups that are still there, as far as Azure can be asked."""
     return search.remains(settings)
 

@@ -57,7 +57,7 @@ def provision(settings: Settings) -> Cluster:
     return declare(settings, gpus(settings))
 
 
-def remains(settings: Settings) -> Remains:
+def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """Look for the resource group, or for what in it bears the cluster's name."""
     return left.remains(settings)
 

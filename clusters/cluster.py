@@ -132,8 +132,10 @@ class KindModule(Protocol):
     def provision(self, settings: Any, /) -> Cluster:
         """Declare the cluster's resources in the running Pulumi program."""
 
-    def remains(self, settings: Any, /) -> Remains:
+    def remains(self, settings: Any, stack: str, /) -> Remains:
         """Look for what is left of the stack once it has been destroyed.
+
+        `stack` is what it is called in the marks of `infra.ownership`.
 
         Where the cluster goes with the stack that is anything of the cluster; where it is somebody
         else's, whatever bears Slipway's labels in it.
@@ -171,6 +173,6 @@ class ClusterKind:
         """Declare such a cluster in the running Pulumi program and return it."""
         return self._loaded.provision(settings)
 
-    def remains(self, settings: Any) -> Remains:
+    def remains(self, settings: Any, stack: str) -> Remains:
         """Return what is left of such a stack once it has been destroyed."""
-        return self._loaded.remains(settings)
+        return self._loaded.remains(settings, stack)

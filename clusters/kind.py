@@ -153,7 +153,7 @@ def provision(settings: Settings) -> Cluster:
     return declared.declare("kind", "slipway:clusters:Kind", inputs, target)
 
 
-def remains(settings: Settings) -> Remains:
+def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """The cluster, if this stack made it and it is still there."""
     name = settings.name
     removal = f"kind delete cluster --name {name}"

@@ -86,9 +86,9 @@ def provision(settings: Settings) -> Cluster:
     )
 
 
-def remains(settings: Settings) -> Remains:
+def remains(settings: Settings, stack: str) -> Remains:
     """What bears Slipway's labels in the namespace of the stack's jobs."""
-    return search.remains(settings, os.environ)
+    return search.remains(settings, stack, os.environ)
 
 
 def _operator(settings: Settings, found: Found, namespace: str) -> ExistingOperator | None:

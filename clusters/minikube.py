@@ -158,7 +158,7 @@ def provision(settings: Settings) -> Cluster:
     return declared.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
 
 
-def remains(settings: Settings) -> Remains:
+def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """The profile, if this stack made it and it is still there."""
     name = settings.name
     tool = MinikubeTool(name, inputs(settings))

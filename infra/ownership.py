@@ -14,7 +14,12 @@ MADE_BY = "slipway.dev/stack"
 
 def stack() -> str:
     """Return what the running stack is called in `MADE_BY`."""
-    return f"{pulumi.get_project()}/{pulumi.get_stack()}"
+    return called(pulumi.get_project(), pulumi.get_stack())
+
+
+def called(project: str, name: str) -> str:
+    """Return what a project's stack is called in `MADE_BY`."""
+    return f"{project}/{name}"
 
 
 def marked(manifest: Manifest) -> Manifest:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
 from clusters.azure import names
+from clusters.embedded.command import CommandFailed, run
 
 if TYPE_CHECKING:
     from clusters.azure.settings import Settings
@@ -16,39 +16,44 @@ _LIMIT_SECONDS = 60
 
 
 def remains(settings: Settings) -> Remains:
-    """Return the resource groups that are still there; nothing where Azure can't be asked.
+    """Return the resource groups that are still there.
 
-    It is asked with the person's own CLI. Without that, or without a login, no count of groups is
-    given, rather than one that nobody has made.
+    Azure is asked with the person's own CLI. Without that, or without a login, that it was not
+    asked stands in the kind's name, rather than a count that nobody has made.
     """
-    found = []
-    for group in (names.resource_group(settings), names.node_group(settings)):
-        is_there = _exists(settings.subscription, group)
-        if is_there is None:
-            return {}
-        if is_there:
-            found.append(
-                f"resource group {group}: az group delete --name {group} "
-                f"--subscription {settings.subscription}"
-            )
-    return {"resource groups": found}
+    groups = [names.resource_group(settings), names.node_group(settings)]
+    try:
+        left = [group for group in groups if exists(settings.subscription, group)]
+    except CommandFailed as error:
+        return unasked("resource groups", error)
+    return {"resource groups": [removal(settings.subscription, group) for group in left]}
 
 
-def _exists(subscription: str, group: str) -> bool | None:
-    """Return whether a resource group is there; None when that can't be told."""
+def exists(subscription: str, group: str) -> bool:
+    """Return whether a resource group is there. Raises `CommandFailed`."""
+    return az(subscription, "group", "exists", "--name", group).strip() == "true"
+
+
+def removal(subscription: str, group: str) -> str:
+    """Return a resource group that is left, with the command that removes it."""
+    command = f"az group delete --name {group} --subscription {subscription}"
+    return f"resource group {group}: {command}"
+
+
+def az(subscription: str, *words: str) -> str:
+    """Run Azure's CLI and return what it prints.
+
+    Raises:
+        CommandFailed: it is not there, nobody is logged in, or it refuses.
+    """
     program = shutil.which("az")
     if program is None:
-        return None
-    command = [program, "group", "exists", "--name", group, "--subscription", subscription]
-    try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return None
-    return done.stdout.strip() == "true" if done.returncode == 0 else None
+        raise CommandFailed("`az` is not installed")
+    whose = ("--subscription", subscription)
+    return run(program, *words, *whose, "--output", "json", limit=_LIMIT_SECONDS)
+
+
+def unasked(kind: str, error: CommandFailed) -> Remains:
+    """Return that Azure could not be asked: what Pulumi knew of is gone all the same."""
+    why = " ".join(str(error).split())
+    return {f"{kind} known to be left (Azure was not asked: {why})": []}

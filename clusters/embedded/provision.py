@@ -104,7 +104,7 @@ def provision(settings: Settings) -> Cluster:
     )
 
 
-def remains(settings: Settings) -> Remains:
+def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """What this machine has of the cluster."""
     return search.remains(Layout(_directory(settings)))
 

@@ -100,12 +100,7 @@ def look(choice: Choice, namespace: str) -> Found:
         raise Unusable("context", str(error)) from error
     except (ApiException, urllib3.exceptions.HTTPError) as error:
         if (why := silence(error)) is not None:
-            raise Unusable(
-                "",
-                f"{choice.server} does not answer: {why}. See whether the cluster is up and this "
-                "machine reaches it (a VPN, a firewall's authorized addresses): "
-                f"`{choice.kubectl} get --raw /version`",
-            ) from error
+            raise Unusable("", _unreachable(choice, why)) from error
         text = f"{choice.server} lets this account do nothing: {_refusal(error)}"
         raise Unusable("", text) from error
 
@@ -116,6 +111,20 @@ def owner(api: client.ApiClient, namespace: str) -> str | None:
     made = _stack(_mark(partial(core.read_namespace, namespace, **_LIMITED)))
     account = partial(core.read_namespaced_service_account, JOB_ACCOUNT, namespace, **_LIMITED)
     return _stack(_mark(account)) if made is None else made
+
+
+def _unreachable(choice: Choice, why: str) -> str:
+    see = f"`{choice.kubectl} get --raw /version`"
+    if "certificate verify failed" in why:
+        return (
+            f"{choice.server} does not answer as that cluster: {why}. Its certificate is not one "
+            "of the kubeconfig's certificate-authority: see whether the server is the right one, "
+            f"and whether a proxy answers in its place: {see}"
+        )
+    return (
+        f"{choice.server} does not answer: {why}. See whether the cluster is up and this machine "
+        f"reaches it (a VPN, a firewall's authorized addresses): {see}"
+    )
 
 
 def silence(error: Exception) -> str | None:

@@ -26,11 +26,13 @@ _LIMITED: dict[str, Any] = {"_request_timeout": (3, 10)}
 _UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 
 
-def remains(settings: Settings, environment: Mapping[str, str]) -> Mapping[str, list[str]]:
+def remains(
+    settings: Settings, stack: str, environment: Mapping[str, str]
+) -> Mapping[str, list[str]]:
     """Return what bears Slipway's labels in the namespace of the stack's jobs.
 
-    Another stack may have its own there; where a mark tells whose the namespace is, that is told.
-    A cluster that lets nobody in may hold anything, and that is told instead. One that does
+    Where a mark tells that the namespace is another stack's, everything there is that one's. A
+    cluster that lets nobody in may hold anything, and that is told instead. One that does
     not answer at all, or that no context leads to, may have gone for good: as `pulumi destroy`
     comes before, nothing is known to be in it, and that it was not asked stands in the kind's name.
     """
@@ -43,7 +45,10 @@ def remains(settings: Settings, environment: Mapping[str, str]) -> Mapping[str, 
         see = _command(kubectl(settings.path, settings.context), namespace)
         return {_KIND: [f"the cluster was not asked ({error}): see `{see}`"]}
     try:
-        return {_KIND: list(_labeled(connect(choice.kubeconfig), namespace, choice.kubectl))}
+        api = connect(choice.kubeconfig)
+        if (whose := owner(api, namespace)) not in {None, stack}:
+            return {f"{_KIND} of its own ({namespace} is the stack {whose}'s)": []}
+        return {_KIND: list(_labeled(api, namespace, choice.kubectl))}
     except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
         see = _command(choice.kubectl, namespace)
         if (why := silence(error)) is not None:
@@ -64,12 +69,9 @@ def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Iterator[st
         "configmap": lambda: core.list_namespaced_config_map(**named),
         "persistentvolumeclaim": lambda: core.list_namespaced_persistent_volume_claim(**named),
     }
-    whose = owner(api, namespace)
-    # As a comment of the shell's, since people paste the line.
-    remark = "" if whose is None else f"  # {namespace} is the stack {whose}'s"
     for kind, listed in lists.items():
         for name in _names(api, listed):
-            yield f"{kind} {name}: {kubectl} --namespace {namespace} delete {kind} {name}{remark}"
+            yield f"{kind} {name}: {kubectl} --namespace {namespace} delete {kind} {name}"
 
 
 def _names(api: client.ApiClient, listed: Callable[[], Any]) -> list[str]:

@@ -34,18 +34,18 @@ def locks(stack: str) -> list[Lock]:
 
 def state_file(stack: str) -> Path:
     """Where a stack's state is."""
-    return bookkeeping("stacks", _project(), f"{stack}.json")
+    return bookkeeping("stacks", project(), f"{stack}.json")
 
 
 def lock_directory(stack: str) -> Path:
     """Where a stack's locks are; Pulumi takes every file in it for one but `.attrs`."""
-    return bookkeeping("locks", "organization", _project(), stack)
+    return bookkeeping("locks", "organization", project(), stack)
 
 
 def files(stack: str) -> list[Path]:
     """Every file that is kept for a stack: its state, locks, history and backups."""
     state = state_file(stack)
-    kept = [lock_directory(stack), *(bookkeeping(part, _project(), stack) for part in _PAST)]
+    kept = [lock_directory(stack), *(bookkeeping(part, project(), stack) for part in _PAST)]
     found = [file for directory in kept for file in directory.rglob("*") if file.is_file()]
     return sorted([*found, *state.parent.glob(f"{state.name}*")])
 
@@ -55,7 +55,7 @@ def latest_settings(stack: str) -> Mapping[str, Any]:
 
     An update that was killed is not in the history, nor are settings of one that had no file.
     """
-    history = bookkeeping("history", _project(), stack)
+    history = bookkeeping("history", project(), stack)
     # Their names end in the time, in nanoseconds.
     for file in sorted(history.glob(f"{stack}-*.history.json"), reverse=True):
         settings: Mapping[str, Any] = json.loads(file.read_text()).get("config") or {}
@@ -81,6 +81,7 @@ def _lock(file: Path) -> Lock | None:
     return Lock(lock["pid"], lock["hostname"], lock["timestamp"])
 
 
-def _project() -> str:
+def project() -> str:
+    """Return what Pulumi.yaml calls the project."""
     name: str = yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"]
     return name

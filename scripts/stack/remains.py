@@ -8,6 +8,7 @@ from typing import Any
 
 from clusters import CLUSTERS
 from infra import settings
+from infra.ownership import called
 from infra.paths import CHECKOUT
 from jobs.logs import archive
 from scripts.stack import backend
@@ -60,7 +61,7 @@ def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> Mapping[str, Sequence
         wanted = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
     except settings.SettingsError:
         return {}
-    return CLUSTERS[wanted.kind].remains(wanted.options)
+    return CLUSTERS[wanted.kind].remains(wanted.options, called(backend.project(), stack))
 
 
 def _there(path: Path) -> list[Path]:

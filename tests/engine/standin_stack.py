@@ -14,6 +14,8 @@ from scripts.environment import pulumi_home
 _PROJECT = "name: standin\nruntime: python\n"
 _MAIN = "from tests.engine.standin_programs import main\n\nmain()\n"
 _STACK = "test"
+CALLED = f"standin/{_STACK}"
+"""What it is called in marks."""
 COMMAND_SECONDS = 120
 
 

@@ -25,6 +25,7 @@ from tests.engine.kubeconfig_stack import (
     images,
     login_command,
 )
+from tests.engine.standin_stack import CALLED
 
 TEAM = "team-a"
 
@@ -117,7 +118,7 @@ def left_over(cluster: dict[str, Any]) -> list[str]:
     """Return what `make down` would find of a stack with these settings."""
     settings = check(Settings, cluster, "slipway:cluster")
     assert isinstance(settings, Settings), settings
-    (found,) = CLUSTERS["kubeconfig"].remains(settings).values()
+    (found,) = CLUSTERS["kubeconfig"].remains(settings, CALLED).values()
     return list(found)
 
 

@@ -56,5 +56,5 @@ def provision(settings: Settings) -> Cluster:
     )
 
 
-def remains(settings: Settings) -> Remains:  # noqa: ARG001
+def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001
     return {}

@@ -311,6 +311,10 @@ def test_nothing_is_claimed_of_azure_when_it_cannot_be_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     az(tmp_path, "echo log in first >&2; exit 1", monkeypatch)
-    assert remains.remains(settings()) == {}
+    ((kind, found),) = remains.remains(settings()).items()
+    assert kind.startswith("resource groups known to be left (Azure was not asked: `")
+    assert "log in first" in kind
+    assert found == []
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert remains.remains(settings()) == {}
+    (kind,) = remains.remains(settings())
+    assert "`az` is not installed" in kind

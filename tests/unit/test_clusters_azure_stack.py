@@ -198,7 +198,7 @@ def test_a_resource_group_that_is_left_is_found_with_how_to_remove_it(path: Path
     answering(path, "true")
     subscription = CLUSTER["subscription"]
     command = f"az group delete --name slipway-site --subscription {subscription}"
-    assert azure_stack.remains(accepted()) == {
+    assert azure_stack.remains(accepted(), "slipway/site") == {
         "resource groups": [f"resource group slipway-site: {command}"]
     }
     asked = (path / "asked").read_text().strip()
@@ -209,7 +209,7 @@ def test_a_resource_group_that_is_left_is_found_with_how_to_remove_it(path: Path
 
 def test_nothing_is_left_when_the_resource_group_is_gone(path: Path) -> None:
     answering(path, "false")
-    assert azure_stack.remains(accepted()) == {"resource groups": []}
+    assert azure_stack.remains(accepted(), "slipway/site") == {"resource groups": []}
 
 
 def test_in_a_group_of_somebody_elses_only_what_bears_the_clusters_name_is_left(path: Path) -> None:
@@ -219,15 +219,20 @@ def test_in_a_group_of_somebody_elses_only_what_bears_the_clusters_name_is_left(
         {"id": "/c", "type": "Network", "name": "c", "tags": None},
     ]
     answering(path, json.dumps(listed))
-    assert azure_stack.remains(accepted(resourceGroup="ours")) == {
+    assert azure_stack.remains(accepted(resourceGroup="ours"), "slipway/site") == {
         "Azure resources": ["Network a: az resource delete --ids /a"]
     }
 
 
-def test_without_an_answer_no_count_is_given(path: Path) -> None:
-    assert azure_stack.remains(accepted()) == {}
+def test_without_an_answer_it_is_told_that_azure_was_not_asked(path: Path) -> None:
+    ((kind, found),) = azure_stack.remains(accepted(), "slipway/site").items()
+    assert kind == "resource groups known to be left (Azure was not asked: `az` is not installed)"
+    assert found == []
     answering(path, "please run az login", code=1)
-    assert azure_stack.remains(accepted()) == {}
+    ((kind, found),) = azure_stack.remains(accepted(resourceGroup="ours"), "slipway/site").items()
+    assert kind.startswith("Azure resources known to be left (Azure was not asked: `")
+    assert "please run az login" in kind
+    assert found == []
 
 
 def test_settings_are_read_without_loading_azures_sdk() -> None:

@@ -190,7 +190,7 @@ def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[s
     file.write_text(api.kubeconfig)
     images = Images(trainer="example.org/trainer:1")
     settings = Settings(path=str(file), context=context, namespace="team-a", images=images)
-    ((kind, found),) = search.remains(settings, {"HOME": str(tmp_path)}).items()
+    ((kind, found),) = search.remains(settings, "slipway/mine", {"HOME": str(tmp_path)}).items()
     return kind, found
 
 
@@ -212,13 +212,21 @@ def test_what_bears_slipways_label_is_left_over(api: FakeApi, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("place", [NAMESPACE, ACCOUNT])
-def test_what_is_left_in_another_stacks_namespace_is_told_with_whose_it_is(
+def test_what_is_in_another_stacks_namespace_is_not_left_by_this_one(
     api: FakeApi, tmp_path: Path, place: str
 ) -> None:
     api.says("GET", JOBS, {"items": [{"metadata": {"name": "theirs"}}]})
     api.says("GET", place, {"metadata": {"annotations": {MADE_BY: "slipway/dev"}}})
+    kind, found = remains(api, tmp_path)
+    assert kind == "objects with Slipway's labels of its own (team-a is the stack slipway/dev's)"
+    assert found == []
+
+
+def test_what_is_in_a_namespace_of_its_own_is_left(api: FakeApi, tmp_path: Path) -> None:
+    api.says("GET", JOBS, {"items": [{"metadata": {"name": "mine"}}]})
+    api.says("GET", NAMESPACE, {"metadata": {"annotations": {MADE_BY: "slipway/mine"}}})
     _, (told,) = remains(api, tmp_path)
-    assert told.endswith("delete pytorchjob theirs  # team-a is the stack slipway/dev's")
+    assert told.endswith("delete pytorchjob mine")
 
 
 def test_a_cluster_that_lets_nobody_in_is_not_taken_for_empty(api: FakeApi, tmp_path: Path) -> None:

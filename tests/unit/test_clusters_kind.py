@@ -356,9 +356,11 @@ def test_nobody_can_say_that_a_cluster_is_gone_while_its_engine_is_down(here: Ma
 def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> None:
     made(here, inputs())
     command = f"kind delete cluster --name team && rm -r {Mark('kind', 'team').directory}"
-    assert kind.remains(settings()) == {"kind clusters": [f"kind's cluster team: {command}"]}
+    assert kind.remains(settings(), "slipway/kind") == {
+        "kind clusters": [f"kind's cluster team: {command}"]
+    }
     Mark("kind", "team").clear()
-    assert kind.remains(settings()) == {"kind clusters": []}
+    assert kind.remains(settings(), "slipway/kind") == {"kind clusters": []}
     assert list(containers(here)) == ["team-control-plane"]
 
 

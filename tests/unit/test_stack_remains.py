@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clusters import CLUSTERS
+from clusters.cluster import ClusterKind
 from scripts.stack import commands, remains
 from scripts.stack.backend import lock_directory, state_file
 from scripts.stack.cli import INTERRUPTED
@@ -92,10 +92,17 @@ def test_each_kind_of_cluster_says_what_is_left_in_its_own_words(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     there = {"objects with Slipway's labels": ["Namespace slipway-jobs: kubectl delete …"]}
-    monkeypatch.setattr(type(CLUSTERS["embedded"]), "remains", lambda _self, _options: there)
+    asked = []
+
+    def remains_of(_self: ClusterKind, _options: object, called: str) -> Mapping[str, list[str]]:
+        asked.append(called)
+        return there
+
+    monkeypatch.setattr(ClusterKind, "remains", remains_of)
     proven, said = proof(EMBEDDED)
     assert not proven
     assert "Namespace slipway-jobs: kubectl delete" in said
+    assert set(asked) == {"slipway/dev"}
 
 
 @dataclass

@@ -61,7 +61,8 @@ class Session(Provider):
             self.context("").warn(
                 "Azure is not asked: this is Slipway's recording double of azure-native's plugin. "
                 "It checks what is declared against the SDK's types and the services' documented "
-                "rules; quotas, prices and what is there already only Azure knows."
+                "rules; quotas, prices and what is there already only Azure knows. `up` takes the "
+                "plugin itself, which could not be downloaded here."
             )
 
     def context(self, urn: str) -> EngineContext:

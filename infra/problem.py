@@ -1,5 +1,6 @@
 """What a person is told that is wrong, and where."""
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,12 +39,27 @@ class Contradiction:
     Args:
         path: Of the one to change, in the document's spelling.
         text: What does not go together, and what to do.
-        about: The fields, at the top of the document, that the judgement rests on.
+        about: The places that the judgement rests on, each with all that is below it: as
+            `dotted` writes them.
     """
 
     path: Path
     text: str
     about: frozenset[str]
+
+    def rests_on(self, place: str) -> bool:
+        """Return whether it may be another one when what is at a place changes."""
+        return any(_within(place, each) or _within(each, place) for each in self.about)
+
+
+def dotted(path: Path) -> str:
+    """Return a place in short, as `gpu.minNodes`; that of a list for all that is in it."""
+    keys = itertools.takewhile(lambda part: isinstance(part, str), path)
+    return ".".join(map(str, keys))
+
+
+def _within(inner: str, outer: str) -> bool:
+    return inner == outer or inner.startswith(f"{outer}.")
 
 
 def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:

@@ -4,6 +4,8 @@ pydantic does the checking. The texts are made from the type's JSON schema, so t
 allowed is written down once, in the dataclass.
 """
 
+import copy
+import itertools
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -11,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from infra.problem import CONTRADICTORY, Contradiction, Path, Problem, located
+from infra.problem import CONTRADICTORY, Contradiction, Path, Problem, dotted, located
 from infra.schema import Schema
 from infra.words import choices, quote
 
@@ -47,18 +49,16 @@ def check(
     checked = _validated(adapter, values)
     problems = [_unknown(path, schema, key) for path in unknown]
     if isinstance(checked, ValidationError):
-        errors = checked.errors()
-        problems += _problems(errors, values, schema, key)
-        wrong = {path[0] for path in (*unknown, *(_path(each, values) for each in errors)) if path}
+        placed = _problems(checked.errors(), values, schema, key)
+        problems += placed.values()
+        wrong = {path for path in (*unknown, *placed) if path}
         # What contradicts itself is told beside what is wrong: as if that had been right.
-        instead = {name: value for name, value in (presumed or {}).items() if name in wrong}
-        rest = {name: value for name, value in values.items() if name not in wrong}
-        again = _validated(adapter, {**defaults, **instead, **rest})
+        again, changed = _as_if_right(adapter, values, wrong, _merged(presumed or {}, defaults))
         found = [*_contradictions(checked), *_contradictions(again)]
         problems += [
             Problem(located(key, each.path), each.text)
             for each in dict.fromkeys(found)
-            if not each.about & wrong
+            if not any(map(each.rests_on, changed))
         ]
     if problems or isinstance(checked, ValidationError):
         return problems
@@ -71,6 +71,41 @@ def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | Valida
         return adapter.validate_json(json.dumps(values), strict=True)
     except ValidationError as error:
         return error
+
+
+def _as_if_right(
+    adapter: TypeAdapter[Any],
+    values: Mapping[str, Any],
+    wrong: set[Path],
+    instead: Mapping[str, Any],
+) -> tuple[object, set[str]]:
+    """Return what comes of `values` without what is wrong in them, and where they were changed."""
+    places = {tuple(itertools.takewhile(lambda part: isinstance(part, str), p)) for p in wrong}
+    checked = _validated(adapter, _mended(values, places, instead))
+    if isinstance(checked, ValidationError):
+        # Somewhere deep inside something is needed of which there is none to take.
+        places |= {_path(each, values)[:1] for each in checked.errors()} - {()}
+        checked = _validated(adapter, _mended(values, places, instead))
+    return checked, {dotted(place) for place in places}
+
+
+def _mended(
+    values: Mapping[str, Any], places: set[Path], instead: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return `values` with what `instead` has at some places, or nothing where it has nothing."""
+    mended = copy.deepcopy(dict(values))
+    for *above, last in sorted(places, key=len):
+        inside: Any = mended
+        known: Any = instead
+        for part in above:
+            inside = inside.get(part) if isinstance(inside, dict) else None
+            known = known.get(part) if isinstance(known, Mapping) else None
+        if not isinstance(inside, dict):
+            continue
+        inside.pop(last, None)
+        if isinstance(known, Mapping) and last in known:
+            inside[last] = known[last]
+    return mended
 
 
 def _merged(base: Any, written: Any) -> Any:
@@ -98,7 +133,7 @@ def _unknown(path: Path, schema: Schema, key: str) -> Problem:
 
 def _problems(
     errors: Sequence[ErrorDetails], document: Mapping[str, Any], schema: Schema, key: str
-) -> list[Problem]:
+) -> dict[Path, Problem]:
     """Return a problem for each place with an error; where several kinds are allowed, one."""
     placed = [(_path(each, document), each) for each in errors if each["type"] != CONTRADICTORY]
     paths = {path for path, _ in placed}
@@ -108,7 +143,7 @@ def _problems(
         deeper = any(other[: len(path)] == path and len(other) > len(path) for other in paths)
         if not deeper or detail["loc"][-1] == "[key]":
             found.setdefault(path, _problem(path, detail, schema, key))
-    return list(found.values())
+    return found
 
 
 def _path(detail: ErrorDetails, document: Any) -> Path:

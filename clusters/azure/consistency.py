@@ -82,11 +82,14 @@ def _network(settings: Settings) -> Iterator[Contradiction]:
     known = {name: each for name, each in ranges.items() if each is not None}
     if {"addresses", "nodes"} <= known.keys() and not known["nodes"].subnet_of(known["addresses"]):
         yield possible.of(
-            ("network", "nodes"), f"{network.nodes} is not inside of {network.addresses}"
+            ("network", "nodes"),
+            f"{network.nodes} is not inside of {network.addresses}",
+            "network.addresses",
         )
     for one, other in (("addresses", "pods"), ("addresses", "services"), ("pods", "services")):
         if {one, other} <= known.keys() and known[one].overlaps(known[other]):
-            yield possible.of(("network", other), f"{known[other]} overlaps {one}, {known[one]}")
+            text = f"{known[other]} overlaps {one}, {known[one]}"
+            yield possible.of(("network", other), text, f"network.{one}")
 
 
 def _pools(settings: Settings) -> Iterator[Contradiction]:
@@ -96,6 +99,7 @@ def _pools(settings: Settings) -> Iterator[Contradiction]:
             yield possible.of(
                 (name, "minNodes"),
                 f"{pool.min_nodes} is more than maxNodes, {pool.max_nodes}",
+                f"{name}.maxNodes",
             )
         if pool is not None:
             yield from possible.repeated((name, "zones"), pool.zones)
@@ -118,11 +122,11 @@ def _gpu(gpu: GpuNodes | None) -> Iterator[Contradiction]:
             ("gpu", "gpusPerNode"),
             f"has to be said, since {quote(gpu.size)} is not one of the sizes known here: "
             f"{', '.join(sorted(GPUS))}",
+            "gpu.size",
         )
     elif known is not None and gpu.gpus_per_node not in {None, known}:
-        yield possible.of(
-            ("gpu", "gpusPerNode"), f"{gpu.gpus_per_node} is not so: {gpu.size} has {known}"
-        )
+        text = f"{gpu.gpus_per_node} is not so: {gpu.size} has {known}"
+        yield possible.of(("gpu", "gpusPerNode"), text, "gpu.size")
     if gpu.spot is not None:
         price = gpu.spot.max_price
         # https://learn.microsoft.com/azure/aks/spot-node-pool#limitations

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clusters.azure.regions import misspelt
-from infra.problem import Contradiction, Path
+from infra.problem import Contradiction, Path, dotted
 from infra.words import quote
 
 if TYPE_CHECKING:
@@ -82,9 +82,9 @@ def disk(gpu: GpuNodes) -> Iterator[Contradiction]:
         '"Deallocate" goes with no osDisk of the type Ephemeral, which is lost with the machine; '
         "take Delete, or a Managed disk"
     )
-    yield of(("gpu", "spot", "evictionPolicy"), text)
+    yield of(("gpu", "spot", "evictionPolicy"), text, "gpu.osDisk")
 
 
 def of(path: Path, text: str, *others: str) -> Contradiction:
-    """Return what is wrong at a path, and rests on the settings that it begins with."""
-    return Contradiction(path, text, frozenset({str(path[0]), *others}))
+    """Return what is wrong at a path, and rests on what is there and on the places of `others`."""
+    return Contradiction(path, text, frozenset({dotted(path), *others}))

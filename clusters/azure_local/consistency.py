@@ -17,6 +17,7 @@ from infra.words import quote
 if TYPE_CHECKING:
     from clusters.azure_local.settings import Settings
 
+_POOL = ("logicalNetwork.poolStart", "logicalNetwork.poolEnd")
 _MOST_NODES = 200
 """Of one cluster: https://learn.microsoft.com/azure/aks/aksarc/scale-requirements"""
 
@@ -91,13 +92,14 @@ def _gpu(settings: Settings) -> Iterator[Contradiction]:
             ("gpu", "gpusPerNode"),
             f"is missing; how many GPUs a node of size {quote(gpu.size)} has is not known. Of "
             f"these it is: {', '.join(GPUS)}",
+            "gpu.size",
         )
     elif known is not None and gpu.gpus_per_node not in {None, known}:
         text = f"{gpu.gpus_per_node} is not allowed; a node of size {gpu.size} has {known}"
-        yield _of(("gpu", "gpusPerNode"), text)
+        yield _of(("gpu", "gpusPerNode"), text, "gpu.size")
     if gpu.max_nodes < gpu.min_nodes:
         text = f"{gpu.max_nodes} is not allowed; it takes at least minNodes, {gpu.min_nodes}"
-        yield _of(("gpu", "maxNodes"), text)
+        yield _of(("gpu", "maxNodes"), text, "gpu.minNodes")
 
 
 def _network(settings: Settings) -> Iterator[Contradiction]:
@@ -117,25 +119,26 @@ def _network(settings: Settings) -> Iterator[Contradiction]:
         ("poolEnd", network.pool_end),
     ):
         if IPv4Address(text) not in prefix:
-            yield _of(("logicalNetwork", key), f"{quote(text)} is not in prefix, {prefix}")
+            why = f"{quote(text)} is not in prefix, {prefix}"
+            yield _of(("logicalNetwork", key), why, "logicalNetwork.prefix")
     if last < first:
         text = f"{quote(network.pool_end)} is before poolStart, {quote(network.pool_start)}"
-        yield _of(("logicalNetwork", "poolEnd"), text)
+        yield _of(("logicalNetwork", "poolEnd"), text, "logicalNetwork.poolStart")
     elif first <= IPv4Address(network.gateway) <= last:
         text = f"{quote(network.gateway)} is one of the pool's, which machines may be given"
-        yield _of(("logicalNetwork", "gateway"), text)
+        yield _of(("logicalNetwork", "gateway"), text, *_POOL)
     if prefix.overlaps(IPv4Network(settings.pods)):
         text = f"{quote(settings.pods)} overlaps the prefix of logicalNetwork, {prefix}"
-        yield _of(("pods",), text, "logicalNetwork")
+        yield _of(("pods",), text, "logicalNetwork.prefix")
     if settings.control_plane.address is not None:
         address = IPv4Address(settings.control_plane.address)
         place = ("controlPlane", "address")
         if address not in prefix:
             text = f'"{address}" is not in the prefix of logicalNetwork, {prefix}'
-            yield _of(place, text, "logicalNetwork")
+            yield _of(place, text, "logicalNetwork.prefix")
         elif first <= address <= last:
             text = f'"{address}" is one of the pool of logicalNetwork, which machines may be given'
-            yield _of(place, text, "logicalNetwork")
+            yield _of(place, text, *_POOL)
 
 
 def _room(settings: Settings) -> Iterator[Contradiction]:
@@ -143,7 +146,7 @@ def _room(settings: Settings) -> Iterator[Contradiction]:
     workers = settings.system.nodes + (0 if settings.gpu is None else settings.gpu.max_nodes)
     if workers > _MOST_NODES:
         text = f"{workers} nodes in all, while a cluster has at most {_MOST_NODES}"
-        yield _of(("gpu", "maxNodes"), text, "system")
+        yield _of(("gpu", "maxNodes"), text, "system.nodes")
     network = settings.logical_network
     if not isinstance(network, LogicalNetwork):
         return
@@ -157,7 +160,8 @@ def _room(settings: Settings) -> Iterator[Contradiction]:
             ("logicalNetwork", "poolEnd"),
             f"{quote(network.pool_end)} leaves {there} addresses, while the machines and an "
             f"upgrade need {needed}",
+            "logicalNetwork.poolStart",
             "controlPlane",
-            "system",
-            "gpu",
+            "system.nodes",
+            "gpu.maxNodes",
         )

@@ -23,7 +23,7 @@ def contradictions(settings: Settings) -> Iterator[Contradiction]:
     for public, private in registry.mirrors.items():
         if private.partition("/")[0] != reached.host:
             place = ("registry", "mirrors", public)
-            yield of(place, _unreached(private, reached), "disconnected")
+            yield of(place, _unreached(private, reached), "disconnected", "registry.server")
     for key, image in settings.images.there.items():
         if not reached.has(image):
             yield of(("images", key), _unreached(image, reached), "disconnected", "registry")

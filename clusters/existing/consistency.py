@@ -24,7 +24,7 @@ def contradictions(settings: Settings) -> Iterator[Contradiction]:
     gpus = settings.gpus
     if gpus is not None and gpus.max_nodes is not None and gpus.max_nodes < gpus.nodes:
         text = f"{gpus.max_nodes} is less than `gpus.nodes`, {gpus.nodes}; raise it, or lower that"
-        yield Contradiction(("gpus", "maxNodes"), text, frozenset({"gpus"}))
+        yield Contradiction(("gpus", "maxNodes"), text, frozenset({"gpus.maxNodes", "gpus.nodes"}))
 
 
 def _unmirrored(settings: Settings) -> Iterator[Contradiction]:

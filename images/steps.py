@@ -17,6 +17,14 @@ _PAUSE = 1.0
 _TAIL_LINES = 30
 _TAIL_BYTES = 16384
 _STEP_LENGTH = 60
+BUSY = "sealing memfd copy: Device or resource busy"
+"""What buildah and podman say, and nothing has run yet, when they could not start a container: the
+kernel still held a page of the copy of themselves that they start it from. It passes.
+
+https://github.com/containers/storage/blob/main/pkg/unshare/unshare.c
+"""
+ATTEMPTS = 3
+"""How often a command is begun that says so."""
 _MARKS = ("STEP ", "Step ", "#", "I: ")
 """How buildah, docker (old and new builder) and mmdebstrap begin the lines that name a step."""
 
@@ -61,15 +69,23 @@ class Runner:
             images.exclusive.Cancelled: the person asked to stop; it has been ended.
         """
         began = time.monotonic()
-        with self.log.open("ab") as log:
-            log.write(f"\n$ {' '.join(command)}\n".encode())
-            log.flush()
-            start = log.tell()
-            code = self._finish(title, self._start(title, command, log.fileno()), limit, start)
+        for _ in range(ATTEMPTS):
+            start, code = self._attempt(title, command, limit)
+            if code in {0, None} or BUSY.encode() not in self._logged(start):
+                break
         if code != 0:
             after = f"after {time.monotonic() - began:.0f} s"
             ended = f"ran longer than its limit and was ended {after}"
             raise self._failed(title, ended if code is None else f"failed with {code} {after}")
+
+    def _attempt(self, title: str, command: Sequence[str], limit: float) -> tuple[int, int | None]:
+        """Return from which byte on the log is this attempt's, and the exit code if it ended."""
+        with self.log.open("ab") as log:
+            log.write(f"\n$ {' '.join(command)}\n".encode())
+            log.flush()
+            start = log.tell()
+            process = self._start(title, command, log.fileno())
+            return start, self._finish(title, process, limit, start)
 
     def _start(self, title: str, command: Sequence[str], log: int) -> subprocess.Popen[bytes]:
         try:
@@ -107,11 +123,15 @@ class Runner:
                 process.wait()
 
     def _failed(self, title: str, what: str) -> BuildFailed:
-        with self.log.open("rb") as log:
-            log.seek(max(0, self.log.stat().st_size - _TAIL_BYTES))
-            tail = log.read().decode(errors="replace").splitlines()[-_TAIL_LINES:]
+        start = max(0, self.log.stat().st_size - _TAIL_BYTES)
+        tail = self._logged(start).decode(errors="replace").splitlines()[-_TAIL_LINES:]
         lines = [f"{title}: {what}. The end of its log:", *(f"  {line}" for line in tail)]
         return BuildFailed("\n".join([*lines, f"The whole log is {self.log}"]))
+
+    def _logged(self, start: int) -> bytes:
+        with self.log.open("rb") as log:
+            log.seek(start)
+            return log.read()
 
 
 def _own_world() -> tuple[str, ...]:

@@ -48,7 +48,10 @@ def meant(word: str, allowed: Collection[str]) -> str:
 def quote(value: object) -> str:
     """Return `value` as it would stand in the stack's file, on one line and not too long."""
     text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}…"
+    if len(text) <= _LONGEST_QUOTE:
+        return text
+    closing = '"' if isinstance(value, str) else ""
+    return f"{text[:_LONGEST_QUOTE]}…{closing}"
 
 
 def describe(node: Mapping[str, Any]) -> str:

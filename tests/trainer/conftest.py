@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from images.spec import TRAINER
+from images.steps import ATTEMPTS, BUSY
 from infra import toolchain
 
 _LIMIT_SECONDS = 120
@@ -86,7 +87,12 @@ class Opened:
         """Run buildah on this storage and return what it printed."""
         roots = (f"--root={self.storage}/images", f"--runroot={self.storage}/run")
         command = (str(toolchain.path("buildah")), *roots, "--storage-driver=vfs", *arguments)
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
+        for _ in range(ATTEMPTS):
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=limit, check=False
+            )
+            if done.returncode == 0 or BUSY not in done.stderr:
+                break
         said = f"{done.stdout[-4000:]}{done.stderr[-4000:]}"
         assert done.returncode == 0, f"`{' '.join(command)}` failed with {done.returncode}: {said}"
         return done.stdout

@@ -120,4 +120,4 @@ def test_choices_lists_all_when_nothing_is_like_the_word() -> None:
 
 
 def test_a_long_value_is_cut() -> None:
-    assert quote("x" * 500) == '"' + "x" * 59 + "…"
+    assert quote("x" * 500) == '"' + "x" * 59 + '…"'

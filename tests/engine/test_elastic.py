@@ -71,8 +71,17 @@ def kill(_jobs: Jobs, pod: dict[str, Any]) -> None:
     assert killed >= 2, "its sandbox and its program"
 
 
-@pytest.mark.parametrize("lose", [delete, kill])
-@pytest.mark.parametrize("lost", range(WORKERS), ids=["rendezvous-host", "worker-1", "worker-2"])
+LOSSES = [
+    pytest.param(0, kill, id="rendezvous-host-kill"),
+    pytest.param(1, delete, id="worker-1-delete"),
+    pytest.param(2, kill, id="worker-2-kill"),
+    pytest.param(0, delete, id="rendezvous-host-delete", marks=pytest.mark.long),
+    pytest.param(1, kill, id="worker-1-kill", marks=pytest.mark.long),
+    pytest.param(2, delete, id="worker-2-delete", marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize(("lost", "lose"), LOSSES)
 def test_it_finishes_when_a_worker_is_lost(
     lost: int,
     lose: Lose,

@@ -148,6 +148,7 @@ def test_another_content_of_the_script_trains_again_and_the_preview_says_so(
     assert preview.changes["replace"] >= 1
 
 
+@pytest.mark.long
 def test_a_state_that_knows_no_declaration_is_taken_over_without_training(
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
@@ -190,7 +191,9 @@ def test_after_a_failure_up_trains_again_and_says_why(
     assert job_stack.output(job_name)["state"] == "Succeeded"
 
 
-@pytest.mark.parametrize("gone", ["the job by its TTL", "its pods"])
+@pytest.mark.parametrize(
+    "gone", ["the job by its TTL", pytest.param("its pods", marks=pytest.mark.long)]
+)
 def test_what_was_cleaned_away_trains_nothing_after_up_and_refresh(
     gone: str, job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:

@@ -174,6 +174,7 @@ def _stands_still(job: str) -> bool:
     return kept(job) == before
 
 
+@pytest.mark.long
 def test_what_a_program_said_before_its_restart_comes_first(
     job_name: str,
     job_stack: JobStack,

@@ -13,6 +13,7 @@ from decimal import Decimal
 import pulumi
 
 from clusters.pools import NodePool
+from infra import closing
 from infra.prices.files import ours
 from infra.prices.table import Price, PriceTable, Source
 
@@ -73,7 +74,9 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     """
     if pools and pulumi.runtime.is_dry_run():
         table = ours() if own is None else own
-        pulumi.log.info(told(pools, table, datetime.now().astimezone().date()))
+        text = told(pools, table, datetime.now().astimezone().date())
+        pulumi.log.info(text)
+        closing.note(text)
 
 
 def told(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 from pydantic.alias_generators import to_camel
 
+from infra import closing
 from infra.problem import Path, Problem, located
 from infra.words import quote
 
@@ -69,7 +70,9 @@ def check(settings: Aks | AzureLocal, *, pushes: bool = False) -> None:
     if not problems:
         return
     if pulumi.runtime.is_dry_run():
-        pulumi.log.warn(f"`up` will refuse this, which a preview can do without:{lines}")
+        text = f"`up` will refuse this, which a preview can do without:{lines}"
+        pulumi.log.warn(text)
+        closing.note(text)
         return
     raise pulumi.RunError(
         f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"

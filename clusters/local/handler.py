@@ -6,6 +6,7 @@ from typing import ClassVar
 from clusters.local import nodes
 from clusters.local.marks import Mark
 from clusters.local.protocol import Tool, problems
+from infra import closing
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
 from infra.plugin.values import UNKNOWN
@@ -51,7 +52,9 @@ class LocalHandler(Handler):
         tool = self.tool(inputs)
         needs = tool.needs()
         for need in needs:
-            context.warn(f"`up` will need it: {need}")
+            text = f"`up` will need it: {need}"
+            context.warn(text)
+            closing.note(text)
         known = super().preview(state, inputs, shown, context)
         if state is not None and not needs and not tool.exists():
             return known | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)

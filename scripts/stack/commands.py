@@ -6,8 +6,10 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from clusters.local.marks import Mark
+from infra import closing
 from infra.paths import CHECKOUT, state_dir
 from jobs.logs import archive
 from scripts.stack import remains
@@ -40,9 +42,16 @@ def preview(stack: str) -> int:
     For each run that is to be: why, its PyTorchJob, and what it needs. Every property of every
     resource is in Pulumi's own `preview --diff`.
 
-    Makes the stack's file and an empty stack if they are missing.
+    What it costs, and what `up` will refuse, comes again in the end. Makes the stack's file and an
+    empty stack if they are missing.
     """
-    return prepared(stack).run("preview")
+    cli = prepared(stack)
+    with TemporaryDirectory() as directory:
+        last = Path(directory) / "last"
+        code = cli.run("preview", **{closing.VARIABLE: str(last)})
+        if last.exists():
+            say(last.read_text().rstrip())
+    return code
 
 
 def down(stack: str) -> int:

@@ -3,12 +3,13 @@
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
+from pathlib import Path
 
 import pulumi
 import pytest
 
 from clusters.pools import NodePool
-from infra import cost
+from infra import closing, cost
 from infra.prices.table import PriceTable, Source, Tariff
 
 TODAY = date(2026, 1, 31)
@@ -173,6 +174,18 @@ def test_the_costs_are_announced_in_a_preview_and_not_again_in_the_update(
         cost.announce([GPU], table())
         assert len(said) == count
     assert said == []
+
+
+def test_a_preview_that_asks_for_it_gets_the_costs_in_a_file(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    said: list[str] = []
+    monkeypatch.setattr("pulumi.log.info", said.append)
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    cost.announce([GPU], table())
+    monkeypatch.setenv(closing.VARIABLE, str(tmp_path / "last"))
+    cost.announce([GPU], table())
+    assert (tmp_path / "last").read_text() == f"{said[0]}\n"
 
 
 def test_where_nobody_is_paid_nothing_is_said_and_no_table_read(

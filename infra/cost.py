@@ -40,15 +40,10 @@ class Cost:
     limit: Decimal | None = None
 
     @property
-    def node(self) -> Decimal:
-        """What one node costs at most; 0 where nothing is known of it."""
-        known = [] if self.price is None else [self.price.amount]
-        return min([*known, *([] if self.limit is None else [self.limit])], default=Decimal(0))
-
-    @property
-    def known(self) -> bool:
-        """Whether there is anything to say of it."""
-        return self.price is not None or self.limit is not None
+    def node(self) -> Decimal | None:
+        """What one node costs at most; None where nothing is known of it."""
+        amounts = (None if self.price is None else self.price.amount, self.limit)
+        return min((each for each in amounts if each is not None), default=None)
 
     @property
     def least(self) -> Decimal:
@@ -60,7 +55,7 @@ class Cost:
     @property
     def most(self) -> Decimal:
         """With as many nodes as there may be; 0 where nothing is known of it."""
-        return self.pool.max_nodes * self.node
+        return Decimal(0) if self.node is None else self.pool.max_nodes * self.node
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
@@ -74,9 +69,8 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     """
     if pools and pulumi.runtime.is_dry_run():
         table = ours() if own is None else own
-        text = told(pools, table, datetime.now().astimezone().date())
-        pulumi.log.info(text)
-        closing.note(text)
+        today = datetime.now().astimezone().date()
+        closing.tell(told(pools, table, today), pulumi.log.info)
 
 
 def told(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
@@ -118,7 +112,7 @@ def _asked(pool: NodePool) -> str:
 
 
 def _priced(cost: Cost, currency: str) -> str:
-    if not cost.known:
+    if cost.node is None:
         kind = "spot nodes" if cost.pool.spot else "nodes"
         return f"no price for such {kind} of {cost.pool.provider}"
     if not cost.capped:
@@ -130,7 +124,7 @@ def _priced(cost: Cost, currency: str) -> str:
 
 
 def _summed(costs: Sequence[Cost], currency: str) -> Iterator[str]:
-    unknown = [each.pool.name for each in costs if not each.known]
+    unknown = [each.pool.name for each in costs if each.node is None]
     least = sum((each.least for each in costs), Decimal(0))
     most = sum((each.most for each in costs), Decimal(0))
     if len(unknown) < len(costs):

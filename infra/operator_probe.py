@@ -22,10 +22,6 @@ from infra.plugin.handler import Properties
 _LIMITED: dict[str, Any] = {"_request_timeout": 5}
 
 
-class NotReadyError(NotYet):
-    """What is missing, as seen just now."""
-
-
 @dataclass(frozen=True)
 class Operator:
     """The training operator of one cluster.
@@ -69,7 +65,7 @@ class Operator:
         """Return when the operator is ready.
 
         Raises:
-            NotReadyError: with what is missing.
+            NotYet: with what is missing.
         """
         with _not_ready_on_errors():
             self._probe_rollout()
@@ -83,7 +79,7 @@ class Operator:
         (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
 
         Raises:
-            NotReadyError: there is no Secret, or no answer.
+            NotYet: there is no Secret, or no answer.
         """
         if not self.own:
             return
@@ -118,12 +114,12 @@ class Operator:
         # Of somebody else's one is enough: it may be about to get a new pod at any time.
         is_up = status.get("updatedReplicas", 0) == ready == wanted if self.own else ready > 0
         if not (is_new and is_up):
-            raise NotReadyError(f"{ready} of {wanted} pods of Deployment {self} are ready")
+            raise NotYet(f"{ready} of {wanted} pods of Deployment {self} are ready")
 
     def _probe_webhook(self) -> None:
         """Try a good job, and one that nothing but the webhook refuses."""
         if not judges(self.api, self.job_namespace) and self.judges:
-            raise NotReadyError("the API server does not ask the operator's webhook yet")
+            raise NotYet("the API server does not ask the operator's webhook yet")
 
 
 def judges(api: client.ApiClient, namespace: str) -> bool:
@@ -153,9 +149,9 @@ def _not_ready_on_errors() -> Iterator[None]:
     try:
         yield
     except ApiException as error:
-        raise NotReadyError(said(error)) from error
+        raise NotYet(said(error)) from error
     except urllib3.exceptions.HTTPError as error:
-        raise NotReadyError(f"the API server does not answer: {error}") from error
+        raise NotYet(f"the API server does not answer: {error}") from error
 
 
 def _job(*, container: str) -> dict[str, Any]:

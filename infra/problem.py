@@ -52,10 +52,14 @@ class Contradiction:
         return any(_within(place, each) or _within(each, place) for each in self.about)
 
 
+def keys(path: Path) -> Path:
+    """Return a place without what is inside of a list: that stands for all that is in it."""
+    return tuple(itertools.takewhile(lambda part: isinstance(part, str), path))
+
+
 def dotted(path: Path) -> str:
     """Return a place in short, as `gpu.minNodes`; that of a list for all that is in it."""
-    keys = itertools.takewhile(lambda part: isinstance(part, str), path)
-    return ".".join(map(str, keys))
+    return ".".join(map(str, keys(path)))
 
 
 def _within(inner: str, outer: str) -> bool:

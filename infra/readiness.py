@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from infra import stray_runs
 from infra.diagnosis import explain
-from infra.operator_probe import NotReadyError, Operator
-from infra.patience import until
+from infra.operator_probe import Operator
+from infra.patience import NotYet, until
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
 from infra.plugin.values import UNKNOWN
@@ -27,7 +27,7 @@ class OperatorReadyHandler(Handler):
             return changes
         try:
             Operator.of(inputs).probe()
-        except NotReadyError:
+        except NotYet:
             return [Change("existing" if "existing" in inputs else "deployment", drift=True)]
         return []
 

@@ -11,6 +11,7 @@ Whatever is wrong is found before the first resource is declared, and reported a
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -196,15 +197,15 @@ def _cluster(
         ]
         return None
     # The other settings are checked as those of the kind that was probably meant.
-    shape, presumed = CLUSTERS[kind].settings, _template(kind)
-    options = check(shape, section, key, base={"name": stack}, presumed=presumed)
+    shape, base = CLUSTERS[kind].settings, {"name": stack}
+    options = check(shape, section, key, base=base, presumed=partial(_presumed, kind))
     if isinstance(options, list):
         # Of a kind that is only guessed nobody has to have said anything.
         problems += [p for p in options if said == kind or not p.text.startswith("is missing")]
     return None if len(problems) > before else ClusterSettings(kind, options)
 
 
-def _template(kind: str) -> Mapping[str, Any]:
+def _presumed(kind: str) -> Mapping[str, Any]:
     """Return what the template of a stack with that kind of cluster says of it; empty without."""
     for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
         cluster = yaml.safe_load(file.read_text())["config"]["slipway:cluster"]

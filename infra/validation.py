@@ -5,15 +5,14 @@ allowed is written down once, in the dataclass.
 """
 
 import copy
-import itertools
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from infra.problem import CONTRADICTORY, Contradiction, Path, Problem, dotted, located
+from infra.problem import CONTRADICTORY, Contradiction, Path, Problem, dotted, keys, located
 from infra.schema import Schema
 from infra.words import choices, quote
 
@@ -28,7 +27,7 @@ def check(
     key: str,
     *,
     base: Mapping[str, Any] | None = None,
-    presumed: Mapping[str, Any] | None = None,
+    presumed: Callable[[], Mapping[str, Any]] = dict,
 ) -> T | list[Problem]:
     """Return `document` as a `kind`, or everything that is wrong with it.
 
@@ -37,8 +36,8 @@ def check(
         document: What the person wrote, as decoded JSON.
         key: Where that stands in the configuration.
         base: Values of what `document` leaves out; maps are merged.
-        presumed: Allowed values that stand for those that are wrong or missing, while the rest is
-            searched for what contradicts itself.
+        presumed: Gives allowed values that stand for those that are wrong or missing, while the
+            rest is searched for what contradicts itself.
     """
     adapter = TypeAdapter(kind)
     schema = Schema.of(adapter.json_schema())
@@ -53,7 +52,7 @@ def check(
         problems += placed.values()
         wrong = {path for path in (*unknown, *placed) if path}
         # What contradicts itself is told beside what is wrong: as if that had been right.
-        again, changed = _as_if_right(adapter, values, wrong, _merged(presumed or {}, defaults))
+        again, changed = _as_if_right(adapter, values, wrong, _merged(presumed(), defaults))
         found = [*_contradictions(checked), *_contradictions(again)]
         problems += [
             Problem(located(key, each.path), each.text)
@@ -80,13 +79,14 @@ def _as_if_right(
     instead: Mapping[str, Any],
 ) -> tuple[object, set[str]]:
     """Return what comes of `values` without what is wrong in them, and where they were changed."""
-    places = {tuple(itertools.takewhile(lambda part: isinstance(part, str), p)) for p in wrong}
+    places = set(map(keys, wrong))
     checked = _validated(adapter, _mended(values, places, instead))
-    if isinstance(checked, ValidationError):
+    errors = checked.errors() if isinstance(checked, ValidationError) else []
+    if lacking := {_path(each, values)[:1] for each in errors} - {()}:
         # Somewhere deep inside something is needed of which there is none to take.
-        places |= {_path(each, values)[:1] for each in checked.errors()} - {()}
+        places |= lacking
         checked = _validated(adapter, _mended(values, places, instead))
-    return checked, {dotted(place) for place in places}
+    return checked, set(map(dotted, places))
 
 
 def _mended(

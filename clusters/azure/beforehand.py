@@ -71,8 +71,7 @@ def check(settings: Aks | AzureLocal, *, pushes: bool = False) -> None:
         return
     if pulumi.runtime.is_dry_run():
         text = f"`up` will refuse this, which a preview can do without:{lines}"
-        pulumi.log.warn(text)
-        closing.note(text)
+        closing.tell(text, pulumi.log.warn)
         return
     raise pulumi.RunError(
         f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"

@@ -33,7 +33,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("job", sorted(jobs))
     if "namespace" in metafunc.fixturenames:
         own = {outputs["cluster"]["namespace"]: "own_namespace", OPERATOR: "own_operator"}
-        marked = [pytest.param(name, marks=getattr(pytest.mark, own[name])) for name in own]
+        marked = [
+            pytest.param(name, marks=getattr(pytest.mark, mark)) for name, mark in own.items()
+        ]
         metafunc.parametrize("namespace", marked)
 
 

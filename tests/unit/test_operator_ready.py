@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from infra import readiness
-from infra.operator_probe import NotReadyError, Operator
+from infra.operator_probe import Operator
+from infra.patience import NotYet
 from infra.plugin.handler import Change
 from infra.plugin.values import UNKNOWN
 from infra.readiness import OperatorReadyHandler
@@ -90,7 +91,7 @@ def inputs(api: FakeApi) -> dict[str, Any]:
 
 
 def reason(api: FakeApi) -> str:
-    with pytest.raises(NotReadyError) as caught:
+    with pytest.raises(NotYet) as caught:
         Operator.of(inputs(api)).probe()
     return str(caught.value)
 
@@ -266,14 +267,14 @@ def test_of_somebody_elses_one_ready_pod_is_enough(api: FakeApi) -> None:
     api.says("GET", DEPLOYMENT, rolled_out(updatedReplicas=0))
     Operator.of(of_somebody(api, **SEEN)).probe()
     api.says("GET", DEPLOYMENT, rolled_out(readyReplicas=0))
-    with pytest.raises(NotReadyError, match="0 of 1 pods"):
+    with pytest.raises(NotYet, match="0 of 1 pods"):
         Operator.of(of_somebody(api, **SEEN)).probe()
 
 
 def test_one_without_a_webhook_is_ready_when_it_runs(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
     Operator.of(of_somebody(api, **{**SEEN, "judges": False})).probe()
-    with pytest.raises(NotReadyError):
+    with pytest.raises(NotYet):
         Operator.of(of_somebody(api, **SEEN)).probe()
 
 

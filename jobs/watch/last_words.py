@@ -10,9 +10,9 @@ from jobs.logs.containers import short_id
 from jobs.spec import CONTAINER
 from jobs.watch import story
 from jobs.watch.causes import Failure
-from jobs.watch.replicas import Replica, replicas
+from jobs.watch.replicas import replicas
 from jobs.watch.story import LOG_LINES
-from jobs.watch.tracker import End, Tracker
+from jobs.watch.tracker import Tracker
 
 _FETCHED = 20
 """Of so many failures: when all of 1,000 ranks fail, the rest say the same."""
@@ -43,16 +43,17 @@ class LastWords:
         self._fetched[container] = log
         return True
 
-    def matter(self, tracker: Tracker, end: End) -> list[str]:
+    def matter(self, tracker: Tracker) -> list[str]:
         """Return the log that tells most: of the failure that matters, otherwise of replica 0."""
         if tracker.cause is not None:
             return self._of(tracker.cause)
-        if end.crashing is not None and end.crashing.crash_loop is not None:
-            return self._read(end.crashing, end.crashing.crash_loop, previous=True)
-        if (unfit := tracker.unfit) is not None and unfit.failed_before is not None:
-            return self._read(unfit, unfit.failed_before)
+        if (init := tracker.failed_init) is not None:
+            # While it is tried again the latest log is empty, and later the one before is gone.
+            return self._read(init.pod, init.container) or self._read(
+                init.pod, init.container, previous=True
+            )
         first = tracker.replicas.get(0)
-        return self._read(first) if first is not None and first.started else []
+        return self._read(first.name) if first is not None and first.started else []
 
     def before(self, tracker: Tracker) -> list[str]:
         """Return the log of the start before in the replica that failed, if that failed, too."""
@@ -72,9 +73,9 @@ class LastWords:
         return self._fetched.get(container, [])
 
     def _fetch(self, failed: Failure) -> list[str]:
-        log = self._read(failed.replica, previous=not self._is_latest(failed))
+        log = self._read(failed.replica.name, previous=not self._is_latest(failed))
         # It may have been started again just then: what was read is the next one's.
-        return log if self._is_latest(failed) else self._read(failed.replica, previous=True)
+        return log if self._is_latest(failed) else self._read(failed.replica.name, previous=True)
 
     def _is_latest(self, failed: Failure) -> bool:
         """Return whether the container that failed is still its replica's latest."""
@@ -85,11 +86,9 @@ class LastWords:
         latest = failed.replica if now is None else now
         return latest.container_id == failed.exit.container_id
 
-    def _read(
-        self, replica: Replica, container: str = CONTAINER, *, previous: bool = False
-    ) -> list[str]:
+    def _read(self, pod: str, container: str = CONTAINER, *, previous: bool = False) -> list[str]:
         try:
-            text = self.api.log(replica.name, container, lines=LOG_LINES, previous=previous)
+            text = self.api.log(pod, container, lines=LOG_LINES, previous=previous)
         except (ApiException, Unreachable):
             return []  # The pod or the container has gone; its termination message has to do.
         return text.splitlines()

@@ -72,6 +72,23 @@ class Exit:
 
 
 @dataclass(frozen=True)
+class FailedInit:
+    """An init container that failed, so that its replica's program has not begun.
+
+    Args:
+        ranks: Which ranks were to run there, in words.
+        pod: The pod's name.
+        container: Its name.
+        exit: How it ended.
+    """
+
+    ranks: str
+    pod: str
+    container: str
+    exit: Exit
+
+
+@dataclass(frozen=True)
 class Replica:
     """One replica as its pod shows it.
 
@@ -180,15 +197,23 @@ class Replica:
         for status in self._statuses:
             if status.get("state", {}).get("waiting", {}).get("reason") == _CRASH_LOOP:
                 return str(status["name"])
+        for status in self._status.get("initContainerStatuses") or []:
+            # It is tried again at once, and then the kubelet takes 10 s to speak of a loop.
+            code = status.get("state", {}).get("terminated", {}).get("exitCode", 0)
+            if code != 0 and status["restartCount"] > 0:
+                return str(status["name"])
         return None
 
     @property
-    def failed_before(self) -> str | None:
-        """The name of an init container that failed last, so that its program has not begun."""
+    def failed_init(self) -> FailedInit | None:
+        """The init container that failed last; None once the program has begun."""
+        if self.started:
+            return None
         for status in self._status.get("initContainerStatuses") or []:
-            for state in (status.get("state", {}), status.get("lastState", {})):
-                if "terminated" in state:
-                    return str(status["name"]) if state["terminated"]["exitCode"] != 0 else None
+            states = (status.get("state", {}), status.get("lastState", {}))
+            ended = next((each["terminated"] for each in states if "terminated" in each), None)
+            if ended is not None and ended["exitCode"] != 0:
+                return FailedInit(self.ranks, self.name, str(status["name"]), _exit(ended))
         return None
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 from jobs.spec import CONTAINER
 from jobs.watch.causes import Failure
-from jobs.watch.replicas import Exit
+from jobs.watch.replicas import Exit, FailedInit
 from jobs.watch.results import summary
 from jobs.watch.tracker import End
 
@@ -22,11 +22,13 @@ class Evidence:
         log: The last lines of the log that matters: of the replica that failed, or of replica 0.
         before: The same of the container that failed before in that replica, if one did.
         events: Kubernetes events about the job and its pods.
+        failed_init: The init container that kept a replica from beginning, if one did.
     """
 
     log: Sequence[str]
     events: Iterable[Mapping[str, Any]]
     before: Sequence[str] = ()
+    failed_init: FailedInit | None = None
 
 
 def details(
@@ -42,7 +44,7 @@ def details(
     """
     logs = {"previous_log": evidence.before, "log": evidence.log}
     return {
-        **({} if cause is None else _of_replica(cause)),
+        **(_of_init(evidence.failed_init) if cause is None else _of_replica(cause)),
         **({} if disruption is None else {"disruption": disruption}),
         **{key: list(log)[-LOG_LINES:] for key, log in logs.items() if log or key == "log"},
         "events": warnings(evidence.events)[-_EVENTS:],
@@ -89,17 +91,31 @@ def explain(name: str, result: Mapping[str, Any]) -> str:
         lines.append(f"its memory limit: {told['memory_limit']}")
     if told.get("disruption"):
         lines.append(f"what had happened: {told['disruption']}")
-    of = f"rank {told['rank']}'s" if "rank" in told else "rank 0's"
+    whose = (
+        f"container {told['container']}" if "container" in told else f"rank {told.get('rank', 0)}"
+    )
     if told.get("previous_log"):
-        lines.append(f"the end of {of} log before it was started again:")
+        lines.append(f"the end of {whose}'s log before it was started again:")
         lines += [f"    {line}" for line in told["previous_log"]]
     if told.get("log"):
-        lines += [f"the end of {of} log:", *(f"    {line}" for line in told["log"])]
+        lines += [f"the end of {whose}'s log:", *(f"    {line}" for line in told["log"])]
     if told.get("events"):
         lines += ["warning events:", *(f"    {event}" for event in told["events"])]
     if told.get("advice"):
         lines.append(f"what to do: {told['advice']}")
     return "\n".join(lines)
+
+
+def _of_init(failed: FailedInit | None) -> dict[str, Any]:
+    if failed is None:
+        return {}
+    told = {
+        "pod": failed.pod,
+        "container": failed.container,
+        "exit_code": failed.exit.code,
+        "error": error(failed.exit),
+    }
+    return {key: value for key, value in told.items() if value is not None}
 
 
 def _of_replica(cause: Failure) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from jobs.watch import causes
 from jobs.watch.causes import Failure
 from jobs.watch.disruption import Disruption, deleted, disruption, lost_node
 from jobs.watch.progress import Progress
-from jobs.watch.replicas import Replica, is_of, is_replica, replicas
+from jobs.watch.replicas import FailedInit, Replica, is_of, is_replica, replicas
 from jobs.watch.results import State
 from jobs.watch.room import Shortage
 
@@ -41,8 +41,6 @@ class End:
     state: State
     reason: str
     advice: str = "mend what failed"
-    crashing: Replica | None = None
-    """Whose container fails again and again, where that is why."""
 
 
 @dataclass
@@ -69,6 +67,8 @@ class Tracker:
     gone: bool = False
     _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _started: set[int] = field(default_factory=set)
+    _failed_inits: dict[int, FailedInit] = field(default_factory=dict)
+    """Each replica's latest: its pod no longer tells of it while it is tried once more."""
     _got_over: int = 0
     """How many failures there were when all replicas ran last."""
     _succeeded_at: float | None = None
@@ -106,10 +106,9 @@ class Tracker:
         return causes.first(list(latest.values()))
 
     @property
-    def unfit(self) -> Replica | None:
-        """The first replica whose program could not begin, as a container before it failed."""
-        waiting = (each for each in self.replicas.values() if not each.started)
-        return next((each for each in waiting if each.failed_before is not None), None)
+    def failed_init(self) -> FailedInit | None:
+        """Of the first replica that could not begin, the init container that failed."""
+        return self._failed_inits[min(self._failed_inits)] if self._failed_inits else None
 
     @property
     def cured_by_a_retry(self) -> str | None:
@@ -140,6 +139,7 @@ class Tracker:
         # Also one whose pod was lost and is to be made again has started.
         seen = self.replicas
         self._started |= {number for number, each in seen.items() if each.started}
+        self._see_failed_inits(seen)
         known = {failure.exit.container_id for failure in self.failures}
         new = [
             Failure(replica, ended)
@@ -150,6 +150,13 @@ class Tracker:
         self.failures += sorted(new, key=lambda failure: failure.exit.finished)
         if len(seen) == self.topology.replicas and all(each.running for each in seen.values()):
             self._got_over = len(self.failures)
+
+    def _see_failed_inits(self, seen: Mapping[int, Replica]) -> None:
+        for number, replica in seen.items():
+            if replica.started:
+                self._failed_inits.pop(number, None)
+            elif replica.failed_init is not None:
+                self._failed_inits[number] = replica.failed_init
 
     def _see_disruption(self, pod: Mapping[str, Any]) -> None:
         """Note what took a pod away, unless a failure did: then the operator clears up."""
@@ -228,8 +235,8 @@ class Tracker:
     def _failed(self, message: str, limits: Limits) -> End:
         if _DEADLINE_WORDS in message:
             return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
-        if self.cause is None and (unfit := self.unfit) is not None:
-            reason = f"{unfit.ranks} ({unfit.name}): container {unfit.failed_before} failed"
+        if self.cause is None and (init := self.failed_init) is not None:
+            reason = f"{init.ranks} ({init.pod}): container {init.container} failed"
             return End("CannotStart", reason)
         return End("Failed", message if self.cause is None else str(self.cause))
 
@@ -267,7 +274,7 @@ class Tracker:
                 return End("CannotStart", f"{who}: {replica.cannot_start}", _SEE_IMAGE)
             if replica.crash_loop is not None and self._is_hopeless(replica):
                 reason = f"{who}: container {replica.crash_loop} fails again and again"
-                return End("CannotStart", reason, crashing=replica)
+                return End("CannotStart", reason)
         return self._is_refused()
 
     def _is_refused(self) -> End | None:

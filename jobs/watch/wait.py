@@ -140,9 +140,10 @@ class Wait:
         if end.state != "Succeeded":
             self._obstacles.see_nodes(tracker)
             evidence = Evidence(
-                log=self._logs.matter(tracker, end),
+                log=self._logs.matter(tracker),
                 events=self._obstacles.events(tracker),
                 before=self._logs.before(tracker),
+                failed_init=tracker.failed_init,
             )
             told["failure"] = story.details(end, tracker.cause, evidence, tracker.cured_by_a_retry)
         self._stop_survivors(end, {pod["metadata"]["name"] for pod in pods}, tracker)

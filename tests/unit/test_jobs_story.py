@@ -63,6 +63,18 @@ def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
     assert "before it was started again" in text
 
 
+def test_an_init_container_that_failed_is_named_with_what_it_said() -> None:
+    failed_init = Replica(
+        pod(1, init=ended(1, {"error": "input model: it is gone"})), Topology(replicas=2)
+    ).failed_init
+    evidence = Evidence(["its last line"], [], failed_init=failed_init)
+    told = story.details(End("CannotStart", "it fails again and again"), None, evidence)
+    text = story.explain("mine", {"state": "CannotStart", "reason": "", "failure": told})
+    assert told["pod"] == "mine-worker-0"
+    assert "its error: input model: it is gone" in text
+    assert "the end of container tcp-wait's log:\n    its last line" in text
+
+
 def test_what_the_cluster_did_is_told_and_that_a_retry_may_cure_it() -> None:
     first = failed(ended(143))
     told = story.details(

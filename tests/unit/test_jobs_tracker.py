@@ -154,6 +154,17 @@ def test_a_container_that_fails_before_the_program_is_named() -> None:
     assert end.reason == "rank 1 (mine-worker-0): container tcp-wait failed"
 
 
+def test_an_init_container_that_failed_is_known_while_it_is_tried_again() -> None:
+    """The pod may tell nothing of the start before any more."""
+    tracked = tracker(pod(0, init=ended(2, {"error": "no such file"})))
+    tracked.see_pods([pod(0, init=RUNNING)])
+    failed = tracked.failed_init
+    assert failed is not None
+    assert (failed.pod, failed.container, failed.exit.code) == ("mine-master-0", "tcp-wait", 2)
+    tracked.see_pods([pod(0, init=ended(0), state=RUNNING)])
+    assert tracked.failed_init is None
+
+
 def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
     end = tracker(looping).end(1, LIMITS)
@@ -162,6 +173,18 @@ def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
     trained = tracker(looping)
     trained.progress.see(json.dumps({"event": "epoch", "epoch": 1}))
     assert trained.end(1, LIMITS) is None
+
+
+def test_an_init_container_that_failed_twice_ends_the_run_before_the_kubelet_calls_it_a_loop() -> (
+    None
+):
+    once = pod(1, init=ended(1))
+    assert tracker(once).end(1, LIMITS) is None
+    twice = pod(1, init=ended(1))
+    twice["status"]["initContainerStatuses"][0]["restartCount"] = 1
+    end = tracker(once, twice).end(1, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 1 (mine-worker-0): container tcp-wait fails again and again"
 
 
 def test_a_run_without_a_node_is_shown_and_ends_after_its_start_limit() -> None:

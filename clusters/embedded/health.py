@@ -1,5 +1,6 @@
 """Looks at everything that makes the cluster work, and changes nothing."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +20,8 @@ from clusters.embedded.component import Host
 from clusters.embedded.components import components
 from clusters.embedded.layout import Layout
 from infra.toolchain import ToolMissing
+
+_SECOND_LOOK_SECONDS = 2
 
 
 @dataclass(frozen=True)
@@ -48,14 +51,13 @@ def problems(layout: Layout, host: Host) -> list[Problem]:
         return [Problem("tools", str(error))]
 
 
-def component_problem(layout: Layout) -> str | None:
-    """Which component is not running, or None."""
-    try:
-        states = supervisor.states(layout)
-    except rpc.Unreachable as error:
-        return str(error)
-    stopped = [f"{name} is {state}" for name, state in states.items() if state != "RUNNING"]
-    return ", ".join(stopped) or None
+def lasting_problems(layout: Layout, host: Host) -> list[Problem]:
+    """What is the matter at a second look, too: one slow answer of a busy machine is nothing."""
+    before = {problem.part for problem in problems(layout, host)}
+    if not before:
+        return []
+    time.sleep(_SECOND_LOOK_SECONDS)
+    return [problem for problem in problems(layout, host) if problem.part in before]
 
 
 def displaced(layout: Layout, host: Host) -> str | None:

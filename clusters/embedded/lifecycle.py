@@ -33,7 +33,7 @@ from clusters.embedded.suitability import require
 API_LIMIT = 60
 NODE_LIMIT = 60
 DNS_LIMIT = 60
-COMPONENTS_LIMIT = 30
+HEALTH_LIMIT = 60
 
 Report = Callable[[str], None]
 """Takes a line about what has been reached."""
@@ -86,10 +86,11 @@ def bring_up(layout: Layout, report: Report) -> None:
             log=layout.logs / "pods",
         )
         clock.reached("coredns answers")
+        # Of a cluster that starts again, the API server tells at first what was true last time.
         waiting.until_well(
-            lambda: health.component_problem(layout),
-            what="all components running",
-            limit=COMPONENTS_LIMIT,
+            lambda: "; ".join(map(str, health.problems(layout, host))) or None,
+            what="everything working",
+            limit=HEALTH_LIMIT,
             log=layout.logs,
         )
 

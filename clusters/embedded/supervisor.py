@@ -4,9 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+import xmlrpc.client
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from supervisor.xmlrpc import Faults
 
 from clusters.embedded import cgroups, network, rpc, supervision, waiting
 from clusters.embedded.component import Host
@@ -86,7 +89,16 @@ def reload(layout: Layout) -> None:
         _ask(layout, "addProcessGroup", group)
     for name, state in states(layout).items():
         if state not in {"RUNNING", "STARTING", "BACKOFF"}:
-            _ask(layout, "startProcess", name, False)
+            _start(layout, name)
+
+
+def _start(layout: Layout, name: str) -> None:
+    try:
+        _ask(layout, "startProcess", name, False)
+    except xmlrpc.client.Fault as fault:
+        # It had just exited, and supervisord, which starts it again by itself, was faster.
+        if fault.faultCode != Faults.ALREADY_STARTED:
+            raise
 
 
 def _environment(host: Host) -> dict[str, str]:

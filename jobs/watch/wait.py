@@ -80,6 +80,9 @@ class Wait:
 
     def _settle(self, feed: Feed, tracker: Tracker) -> None:
         """Wait for the failure that the others followed: its node may tell of it a moment later."""
+        # The job and its pods are watched apart, so its end may have come before theirs.
+        tracker.see_pods(self.api.pods())
+        self._report(tracker)
         deadline = time.monotonic() + _SETTLE_SECONDS
         while tracker.cause_may_be_to_come and time.monotonic() < deadline:
             self._take_in(feed, tracker)

@@ -5,8 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +15,7 @@ from clusters.embedded.host import examine
 from clusters.embedded.layout import Layout
 from images import programs
 from infra import toolchain
+from tests.engine.awaiting import await_true
 
 API_NAME = "kubernetes.default.svc"
 KUBECTL_IMAGE = "slipway.local/kubectl:test"
@@ -67,7 +66,7 @@ class TestCluster:
         documents = None if manifests is None else "\n---\n".join(map(json.dumps, manifests))
         done = subprocess.run(
             [toolchain.path("kubectl"), "--kubeconfig", file, *arguments],
-            input=documents, capture_output=True, text=True, timeout=60, check=False,
+            input=documents, capture_output=True, text=True, timeout=150, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout
@@ -85,13 +84,6 @@ class TestCluster:
             [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "import", archive],
             check=True, capture_output=True, timeout=60,
         )  # fmt: skip
-
-
-def await_true(holds: Callable[[], bool], limit: float, otherwise: Callable[[], str]) -> None:
-    deadline = time.monotonic() + limit
-    while not holds():
-        assert time.monotonic() < deadline, f"not within {limit} s: {otherwise()}"
-        time.sleep(0.2)
 
 
 def restricted_pod(name: str, *arguments: str, claim: str | None = None) -> dict[str, Any]:

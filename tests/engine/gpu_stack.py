@@ -15,7 +15,8 @@ from infra.gpu import gpus_of
 from infra.training import train
 from jobs.wanted import Site, read
 from tests.engine import pytorchjob_stack
-from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.awaiting import await_true
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 
 LABEL = "example.org/pool"
 _GPU = "nvidia.com/gpu"

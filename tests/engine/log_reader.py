@@ -15,7 +15,8 @@ from infra.paths import CHECKOUT
 from scripts.stack.log.command import Options, show
 from scripts.stack.log.target import NoLogs
 from scripts.stack.state import StackState
-from tests.engine.pytorchjob_stack import JobStack, await_true
+from tests.engine.awaiting import await_true
+from tests.engine.pytorchjob_stack import JobStack
 
 _SECONDS = 60
 

@@ -4,8 +4,7 @@ import json
 import os
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,11 +21,11 @@ from infra.training import Ground, train
 from jobs.catalog import CATALOG
 from jobs.spec import TrainingJob
 from jobs.wanted import Site, read
+from tests.engine.awaiting import await_true
 from tests.engine.standin_stack import Outcome, Stack
 
 _MAIN = "from tests.engine.pytorchjob_stack import program\n\nprogram()\n"
 _UP = ("up", "--stack", "test", "--yes", "--skip-preview", "--non-interactive")
-_POLL_SECONDS = 0.2
 
 
 def program() -> None:
@@ -188,13 +187,13 @@ class Jobs:
         assert len(uids) == 1, uids
         return uids[0]
 
+    def await_all_running(self, job: str, pods: int) -> None:
+        """Wait until so many pods run."""
 
-def await_true(condition: Callable[[], bool], limit_seconds: float = 60) -> None:
-    """Wait until `condition` holds, and fail when it does not come to."""
-    deadline = time.monotonic() + limit_seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to that"
-        time.sleep(_POLL_SECONDS)
+        def phases() -> list[str]:
+            return [pod["status"]["phase"] for pod in self.items("pods", job)]
+
+        await_true(lambda: phases() == ["Running"] * pods)
 
 
 def _has_log(pod: dict[str, Any]) -> bool:

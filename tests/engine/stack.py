@@ -8,11 +8,11 @@ from typing import Any
 from infra import toolchain
 from scripts.scratch import Finished, Scratch
 from tests import readme
+from tests.engine.awaiting import COMMAND_SECONDS
 from tests.engine.footprint import Baseline, Footprint
 
 UP_SECONDS = 40 * 60
 """A first `up` on a bare machine builds the tools and the trainer's image on the way."""
-COMMAND_SECONDS = 10 * 60
 _ENDING_SECONDS = 10
 """How long what `make down` has ended may take to vanish from the process table."""
 

@@ -10,13 +10,13 @@ from typing import Any
 
 from infra import toolchain
 from scripts.environment import pulumi_home
+from tests.engine.awaiting import COMMAND_SECONDS
 
 _PROJECT = "name: standin\nruntime: python\n"
 _MAIN = "from tests.engine.standin_programs import main\n\nmain()\n"
 _STACK = "test"
 CALLED = f"standin/{_STACK}"
 """What it is called in marks."""
-COMMAND_SECONDS = 120
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from clusters.existing.settings import Settings
 from infra import toolchain
 from infra.operator_manifests import deployment, foundations
 from infra.validation import check
-from tests.engine.embedded_cluster import TestCluster, await_true
+from tests.engine.awaiting import await_true
+from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import (
     PLATFORM,
     Account,

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 
 WORKERS, BATCH, SAMPLES = 3, 64, 60_000
 PAUSE_SECONDS = 15
@@ -42,15 +43,21 @@ def declared() -> dict[str, Any]:
 def undisturbed(stack: JobStack, jobs: Jobs, declared: dict[str, Any]) -> dict[str, Any]:
     """What the job comes to when nothing is lost."""
     stack.train("whole", **declared)
-    assert_every_sample_counted_once(jobs.events("whole"))
+    events = jobs.events("whole")
+    assert_every_sample_counted_once(events)
+    # Who starts 10 s later than the others joins their world, which is formed anew for that.
+    worlds = [event for event in events if event["event"] == "world"]
+    assert worlds
+    assert {world["lost"] for world in worlds} == {0}
     result: dict[str, Any] = stack.output("whole")
     return result
 
 
-def test_undisturbed_the_world_is_formed_once(undisturbed: dict[str, Any]) -> None:
+def test_undisturbed_every_sample_is_seen_and_the_accuracy_reached(
+    undisturbed: dict[str, Any],
+) -> None:
     assert undisturbed["accuracy"] >= 0.97
     assert undisturbed["samples_seen"] == SAMPLES
-    assert undisturbed["reformations"] == 0
 
 
 def delete(jobs: Jobs, pod: dict[str, Any]) -> None:
@@ -92,11 +99,11 @@ def test_it_finishes_when_a_worker_is_lost(
 ) -> None:
     name = f"lossy-{secrets.token_hex(3)}"
     with stack.training(name, **declared) as up:
-        await_true(lambda: _progress(jobs, name) >= LOST_AT, limit_seconds=120)
+        await_true(lambda: _progress(jobs, name) >= LOST_AT)
         pods = {pod["metadata"]["name"]: pod for pod in jobs.items("pods", name)}
         before = [event for event in jobs.events(name) if event["event"] == "step"]
         lose(jobs, pods[f"{name}-worker-{lost}"])
-        assert up.wait(240) == 0, stack.log
+        assert up.wait(COMMAND_SECONDS) == 0, stack.log
     result = stack.output(name)
     assert result["state"] == "Succeeded", result
     assert result["samples_seen"] == SAMPLES
@@ -116,10 +123,10 @@ def test_the_same_loss_without_elasticity_fails_the_run(
     """The control: the same network, data and kill, as a job of fixed size."""
     name = f"fixed-{secrets.token_hex(3)}"
     with stack.training(name, **{**declared, "demo": "mnist-gloo"}) as up:
-        await_true(lambda: _progress(jobs, name) >= LOST_AT, limit_seconds=120)
+        await_true(lambda: _progress(jobs, name) >= LOST_AT)
         pods = {pod["metadata"]["name"]: pod for pod in jobs.items("pods", name)}
         kill(jobs, pods[f"{name}-worker-1"])
-        assert up.wait(240) != 0, stack.log
+        assert up.wait(COMMAND_SECONDS) != 0, stack.log
     assert stack.output(name)["state"] == "Failed"
 
 

@@ -20,7 +20,8 @@ from clusters.embedded.components import components
 from clusters.embedded.layout import Layout
 from infra import toolchain
 from infra.paths import CHECKOUT
-from tests.engine.embedded_cluster import TestCluster, await_true, restricted_pod
+from tests.engine.awaiting import await_true
+from tests.engine.embedded_cluster import TestCluster, restricted_pod
 from tests.engine.procfs import everyone
 
 NAMESPACE = "restricted"

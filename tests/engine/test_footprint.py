@@ -1,6 +1,7 @@
 """The proof that nothing is left finds whatever is left: it is shown something of each kind."""
 
 import os
+import secrets
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,7 +12,6 @@ from infra import toolchain
 from tests.engine.footprint import Baseline, Footprint
 
 NAMESPACE = f"slw-test-{os.getpid()}"
-LINK = f"slwt{os.getpid()}"[:15]
 TABLE = f"slw_test_{os.getpid()}"
 
 
@@ -26,10 +26,16 @@ def baseline(nft: Path) -> Baseline:
 
 
 @pytest.fixture
-def process(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+def link() -> str:
+    """A name of this test's own: a link goes a little later than its namespace."""
+    return f"slwt{secrets.token_hex(4)}"
+
+
+@pytest.fixture
+def process(tmp_path: Path, link: str) -> Iterator[subprocess.Popen[bytes]]:
     """A process that works in the directory, in a network namespace with a link to the host."""
     _ip("netns", "add", NAMESPACE)
-    _ip("link", "add", LINK, "type", "veth", "peer", "name", "uplink", "netns", NAMESPACE)
+    _ip("link", "add", link, "type", "veth", "peer", "name", "uplink", "netns", NAMESPACE)
     sleep = subprocess.Popen(
         ["ip", "netns", "exec", NAMESPACE, "sleep", "600"], cwd=tmp_path, stdout=subprocess.PIPE
     )
@@ -56,12 +62,12 @@ def kinds(left: list[str]) -> set[str]:
 
 
 def test_a_process_a_namespace_and_a_device_are_found(
-    footprint: Footprint, baseline: Baseline, nft: Path
+    footprint: Footprint, baseline: Baseline, nft: Path, link: str
 ) -> None:
     left = footprint.left(baseline, nft)
     assert kinds(left) == {"process", "network", "mount"}
     assert any(NAMESPACE in line for line in left)
-    assert any(LINK in line for line in left)
+    assert any(link in line for line in left)
 
 
 def test_nothing_is_found_once_all_is_gone(

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.gpu_stack import LABEL, Node, on_gpus
 from tests.engine.job_programs import SUMMARY, python
-from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 
 PLUGIN = ("--namespace=slipway-gpu", "get", "daemonset", "nvidia-device-plugin", "-o", "json")
 
@@ -69,7 +70,7 @@ def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
         scaled_up(jobs, job_name)
         await_true(lambda: "1 waiting for a node that is being made" in stack.log)
         with node.with_a_gpu():
-            code = up.wait(timeout=90)
+            code = up.wait(COMMAND_SECONDS)
     assert code == 0, stack.log
     (pod,) = jobs.items("pods", job_name)
     assert pod["spec"]["nodeName"] == node.name

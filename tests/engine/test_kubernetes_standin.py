@@ -16,6 +16,7 @@ from kubernetes import client, config
 from kubernetes.client import ApiClient
 
 from infra import toolchain
+from tests.engine.awaiting import await_true
 from tests.engine.standin_stack import Stack
 
 # The client takes a dict wherever it takes an object, but its types don't say so.
@@ -199,7 +200,7 @@ def test_a_deployment_that_cannot_start_fails_fast_and_says_why(
     )
     started = time.monotonic()
     failure = stack.refused("up", program="stuck", namespace=own, replicas=1)
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < 120, "its limit is 600 s"
     assert "FailedCreate" in failure
     assert "exceeded quota" in failure
 
@@ -270,6 +271,10 @@ def test_a_destroy_that_is_held_back_names_the_finalizer(
     stack.destroy()
 
 
+def _has_namespace(core: Api, name: str) -> bool:
+    return name in {each.metadata.name for each in core.list_namespace().items}
+
+
 def test_a_namespace_that_is_held_back_names_what_is_in_it(stack: Stack, core: Api) -> None:
     home = f"home-{secrets.token_hex(4)}"
     stack.up("held_home", namespace=home, seconds=3)
@@ -280,6 +285,8 @@ def test_a_namespace_that_is_held_back_names_what_is_in_it(stack: Stack, core: A
     assert "ConfigMap other is held by the finalizer example.com/hold" in refusal
 
     core.patch_namespaced_config_map("other", home, {"metadata": {"finalizers": None}})
+    # The API server looks after it every few seconds, and the program gives it no more than 3.
+    await_true(lambda: not _has_namespace(core, home))
     stack.destroy()
 
 

@@ -168,5 +168,5 @@ def test_placeholders_are_filled_in(own: LiveStack, rank: int) -> None:
 
 def _copies(stack: LiveStack, run_id: str, path: str) -> list[Path]:
     """Return the files at `path` in the run's folder, on whichever volume of the node it is."""
-    volumes = stack.scratch.state_home / "slipway/clusters/dev"
-    return list(volumes.rglob(f"{run_id}/{path}"))
+    volumes = stack.scratch.state_home / "slipway/clusters/dev/volumes"
+    return list(volumes.glob(f"*/{run_id}/{path}"))

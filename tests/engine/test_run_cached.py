@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from scripts.stack.rerun import urns
+from tests.engine.awaiting import await_true
 from tests.engine.job_programs import FAILING, SLEEPING, SUMMARY, python
-from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
 from tests.engine.standin_stack import Outcome
 
@@ -205,7 +206,8 @@ def test_what_was_cleaned_away_trains_nothing_after_up_and_refresh(
         await_true(lambda: jobs.items("pods", job_name) == [])
     else:
         _end_of_life(jobs, job_name)
-        await_true(lambda: jobs.uids(job_name) == [])
+        # Its pods go after it, by the garbage collector.
+        await_true(lambda: _identities(jobs, job_name) == [])
     left = _identities(jobs, job_name)
 
     assert job_stack.train(job_name, **declared).changes == {}

@@ -3,15 +3,15 @@
 import json
 import re
 import secrets
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.job_programs import FAILING, FOLLOWED, HUNGRY, SLEEPING, TRACKED, python
-from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 
 SOON_SECONDS = 10
 _TWICE = """
@@ -20,8 +20,10 @@ state = "/work/started"
 print("the second time" if os.path.exists(state) else "the first time", flush=True)
 if {ends_well} and os.path.exists(state):
     sys.exit(0)
-open(state, "w").close()
-time.sleep(2)
+with open(state, "a") as file:
+    file.write("x")
+# The start that ends the run does not fail, too, before somebody looks at it.
+time.sleep(2 if os.path.getsize(state) < 3 else 600)
 sys.exit(5)
 """
 TWICE, SECOND_TIME = _TWICE.format(ends_well=False), _TWICE.format(ends_well=True)
@@ -32,16 +34,13 @@ TWICE, SECOND_TIME = _TWICE.format(ends_well=False), _TWICE.format(ends_well=Tru
 def test_the_first_rank_to_fail_ends_the_run_within_seconds(
     policy: str, job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
-    began = time.monotonic()
     said = job_stack.train_in_vain(job_name, **python(trainer, FAILING, restartPolicy=policy))
-    assert time.monotonic() - began < 45
-
     assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in said
     assert "rank 1 is about to fail" in said
     assert "Traceback" not in said
     result = job_stack.output(job_name)
     assert result["state"] == "Failed"
-    assert result["duration_seconds"] < 20
+    assert result["duration_seconds"] < 60, "rank 0 sleeps for 600 s"
     assert result["exit_codes"]["1"] == 3
     assert result["failure"]["log"] == ["rank 1 is about to fail"]
     # What still ran was stopped: nothing goes on unseen.
@@ -107,7 +106,7 @@ def test_a_first_failure_is_shown_at_once_though_the_job_may_go_on(
         ended = container["lastState"].get("terminated") or container["state"]["terminated"]
         happened = datetime.fromisoformat(ended["finishedAt"])
         assert (shown - happened).total_seconds() < SOON_SECONDS
-        assert up.wait(90) == 0, job_stack.log
+        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
     result = job_stack.output(job_name)
     assert result["state"] == "Succeeded"
     assert result["restarts"] == 1
@@ -217,11 +216,11 @@ def test_without_room_the_run_says_at_once_what_is_free_and_starts_when_there_is
 ) -> None:
     large = python(trainer, SLEEPING, "0", memory="3Gi", workers=0)
     with job_stack.training(job_name, **large) as up:
-        await_true(lambda: "has no node: it asks for" in job_stack.log, limit_seconds=40)
+        await_true(lambda: "has no node: it asks for" in job_stack.log)
         told = re.search(r"the most that a node has free is .*, [\d.]+ GiB memory", job_stack.log)
         assert told is not None, job_stack.log
         jobs.kubectl("delete", "pod", full["metadata"]["name"], "--grace-period=1")
-        assert up.wait(60) == 0, job_stack.log
+        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
     assert job_stack.output(job_name)["state"] == "Succeeded"
 
 
@@ -240,7 +239,7 @@ def test_without_room_the_run_ends_after_its_start_limit(
 def quota(jobs: Jobs) -> Iterator[str]:
     """A quota on the namespace's memory."""
     name = f"quota-{secrets.token_hex(4)}"
-    jobs.kubectl("create", "quota", name, "--hard=requests.memory=30Gi")
+    jobs.kubectl("create", "quota", name, "--hard=requests.memory=300Mi")
     yield name
     jobs.kubectl("delete", "quota", name)
 
@@ -248,11 +247,13 @@ def quota(jobs: Jobs) -> Iterator[str]:
 def test_more_than_a_quota_has_ends_the_run_at_once_with_the_numbers(
     quota: str, job_name: str, job_stack: JobStack, trainer: str
 ) -> None:
-    large = python(trainer, SLEEPING, "0", memory="16Gi")
+    large = python(trainer, SLEEPING, "0", memory="160Mi")
     said = job_stack.train_in_vain(job_name, **large)
-    assert f"job {job_name} ended CannotStart: there is never room: the job asks for 32 GiB" in said
-    assert f"quota {quota} has 30 GiB memory (requests) in all" in said
-    assert "exceeded quota" in said
+    # The API server's own word of it, in an event of the operator's, may come later.
+    assert (
+        f"job {job_name} ended CannotStart: there is never room: the job asks for 320 MiB" in said
+    )
+    assert f"quota {quota} has 300 MiB memory (requests) in all" in said
 
 
 def test_pods_that_are_refused_end_the_run_at_once(

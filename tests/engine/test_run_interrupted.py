@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.engine.awaiting import await_true
 from tests.engine.job_programs import SLEEPING, python
 from tests.engine.killing import orphans, train_with
-from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
 from tests.engine.test_life_healing import wait_until_said
 
-ENDING_SECONDS = 30
+ENDING_SECONDS = 60
 RUNNING = r"PyTorchJob sleeper creating \(\d+s\) 1 ranks?: 1 running"
 
 
@@ -28,7 +29,7 @@ def test_ctrl_c_stops_waiting_and_leaves_the_job_to_the_next_up(
     with job_stack.training(job_name, **declared) as up:
         uid = jobs.await_running(job_name)
         up.send_signal(signal.SIGINT)
-        assert up.wait(10) != 0
+        assert up.wait(ENDING_SECONDS) != 0
     assert "stopped waiting" in job_stack.log
     job_stack.train(job_name, **declared)
     assert jobs.uids(job_name) == [uid]

@@ -22,9 +22,10 @@ from jobs.spec import TrainingJob
 from scripts.stack.outcome import outcomes
 from scripts.stack.results import print_results
 from scripts.stack.state import StackState
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.job_programs import FAILING, SLEEPING, TALKING, python
 from tests.engine.log_reader import read, reading
-from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 
 
 @pytest.fixture(name="state_home", autouse=True)
@@ -85,7 +86,7 @@ def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
 ) -> None:
     declared = python(trainer, TALKING, "40", "1", workers=1)
     with job_stack.training(job_name, **declared) as up:
-        jobs.await_running(job_name)
+        jobs.await_all_running(job_name, pods=2)
         with (
             reading(job_stack, job_name) as both,
             reading(job_stack, job_name, rank=1) as alone,
@@ -98,7 +99,7 @@ def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
             assert 0 < len(now) < 150
             lines, said = both.all()
             lines_alone, said_alone = alone.all()
-        assert up.wait(60) == 0, job_stack.log
+        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
     assert (said, said_alone) == ("", "")
     ranks = [
         texts(printed(jobs, f"{job_name}-master-0")),
@@ -193,7 +194,7 @@ def test_what_a_program_said_before_its_restart_comes_first(
         lines, said = read(job_stack, job_name, follow=False)
         monkeypatch.setenv("XDG_STATE_HOME", str(state_home))
         assert (sorted(lines[:6]), said) == (sorted(before), "--- rank 0 was started again\n")
-        assert up.wait(90) == 0, job_stack.log
+        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
     assert job_stack.output(job_name)["restarts"] == 1
     lines, said = read(job_stack, job_name)
     assert said == "--- rank 0 was started again\n"
@@ -239,7 +240,7 @@ def test_ctrl_c_ends_the_reading_quietly(
             _, said = reader.all()
             assert said == ""
         assert up.poll() is None
-        assert up.wait(90) == 0
+        assert up.wait(COMMAND_SECONDS) == 0
 
 
 def test_logs_that_cannot_be_kept_do_not_fail_a_run(

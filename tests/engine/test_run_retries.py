@@ -11,8 +11,9 @@ import pytest
 
 from infra import quantities
 from jobs.spec.names import CONTAINER
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.job_programs import FAILING, HUNGRY, SLEEPING, SUMMARY, python
-from tests.engine.pytorchjob_stack import Jobs, JobStack, await_true
+from tests.engine.pytorchjob_stack import Jobs, JobStack
 
 _VICTIM, _INTRUDER = "slipway-test-victim", "slipway-test-intruder"
 _PRIORITIES = {_VICTIM: -20, _INTRUDER: -10}
@@ -33,14 +34,6 @@ def _evict(jobs: Jobs, pod: str, directory: Path) -> None:
     jobs.kubectl("create", "--raw", path, "--filename", str(file))
 
 
-def _await_all_running(jobs: Jobs, job_name: str, pods: int) -> None:
-    def are() -> bool:
-        phases = [pod["status"]["phase"] for pod in jobs.items("pods", job_name)]
-        return phases == ["Running"] * pods
-
-    await_true(are)
-
-
 def _attempt(jobs: Jobs, job_name: str) -> list[str]:
     return [job["metadata"]["labels"][_ATTEMPT] for job in jobs.items("pytorchjobs", job_name)]
 
@@ -49,10 +42,10 @@ def test_a_job_whose_pod_was_evicted_is_submitted_anew_and_the_attempt_is_kept(
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path
 ) -> None:
     with job_stack.training(job_name, **python(trainer, SLEEPING, "20", retries=2)) as up:
-        _await_all_running(jobs, job_name, 2)
+        jobs.await_all_running(job_name, pods=2)
         (first,) = jobs.uids(job_name)
         _evict(jobs, f"{job_name}-worker-0", tmp_path)
-        assert up.wait(120) == 0, job_stack.log
+        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
     result = job_stack.output(job_name)
     assert result["state"] == "Succeeded"
     (attempt,) = result["attempts"]
@@ -69,10 +62,10 @@ def test_a_job_whose_pod_was_evicted_is_submitted_anew_and_the_attempt_is_kept(
 def test_without_retries_an_evicted_job_fails_and_says_what_happened(
     job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path
 ) -> None:
-    with job_stack.training(job_name, **python(trainer, SLEEPING, "60")) as up:
-        _await_all_running(jobs, job_name, 2)
+    with job_stack.training(job_name, **python(trainer, SLEEPING, "20")) as up:
+        jobs.await_all_running(job_name, pods=2)
         _evict(jobs, f"{job_name}-worker-0", tmp_path)
-        assert up.wait(120) != 0
+        assert up.wait(COMMAND_SECONDS) != 0
     result = job_stack.output(job_name)
     assert result["state"] == "Failed"
     assert "EvictionByEvictionAPI" in result["failure"]["disruption"]
@@ -99,7 +92,7 @@ def test_attempts_outlive_a_kill_between_two_of_them(
 ) -> None:
     declared = python(trainer, SLEEPING, "15", retries=2)
     with job_stack.training(job_name, **declared) as up:
-        _await_all_running(jobs, job_name, 2)
+        jobs.await_all_running(job_name, pods=2)
         (first,) = jobs.uids(job_name)
         _evict(jobs, f"{job_name}-worker-0", tmp_path)
         await_true(lambda: "attempt 1 of 3 was lost" in job_stack.log)
@@ -198,11 +191,11 @@ def test_a_job_that_had_to_make_room_for_a_higher_priority_is_submitted_anew(
     asked["restartPolicy"] = "Never"  # Otherwise one pod alone is replaced, and nothing is lost.
     file = tmp_path / "intruder.json"
     with job_stack.training(job_name, **python(trainer, SUMMARY, *summary, **asked)) as up:
-        _await_all_running(jobs, job_name, 1)
+        jobs.await_all_running(job_name, pods=1)
         # More than is free, and not more than is free without the job.
         file.write_text(json.dumps(_pod(intruder, trainer, _milli(_free_cores(jobs) + half / 2))))
         jobs.kubectl("apply", "--filename", str(file))
-        assert up.wait(180) == 0, job_stack.log
+        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
     result = job_stack.output(job_name)
     assert result["state"] == "Succeeded"
     (attempt,) = result["attempts"]

@@ -52,8 +52,8 @@ class Kubectl:
         found: dict[str, Any] = json.loads(result.stdout)
         return found
 
-    def has(self, reference: dict[str, Any]) -> bool:
-        """Return whether the very object is there, and not a later one of its name.
+    def find(self, reference: dict[str, Any]) -> dict[str, Any] | None:
+        """Return the very object, whole; None when it is gone, though one of its name is there.
 
         Args:
             reference: An ObjectReference, as events hold it.
@@ -62,11 +62,14 @@ class Kubectl:
             RuntimeError: kubectl failed; the text is the whole command's result.
         """
         named = (f"{reference['kind']}/{reference['name']}", "--ignore-not-found")
-        uid = ("--output", "jsonpath={.metadata.uid}")
-        result = self._run("get", *named, *uid, "--namespace", reference["namespace"])
+        place = ("--namespace", reference["namespace"])
+        result = self._run("get", *named, *place, "--output", "json")
         if result.failed:
             raise RuntimeError(str(result))
-        return bool(result.stdout == reference.get("uid"))
+        found: dict[str, Any] | None = json.loads(result.stdout) if result.stdout else None
+        if found is None or found["metadata"]["uid"] != reference.get("uid"):
+            return None
+        return found
 
     def allows(self, account: str, verb: str, resource: str, *arguments: str) -> bool:
         """Return what `kubectl auth can-i` answers for `account`.

@@ -76,6 +76,18 @@ class Pod:
         )
 
 
+def was_to_be_ready(event: dict[str, Any], document: dict[str, Any]) -> bool:
+    """Return whether a warning is a readiness probe's, from before its pod became ready.
+
+    A program may take longer to its first answer than the probe's delay, on a busy machine.
+    """
+    if event["reason"] != "Unhealthy" or not event["message"].startswith("Readiness probe"):
+        return False
+    last = datetime.fromisoformat(event["lastTimestamp"])
+    ready = [entry for entry in conditions(document) if entry.type == "Ready" and entry.is_true]
+    return any(last <= entry.since for entry in ready)
+
+
 def described(event: dict[str, Any]) -> str:
     """Return an event in one line."""
     about = event["involvedObject"]

@@ -21,10 +21,11 @@ _RANKS = Path(__file__).with_name("ranks.py")
 
 @dataclass(frozen=True)
 class Ended:
-    """How one rank ended and what it left behind."""
+    """How one rank ended and what it left behind; times are in seconds since the start."""
 
     code: int
     seconds: float
+    signalled: float | None
     events: list[dict[str, Any]]
     errors: str
     message: dict[str, Any]
@@ -117,6 +118,7 @@ def _ended(directory: Path, number: int, end: Mapping[str, Any] | None) -> Ended
     return Ended(
         code=end["code"],
         seconds=end["seconds"],
+        signalled=end["signalled"],
         events=[json.loads(line) for line in lines],
         errors=errors,
         message=json.loads((directory / f"{number}.termination").read_text() or "{}"),

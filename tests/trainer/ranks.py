@@ -4,8 +4,8 @@
 
 The plan is a list with each rank's `program`, its `args`, the `signal` that it is sent, and when:
 so many seconds (`delay`) after so many events of a step (`steps`). Beside it come, for rank 0,
-0.out, 0.err and 0.termination, and for all of them ends.json. A rank that was stopped with SIGSTOP
-is not waited for.
+0.out, 0.err and 0.termination, and for all of them ends.json, whose times are in seconds since the
+start. A rank that was stopped with SIGSTOP is not waited for.
 """
 
 import json
@@ -48,7 +48,8 @@ def main(plan: Path) -> None:
     to_signal = {number for number, rank in enumerate(ranks) if rank["signal"]}
     stopped = {number for number, rank in enumerate(ranks) if rank["signal"] == signal.SIGSTOP}
     stepped: dict[int, float] = {}
-    ends: dict[int, dict[str, float]] = {}
+    signalled: dict[int, float] = {}
+    ends: dict[int, dict[str, float | None]] = {}
     while running.keys() - stopped and time.monotonic() - began < LIMIT_SECONDS:
         for number in list(to_signal):
             steps = (here / f"{number}.out").read_text().count('"event": "step"')
@@ -57,11 +58,16 @@ def main(plan: Path) -> None:
             due = stepped.get(number, math.inf) + ranks[number]["delay"]
             if time.monotonic() >= due:
                 running[number].send_signal(ranks[number]["signal"])
+                signalled[number] = time.monotonic() - began
                 to_signal.remove(number)
         for number in list(running):
             code = running[number].poll()
             if code is not None:
-                ends[number] = {"code": code, "seconds": time.monotonic() - began}
+                ends[number] = {
+                    "code": code,
+                    "seconds": time.monotonic() - began,
+                    "signalled": signalled.get(number),
+                }
                 del running[number]
         time.sleep(0.05)
     for process in running.values():

@@ -43,6 +43,7 @@ def made(tmp_path: Path) -> dict[str, str]:
 
 def _healthy(monkeypatch: pytest.MonkeyPatch, *problems: Problem) -> None:
     monkeypatch.setattr("clusters.embedded.health.problems", lambda *_: list(problems))
+    monkeypatch.setattr("clusters.embedded.health._SECOND_LOOK_SECONDS", 0)
 
 
 def test_a_healthy_cluster_does_not_change(
@@ -64,6 +65,18 @@ def test_what_is_the_matter_is_drift_in_place(
         ("etcd", True, False),
         ("node", True, False),
     ]
+
+
+def test_what_passes_by_itself_is_no_drift(
+    made: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _healthy(monkeypatch)
+    looks = iter([[Problem("coredns", "no answer within 2 s"), Problem("etcd", "FATAL")],
+                  [Problem("etcd", "FATAL"), Problem("node", "not Ready")]])  # fmt: skip
+    monkeypatch.setattr("clusters.embedded.health.problems", lambda *_: next(looks))
+    inputs = {"name": "dev", "directory": made["directory"]}
+    changes = EmbeddedHandler().diff("id", made, inputs, Listener())
+    assert [change.path for change in changes] == ["etcd"]
 
 
 def test_renewed_credentials_are_handed_out(

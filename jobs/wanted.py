@@ -141,5 +141,4 @@ def _refusal(job: TrainingJob, site: Site) -> str | None:
 def _refusals(case: Case) -> Iterator[str]:
     for verdict in policy.judge(case, ""):
         if not verdict.rule.warns:
-            # What to do about it is for those who have declared the job.
-            yield verdict.problem.text.partition(";")[0]
+            yield verdict.reason

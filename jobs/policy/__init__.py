@@ -47,7 +47,9 @@ RULES: Sequence[Rule] = (
 def judge(case: Case, key: str) -> list[Verdict]:
     """Return everything that the rules find in a job, declared at `key`."""
     found = (
-        Verdict(rule, rule.problem(finding, key)) for rule in RULES for finding in rule.find(case)
+        Verdict(rule, rule.problem(finding, key), finding.reason)
+        for rule in RULES
+        for finding in rule.find(case)
     )
     # What is wrong with Master and Workers alike is told once.
     return list(dict.fromkeys(found))

@@ -12,11 +12,12 @@ _MPI_LAUNCHERS = frozenset({"mpirun", "mpiexec", "orterun", "srun"})
 
 def _nccl_without_gpus(case: Case) -> Iterator[Finding]:
     if case.job.backend == "nccl" and case.gpus_per_node == 0:
-        text = (
-            '"nccl" needs GPUs, and this cluster has none; remove the job, use "gloo", or let the '
-            "cluster have some: `gpu` of the kinds aks and azure-stack, `gpus` of kubeconfig"
+        yield Finding(
+            ("backend",),
+            '"nccl" needs GPUs, and this cluster has none',
+            'remove the job, use "gloo", or let the cluster have some: `gpu` of the kinds aks and '
+            "azure-stack, `gpus` of kubeconfig",
         )
-        yield Finding(("backend",), text)
 
 
 def _mpi(case: Case) -> Iterator[Finding]:
@@ -25,8 +26,8 @@ def _mpi(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("backend",),
             '"mpi" takes rank and world size from mpirun, which neither a PyTorchJob nor the '
-            "trainer's image has, so that each process would train alone in a world of one; use "
-            '"gloo", or an image of your own whose `command` is mpirun',
+            "trainer's image has, so that each process would train alone in a world of one",
+            'use "gloo", or an image of your own whose `command` is mpirun',
         )
 
 
@@ -36,8 +37,8 @@ def _gloo_interface(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("env", _GLOO_INTERFACE),
             f"{quote(value)} is NCCL's syntax: Gloo takes names of interfaces and would look for "
-            f"one that is called {quote(value.split(',')[0])}; name it, such as eth0, or leave the "
-            "variable out",
+            f"one that is called {quote(value.split(',')[0])}",
+            "name it, such as eth0, or leave the variable out",
         )
 
 

@@ -21,7 +21,8 @@ def _beyond_a_node(case: Case) -> Iterator[Finding]:
             path,
             f"{wanted.cpu} cores for each replica are more than the {float(largest.cores):g} that "
             f"pods get of a node of the cluster's pool {largest.name}, {largest.size}, and a "
-            "replica is on one node; ask for less and more `workers`, or for larger nodes",
+            "replica is on one node",
+            "ask for less and more `workers`, or for larger nodes",
         )
 
 

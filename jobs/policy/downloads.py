@@ -15,9 +15,10 @@ def _in_every_rank(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("script",),
             f"downloads data in each of its {job.world_size} ranks ({', '.join(places)}): they "
-            "overwrite each other's files where they share a directory. Where the files are there "
-            "already, as /data/mnist and /data/cifar10 in the trainer's image, nothing is fetched; "
-            "otherwise let one rank do it, or put the data into a volume or an image",
+            "overwrite each other's files where they share a directory",
+            "where the files are there already, as /data/mnist and /data/cifar10 in the trainer's "
+            "image, nothing is fetched; otherwise let one rank do it, or put the data into a "
+            "volume or an image",
         )
 
 

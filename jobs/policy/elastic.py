@@ -24,15 +24,16 @@ def _no_rendezvous(case: Case) -> Iterator[Finding]:
     if job.module is not None:
         if not MODULES[job.module].is_elastic:
             able = ", ".join(name for name, each in MODULES.items() if each.is_elastic)
-            text = f"the program {job.module} ends when a replica is lost; those that go on: {able}"
-            yield Finding(("elastic",), text)
+            reason = f"the program {job.module} ends when a replica is lost"
+            yield Finding(("elastic",), reason, f"those that go on: {able}")
         return
     if job.image is None and not _has_sign(case):
         yield Finding(
             ("elastic",),
             "needs a program that meets the others again when a replica is lost, and neither "
             "torchrun nor slipway_trainer.elastic is in its command or files, so each replica "
-            "would train alone; use one of them, or leave `elastic` out",
+            "would train alone",
+            "use one of them, or leave `elastic` out",
         )
 
 
@@ -41,8 +42,9 @@ def _program_unseen(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("elastic",),
             "needs a program that meets the others again when a replica is lost, as with torchrun "
-            "or slipway_trainer.elastic; neither is in its command, and what the image holds can't "
-            "be seen from here. Without them each replica trains alone",
+            "or slipway_trainer.elastic: neither is in its command, and what the image holds can't "
+            "be seen from here",
+            "make sure that it does, as each replica trains alone otherwise",
         )
 
 
@@ -58,7 +60,8 @@ def _several_processes(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("processesPerNode",),
             f"{job.processes_per_node} does not go with `elastic`: replicas are lost and replaced "
-            "whole, one process each; use more `workers` instead",
+            "whole, one process each",
+            "use more `workers` instead",
         )
 
 
@@ -73,7 +76,8 @@ def _no_rank(case: Case) -> Iterator[Finding]:
         for name, words in (("command", job.command or ()), ("args", job.args)):
             for index, word in enumerate(words):
                 if RANK_PLACEHOLDER in word:
-                    yield Finding((name, index), f"{RANK_PLACEHOLDER} can't be known: {reason}")
+                    told = f"{RANK_PLACEHOLDER} can't be known: {reason}"
+                    yield Finding((name, index), told, "let the program take it from there")
 
 
 NO_RENDEZVOUS = Rule(

@@ -20,11 +20,12 @@ def _none_at_all(case: Case) -> Iterator[Finding]:
         return
     for role in roles(case.job):
         if asked := share(case.job, role).gpus:
-            text = (
-                f"{asked} can't be had: this cluster has no nodes with GPUs; remove it, or let the "
-                "cluster have some: `gpu` of the kinds aks and azure-stack, `gpus` of kubeconfig"
+            yield Finding(
+                _of(role, case),
+                f"{asked} can't be had: this cluster has no nodes with GPUs",
+                "remove it, or let the cluster have some: `gpu` of the kinds aks and azure-stack, "
+                "`gpus` of kubeconfig",
             )
-            yield Finding(_of(role, case), text)
 
 
 def _beyond_a_node(case: Case) -> Iterator[Finding]:
@@ -36,8 +37,8 @@ def _beyond_a_node(case: Case) -> Iterator[Finding]:
             yield Finding(
                 _of(role, case),
                 f"{asked} for each {role} is more than the {case.pool.per_node} that a node has, "
-                "and a replica is on one node; ask for less and more `workers`, or for larger "
-                "nodes",
+                "and a replica is on one node",
+                "ask for less and more `workers`, or for larger nodes",
             )
 
 
@@ -54,8 +55,8 @@ def _beyond_the_pool(case: Case) -> Iterator[Finding]:
     yield Finding(
         ("workers",),
         f"{sum(asked)} GPUs in {sum(1 for each in asked if each)} replicas are more than there "
-        f"will ever be: {nodes} with {pool.per_node} each; ask for less `workers` or `gpus`, or "
-        "let the cluster's pool grow to more nodes",
+        f"will ever be: {nodes} with {pool.per_node} each",
+        "ask for less `workers` or `gpus`, or let the cluster's pool grow to more nodes",
     )
 
 

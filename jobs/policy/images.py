@@ -17,7 +17,8 @@ def _unpinned(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("image",),
             f"{quote(image)} {what}: that is another image each time somebody pushes one, so a run "
-            "can't be repeated; name a version, or a digest (@sha256:…)",
+            "can't be repeated",
+            "name a version, or a digest (@sha256:…)",
         )
 
 
@@ -26,8 +27,9 @@ def _out_of_reach(case: Case) -> Iterator[Finding]:
     if image is not None and reach is not None and not reach.has(image):
         yield Finding(
             ("image",),
-            f"{quote(image)} is in no registry that the cluster reaches; push it to {reach.host}, "
-            "or say where it is there, by its digest, in slipway:cluster.registry.mirrors",
+            f"{quote(image)} is in no registry that the cluster reaches",
+            f"push it to {reach.host}, or say where it is there, by its digest, in "
+            "slipway:cluster.registry.mirrors",
         )
 
 

@@ -24,7 +24,8 @@ def _less_than_needed(case: Case) -> Iterator[Finding]:
             yield Finding(
                 (*_of(role, case), *field),
                 f"{limit} is less than {job.module} needs{each}: {mebibytes(needed)} in all. The "
-                "kernel would end it; raise it",
+                "kernel would end it",
+                "raise it",
             )
 
 
@@ -38,8 +39,8 @@ def _limit_below_request(case: Case) -> Iterator[Finding]:
         )
         for name, amount, request, limit in pairs:
             if limit is not None and request is not None and amount(limit) < amount(request):
-                text = f"{limit} is less than the {request} that it asks for; raise it"
-                yield Finding((*_of(role, case), "limits", name), text)
+                reason = f"{limit} is less than the {request} that it asks for"
+                yield Finding((*_of(role, case), "limits", name), reason, "raise it")
 
 
 def _of(role: Role, case: Case) -> Path:

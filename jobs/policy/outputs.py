@@ -24,7 +24,8 @@ def _not_kept(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("outputs",),
             f"{quote(url)} lies in no volume that can be written and stays when the pod goes "
-            f"({have}); mount one there, or name a store such as abfs://container/folder",
+            f"({have})",
+            "mount one there, or name a store such as abfs://container/folder",
         )
 
 
@@ -34,8 +35,8 @@ def _cut_short(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("cleanPodPolicy",),
             f"{quote(job.clean_pod_policy)} removes the other pods once the first has succeeded, "
-            "also one that is still copying its `outputs`; leave it out where all their files "
-            "count",
+            "also one that is still copying its `outputs`",
+            "leave it out where all their files count",
         )
 
 

@@ -11,8 +11,8 @@ def _exit_code_with_backoff(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("backoffLimit",),
             f"{job.backoff_limit} would not be kept to: the operator counts restarts of "
-            'containers, and with the restart policy "ExitCode" it makes new pods instead; leave '
-            '`backoffLimit` out, so that `timeout` ends the run, or use "OnFailure"',
+            'containers, and with the restart policy "ExitCode" it makes new pods instead',
+            'leave `backoffLimit` out, so that `timeout` ends the run, or use "OnFailure"',
         )
 
 
@@ -20,7 +20,7 @@ def _always(case: Case) -> Iterator[Finding]:
     if case.job.restart_policy == "Always":
         yield Finding(
             ("restartPolicy",),
-            '"Always" starts a program again that has ended well, so the run never succeeds; '
+            '"Always" starts a program again that has ended well, so the run never succeeds',
             '"OnFailure" starts again what failed',
         )
 

@@ -26,8 +26,8 @@ def _more_than_the_cluster(case: Case) -> Iterator[Finding]:
     yield Finding(
         (),
         f"its replicas ask for {listed}, together {float(cores):g} cores and {memory}, and the "
-        f"cluster could never hold them at the same time: it is {case.capacity}. Ask for less "
-        "`workers`, `cpu`, `memory` or `gpus`",
+        f"cluster could never hold them at the same time: it is {case.capacity}",
+        "ask for less `workers`, `cpu`, `memory` or `gpus`",
     )
 
 
@@ -36,8 +36,9 @@ def _gang_scheduling(case: Case) -> Iterator[Finding]:
         yield Finding(
             ("gangScheduling",),
             "needs a scheduler that places all pods of a job or none (Volcano, or the coscheduling "
-            "plugin), which this stack does not install; leave it out: jobs that would not find "
-            "room beside each other run one after the other anyway",
+            "plugin), which this stack does not install",
+            "leave it out: jobs that would not find room beside each other run one after the other "
+            "anyway",
         )
 
 

@@ -40,11 +40,13 @@ class Finding:
 
     Args:
         path: Of the field to change, in the configuration's spelling; empty for the whole job.
-        text: The value, the reason, and what to do instead.
+        reason: The value, and why it is none.
+        remedy: What to do instead, for whoever has declared the job.
     """
 
     path: Path
-    text: str
+    reason: str
+    remedy: str
 
 
 @dataclass(frozen=True)
@@ -65,12 +67,14 @@ class Rule:
 
     def problem(self, finding: Finding, key: str) -> Problem:
         """Return what the person is told of it."""
-        return Problem(located(key, finding.path), f"{finding.text}; see {self.pointer}")
+        text = f"{finding.reason}; {finding.remedy}; see {self.pointer}"
+        return Problem(located(key, finding.path), text)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A rule's problem with a job."""
+    """A rule's problem with a job, and the reason alone."""
 
     rule: Rule
     problem: Problem
+    reason: str

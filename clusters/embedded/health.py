@@ -53,11 +53,10 @@ def problems(layout: Layout, host: Host) -> list[Problem]:
 
 def lasting_problems(layout: Layout, host: Host) -> list[Problem]:
     """What is the matter at a second look, too: one slow answer of a busy machine is nothing."""
-    before = {problem.part for problem in problems(layout, host)}
-    if not before:
+    if not problems(layout, host):
         return []
     time.sleep(_SECOND_LOOK_SECONDS)
-    return [problem for problem in problems(layout, host) if problem.part in before]
+    return problems(layout, host)
 
 
 def displaced(layout: Layout, host: Host) -> str | None:

@@ -86,7 +86,8 @@ def bring_up(layout: Layout, report: Report) -> None:
             log=layout.logs / "pods",
         )
         clock.reached("coredns answers")
-        # Of a cluster that starts again, the API server tells at first what was true last time.
+        # What began the wait may have failed since. Of a node the API server tells what was true
+        # last time until its kubelet has reported: mostly, but not surely, it has by now.
         waiting.until_well(
             lambda: "; ".join(map(str, health.problems(layout, host))) or None,
             what="everything working",

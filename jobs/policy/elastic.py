@@ -25,7 +25,7 @@ def _no_rendezvous(case: Case) -> Iterator[Finding]:
         if not MODULES[job.module].is_elastic:
             able = ", ".join(name for name, each in MODULES.items() if each.is_elastic)
             reason = f"the program {job.module} ends when a replica is lost"
-            yield Finding(("elastic",), reason, f"those that go on: {able}")
+            yield Finding(("elastic",), reason, f"use one that goes on: {able}")
         return
     if job.image is None and not _has_sign(case):
         yield Finding(
@@ -44,7 +44,7 @@ def _program_unseen(case: Case) -> Iterator[Finding]:
             "needs a program that meets the others again when a replica is lost, as with torchrun "
             "or slipway_trainer.elastic: neither is in its command, and what the image holds can't "
             "be seen from here",
-            "make sure that it does, as each replica trains alone otherwise",
+            "make sure that its program does; otherwise each replica trains alone",
         )
 
 
@@ -77,7 +77,9 @@ def _no_rank(case: Case) -> Iterator[Finding]:
             for index, word in enumerate(words):
                 if RANK_PLACEHOLDER in word:
                     told = f"{RANK_PLACEHOLDER} can't be known: {reason}"
-                    yield Finding((name, index), told, "let the program take it from there")
+                    yield Finding(
+                        (name, index), told, "leave it out, and let the program ask there"
+                    )
 
 
 NO_RENDEZVOUS = Rule(

@@ -40,7 +40,7 @@ class Finding:
 
     Args:
         path: Of the field to change, in the configuration's spelling; empty for the whole job.
-        reason: The value, and why it is none.
+        reason: The value, and why it won't do.
         remedy: What to do instead, for whoever has declared the job.
     """
 

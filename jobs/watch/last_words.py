@@ -10,7 +10,7 @@ from jobs.logs.containers import short_id
 from jobs.spec import CONTAINER
 from jobs.watch import story
 from jobs.watch.causes import Failure
-from jobs.watch.replicas import replicas
+from jobs.watch.replicas import Exit, FailedInit, replicas
 from jobs.watch.story import LOG_LINES
 from jobs.watch.tracker import Tracker
 
@@ -38,9 +38,7 @@ class LastWords:
         if container in self._fetched:
             return False
         log = self._fetch(failed) if len(self._fetched) < _FETCHED else []
-        if not log and story.error(failed.exit) is None:
-            log = failed.exit.message.splitlines()
-        self._fetched[container] = log
+        self._fetched[container] = log or _left(failed.exit)
         return True
 
     def matter(self, tracker: Tracker) -> list[str]:
@@ -48,10 +46,7 @@ class LastWords:
         if tracker.cause is not None:
             return self._of(tracker.cause)
         if (init := tracker.failed_init) is not None:
-            # While it is tried again the latest log is empty, and later the one before is gone.
-            return self._read(init.pod, init.container) or self._read(
-                init.pod, init.container, previous=True
-            )
+            return self._of_init(init)
         first = tracker.replicas.get(0)
         return self._read(first.name) if first is not None and first.started else []
 
@@ -63,6 +58,14 @@ class LastWords:
         same = [each for each in tracker.failures if each.replica.number == cause.replica.number]
         earlier = same[: same.index(cause)]
         return self._of(earlier[-1]) if earlier else []
+
+    def _of_init(self, init: FailedInit) -> list[str]:
+        # It may have been started again just then, and of those before the kubelet keeps one.
+        logs = (
+            self._read(init.pod, init.container, previous=previous)
+            for previous in (init.again, not init.again)
+        )
+        return next(filter(None, logs), _left(init.exit))
 
     def _of(self, failed: Failure) -> list[str]:
         container = failed.exit.container_id
@@ -92,3 +95,8 @@ class LastWords:
         except (ApiException, Unreachable):
             return []  # The pod or the container has gone; its termination message has to do.
         return text.splitlines()
+
+
+def _left(ended: Exit) -> list[str]:
+    """Return the end of the log that a container left as its message, where it is that."""
+    return ended.message.splitlines() if story.error(ended) is None else []

@@ -80,12 +80,14 @@ class FailedInit:
         pod: The pod's name.
         container: Its name.
         exit: How it ended.
+        again: Whether it had been started again when that was seen.
     """
 
     ranks: str
     pod: str
     container: str
     exit: Exit
+    again: bool
 
 
 @dataclass(frozen=True)
@@ -193,7 +195,7 @@ class Replica:
 
     @property
     def crash_loop(self) -> str | None:
-        """The name of a container that keeps failing right after its start."""
+        """The name of a container that keeps failing, or an init container that failed twice."""
         for status in self._statuses:
             if status.get("state", {}).get("waiting", {}).get("reason") == _CRASH_LOOP:
                 return str(status["name"])
@@ -213,8 +215,17 @@ class Replica:
             states = (status.get("state", {}), status.get("lastState", {}))
             ended = next((each["terminated"] for each in states if "terminated" in each), None)
             if ended is not None and ended["exitCode"] != 0:
-                return FailedInit(self.ranks, self.name, str(status["name"]), _exit(ended))
+                name, again = str(status["name"]), "running" in states[0]
+                return FailedInit(self.ranks, self.name, name, _exit(ended), again)
         return None
+
+    def has_done(self, init_container: str) -> bool:
+        """Return whether an init container has succeeded."""
+        return any(
+            status["name"] == init_container
+            and status.get("state", {}).get("terminated", {}).get("exitCode") == 0
+            for status in self._status.get("initContainerStatuses") or []
+        )
 
     @property
     def stage(self) -> str:

@@ -48,7 +48,7 @@ def details(
         **({} if disruption is None else {"disruption": disruption}),
         **{key: list(log)[-LOG_LINES:] for key, log in logs.items() if log or key == "log"},
         "events": warnings(evidence.events)[-_EVENTS:],
-        "advice": _advice(end, cause, disruption),
+        "advice": _advice(end, cause, evidence.failed_init, disruption),
     }
 
 
@@ -109,41 +109,45 @@ def explain(name: str, result: Mapping[str, Any]) -> str:
 def _of_init(failed: FailedInit | None) -> dict[str, Any]:
     if failed is None:
         return {}
-    told = {
-        "pod": failed.pod,
-        "container": failed.container,
-        "exit_code": failed.exit.code,
-        "error": error(failed.exit),
-    }
-    return {key: value for key, value in told.items() if value is not None}
+    told = {"pod": failed.pod, "container": failed.container, **_of_exit(failed.exit)}
+    return _known(told)
 
 
 def _of_replica(cause: Failure) -> dict[str, Any]:
     """Return what is known of the replica that failed; what is not is left out."""
     containers = cause.replica.pod["spec"]["containers"]
     container = next(each for each in containers if each["name"] == CONTAINER)
+    limit = container.get("resources", {}).get("limits", {}).get("memory")
     told = {
         "rank": cause.rank,
         "pod": cause.replica.name,
-        "exit_code": cause.exit.code,
-        "signal": cause.exit.signal,
-        "out_of_memory": cause.exit.out_of_memory,
-        "memory_limit": (
-            container.get("resources", {}).get("limits", {}).get("memory")
-            if cause.exit.out_of_memory
-            else None
-        ),
-        "error": error(cause.exit),
+        **_of_exit(cause.exit),
+        "memory_limit": limit if cause.exit.out_of_memory else None,
         "artifacts": (summary(cause.exit) or {}).get("artifacts"),
     }
+    return _known(told)
+
+
+def _of_exit(ended: Exit) -> dict[str, Any]:
+    return {
+        "exit_code": ended.code,
+        "signal": ended.signal,
+        "out_of_memory": ended.out_of_memory,
+        "error": error(ended),
+    }
+
+
+def _known(told: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value is not None}
 
 
-def _advice(end: End, cause: Failure | None, disruption: str | None) -> str:
-    advice = end.advice
+def _advice(
+    end: End, cause: Failure | None, init: FailedInit | None, disruption: str | None
+) -> str:
+    advice, failed = end.advice, cause or init
     if disruption is not None:
         advice = "nothing, or let it be tried again by itself with `retries: 2`"
-    elif cause is not None and cause.exit.out_of_memory:
+    elif failed is not None and failed.exit.out_of_memory:
         advice = "raise the job's `memory`, or lower its `batchSize`"
     elif cause is not None and cause.exit.reason == "StartError":
         advice = "see that the image has the job's `command`"

@@ -153,10 +153,10 @@ class Tracker:
 
     def _see_failed_inits(self, seen: Mapping[int, Replica]) -> None:
         for number, replica in seen.items():
-            if replica.started:
-                self._failed_inits.pop(number, None)
-            elif replica.failed_init is not None:
-                self._failed_inits[number] = replica.failed_init
+            failed = replica.failed_init or self._failed_inits.pop(number, None)
+            if failed is None or replica.started or replica.has_done(failed.container):
+                continue
+            self._failed_inits[number] = failed
 
     def _see_disruption(self, pod: Mapping[str, Any]) -> None:
         """Note what took a pod away, unless a failure did: then the operator clears up."""
@@ -236,7 +236,7 @@ class Tracker:
         if _DEADLINE_WORDS in message:
             return End("TimedOut", f"not done after {limits.total:g} s: {message}", _RAISE_TIMEOUT)
         if self.cause is None and (init := self.failed_init) is not None:
-            reason = f"{init.ranks} ({init.pod}): container {init.container} failed"
+            reason = f"{init.ranks} ({init.pod}): container {init.container} {init.exit}"
             return End("CannotStart", reason)
         return End("Failed", message if self.cause is None else str(self.cause))
 

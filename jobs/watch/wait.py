@@ -79,7 +79,10 @@ class Wait:
         return self._conclude(tracker, end)
 
     def _settle(self, feed: Feed, tracker: Tracker) -> None:
-        """Wait for the failure that the others followed: its node may tell of it a moment later."""
+        """See the pods once more, and wait for the failure that the others followed, if it lacks.
+
+        Its node may tell of it a moment later.
+        """
         # The job and its pods are watched apart, so its end may have come before theirs.
         tracker.see_pods(self.api.pods())
         self._report(tracker)

@@ -15,7 +15,7 @@ from clusters.embedded.host import examine
 from clusters.embedded.layout import Layout
 from images import programs
 from infra import toolchain
-from tests.engine.awaiting import await_true
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
 
 API_NAME = "kubernetes.default.svc"
 KUBECTL_IMAGE = "slipway.local/kubectl:test"
@@ -47,8 +47,8 @@ class TestCluster:
     def problems(self) -> list[str]:
         return [str(problem) for problem in health.problems(self.layout, self.host)]
 
-    def await_health(self, limit: float = 45) -> None:
-        await_true(lambda: not self.problems(), limit, lambda: f"unwell: {self.problems()}")
+    def await_health(self) -> None:
+        await_true(lambda: not self.problems(), otherwise=lambda: f"unwell: {self.problems()}")
 
     def processes(self) -> dict[str, int]:
         """The process of each component that runs."""
@@ -66,7 +66,7 @@ class TestCluster:
         documents = None if manifests is None else "\n---\n".join(map(json.dumps, manifests))
         done = subprocess.run(
             [toolchain.path("kubectl"), "--kubeconfig", file, *arguments],
-            input=documents, capture_output=True, text=True, timeout=150, check=False,
+            input=documents, capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout

@@ -141,5 +141,7 @@ def _job_of_somebody_else(cluster: TestCluster) -> str:
             return False
         return True
 
-    await_true(submitted, 90, lambda: json.dumps(cluster.get("pods", "--namespace", "kubeflow")))
+    await_true(
+        submitted, otherwise=lambda: json.dumps(cluster.get("pods", "--namespace", "kubeflow"))
+    )
     return "theirs"

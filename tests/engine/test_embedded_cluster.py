@@ -204,8 +204,7 @@ def _run_pod(cluster: TestCluster, name: str, *arguments: str, claim: str | None
     where = ("pod", name, "--namespace", NAMESPACE)
     await_true(
         lambda: _phase(cluster, *where) in {"Succeeded", "Failed"},
-        30,
-        lambda: cluster.kubectl("describe", *where),
+        otherwise=lambda: cluster.kubectl("describe", *where),
     )
     logs = cluster.kubectl("logs", name, "--namespace", NAMESPACE)
     assert _phase(cluster, *where) == "Succeeded", logs
@@ -228,8 +227,7 @@ def test_a_non_root_pod_writes_to_a_volume_of_the_default_class(cluster: TestClu
     cluster.add_kubectl_image()
     await_true(
         lambda: _phase(cluster, "pvc", "data", "--namespace", NAMESPACE) == "Bound",
-        20,
-        lambda: cluster.kubectl("describe", "pvc", "--namespace", NAMESPACE),
+        otherwise=lambda: cluster.kubectl("describe", "pvc", "--namespace", NAMESPACE),
     )
     write = ("config", "set-cluster", "written", "--kubeconfig=/data/config")
     _run_pod(cluster, "write", *write, claim="data")
@@ -252,8 +250,7 @@ def test_a_claim_that_cannot_be_served_says_why(cluster: TestCluster) -> None:
     cluster.kubectl("apply", "--filename=-", manifests=[claim])
     await_true(
         lambda: "leave volumeMode out" in cluster.kubectl("describe", "pvc", "block"),
-        20,
-        lambda: cluster.kubectl("describe", "pvc", "block"),
+        otherwise=lambda: cluster.kubectl("describe", "pvc", "block"),
     )
     cluster.kubectl("delete", "pvc", "block")
 
@@ -269,7 +266,8 @@ def test_killed_components_come_back_by_themselves(cluster: TestCluster) -> None
     assert len(before) == len(components(cluster.layout, cluster.host))
     cluster.kill(*before.values())
     await_true(
-        lambda: cluster.processes().keys() == before.keys(), 20, lambda: str(cluster.processes())
+        lambda: cluster.processes().keys() == before.keys(),
+        otherwise=lambda: str(cluster.processes()),
     )
     cluster.await_health()
     assert not set(before.values()) & set(cluster.processes().values())
@@ -286,7 +284,8 @@ def test_a_killed_supervisor_is_started_again_and_containers_live_on(cluster: Te
     components = set(cluster.processes().values())
     cluster.kill(supervisor.pid(cluster.layout))
     await_true(
-        lambda: not components & cgroups.components(cluster.layout), 5, lambda: str(components)
+        lambda: not components & cgroups.components(cluster.layout),
+        otherwise=lambda: str(components),
     )
     assert any(problem.startswith("supervisord:") for problem in cluster.problems())
     cluster.heal()
@@ -347,8 +346,7 @@ def test_a_volumes_data_goes_with_its_claim(cluster: TestCluster) -> None:
     cluster.kubectl("delete", "pvc", "data", "--namespace", NAMESPACE)
     await_true(
         lambda: list(cluster.layout.volumes.iterdir()) == [] and not cluster.get("pv")["items"],
-        20,
-        lambda: cluster.kubectl("get", "pv"),
+        otherwise=lambda: cluster.kubectl("get", "pv"),
     )
 
 

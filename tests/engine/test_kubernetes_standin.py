@@ -6,7 +6,7 @@ import secrets
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from kubernetes import client, config
 from kubernetes.client import ApiClient
 
 from infra import toolchain
-from tests.engine.awaiting import await_true
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.standin_stack import Stack
 
 # The client takes a dict wherever it takes an object, but its types don't say so.
@@ -232,23 +232,21 @@ def test_a_wait_ends_with_ctrl_c_and_a_killed_run_is_taken_up_again(
                 stdin=subprocess.DEVNULL,
             )
 
-    def until(happened: Callable[[], object]) -> None:
-        deadline = time.monotonic() + 60
-        while not happened():
-            assert time.monotonic() < deadline, log.read_text()
-            time.sleep(0.1)
+    def is_awaited() -> bool:
+        pattern = r"apps/v1:Deployment \S+ creating \(\d+s\) \S"
+        return re.search(pattern, log.read_text()) is not None
 
     killed = start()
-    until(deployments)
+    await_true(lambda: deployments() != [], otherwise=log.read_text)
     os.kill(killed.pid, signal.SIGKILL)
-    killed.wait(10)
+    killed.wait(COMMAND_SECONDS)
     stack.pulumi("cancel", "--yes", "--stack", "test")
     made = deployments()
 
     cancelled = start()
-    until(lambda: re.search(r"apps/v1:Deployment \S+ creating \(\d+s\) \S", log.read_text()))
+    await_true(is_awaited, otherwise=log.read_text)
     cancelled.send_signal(signal.SIGINT)
-    cancelled.wait(15)
+    cancelled.wait(COMMAND_SECONDS)
     assert "cancelled while waiting for Deployment" in log.read_text()
     assert deployments() == made
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.awaiting import COMMAND_SECONDS
 from tests.engine.footprint import Footprint
 from tests.engine.job_programs import SLEEPING, python
 from tests.engine.killing import train_with
@@ -31,7 +32,7 @@ def test_destroy_stops_a_run_that_is_on(
     with job_stack.training(job_name, **python(trainer, SLEEPING, "600")) as up:
         jobs.await_running(job_name)
         up.send_signal(signal.SIGINT)
-        up.wait(30)
+        up.wait(COMMAND_SECONDS)
     job_stack.train_in_vain(job_name, **python(trainer, SLEEPING, "600", timeout=1))
     job_stack.destroy()
     assert jobs.uids(job_name) == []

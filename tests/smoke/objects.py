@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+_START_SECONDS = 60
+"""How long a program may take before its first answer is late."""
+
 
 @dataclass(frozen=True)
 class Condition:
@@ -76,16 +79,19 @@ class Pod:
         )
 
 
-def was_to_be_ready(event: dict[str, Any], document: dict[str, Any]) -> bool:
-    """Return whether a warning is a readiness probe's, from before its pod became ready.
+def came_before_ready(event: dict[str, Any], document: dict[str, Any]) -> bool:
+    """Return whether a warning is a readiness probe's, from the start of a pod that is ready now.
 
-    A program may take longer to its first answer than the probe's delay, on a busy machine.
+    On a busy machine a program may take longer to its first answer than the probe's delay.
     """
     if event["reason"] != "Unhealthy" or not event["message"].startswith("Readiness probe"):
         return False
     last = datetime.fromisoformat(event["lastTimestamp"])
-    ready = [entry for entry in conditions(document) if entry.type == "Ready" and entry.is_true]
-    return any(last <= entry.since for entry in ready)
+    running = [each["state"].get("running") for each in document["status"]["containerStatuses"]]
+    started = [datetime.fromisoformat(each["startedAt"]) for each in running if each is not None]
+    return holds(document, "Ready") and any(
+        (last - each).total_seconds() < _START_SECONDS for each in started
+    )
 
 
 def described(event: dict[str, Any]) -> str:

@@ -44,7 +44,10 @@ report.run(work)
 
 @dataclass(frozen=True)
 class Ended:
-    """How a pod's container ended, and how many seconds after its program wrote `begun`, if any."""
+    """How a pod's container ended.
+
+    `seconds` are since `begun` was written last: at the pods' start, by the program, or by `after`.
+    """
 
     code: int
     seconds: float

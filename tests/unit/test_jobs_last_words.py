@@ -25,19 +25,31 @@ class Kept:
         return found
 
 
+def _last_words(then: dict[str, Any], latest: str | None, before: str | None) -> list[str]:
+    tracked = Tracker(job("Created"))
+    tracked.see_pods([pod(0, init=ended(1, "the message"))])
+    retried = pod(0, init={})
+    retried["status"]["initContainerStatuses"][0] |= then
+    tracked.see_pods([retried])
+    return LastWords(cast("JobApi", Kept(latest, before)), kept=None).matter(tracked)
+
+
 @pytest.mark.parametrize(
     ("then", "latest", "before"),
     [
-        (waiting("CrashLoopBackOff"), "why", "why"),  # the latest that ended is both
-        (RUNNING, "", "why"),
-        (ended(1), "why", None),  # the kubelet keeps one
+        ({"state": waiting("CrashLoopBackOff"), "lastState": ended(1)}, "why", "why"),
+        ({"state": ended(1), "lastState": ended(1)}, "why", "why not at first"),
+        ({"state": RUNNING, "lastState": ended(1)}, "it begins", "why"),
+        ({"state": RUNNING}, "", "why"),
+        ({"state": ended(1)}, "why", None),
     ],
+    ids=["it waits", "twice", "again", "again, and nothing printed", "the kubelet kept one"],
 )
 def test_the_log_of_an_init_container_is_found_wherever_its_next_start_left_it(
     then: dict[str, Any], latest: str | None, before: str | None
 ) -> None:
-    tracked = Tracker(job("Created"))
-    tracked.see_pods([pod(0, init=ended(1))])
-    tracked.see_pods([pod(0, init=then)])
-    words = LastWords(cast("JobApi", Kept(latest, before)), kept=None)
-    assert words.matter(tracked) == ["why"]
+    assert _last_words(then, latest, before) == ["why"]
+
+
+def test_without_a_log_the_message_that_an_init_container_left_is_its_last_words() -> None:
+    assert _last_words({"state": RUNNING}, latest="", before=None) == ["the message"]

@@ -75,6 +75,14 @@ def test_an_init_container_that_failed_is_named_with_what_it_said() -> None:
     assert "the end of container tcp-wait's log:\n    its last line" in text
 
 
+def test_an_init_container_that_was_killed_for_its_memory_gets_advice_for_that() -> None:
+    killed = pod(0, init=ended(137, reason="OOMKilled"))
+    evidence = Evidence([], [], failed_init=Replica(killed, Topology(replicas=2)).failed_init)
+    told = story.details(End("CannotStart", "it was killed"), None, evidence)
+    assert told["out_of_memory"]
+    assert "raise the job's `memory`" in told["advice"]
+
+
 def test_what_the_cluster_did_is_told_and_that_a_retry_may_cure_it() -> None:
     first = failed(ended(143))
     told = story.details(

@@ -151,7 +151,7 @@ def test_a_container_that_fails_before_the_program_is_named() -> None:
     end = tracked.end(1, LIMITS)
     assert end is not None
     assert end.state == "CannotStart"
-    assert end.reason == "rank 1 (mine-worker-0): container tcp-wait failed"
+    assert end.reason == "rank 1 (mine-worker-0): container tcp-wait exited with code 2"
 
 
 def test_an_init_container_that_failed_is_known_while_it_is_tried_again() -> None:
@@ -161,8 +161,8 @@ def test_an_init_container_that_failed_is_known_while_it_is_tried_again() -> Non
     failed = tracked.failed_init
     assert failed is not None
     assert (failed.pod, failed.container, failed.exit.code) == ("mine-master-0", "tcp-wait", 2)
-    tracked.see_pods([pod(0, init=ended(0), state=RUNNING)])
-    assert tracked.failed_init is None
+    tracked.see_pods([pod(0, init=ended(0), state=waiting("ErrImagePull"))])
+    assert tracked.failed_init is None, "it was got over, and something else is the matter"
 
 
 def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
@@ -173,6 +173,12 @@ def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
     trained = tracker(looping)
     trained.progress.see(json.dumps({"event": "epoch", "epoch": 1}))
     assert trained.end(1, LIMITS) is None
+
+
+def test_an_init_container_that_failed_is_no_matter_once_the_program_runs() -> None:
+    tracked = tracker(pod(0, init=ended(2)))
+    tracked.see_pods([pod(0, state=RUNNING)])
+    assert tracked.failed_init is None
 
 
 def test_an_init_container_that_failed_twice_ends_the_run_before_the_kubelet_calls_it_a_loop() -> (

@@ -239,7 +239,7 @@ def test_without_room_the_run_ends_after_its_start_limit(
 def quota(jobs: Jobs) -> Iterator[str]:
     """A quota on the namespace's memory."""
     name = f"quota-{secrets.token_hex(4)}"
-    jobs.kubectl("create", "quota", name, "--hard=requests.memory=300Mi")
+    jobs.kubectl("create", "quota", name, "--hard=requests.memory=1536Mi")
     yield name
     jobs.kubectl("delete", "quota", name)
 
@@ -247,13 +247,11 @@ def quota(jobs: Jobs) -> Iterator[str]:
 def test_more_than_a_quota_has_ends_the_run_at_once_with_the_numbers(
     quota: str, job_name: str, job_stack: JobStack, trainer: str
 ) -> None:
-    large = python(trainer, SLEEPING, "0", memory="160Mi")
+    large = python(trainer, SLEEPING, "0", memory="1Gi")
     said = job_stack.train_in_vain(job_name, **large)
     # The API server's own word of it, in an event of the operator's, may come later.
-    assert (
-        f"job {job_name} ended CannotStart: there is never room: the job asks for 320 MiB" in said
-    )
-    assert f"quota {quota} has 300 MiB memory (requests) in all" in said
+    assert f"job {job_name} ended CannotStart: there is never room: the job asks for 2 GiB" in said
+    assert f"quota {quota} has 1.5 GiB memory (requests) in all" in said
 
 
 def test_pods_that_are_refused_end_the_run_at_once(

@@ -64,7 +64,8 @@ def test_a_killed_cli_leaves_one_job_and_the_next_up_takes_the_wait_up_again(
     assert job_stack.output(job_name)["restarts"] == 0
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("times", [1, 2])
 def test_make_up_after_ctrl_c_takes_the_wait_up_again_and_needs_no_help(
     times: int, live_stack: LiveStack, trainer: str
 ) -> None:

@@ -199,7 +199,7 @@ class Replica:
         for status in self._statuses:
             if status.get("state", {}).get("waiting", {}).get("reason") == _CRASH_LOOP:
                 return str(status["name"])
-        for status in self._status.get("initContainerStatuses") or []:
+        for status in self._inits:
             # It is tried again at once, and then the kubelet takes 10 s to speak of a loop.
             code = status.get("state", {}).get("terminated", {}).get("exitCode", 0)
             if code != 0 and status["restartCount"] > 0:
@@ -211,7 +211,7 @@ class Replica:
         """The init container that failed last; None once the program has begun."""
         if self.started:
             return None
-        for status in self._status.get("initContainerStatuses") or []:
+        for status in self._inits:
             states = (status.get("state", {}), status.get("lastState", {}))
             ended = next((each["terminated"] for each in states if "terminated" in each), None)
             if ended is not None and ended["exitCode"] != 0:
@@ -224,7 +224,7 @@ class Replica:
         return any(
             status["name"] == init_container
             and status.get("state", {}).get("terminated", {}).get("exitCode") == 0
-            for status in self._status.get("initContainerStatuses") or []
+            for status in self._inits
         )
 
     @property
@@ -238,16 +238,19 @@ class Replica:
             return "waiting for a node"
         if self.restarts > 0:
             return "restarting"
-        init = self._status.get("initContainerStatuses") or []
-        running = [each["name"] for each in init if "running" in each.get("state", {})]
+        running = [each["name"] for each in self._inits if "running" in each.get("state", {})]
         if running:
             return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
         return "starting" if "nodeName" in self.pod.get("spec", {}) else "pending"
 
     @property
+    def _inits(self) -> list[Mapping[str, Any]]:
+        return self._status.get("initContainerStatuses") or []
+
+    @property
     def _statuses(self) -> list[Mapping[str, Any]]:
         return [
-            *(self._status.get("initContainerStatuses") or []),
+            *self._inits,
             *(self._status.get("containerStatuses") or []),
         ]
 

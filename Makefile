@@ -12,10 +12,11 @@ FOLLOW ?= 1
 FORMAT ?= text
 
 IN_VENV     := .venv/bin/python -m
+IN_TESTS    := .venv-test/bin/python -m
 ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python every-extra up preview down rerun logs results kubeconfig env check test test-long smoke bench-train
+.PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check test test-long smoke bench-train
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -29,8 +30,8 @@ tools: # `make setup` that says nothing when everything is there
 python: ## only the Python environment
 	@$(PYTHON) -m scripts.setup.bootstrap --python-only
 
-every-extra: # the Python environment with what only some stacks need, for the checks of them all
-	@$(PYTHON) -m scripts.setup.bootstrap --python-only --every-extra
+test-python: # the Python environment of the checks and tests
+	@$(PYTHON) -m scripts.setup.bootstrap --python-only --tests
 
 up: tools ## bring the stack up: cluster, operator, image, jobs
 	@$(IN_VENV) scripts.stack up "$(STACK)"
@@ -56,20 +57,20 @@ kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as cont
 env: python ## exports for working by hand, to be evaluated: make -s env
 	@$(IN_VENV) scripts.stack env
 
-check: every-extra ## format, lint, types, unit and program tests (two minutes or so)
-	.venv/bin/ruff format --check
-	.venv/bin/ruff check
-	.venv/bin/mypy
-	$(IN_VENV) pytest tests/unit tests/program -o faulthandler_timeout=60 -o faulthandler_exit_on_timeout=true
+check: test-python ## format, lint, types, unit and program tests (two minutes or so)
+	.venv-test/bin/ruff format --check
+	.venv-test/bin/ruff check
+	.venv-test/bin/mypy
+	$(IN_TESTS) pytest tests/unit tests/program -o faulthandler_timeout=60 -o faulthandler_exit_on_timeout=true
 
 test: tools check ## check, then the tests on a real engine, cluster and image
-	$(ENVIRONMENT) $(IN_VENV) pytest tests/engine tests/trainer -m "not long"
+	$(ENVIRONMENT) $(IN_TESTS) pytest tests/engine tests/trainer -m "not long"
 
-test-long: tools ## the tests that take minutes, with their figures
-	$(ENVIRONMENT) $(IN_VENV) pytest tests -m long --durations=0
+test-long: tools test-python ## the tests that take minutes, with their figures
+	$(ENVIRONMENT) $(IN_TESTS) pytest tests -m long --durations=0
 
-smoke: tools ## check a stack that is up
-	$(ENVIRONMENT) $(IN_VENV) pytest tests/smoke --stack "$(STACK)"
+smoke: tools test-python ## check a stack that is up
+	$(ENVIRONMENT) $(IN_TESTS) pytest tests/smoke --stack "$(STACK)"
 
 bench-train: tools ## measure the training in its image (6 minutes; `make up` builds the image)
 	@$(IN_VENV) scripts.bench_train

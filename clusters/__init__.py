@@ -6,8 +6,8 @@ from clusters.cluster import ClusterKind
 from infra.words import likeliest
 
 CLUSTERS: Mapping[str, ClusterKind] = {
-    "aks": ClusterKind("clusters.aks"),
-    "azure-stack": ClusterKind("clusters.azure_stack"),
+    "aks": ClusterKind("clusters.aks", extra="azure"),
+    "azure-stack": ClusterKind("clusters.azure_stack", extra="azure"),
     "embedded": ClusterKind("clusters.embedded.provision"),
     "kind": ClusterKind("clusters.kind"),
     "minikube": ClusterKind("clusters.minikube"),

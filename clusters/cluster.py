@@ -15,6 +15,7 @@ import pulumi_kubernetes
 
 from clusters.capacity import Capacity
 from clusters.pools import GpuPool, NodePool
+from infra.paths import use_extra
 
 JOBS = "slipway-jobs"
 """The namespace that jobs run in unless somebody has one for them."""
@@ -144,9 +145,15 @@ class KindModule(Protocol):
 
 @dataclass(frozen=True)
 class ClusterKind:
-    """A kind of cluster by the name of its module."""
+    """A kind of cluster.
+
+    Args:
+        module: The name of its module.
+        extra: The extra of pyproject.toml that it needs to provision a cluster; None without.
+    """
 
     module: str
+    extra: str | None = None
 
     @cached_property
     def _loaded(self) -> KindModule:
@@ -170,8 +177,20 @@ class ClusterKind:
         return self._loaded.capacity(settings)
 
     def provision(self, settings: Any) -> Cluster:
-        """Declare such a cluster in the running Pulumi program and return it."""
-        return self._loaded.provision(settings)
+        """Declare such a cluster in the running Pulumi program and return it.
+
+        Raises:
+            pulumi.RunError: The packages that it needs are not installed.
+        """
+        if self.extra is not None:
+            use_extra(self.extra)
+        try:
+            return self._loaded.provision(settings)
+        except ModuleNotFoundError as error:
+            raise pulumi.RunError(
+                f"The Python package {error.name} is not installed. "
+                f"Run `make setup STACK={pulumi.get_stack()}`, then try again."
+            ) from error
 
     def remains(self, settings: Any, stack: str) -> Remains:
         """Return what is left of such a stack once it has been destroyed."""

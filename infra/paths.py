@@ -26,17 +26,39 @@ def state_dir() -> Path:
 
 
 def venv_dir(lock: Path = CHECKOUT / "requirements.lock") -> Path:
-    """The Python environment for this lock file and this Python: a change of either means another.
+    """Return the runtime environment: another lock file or another Python is another environment.
 
     Args:
-        lock: the requirements with their hashes.
+        lock: The requirements with their hashes.
 
     Raises:
-        FileNotFoundError: there is no lock file.
+        FileNotFoundError: There is no lock file.
     """
+    return cache_dir() / f"venv-{_digest(lock)}"
+
+
+def venv_dir_for_tests() -> Path:
+    """Return the environment of the checks and tests, which refers to what lies in two others."""
+    locks = ("requirements-test.lock", "requirements-azure.lock", "requirements.lock")
+    return cache_dir() / f"venv-test-{_digest(*(CHECKOUT / lock for lock in locks))}"
+
+
+def extra_dir(extra: str) -> Path:
+    """Return the directory with the packages of an extra of pyproject.toml, by its own lock."""
+    return cache_dir() / f"python-{extra}-{_digest(CHECKOUT / f'requirements-{extra}.lock')}"
+
+
+def use_extra(extra: str) -> None:
+    """Let this process import the packages of an extra, if they are installed."""
+    place = str(extra_dir(extra))
+    if place not in sys.path:
+        sys.path.append(place)
+
+
+def _digest(*locks: Path) -> str:
     python = "{}.{}".format(*sys.version_info[:2])
-    digest = hashlib.sha256(lock.read_bytes() + python.encode()).hexdigest()
-    return cache_dir() / f"venv-{digest[:12]}"
+    content = b"".join(lock.read_bytes() for lock in locks)
+    return hashlib.sha256(content + python.encode()).hexdigest()[:12]
 
 
 def _xdg(variable: str, default: str) -> Path:

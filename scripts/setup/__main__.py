@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from infra.paths import cache_dir
+from infra.paths import cache_dir, use_extra
 from scripts.setup import extra, plugin, record, report
 from scripts.setup.lock import alone
 from scripts.setup.problems import SetupFailed
@@ -52,6 +52,7 @@ def set_up(kind: str, console: Console, *, brief: bool) -> int:
     started = time.monotonic()
     if kind in extra.AZURE_KINDS:
         extra.add(extra.AZURE, Path(sys.prefix))
+        use_extra(extra.AZURE)
     tools = tools_of(kind)
     with alone(cache_dir() / "setup.lock"):
         prepare()

@@ -1,7 +1,8 @@
 """The first half of `make setup`, with nothing but a person's own Python: makes the environment.
 
 Run as `python3 -m scripts.setup.bootstrap`. It makes the cached environment for requirements.lock,
-links `.venv` to it, and hands over to `scripts.setup` inside it. It must be readable by older
+links `.venv` to it, and hands over to `scripts.setup` inside it. For the checks and tests it makes
+another one, `.venv-test`, with what requirements-test.lock lists. It must be readable by older
 Pythons too, so that they can say what is wrong with them.
 """
 
@@ -9,7 +10,9 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -37,43 +40,90 @@ def problems() -> "list[str]":
 
 
 def environment() -> Path:
-    """Makes the environment of this lock file unless it is there, and returns its directory."""
+    """Makes the runtime environment unless it is there, and returns its directory."""
     # These need a Python that `problems` has accepted.
-    from infra.paths import cache_dir, venv_dir  # noqa: PLC0415
+    from infra.paths import venv_dir  # noqa: PLC0415
+
+    return _made(venv_dir(), "Python environment", "30 s, 400 MB", install)
+
+
+def environment_for_tests(venv: Path) -> Path:
+    """The same for the environment of the checks and tests, which has the runtime's packages, too.
+
+    Args:
+        venv: The runtime environment.
+    """
+    from infra.paths import venv_dir_for_tests  # noqa: PLC0415
+    from scripts.setup.extra import AZURE, add  # noqa: PLC0415
+
+    borrowed = (site_packages(venv), add(AZURE, venv))
+
+    def fill(test_venv: Path) -> None:
+        install_tests(test_venv, venv, borrowed)
+
+    return _made(venv_dir_for_tests(), "Python packages for tests", "15 s, 150 MB", fill)
+
+
+def _made(venv: Path, title: str, estimate: str, fill: "Callable[[Path], None]") -> Path:
+    from infra.paths import cache_dir  # noqa: PLC0415
     from scripts.setup.lock import alone  # noqa: PLC0415
 
-    venv = venv_dir()
     complete = venv / ".complete"
     if complete.exists():
         return venv
-    with alone(cache_dir() / "setup.lock"):
+    with alone(cache_dir() / "python.lock"):
         if not complete.exists():
-            print(f"Python environment {venv} (about 40 s, 450 MB)", file=sys.stderr, flush=True)
+            print(f"{title} {venv} (about {estimate})", file=sys.stderr, flush=True)
             started = time.monotonic()
-            install(venv)
+            # What a killed run left half-made goes first.
+            shutil.rmtree(venv, ignore_errors=True)
+            fill(venv)
             complete.touch()
             print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return venv
 
 
 def install(venv: Path) -> None:
-    """Fills the environment from the lock file; what a killed run left half-made goes first."""
-    shutil.rmtree(venv, ignore_errors=True)
+    """Fills the runtime environment from its lock file."""
     venv.parent.mkdir(parents=True, exist_ok=True)
-    python = str(venv / "bin" / "python")
-    lock = str(CHECKOUT / "requirements.lock")
-    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    for command in (
-        [sys.executable, "-m", "venv", str(venv)],
-        [*pip, "--require-hashes", "--requirement", lock],
-    ):
-        # Output to stderr: `make env` may be what started this, and its stdout is evaluated.
-        subprocess.run(command, check=True, stdout=sys.stderr, timeout=INSTALL_LIMIT)
+    _run(sys.executable, "-m", "venv", venv)
+    _pip(venv, "install", "--require-hashes", "--requirement", CHECKOUT / "requirements.lock")
 
 
-def link(venv: Path) -> None:
-    """Points the checkout's `.venv` at the environment."""
-    place = CHECKOUT / ".venv"
+def install_tests(test_venv: Path, venv: Path, borrowed: "Sequence[Path]") -> None:
+    """Installs what only tests need, and lets the environment see the directories `borrowed`.
+
+    Args:
+        test_venv: The environment to fill.
+        venv: The runtime environment, whose pip is used.
+        borrowed: What else is importable in it.
+    """
+    _run(sys.executable, "-m", "venv", "--without-pip", test_venv)
+    # What they need in turn is in one of the two lock files; a unit test looks.
+    lock = ("--require-hashes", "--no-deps", "--requirement", CHECKOUT / "requirements-test.lock")
+    _pip(venv, "--python", test_venv, "install", *lock)
+    lines = "".join(f"{directory}\n" for directory in borrowed)
+    (site_packages(test_venv) / "slipway.pth").write_text(lines)
+
+
+def site_packages(venv: Path) -> Path:
+    """Where an environment of this Python has its packages."""
+    return Path(sysconfig.get_path("purelib", "venv", {"base": str(venv)}))
+
+
+def _pip(venv: Path, *arguments: "str | Path") -> None:
+    python = venv / "bin" / "python"
+    _run(python, "-m", "pip", "--quiet", "--disable-pip-version-check", *arguments)
+
+
+def _run(*command: "str | Path") -> None:
+    # Output to stderr: `make env` may be what started this, and its stdout is evaluated.
+    subprocess.run(command, check=True, stdout=sys.stderr, timeout=INSTALL_LIMIT)
+
+
+def link(venv: Path, name: str = ".venv") -> None:
+    """Points the checkout's link of that name at the environment."""
+    place = CHECKOUT / name
     if place.is_symlink() and place.readlink() == venv:
         return
     if place.exists() and not place.is_symlink():
@@ -83,25 +133,23 @@ def link(venv: Path) -> None:
 
 
 def main() -> None:
-    """Ends with set-up's status. `--python-only` stops once the environment is there.
+    """Ends with set-up's status. `--python-only` stops once the runtime environment is there.
 
-    `--every-extra` adds what only some stacks need, for the checks, which cover all of them.
+    `--tests` makes the environment of the checks and tests as well.
     """
     missing = problems()
     if missing:
         sys.exit("\n".join(missing))
-    from scripts.setup.extra import AZURE, add  # noqa: PLC0415
-
-    arguments = [argument for argument in sys.argv[1:] if argument != "--every-extra"]
+    arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
     try:
         venv = environment()
+        link(venv)
         if len(arguments) < len(sys.argv) - 1:
-            add(AZURE, venv)
+            link(environment_for_tests(venv), ".venv-test")
     except (subprocess.SubprocessError, TimeoutError) as error:
         sys.exit(f"The Python environment could not be made: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
-    link(venv)
     if "--python-only" in arguments:
         return
     python = str(venv / "bin" / "python")

@@ -1,15 +1,16 @@
-"""What only some stacks need of Python: added to the environment when the first of them asks.
+"""What only some stacks need of Python: packages in a directory of their own in the cache.
 
+Apart from it, since Pulumi starts the plugin of every package that it finds in the environment.
 Readable by older Pythons and without packages, as `bootstrap` imports it.
 """
 
-import hashlib
+import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-from infra.paths import CHECKOUT, cache_dir
+from infra.paths import CHECKOUT, cache_dir, extra_dir
 from scripts.setup.lock import alone
 
 AZURE = "azure"
@@ -24,32 +25,37 @@ def lock_of(extra: str) -> Path:
     return CHECKOUT / f"requirements-{extra}.lock"
 
 
-def add(extra: str, venv: Path) -> None:
-    """Installs the extra into an environment that is complete otherwise, unless it is there.
+def add(extra: str, venv: Path) -> Path:
+    """Installs the extra unless it is there, and returns its directory.
 
     Args:
         extra: As in pyproject.toml.
-        venv: The environment.
+        venv: The environment that it goes with, whose pip is used.
 
     Raises:
         subprocess.SubprocessError: pip could not.
         TimeoutError: another set-up holds the lock.
     """
-    lock = lock_of(extra)
-    digest = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
-    done = venv / f".complete-{extra}-{digest}"
-    if done.exists():
-        return
-    with alone(cache_dir() / "extra.lock"):
-        if done.exists():
-            return
-        print(f"Python packages for {extra} (about 5 s, 155 MB)", file=sys.stderr, flush=True)
-        started = time.monotonic()
-        # What it needs in turn is in the environment's own lock file. Not compiled: hardly any of
-        # its modules is ever imported.
-        command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]
-        command += ["--disable-pip-version-check", "--require-hashes", "--no-deps", "--no-compile"]
-        command += ["--requirement", str(lock)]
-        subprocess.run(command, check=True, stdout=sys.stderr, timeout=INSTALL_LIMIT)
-        done.touch()
-        print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    place = extra_dir(extra)
+    if place.exists():
+        return place
+    with alone(cache_dir() / "python.lock"):
+        if not place.exists():
+            print(f"Python packages for {extra} (about 5 s, 155 MB)", file=sys.stderr, flush=True)
+            started = time.monotonic()
+            _install(extra, venv, place)
+            print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    return place
+
+
+def _install(extra: str, venv: Path, place: Path) -> None:
+    """Fills another directory, which is renamed once it is complete."""
+    partial = place.with_suffix(".partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    # What it needs in turn is in the environment's own lock file. Not compiled: hardly any of
+    # its modules is ever imported.
+    command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    command += ["--disable-pip-version-check", "--require-hashes", "--no-deps", "--no-compile"]
+    command += ["--target", str(partial), "--requirement", str(lock_of(extra))]
+    subprocess.run(command, check=True, stdout=sys.stderr, timeout=INSTALL_LIMIT)
+    partial.rename(place)

@@ -1,17 +1,19 @@
 """A person's Python makes the environment, or says what it lacks; two never do it at once."""
 
 import ast
-import re
 import subprocess
 import sys
 import threading
 import tomllib
 from collections.abc import Callable
-from importlib.metadata import requires
+from importlib.metadata import distributions, requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
+from clusters import CLUSTERS
 from scripts.setup import __main__ as setup
 from scripts.setup import bootstrap, extra, lock
 
@@ -95,10 +97,10 @@ def test_an_environment_that_was_interrupted_is_made_again(
     monkeypatch.setattr(bootstrap, "install", interrupted)
     with pytest.raises(KeyboardInterrupt):
         bootstrap.environment()
-    made: list[Path] = []
-    monkeypatch.setattr(bootstrap, "install", made.append)
-    assert made == [bootstrap.environment()]
-    assert made[0].parent == cache
+    monkeypatch.setattr(bootstrap, "install", Path.mkdir)
+    venv = bootstrap.environment()
+    assert venv.parent == cache
+    assert (venv / ".complete").exists()
 
 
 def test_a_second_set_up_waits_and_gives_up_with_a_reason(
@@ -162,19 +164,22 @@ def pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list
     asked.touch()
 
     def will(script: str) -> list[str]:
-        python.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n{script}\n')
+        target = 'for word; do [ "$before" = --target ] && mkdir -p "$word"; before=$word; done'
+        python.write_text(f'#!/bin/sh\necho "$@" >> {asked}\n{target}\n{script}\n')
         python.chmod(0o755)
         return asked.read_text().splitlines()
 
     return will
 
 
-def test_an_extra_is_installed_once_and_with_its_hashes(
+def test_an_extra_is_installed_once_beside_the_environment_and_with_its_hashes(
     tmp_path: Path, pip: Callable[[str], list[str]]
 ) -> None:
     pip("exit 0")
-    extra.add(extra.AZURE, tmp_path / "venv")
-    extra.add(extra.AZURE, tmp_path / "venv")
+    place = extra.add(extra.AZURE, tmp_path / "venv")
+    assert place == extra.add(extra.AZURE, tmp_path / "venv")
+    assert place.is_dir()
+    assert place.parent == tmp_path / "cache" / "slipway"
     [asked] = pip("exit 0")
     assert "--require-hashes" in asked
     assert asked.endswith(f"--requirement {extra.lock_of(extra.AZURE)}")
@@ -191,6 +196,12 @@ def test_an_extra_that_could_not_be_installed_is_tried_again(
     assert len(pip("exit 0")) == 2
 
 
+def test_the_extra_is_what_its_kinds_of_cluster_name() -> None:
+    assert {name for name, kind in CLUSTERS.items() if kind.extra == extra.AZURE} == {
+        *extra.AZURE_KINDS
+    }
+
+
 def test_the_lock_of_the_extra_has_what_pyproject_asks_for(root: Path) -> None:
     with (root / "pyproject.toml").open("rb") as file:
         asked = tomllib.load(file)["project"]["optional-dependencies"][extra.AZURE]
@@ -198,12 +209,49 @@ def test_the_lock_of_the_extra_has_what_pyproject_asks_for(root: Path) -> None:
     assert [line for line in locked.splitlines() if "==" in line] == [f"{asked[0]} \\"]
 
 
-def test_what_the_extra_needs_in_turn_is_locked_already(root: Path) -> None:
-    locked = {
-        line.partition("==")[0]
-        for line in (root / "requirements.lock").read_text().splitlines()
-        if "==" in line
+def locked(lock: Path) -> dict[str, str]:
+    """The versions that a lock file pins on this machine, by name."""
+    pins = [line for line in lock.read_text().splitlines() if "==" in line and line[0].isalpha()]
+    wanted = [Requirement(pin.removesuffix(" \\")) for pin in pins]
+    return {
+        each.name: str(each.specifier).removeprefix("==")
+        for each in wanted
+        if each.marker is None or each.marker.evaluate()
     }
-    needed = {re.split(r"[^\w.-]", each)[0] for each in requires("pulumi-azure-native") or ()}
-    assert needed
-    assert needed <= locked
+
+
+def test_the_runtime_environment_holds_what_its_lock_lists_and_nothing_else(root: Path) -> None:
+    """Pulumi lists it at every start, and starts the plugin of each package that has one."""
+    found = distributions(path=[str(bootstrap.site_packages(root / ".venv"))])
+    there = {str(canonicalize_name(each.name)): each.version for each in found}
+    from_venv = {"pip", "setuptools"} & there.keys()
+    assert there == locked(root / "requirements.lock") | {name: there[name] for name in from_venv}
+
+
+def test_what_is_installed_without_its_requirements_has_them_in_a_lock(root: Path) -> None:
+    runtime = locked(root / "requirements.lock")
+    tests = locked(root / "requirements-test.lock")
+    azure = locked(extra.lock_of(extra.AZURE))
+    assert not runtime.keys() & tests.keys()
+    for locks, names in (((runtime, azure), azure), ((runtime, tests), tests)):
+        there = {name: version for lock in locks for name, version in lock.items()}
+        asked = [Requirement(each) for name in names for each in requires(name) or ()]
+        for need in asked:
+            if need.marker is None or need.marker.evaluate({"extra": ""}):
+                assert need.specifier.contains(there[canonicalize_name(need.name)]), need
+
+
+def test_the_environment_of_the_tests_sees_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[str] = []
+    monkeypatch.setattr(bootstrap, "_pip", lambda *arguments: ran.extend(map(str, arguments)))
+    venv = tmp_path / "venv-test"
+    for name in ("runtime", "azure"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / f"only_in_{name}.py").touch()
+    borrowed = (tmp_path / "runtime", tmp_path / "azure")
+    bootstrap.install_tests(venv, tmp_path / "venv", borrowed)
+    assert {"--require-hashes", "--no-deps"} <= {*ran}
+    code = "import only_in_runtime, only_in_azure"
+    subprocess.run([str(venv / "bin" / "python"), "-c", code], check=True)

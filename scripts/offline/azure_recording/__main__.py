@@ -4,6 +4,7 @@ import sys
 
 from pulumi.runtime.proto import engine_pb2_grpc
 
+from infra.paths import use_extra
 from infra.plugin.context import connect
 from infra.plugin.server import exit_with, serve
 from scripts.offline.azure_recording.sdk import sdk_version
@@ -13,6 +14,7 @@ from scripts.offline.azure_recording.session import Session
 
 def main() -> None:
     """Serve until the engine goes away."""
+    use_extra("azure")
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
     channel = connect(address)
     exit_with(channel)

@@ -2,7 +2,7 @@
 
 Its release asks for rights to six kinds of job in every namespace. These are what its source
 uses for PyTorchJobs in one namespace: the reconciler in `pkg/controller.v1/pytorch` and
-`common`, and the webhook's certificate in `pkg/cert`, v1.9.3.
+`common`, and the webhook's certificate in `pkg/cert`, v1.9.4.
 """
 
 from infra.manifests import Manifest

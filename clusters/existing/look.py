@@ -27,7 +27,7 @@ Answer = TypeVar("Answer")
 
 _LABEL = f"control-plane=kubeflow-{NAME}"
 """On the Deployment of every release since 1.4
-(https://github.com/kubeflow/training-operator/blob/v1.9.3/manifests/base/deployment.yaml)."""
+(https://github.com/kubeflow/training-operator/blob/v1.9.4/manifests/base/deployment.yaml)."""
 _LIMITED: dict[str, Any] = {"_request_timeout": (3, 5)}
 _PATIENCE_SECONDS = 10
 _UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})

@@ -10,17 +10,18 @@ _RELEASES = {
     "v1-5170a36": "1.9.0",
     "v1-3f15cb8": "1.9.2",
     "v1-d6eb98e": "1.9.3",
+    "v1-93c5489": "1.9.4",
 }
 """By the tag that the release's own manifests name: of a commit, and not of the release
 (`manifests/overlays/standalone/kustomization.yaml` in
-https://github.com/kubeflow/training-operator/tree/v1.9.3 and the tags before it)."""
+https://github.com/kubeflow/training-operator/tree/v1.9.4 and the tags before it)."""
 _VERSION = re.compile(r"v?(?P<version>\d+\.\d+(\.\d+)?)(-.*)?")
 
 ACCEPTED = "1.7 to 1.9"
 _FIRST, _LAST = (1, 7), (1, 9)
 _JUDGING = (1, 8)
 """The first that has a webhook for PyTorchJobs
-(https://github.com/kubeflow/training-operator/blob/v1.9.3/CHANGELOG.md)."""
+(https://github.com/kubeflow/training-operator/blob/v1.9.4/CHANGELOG.md)."""
 
 
 def of_image(image: str) -> str | None:

@@ -44,7 +44,7 @@ def patch(
     """Return the JSON merge patch that brings a PyTorchJob to a `new` manifest, in place.
 
     The webhook has one immutable field, `runPolicy.managedBy`, which no manifest here has.
-    https://github.com/kubeflow/trainer/blob/v1.9.3/pkg/common/util/webhooks.go
+    https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/common/util/webhooks.go
 
     Args:
         old: The manifest that it was brought to last, or itself.

@@ -68,7 +68,7 @@ def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def _repeats(event: Mapping[str, Any]) -> bool:
     """Return whether it is the operator telling again what the events of a pod tell."""
-    # https://github.com/kubeflow/trainer/blob/v1.9.3/pkg/core/pod.go, RecordAbnormalPods
+    # https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods
     return str(event.get("message", "")).startswith("Error pod ")
 
 

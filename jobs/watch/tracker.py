@@ -23,7 +23,7 @@ from jobs.watch.room import Shortage
 _STRAGGLERS_SECONDS = 30
 """The operator calls a job Succeeded once rank 0 is done; so long the others may still take."""
 _DEADLINE_WORDS = "active longer than specified deadline"
-"""https://github.com/kubeflow/trainer/blob/v1.9.3/pkg/controller.v1/common/job.go"""
+"""https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
 
 
 @dataclass(frozen=True)

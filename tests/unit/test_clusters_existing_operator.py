@@ -36,8 +36,9 @@ def refusal(found: Found, wanted: Wanted = "auto") -> str:
     [
         ("kubeflow/training-operator:v1-855e096", "1.7.0"),
         ("ghcr.io/kubeflow/training-v1/training-operator:v1-3f15cb8", "1.9.2"),
+        ("ghcr.io/kubeflow/training-v1/training-operator:v1-93c5489", "1.9.4"),
         ("localhost:5000/mirror/training-operator:v1.8.1", "1.8.1"),
-        ("slipway.local/training-operator:v1.9.3@sha256:0123", "1.9.3"),
+        ("slipway.local/training-operator:v1.9.4@sha256:0123", "1.9.4"),
         ("training-operator:1.9.0-rc.0", "1.9.0"),
         ("localhost:5000/training-operator", None),
         ("training-operator:latest", None),

@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from clusters.embedded import kubeconfig, provisioner, volumes
+from clusters import embedded
+from clusters.embedded import kubeconfig
 from clusters.embedded.component import Component, Host, flags
 from clusters.embedded.layout import Layout
 from infra.paths import CHECKOUT
@@ -26,8 +27,8 @@ def component(layout: Layout, host: Host) -> Component:  # noqa: ARG001 (every c
             layout.certificate("ca"),
             layout.certificate("provisioner"),
             layout.key("provisioner"),
-            Path(provisioner.__file__),
-            Path(volumes.__file__),
+            # Not imported for their names: they load the API classes of the kubernetes client.
+            *(Path(embedded.__path__[0], name) for name in ("provisioner.py", "volumes.py")),
         ),
         environment={"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"},
     )

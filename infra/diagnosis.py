@@ -6,11 +6,11 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from infra.kube import plain, said
+from infra.kube import Request, ask, said, send
 
 _LOG_LINES = 20
 _EVENTS = 10
-_LIMITED: dict[str, Any] = {"_request_timeout": 5}
+_LIMIT_SECONDS = 5
 
 
 def explain(api: client.ApiClient, namespace: str, deployment: str) -> str:
@@ -28,14 +28,14 @@ def explain(api: client.ApiClient, namespace: str, deployment: str) -> str:
 
 
 def _lines(api: client.ApiClient, namespace: str, deployment: str) -> list[str]:
-    apps, core = client.AppsV1Api(api), client.CoreV1Api(api)
-    found = plain(api, apps.read_namespaced_deployment(deployment, namespace, **_LIMITED))
+    inside = f"/api/v1/namespaces/{namespace}"
+    place = f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}"
+    found = ask(api, Request("GET", place), limit=_LIMIT_SECONDS)
     labels = found["spec"]["selector"]["matchLabels"]
     selector = ",".join(f"{name}={value}" for name, value in labels.items())
-    pods = plain(api, core.list_namespaced_pod(namespace, label_selector=selector, **_LIMITED))[
-        "items"
-    ]
-    events = plain(api, core.list_namespaced_event(namespace, **_LIMITED))["items"]
+    chosen = Request("GET", f"{inside}/pods", {"labelSelector": selector})
+    pods = ask(api, chosen, limit=_LIMIT_SECONDS)["items"]
+    events = ask(api, Request("GET", f"{inside}/events"), limit=_LIMIT_SECONDS)["items"]
 
     lines = [
         f"Deployment {namespace}/{deployment}: {condition['type']}={condition['status']}, "
@@ -44,7 +44,7 @@ def _lines(api: client.ApiClient, namespace: str, deployment: str) -> list[str]:
     ]
     for pod in pods:
         lines.append(f"Pod {pod['metadata']['name']}: {_state(pod)}")
-        lines += [f"  log: {line}" for line in _log(core, pod)]
+        lines += [f"  log: {line}" for line in _log(api, pod)]
     uids = {pod["metadata"]["uid"] for pod in pods}
     about = [event for event in events if event["involvedObject"].get("uid") in uids]
     lines += [
@@ -71,13 +71,14 @@ def _state(pod: dict[str, Any]) -> str:
     return "; ".join([status["phase"], *reasons, *unmet])
 
 
-def _log(core: client.CoreV1Api, pod: dict[str, Any]) -> list[str]:
+def _log(api: client.ApiClient, pod: dict[str, Any]) -> list[str]:
     metadata = pod["metadata"]
+    place = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/log"
     try:
-        text = core.read_namespaced_pod_log(
-            metadata["name"], metadata["namespace"], tail_lines=_LOG_LINES, **_LIMITED
+        text = send(
+            api, Request("GET", place, {"tailLines": str(_LOG_LINES)}), limit=_LIMIT_SECONDS
         )
     except (ApiException, urllib3.exceptions.HTTPError):
         # A container that never ran has none; its state, above, says why.
         return []
-    return str(text).splitlines()
+    return text.data.decode(errors="replace").splitlines()

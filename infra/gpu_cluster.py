@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
@@ -12,9 +12,9 @@ from clusters.pools import GpuPool
 from infra import autoscaler
 from infra.gpu_manifests import NAMESPACE, PLUGIN, PROBE
 from infra.gpu_reasons import Object, Seen
-from infra.kube import plain
+from infra.kube import Request, ask, send
 
-_LIMITED: dict[str, Any] = {"_request_timeout": 5}
+_LIMIT_SECONDS = 5
 _LOG_LINES = 30
 _SETTLED = frozenset({"Succeeded", "Failed"})
 
@@ -38,7 +38,7 @@ class GpuCluster:
     def nodes(self, pool: GpuPool) -> list[Object]:
         """Return the nodes that have the pool's labels."""
         labels = ",".join(f"{key}={value}" for key, value in pool.labels.items())
-        return self._items(self._core.list_node(label_selector=labels, **_LIMITED))
+        return self._items("/api/v1/nodes", {"labelSelector": labels})
 
     def look(self, pool: GpuPool) -> Seen:
         """Return what tells why nodes do not offer their GPUs, as far as it may be seen."""
@@ -48,38 +48,31 @@ class GpuCluster:
 
     def start_probe(self, pod: dict[str, Any]) -> None:
         """Make the pod that tries a GPU; the API server's 409 tells that there is one still."""
-        # The client takes a dict as well as its own model, whatever its types say.
-        made = cast("client.V1Pod", pod)
-        self._core.create_namespaced_pod(self.namespace, made, **_LIMITED)
+        self._ask(Request("POST", f"{_in(self.namespace)}/pods", body=pod))
 
     def probe(self) -> Object | None:
         """Return the pod that tries a GPU, None without one."""
         try:
-            found = self._core.read_namespaced_pod(PROBE, self.namespace, **_LIMITED)
+            pod: Object = self._ask(Request("GET", self._probe))
         except ApiException as error:
             if error.status == 404:
                 return None
             raise
-        pod: Object = plain(self.api, found)
         return pod
 
     def end_probe(self) -> None:
         """Delete that pod; nothing happens when there is none."""
         try:
-            self._core.delete_namespaced_pod(
-                PROBE, self.namespace, grace_period_seconds=0, **_LIMITED
-            )
+            self._ask(Request("DELETE", self._probe, {"gracePeriodSeconds": "0"}))
         except ApiException as error:
             if error.status != 404:
                 raise
 
     def _plugins(self) -> tuple[list[Object], dict[str, list[str]], list[str]]:
-        selector = f"app.kubernetes.io/name={PLUGIN}"
+        selector = {"labelSelector": f"app.kubernetes.io/name={PLUGIN}"}
         try:
-            pods = self._items(
-                self._core.list_namespaced_pod(NAMESPACE, label_selector=selector, **_LIMITED)
-            )
-            events = self._items(self._core.list_namespaced_event(NAMESPACE, **_LIMITED))
+            pods = self._items(f"{_in(NAMESPACE)}/pods", selector)
+            events = self._items(f"{_in(NAMESPACE)}/events")
         except ApiException:
             return [], {}, []
         names = [str(pod["metadata"]["name"]) for pod in pods]
@@ -87,35 +80,41 @@ class GpuCluster:
         return pods, {name: self._log(name) for name in names}, warnings
 
     def _log(self, pod: str) -> list[str]:
-        for previous in (False, True):
+        for previous in ("false", "true"):
+            query = {"tailLines": str(_LOG_LINES), "previous": previous}
+            request = Request("GET", f"{_in(NAMESPACE)}/pods/{pod}/log", query)
             try:
-                text = self._core.read_namespaced_pod_log(
-                    pod, NAMESPACE, tail_lines=_LOG_LINES, previous=previous, **_LIMITED
-                )
+                text = send(self.api, request, limit=_LIMIT_SECONDS).data
             except ApiException:
                 continue  # It has not run yet, or not twice.
-            if lines := str(text).splitlines():
+            if lines := text.decode(errors="replace").splitlines():
                 return lines
         return []
 
     def _setbacks(self) -> list[str]:
-        name, place = autoscaler.STATUS, autoscaler.NAMESPACE
-        about = f"involvedObject.name={name}"
+        name, place = autoscaler.STATUS, _in(autoscaler.NAMESPACE)
+        about = {"fieldSelector": f"involvedObject.name={name}"}
         try:
-            found = plain(self.api, self._core.read_namespaced_config_map(name, place, **_LIMITED))
-            events = self._core.list_namespaced_event(place, field_selector=about, **_LIMITED)
-            failed = self._items(events)
+            found = self._ask(Request("GET", f"{place}/configmaps/{name}"))
+            failed = self._items(f"{place}/events", about)
         except ApiException:
             return []  # There is no autoscaler, or it is not for everybody to see.
         return autoscaler.setbacks((found.get("data") or {}).get("status"), failed)
 
     @property
-    def _core(self) -> client.CoreV1Api:
-        return client.CoreV1Api(self.api)
+    def _probe(self) -> str:
+        return f"{_in(self.namespace)}/pods/{PROBE}"
 
-    def _items(self, listing: object) -> list[Object]:
-        items: list[Object] = plain(self.api, listing)["items"]
+    def _items(self, path: str, query: Mapping[str, str] | None = None) -> list[Object]:
+        items: list[Object] = self._ask(Request("GET", path, query or {}))["items"]
         return items
+
+    def _ask(self, request: Request) -> Any:
+        return ask(self.api, request, limit=_LIMIT_SECONDS)
+
+
+def _in(namespace: str) -> str:
+    return f"/api/v1/namespaces/{namespace}"
 
 
 def settled(pod: Object) -> bool:

@@ -14,12 +14,12 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from infra.kube import connect, plain, said
+from infra.kube import Request, ask, connect, said
 from infra.operator_rights import CERTIFICATE, NAME, NAMESPACE
 from infra.patience import NotYet
 from infra.plugin.handler import Properties
 
-_LIMITED: dict[str, Any] = {"_request_timeout": 5}
+_LIMIT_SECONDS = 5
 
 
 @dataclass(frozen=True)
@@ -84,30 +84,27 @@ class Operator:
         if not self.own:
             return
         with _not_ready_on_errors():
-            core = client.CoreV1Api(self.api)
-            secret = plain(
-                self.api, core.read_namespaced_secret(CERTIFICATE, NAMESPACE, **_LIMITED)
-            )
+            inside = f"/api/v1/namespaces/{NAMESPACE}"
+            secret = self._ask(Request("GET", f"{inside}/secrets/{CERTIFICATE}"))
             if not secret.get("data"):
                 return
             version = secret["metadata"]["resourceVersion"]
             change = {"metadata": {"annotations": {"slipway.dev/certificate": version}}}
-            selector = f"control-plane=kubeflow-{NAME}"
-            pods = core.list_namespaced_pod(NAMESPACE, label_selector=selector, **_LIMITED)
-            for pod in plain(self.api, pods)["items"]:
-                core.patch_namespaced_pod(pod["metadata"]["name"], NAMESPACE, change, **_LIMITED)
+            selector = {"labelSelector": f"control-plane=kubeflow-{NAME}"}
+            for pod in self._ask(Request("GET", f"{inside}/pods", selector))["items"]:
+                place = f"{inside}/pods/{pod['metadata']['name']}"
+                self._ask(Request("PATCH", place, body=change))
 
     def _probe_rollout(self) -> None:
         if self.deployment is None:
             return
-        apps = client.AppsV1Api(self.api)
+        place = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.deployment}"
         try:
-            found = apps.read_namespaced_deployment(self.deployment, self.namespace, **_LIMITED)
+            deployment = self._ask(Request("GET", place))
         except ApiException as error:
             if self.own or error.status != HTTPStatus.FORBIDDEN:
                 raise
             return  # What it answers counts, and it is asked next.
-        deployment = plain(self.api, found)
         wanted, status = deployment["spec"]["replicas"], deployment["status"]
         ready = status.get("readyReplicas", 0)
         is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
@@ -115,6 +112,9 @@ class Operator:
         is_up = status.get("updatedReplicas", 0) == ready == wanted if self.own else ready > 0
         if not (is_new and is_up):
             raise NotYet(f"{ready} of {wanted} pods of Deployment {self} are ready")
+
+    def _ask(self, request: Request) -> Any:
+        return ask(self.api, request, limit=_LIMIT_SECONDS)
 
     def _probe_webhook(self) -> None:
         """Try a good job, and one that nothing but the webhook refuses."""
@@ -139,9 +139,8 @@ def judges(api: client.ApiClient, namespace: str) -> bool:
 
 
 def _try(api: client.ApiClient, namespace: str, job: dict[str, Any]) -> None:
-    client.CustomObjectsApi(api).create_namespaced_custom_object(
-        "kubeflow.org", "v1", namespace, "pytorchjobs", job, dry_run="All", **_LIMITED
-    )
+    jobs = f"/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs"
+    ask(api, Request("POST", jobs, {"dryRun": "All"}, job), limit=_LIMIT_SECONDS)
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from typing import ClassVar
 
-from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
@@ -16,6 +15,7 @@ LIMIT_SECONDS = 600
 (https://learn.microsoft.com/azure/role-based-access-control/troubleshooting)."""
 _POLL_SECONDS = 5.0
 _REQUEST_SECONDS = 15
+_REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 
 
 class AccessHandler(Handler):
@@ -50,19 +50,19 @@ def ask(kubeconfig: str) -> None:
         NotYet: it may not, or the cluster does not answer.
         kubernetes.config.ConfigException: there is no logging in: waiting would not help.
     """
-    review = client.V1SelfSubjectAccessReview(
-        spec=client.V1SelfSubjectAccessReviewSpec(
-            resource_attributes=client.V1ResourceAttributes(verb="create", resource="namespaces")
-        )
-    )
-    api = client.AuthorizationV1Api(kube.connect(kubeconfig))
+    review = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": {"verb": "create", "resource": "namespaces"}},
+    }
+    request = kube.Request("POST", _REVIEWS, body=review)
     try:
-        answer = api.create_self_subject_access_review(review, _request_timeout=_REQUEST_SECONDS)
+        answer = kube.ask(kube.connect(kubeconfig), request, limit=_REQUEST_SECONDS)
     except ApiException as error:
         raise NotYet(f"it refuses this account: {kube.said(error)}") from error
     except HTTPError as error:
         raise NotYet(f"it does not answer: {error}") from error
-    if answer.status is None or not answer.status.allowed:
+    if not answer.get("status", {}).get("allowed"):
         raise NotYet("it answers, but this account may not make namespaces in it yet")
 
 

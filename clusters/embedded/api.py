@@ -61,8 +61,8 @@ def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
     """What keeps the node from being Ready, or None."""
 
     def ask() -> str | None:
-        found = client.CoreV1Api(api).read_node(layout.node, _request_timeout=LIMIT)
-        for condition in kube.plain(api, found)["status"].get("conditions", []):
+        asked = kube.Request("GET", f"/api/v1/nodes/{layout.node}")
+        for condition in kube.ask(api, asked, limit=LIMIT)["status"].get("conditions", []):
             if condition["type"] == "Ready":
                 return None if condition["status"] == "True" else str(condition["message"])
         return "the kubelet has not reported yet"

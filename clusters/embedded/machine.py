@@ -5,10 +5,13 @@ from decimal import Decimal
 
 from clusters.capacity import Capacity
 from clusters.embedded.addons import coredns
-from clusters.embedded.components.kubelet import KEPT_FREE, SYSTEM_RESERVED
 from infra import operator_manifests
 from infra.quantities import cores, size
 
+SYSTEM_RESERVED = "512Mi"
+"""Memory for the cluster's own programs, which are no pods."""
+KEPT_FREE = "100Mi"
+"""Memory below which pods are evicted."""
 _OTHERS = (coredns.REQUESTS, operator_manifests.REQUESTS)
 """What the pods ask for that are there besides the jobs'."""
 

@@ -42,8 +42,7 @@ def problems(kubeconfig: str, expected: int | None) -> list[Problem]:
     """
     try:
         with kube.connect(kubeconfig) as api:
-            found = client.CoreV1Api(api).list_node(_request_timeout=_LIMIT)
-            nodes = kube.plain(api, found)["items"]
+            nodes = kube.ask(api, kube.Request("GET", "/api/v1/nodes"), limit=_LIMIT)["items"]
     except client.ApiException as error:
         return [Problem("api", f"the API server answers: {kube.said(error)}")]
     except (*_UNREACHABLE, config.ConfigException) as error:
@@ -68,8 +67,8 @@ def identity(kubeconfig: str) -> str:
         urllib3.exceptions.HTTPError: it can't be reached.
     """
     with kube.connect(kubeconfig) as api:
-        found = client.CoreV1Api(api).read_namespace("kube-system", _request_timeout=_LIMIT)
-        return str(kube.plain(api, found)["metadata"]["uid"])
+        asked = kube.Request("GET", "/api/v1/namespaces/kube-system")
+        return str(kube.ask(api, asked, limit=_LIMIT)["metadata"]["uid"])
 
 
 def wait(look: Callable[[], list[Problem]], limit: float, context: Context) -> None:

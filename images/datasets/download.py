@@ -4,8 +4,6 @@ import hashlib
 import time
 from pathlib import Path
 
-import requests
-
 from images.datasets.dataset import NotAvailable
 from images.exclusive import Cancelled
 from images.steps import Reporter
@@ -27,6 +25,8 @@ def download(url: str, target: Path, md5: str, reporter: Reporter) -> None:
         NotAvailable: it can't be reached, takes longer than `LIMIT` seconds, or is something else.
         images.exclusive.Cancelled: the person asked to stop.
     """
+    import requests  # noqa: PLC0415 (whatever knows of data sets would load it)
+
     target.parent.mkdir(parents=True, exist_ok=True)
     digest, began = hashlib.md5(usedforsecurity=False), time.monotonic()
     try:

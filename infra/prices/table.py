@@ -14,7 +14,13 @@ from pydantic.dataclasses import dataclass
 from infra.problem import Contradiction, contradictory
 from infra.words import choices, quote
 
-CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
+CONFIG = ConfigDict(
+    extra="forbid",
+    strict=True,
+    alias_generator=to_camel,
+    validate_by_name=True,
+    defer_build=True,  # a stack that nobody is paid for reads no prices
+)
 
 Amount = Annotated[
     Decimal,

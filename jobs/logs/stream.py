@@ -2,12 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import urllib3
 from kubernetes.client import ApiClient
-from kubernetes.client.exceptions import ApiException
 
+from infra import kube
 from jobs.logs.lines import LONGEST, Line
 from jobs.spec import CONTAINER
 
@@ -31,16 +30,16 @@ class LogPart:
     tail: int | None = None
 
     @property
-    def query(self) -> list[tuple[str, str]]:
+    def query(self) -> dict[str, str]:
         """The API server's parameters for it."""
         options = [("sinceTime", self.since), ("tailLines", self.tail)]
-        return [
-            ("container", CONTAINER),
-            ("timestamps", "true"),
-            ("previous", str(self.previous).lower()),
-            ("follow", str(self.follow).lower()),
-            *((name, str(value)) for name, value in options if value is not None),
-        ]
+        return {
+            "container": CONTAINER,
+            "timestamps": "true",
+            "previous": str(self.previous).lower(),
+            "follow": str(self.follow).lower(),
+            **{name: str(value) for name, value in options if value is not None},
+        }
 
 
 def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Iterator[list[Line]]:
@@ -68,20 +67,8 @@ def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Ite
 
 
 def _opened(client: ApiClient, namespace: str, pod: str, part: LogPart) -> urllib3.BaseHTTPResponse:
-    # The generated method has no `sinceTime`: the API's description leaves it out.
-    request = client.param_serialize(
-        method="GET",
-        resource_path="/api/v1/namespaces/{namespace}/pods/{pod}/log",
-        path_params={"namespace": namespace, "pod": pod},
-        query_params=part.query,
-        auth_settings=["BearerToken"],
-    )
-    answer: Any = client.call_api(*request, _request_timeout=(_CONNECT_SECONDS, _SILENCE_SECONDS))
-    if answer.status != 200:
-        answer.read()
-        raise ApiException(http_resp=answer)
-    opened: urllib3.BaseHTTPResponse = answer.response
-    return opened
+    request = kube.Request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", part.query)
+    return kube.send(client, request, limit=(_CONNECT_SECONDS, _SILENCE_SECONDS))
 
 
 def _lines(raw: Iterable[bytearray]) -> list[Line]:

@@ -7,11 +7,7 @@ import yaml
 from clusters.embedded import kubeconfig
 from clusters.embedded.component import Component, Host, flags
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
-
-SYSTEM_RESERVED = "512Mi"
-"""Memory for the cluster's own programs, which are no pods."""
-KEPT_FREE = "100Mi"
-"""Memory below which pods are evicted."""
+from clusters.embedded.machine import KEPT_FREE, SYSTEM_RESERVED
 
 
 def component(layout: Layout, host: Host) -> Component:

@@ -8,14 +8,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import pulumi
-import pulumi_kubernetes
 
 from clusters.capacity import Capacity
 from clusters.pools import GpuPool, NodePool
 from infra.paths import use_extra
+
+if TYPE_CHECKING:  # the local provider imports this module, too, and declares nothing
+    import pulumi_kubernetes
 
 JOBS = "slipway-jobs"
 """The namespace that jobs run in unless somebody has one for them."""
@@ -87,7 +89,7 @@ class Cluster:
     """
 
     kind: str
-    provider: pulumi_kubernetes.Provider
+    provider: "pulumi_kubernetes.Provider"
     kubeconfig: pulumi.Output[str] = field(repr=False)
     image_target: Mapping[str, Any]
     images: Mapping[str, str]

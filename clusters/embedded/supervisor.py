@@ -9,13 +9,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from supervisor.xmlrpc import Faults
-
 from clusters.embedded import cgroups, network, rpc, supervision, waiting
 from clusters.embedded.component import Host
 from clusters.embedded.layout import Layout
 from infra.paths import CHECKOUT
 
+_ALREADY_STARTED = 60  # supervisor.xmlrpc.Faults, whose module imports all of supervisord
 START_LIMIT = 20
 """Seconds from the command to supervisord's answer."""
 
@@ -97,7 +96,7 @@ def _start(layout: Layout, name: str) -> None:
         _ask(layout, "startProcess", name, False)
     except xmlrpc.client.Fault as fault:
         # It had just exited, and supervisord, which starts it again by itself, was faster.
-        if fault.faultCode != Faults.ALREADY_STARTED:
+        if fault.faultCode != _ALREADY_STARTED:
             raise
 
 

@@ -6,7 +6,7 @@ from pulumi.runtime.proto import engine_pb2_grpc
 
 from infra.plugin.context import connect
 from infra.plugin.provider import SlipwayProvider
-from infra.plugin.resources import HANDLERS
+from infra.plugin.resources import Handlers
 from infra.plugin.server import exit_with, serve
 
 VERSION = "0.1.0"
@@ -17,7 +17,7 @@ def main() -> None:
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
     channel = connect(address)
     exit_with(channel)
-    serve(SlipwayProvider(HANDLERS, engine_pb2_grpc.EngineStub(channel)), address, VERSION)
+    serve(SlipwayProvider(Handlers(), engine_pb2_grpc.EngineStub(channel)), address, VERSION)
 
 
 main()

@@ -1,33 +1,39 @@
 """Every resource type of the local provider. A new one is one line."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
-from clusters.access.handler import AccessHandler
-from clusters.embedded.handler import EmbeddedHandler
-from clusters.local.kind_handler import KindHandler
-from clusters.local.minikube_handler import MinikubeHandler
-from images.handler import ImageHandler
-from images.job_handler import JobImageHandler
-from images.program_handler import ProgramHandler
-from infra.gpu_ready import GpuReadyHandler
 from infra.plugin.handler import Handler
-from infra.readiness import OperatorReadyHandler
-from jobs.life.gate import GateHandler
-from jobs.life.run import PyTorchJobHandler
 
-HANDLERS: Mapping[str, Handler] = {
-    handler.type: handler
-    for handler in (
-        AccessHandler(),
-        EmbeddedHandler(),
-        KindHandler(),
-        MinikubeHandler(),
-        ImageHandler(),
-        JobImageHandler(),
-        ProgramHandler(),
-        OperatorReadyHandler(),
-        GpuReadyHandler(),
-        PyTorchJobHandler(),
-        GateHandler(),
-    )
+CLASSES: Mapping[str, str] = {
+    "slipway:clusters:Access": "clusters.access.handler.AccessHandler",
+    "slipway:clusters:Embedded": "clusters.embedded.handler.EmbeddedHandler",
+    "slipway:clusters:Kind": "clusters.local.kind_handler.KindHandler",
+    "slipway:clusters:Minikube": "clusters.local.minikube_handler.MinikubeHandler",
+    "slipway:images:Image": "images.handler.ImageHandler",
+    "slipway:images:JobImage": "images.job_handler.JobImageHandler",
+    "slipway:images:Program": "images.program_handler.ProgramHandler",
+    "slipway:infra:GpuReady": "infra.gpu_ready.GpuReadyHandler",
+    "slipway:infra:OperatorReady": "infra.readiness.OperatorReadyHandler",
+    "slipway:jobs:Gate": "jobs.life.gate.GateHandler",
+    "slipway:jobs:PyTorchJob": "jobs.life.run.PyTorchJobHandler",
 }
+
+
+class Handlers(Mapping[str, Handler]):
+    """The handlers by their types, each imported when the engine first asks for its type."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Handler] = {}
+
+    def __getitem__(self, token: str) -> Handler:
+        if token not in self._made:
+            module, _, name = CLASSES[token].rpartition(".")
+            self._made[token] = getattr(import_module(module), name)()
+        return self._made[token]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(CLASSES)
+
+    def __len__(self) -> int:
+        return len(CLASSES)

@@ -14,13 +14,7 @@ from pydantic.dataclasses import dataclass
 from infra.problem import Contradiction, contradictory
 from infra.words import choices, quote
 
-CONFIG = ConfigDict(
-    extra="forbid",
-    strict=True,
-    alias_generator=to_camel,
-    validate_by_name=True,
-    defer_build=True,  # a stack that nobody is paid for reads no prices
-)
+CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
 
 Amount = Annotated[
     Decimal,

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from importlib.metadata import version
 
 import pulumi
+from pulumi import CustomResource
 
 from infra.manifests import Manifest
 
@@ -15,7 +16,7 @@ _VERSION = version("pulumi_kubernetes")
 _GONE_AFTER = pulumi.CustomTimeouts(delete="60s")
 
 
-def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomResource:
+def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
     """Declare `manifest` as a resource of its own type, named like the object.
 
     The engine is sent what the SDK's class of that kind would send. A deletion is waited for no
@@ -27,7 +28,7 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomRe
         custom_timeouts=_GONE_AFTER,
         version=_VERSION,
     )
-    return pulumi.CustomResource(
+    return CustomResource(
         f"kubernetes:{'core/v1' if group == 'v1' else group}:{kind}",
         manifest["metadata"]["name"],
         dict(manifest),
@@ -37,14 +38,14 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> pulumi.CustomRe
 
 def declare_all(
     manifests: Iterable[Manifest], opts: pulumi.ResourceOptions
-) -> list[pulumi.CustomResource]:
+) -> list[CustomResource]:
     """Declare objects beside each other, but each binding after the role that it is of.
 
     Whoever is no administrator may bind a role whose rights they have themselves, and the API
     server has to look those up
     (https://kubernetes.io/docs/reference/access-authn-authz/rbac/#restrictions-on-role-binding-creation-or-update).
     """
-    made: dict[tuple[str, str, str], pulumi.CustomResource] = {}
+    made: dict[tuple[str, str, str], CustomResource] = {}
     for manifest in sorted(manifests, key=lambda each: "roleRef" in each):
         of = manifest.get("roleRef", {})
         namespace = manifest["metadata"].get("namespace", "")

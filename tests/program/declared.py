@@ -3,7 +3,7 @@
 import asyncio
 import base64
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,6 +88,7 @@ class Declared:
     Args:
         inputs: As they travel: a secret is a map with a mark of its own.
         dependencies: URNs of all resources that have to be there before.
+        request: The whole of what the engine is sent.
     """
 
     urn: str
@@ -100,6 +101,7 @@ class Declared:
     ignored: tuple[str, ...]
     protected: bool = False
     replaced_on: tuple[str, ...] = ()
+    request: Any = None
 
     @property
     def before(self) -> list[str]:
@@ -180,6 +182,7 @@ class _Monitor(mocks.MockMonitor):
                 ignored=tuple(request.ignoreChanges),
                 protected=request.protect,
                 replaced_on=tuple(request.replaceOnChanges),
+                request=request,
             )
         )
         return response
@@ -212,6 +215,11 @@ def declare(template: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
     told = {key: json.dumps(value) for key, value in config.items()}
     monkeypatch.setenv("PULUMI_CONFIG", json.dumps(told))
     monkeypatch.delenv("PULUMI_CONFIG_SECRET_KEYS", raising=False)
+    return executed(main, template.stem)
+
+
+def executed(main: Callable[[], None], stack: str) -> Program:
+    """Run a program on the configuration in the environment and return what it declares."""
     monitor = _Monitor()
 
     async def run() -> None:
@@ -221,7 +229,7 @@ def declare(template: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
                 monitor=monitor,
                 engine=mocks.MockEngine(None),
                 project=PROJECT,
-                stack=template.stem,
+                stack=stack,
                 dry_run=False,
             )
         )

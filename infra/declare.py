@@ -1,16 +1,18 @@
 """Declares Kubernetes objects that are plain dicts as Pulumi resources of their own types."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 
 import pulumi
-from pulumi import CustomResource
+from pulumi import CustomResource, Output
 
 from infra.manifests import Manifest
 
 # Only its Provider is imported: an object's class there comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.
 _VERSION = version("pulumi_kubernetes")
+_HIDDEN: Mapping[str, tuple[str, ...]] = {"Secret": ("data", "stringData")}
+"""What is a secret wherever it goes, by the object's kind."""
 # Enough for a pod's 30 seconds of grace. What takes longer is held by something that won't let go
 # by itself, and the error says by what.
 _GONE_AFTER = pulumi.CustomTimeouts(delete="60s")
@@ -23,15 +25,19 @@ def declare(manifest: Manifest, opts: pulumi.ResourceOptions) -> CustomResource:
     longer than a minute.
     """
     group, kind = manifest["apiVersion"], manifest["kind"]
+    hidden = _HIDDEN.get(kind, ())
+    properties = {
+        key: Output.secret(value) if key in hidden else value for key, value in manifest.items()
+    }
     common = pulumi.ResourceOptions(
-        additional_secret_outputs=["data", "stringData"] if kind == "Secret" else None,
+        additional_secret_outputs=list(hidden),
         custom_timeouts=_GONE_AFTER,
         version=_VERSION,
     )
     return CustomResource(
         f"kubernetes:{'core/v1' if group == 'v1' else group}:{kind}",
         manifest["metadata"]["name"],
-        dict(manifest),
+        properties,
         pulumi.ResourceOptions.merge(common, opts),
     )
 

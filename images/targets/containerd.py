@@ -2,10 +2,12 @@
 
 import socket
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from images.steps import Reporter
+from images.targets import unpacked
 from images.targets.names import by_digest, listed
 from images.targets.target import TargetError
 from infra import toolchain
@@ -49,8 +51,17 @@ class Node:
         return listed(self._ctr("images", "list", f"name=={name}"), name)
 
     def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
-        snapshotter = f"--snapshotter={self.snapshotter}"
-        self._ctr("images", "import", snapshotter, str(archive), limit=_IMPORT_LIMIT)
+        """See `Target.load`; what was unpacked for another containerd is not unpacked again."""
+        kept = unpacked.directory(archive)
+        # Links end at a file system: where they can't be made, the archive is unpacked.
+        with suppress(unpacked.NotLinked, TargetError):
+            if kept.exists():
+                with unpacked.linked(kept, self._snapshots) as rest:
+                    self._import(rest)
+                return
+        self._import(archive)
+        with suppress(unpacked.NotLinked, TargetError):
+            unpacked.keep(archive, self._snapshots, reporter)
 
     def tag(self, name: str, other: str) -> None:
         self._ctr("images", "tag", "--force", name, other)
@@ -58,6 +69,13 @@ class Node:
     def remove(self, name: str) -> None:
         if self.digest(name) is not None:
             self._ctr("images", "remove", "--sync", name, limit=_IMPORT_LIMIT)
+
+    def _import(self, archive: Path) -> None:
+        snapshotter = f"--snapshotter={self.snapshotter}"
+        self._ctr("images", "import", snapshotter, str(archive), limit=_IMPORT_LIMIT)
+
+    def _snapshots(self, *arguments: str) -> str:
+        return self._ctr("snapshots", f"--snapshotter={self.snapshotter}", *arguments)
 
     def _ctr(self, *arguments: str, limit: float = _ANSWER_LIMIT) -> str:
         where = (f"--address={self.address}", f"--namespace={self.namespace}")

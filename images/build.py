@@ -13,7 +13,6 @@ from images.engines import Engine, answer
 from images.exclusive import exclusively
 from images.plan import Spec
 from images.steps import Reporter, Runner
-from images.targets import unpacked
 from infra.paths import cache_dir
 
 
@@ -77,19 +76,12 @@ def _work(directory: Path) -> Iterator[Path]:
 
 
 def _forget_others(spec: Spec, engine: Engine) -> None:
-    """Remove the images and archives of other contents of the same name, and what they unpacked to.
-
-    An archive of this content that was there before had other layers, too.
-    """
+    """Remove the images and archives of other contents of the same name."""
     # Not by `<name>-*`: that is how another image's name may go on.
-    ours = re.compile(re.escape(spec.name) + rf"-[0-9a-f]+(\.tar|{re.escape(unpacked.SUFFIX)})")
-    for path in spec.archive.parent.iterdir():
-        if not ours.fullmatch(path.name) or path == spec.archive:
-            continue
-        if path.is_dir():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    ours = re.compile(re.escape(spec.name) + r"-[0-9a-f]+\.tar")
+    for archive in spec.archive.parent.iterdir():
+        if ours.fullmatch(archive.name) and archive != spec.archive:
+            archive.unlink()
     prefix = spec.reference.rpartition(":")[0]
     for name in (answer(*engine.names()) or "").split():
         if name.startswith(f"{prefix}:") and name != spec.reference:

@@ -40,4 +40,5 @@ def component(layout: Layout, host: Host) -> Component:
             layout.key("service-account"),
             layout.certificate("front-proxy-ca"),
         ),
+        calls_api=True,
     )

@@ -42,6 +42,7 @@ def component(layout: Layout, host: Host) -> Component:
             ),
         },
         reads=credentials,
+        calls_api=True,
     )
 
 

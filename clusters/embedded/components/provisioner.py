@@ -30,4 +30,5 @@ def component(layout: Layout, host: Host) -> Component:  # noqa: ARG001 (every c
             Path(volumes.__file__),
         ),
         environment={"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"},
+        calls_api=True,
     )

@@ -27,4 +27,5 @@ def component(layout: Layout, host: Host) -> Component:
             layout.certificate("scheduler"),
             layout.key("scheduler"),
         ),
+        calls_api=True,
     )

@@ -81,9 +81,9 @@ def deployment(source: Path, job_namespace: str, image: str, wait_image: str) ->
             "limits": {"memory": "256Mi"},
         },
         "securityContext": _RESTRICTED,
-        # Its certificate takes it a few seconds, and each probe before that would leave a
+        # Its certificate takes it two seconds or three, and each probe before that leaves a
         # warning in the events. The release waits 10 s, and 15 s more each time.
-        "readinessProbe": _probe("/readyz", after=5, every=1),
+        "readinessProbe": _probe("/readyz", after=2, every=1),
         "livenessProbe": _probe("/healthz", after=15, every=20),
     }
     container["volumeMounts"].append(

@@ -13,6 +13,7 @@ AUTHORITIES = {
     "front-proxy-ca": "slipway-front-proxy-ca",
 }
 """File name and common name of each authority."""
+LOOPBACK = ("localhost", "127.0.0.1")
 
 
 @dataclass(frozen=True)
@@ -34,13 +35,14 @@ def requests(layout: Layout) -> list[Request]:
     api_names = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
     api_hosts = (*api_names, f"{api_names[-1]}.{DNS_DOMAIN}", node, str(API_SERVICE), address)
     return [
-        Request("etcd", "etcd", "both", "etcd-ca", hosts=("localhost", "127.0.0.1")),
+        Request("etcd", "etcd", "both", "etcd-ca", hosts=LOOPBACK),
         Request("apiserver-etcd-client", "kube-apiserver", "client", "etcd-ca"),
         Request("apiserver", "kube-apiserver", "server", hosts=api_hosts),
         Request("apiserver-kubelet-client", "kube-apiserver-kubelet-client", "client"),
         Request("front-proxy-client", "front-proxy-client", "client", "front-proxy-ca"),
-        Request("controller-manager", "system:kube-controller-manager", "client"),
-        Request("scheduler", "system:kube-scheduler", "client"),
+        # Both serve, too. Without a certificate each would make RSA keys first, at every start.
+        Request("controller-manager", "system:kube-controller-manager", "both", hosts=LOOPBACK),
+        Request("scheduler", "system:kube-scheduler", "both", hosts=LOOPBACK),
         Request("kube-proxy", "system:kube-proxy", "client"),
         Request("kubelet-client", f"system:node:{node}", "client", organization="system:nodes"),
         Request("kubelet", f"system:node:{node}", "server", hosts=(node, address)),

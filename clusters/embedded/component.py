@@ -35,6 +35,8 @@ class Component:
         files: Configuration that it reads, by path; written before it starts.
         reads: Credentials that it reads when it starts: it is started again when they change.
         environment: Variables of its own, beside those that all components share.
+        calls_api: Whether it is a client of the API server, which is then started before it: one
+            that finds none tries again seconds later.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Component:
     files: Mapping[Path, str] = field(default_factory=dict)
     reads: tuple[Path, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    calls_api: bool = False
 
 
 def flags(**values: object) -> tuple[str, ...]:

@@ -1,21 +1,25 @@
 """Images that the node starts with: each one static program, made here, pulled from nowhere."""
 
+import hashlib
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import IO
+from pathlib import Path
 
 from clusters.embedded import waiting
 from clusters.embedded.command import CommandFailed, run
 from clusters.embedded.component import Host
 from clusters.embedded.layout import Layout
-from images.programs import ENTRYPOINTS, write_archive
+from images.programs import ENTRYPOINTS, Program, write_archive
+from images.targets.containerd import Node
+from images.targets.unpacked import SUFFIX
+from infra.paths import cache_dir
 from infra.toolchain import Tool
 
 NAMESPACE = "k8s.io"
 """containerd's namespace of the images that the kubelet sees."""
 READY_LIMIT = 30
-IMPORT_LIMIT = 120
+_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def ensure(layout: Layout, host: Host) -> list[str]:
 
     Raises:
         TimeoutError: containerd does not answer within `READY_LIMIT` seconds.
-        CommandFailed: containerd refuses an image.
+        images.targets.target.TargetError: containerd refuses an image.
     """
     waiting.until_well(
         lambda: _answer_problem(layout, host),
@@ -70,16 +74,31 @@ def ensure(layout: Layout, host: Host) -> list[str]:
         limit=READY_LIMIT,
         log=layout.log("containerd"),
     )
+    node = Node(str(layout.containerd_socket), NAMESPACE, host.snapshotter)
     absent = missing(layout, host)
     for image in absent:
-        # On disk and not in memory: it may be 100 MB.
-        with tempfile.TemporaryFile(dir=layout.directory) as file:
-            binary = host.tool(image.tool).path
-            write_archive(file, reference(host.tool, image.tool), binary, image.entrypoint)
-            file.seek(0)
-            snapshotter = f"--snapshotter={host.snapshotter}"
-            _ctr(layout, host, "images", "import", snapshotter, "-", stdin=file, limit=IMPORT_LIMIT)
+        kept = _kept(host, image)
+        if not node.link(kept):
+            _unpack(node, layout, host, image, kept)
     return [image.tool for image in absent]
+
+
+def _kept(host: Host, image: Image) -> Path:
+    """Where the image is kept as it was unpacked."""
+    tool = host.tool(image.tool)
+    told = f"{reference(host.tool, image.tool)} {Program(tool, image.entrypoint).content_hash}"
+    digest = hashlib.sha256(told.encode()).hexdigest()[:_DIGITS]
+    return cache_dir() / "images" / f"{image.tool}-{digest}{SUFFIX}"
+
+
+def _unpack(node: Node, layout: Layout, host: Host, image: Image, kept: Path) -> None:
+    name = reference(host.tool, image.tool)
+    # On disk and not in memory: it may be 100 MB.
+    with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
+        write_archive(file, name, host.tool(image.tool).path, image.entrypoint)
+        file.flush()
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        node.unpack(Path(file.name), name, kept)
 
 
 def _answer_problem(layout: Layout, host: Host) -> str | None:
@@ -90,8 +109,6 @@ def _answer_problem(layout: Layout, host: Host) -> str | None:
     return None
 
 
-def _ctr(
-    layout: Layout, host: Host, *arguments: str, stdin: IO[bytes] | None = None, limit: float = 10
-) -> str:
+def _ctr(layout: Layout, host: Host, *arguments: str) -> str:
     where = (f"--address={layout.containerd_socket}", f"--namespace={NAMESPACE}")
-    return run(host.path("ctr"), *where, *arguments, stdin=stdin, limit=limit)
+    return run(host.path("ctr"), *where, *arguments, limit=10)

@@ -121,11 +121,13 @@ def remove(layout: Layout) -> None:
 
 
 def _run_components(layout: Layout, host: Host) -> None:
-    configuration.write(layout, host, components(layout, host))
+    all_of_them = components(layout, host)
+    configuration.write(layout, host, all_of_them)
     try:
         supervisor.reload(layout)
     except rpc.Unreachable:
         supervisor.start(layout, host)
+    supervisor.run(layout, [each for each in all_of_them if not each.calls_api])
 
 
 def _await_images(layout: Layout, host: Host, clock: _Stopwatch) -> None:
@@ -142,6 +144,7 @@ def _await_api(layout: Layout, host: Host, clock: _Stopwatch) -> None:
         log=layout.log("kube-apiserver"),
     )
     clock.reached("API server is ready")
+    supervisor.run(layout, components(layout, host))
     apply.ensure(layout, connection, addons.manifests(host))
     waiting.until_well(
         lambda: api.node_problem(connection, layout),

@@ -77,6 +77,7 @@ def _program(layout: Layout, host: Host, component: Component) -> dict[str, str]
     settings = {
         "command": shlex.join(command),
         "environment": ",".join(f'{name}="{value}"' for name, value in environment.items()),
+        "autostart": str(not component.calls_api).lower(),
         "autorestart": "true",
         "startsecs": "1",
         "startretries": "20",

@@ -5,12 +5,12 @@ import signal
 import subprocess
 import sys
 import xmlrpc.client
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from clusters.embedded import cgroups, network, rpc, supervision, waiting
-from clusters.embedded.component import Host
+from clusters.embedded.component import Component, Host
 from clusters.embedded.layout import Layout
 from infra.paths import CHECKOUT
 
@@ -79,16 +79,21 @@ def start(layout: Layout, host: Host) -> None:
 
 
 def reload(layout: Layout) -> None:
-    """Take up changed configuration, and start every component that is not running."""
+    """Take up changed configuration."""
     added, changed, removed = _ask(layout, "reloadConfig")[0]
     for group in [*changed, *removed]:
         _ask(layout, "stopProcessGroup", group)
         _ask(layout, "removeProcessGroup", group)
     for group in [*added, *changed]:
         _ask(layout, "addProcessGroup", group)
-    for name, state in states(layout).items():
-        if state not in {"RUNNING", "STARTING", "BACKOFF"}:
-            _start(layout, name)
+
+
+def run(layout: Layout, components: Iterable[Component]) -> None:
+    """Start those of the components that are not running."""
+    now = states(layout)
+    for component in components:
+        if now[component.name] not in {"RUNNING", "STARTING", "BACKOFF"}:
+            _start(layout, component.name)
 
 
 def _start(layout: Layout, name: str) -> None:

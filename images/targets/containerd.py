@@ -2,12 +2,14 @@
 
 import socket
 import subprocess
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from images.steps import Reporter
 from images.targets.names import by_digest, listed
 from images.targets.target import TargetError
+from images.targets.unpacked import SUFFIX, NotLinked, Unpacked
 from infra import toolchain
 
 _ANSWER_LIMIT = 20.0
@@ -49,8 +51,27 @@ class Node:
         return listed(self._ctr("images", "list", f"name=={name}"), name)
 
     def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
-        snapshotter = f"--snapshotter={self.snapshotter}"
-        self._ctr("images", "import", snapshotter, str(archive), limit=_IMPORT_LIMIT)
+        kept = archive.with_suffix(SUFFIX)
+        if not self.link(kept):
+            self.unpack(archive, reference, kept)
+
+    def link(self, kept: Path) -> bool:
+        """Bring in the image that was unpacked and kept in that directory, if it was."""
+        if not kept.exists():
+            return False
+        try:
+            with self._unpacked(kept).linked() as rest:
+                self._import(rest)
+        except (NotLinked, TargetError):
+            return False
+        return True
+
+    def unpack(self, archive: Path, reference: str, kept: Path) -> None:
+        """Bring in an archive, and keep what it unpacks to for the next `link`."""
+        self._import(archive)
+        # Links end at a file system: where they can't be made, an image is unpacked each time.
+        with suppress(NotLinked, TargetError, TimeoutError):
+            self._unpacked(kept).keep(reference)
 
     def tag(self, name: str, other: str) -> None:
         self._ctr("images", "tag", "--force", name, other)
@@ -58,6 +79,13 @@ class Node:
     def remove(self, name: str) -> None:
         if self.digest(name) is not None:
             self._ctr("images", "remove", "--sync", name, limit=_IMPORT_LIMIT)
+
+    def _import(self, archive: Path) -> None:
+        snapshotter = f"--snapshotter={self.snapshotter}"
+        self._ctr("images", "import", snapshotter, str(archive), limit=_IMPORT_LIMIT)
+
+    def _unpacked(self, kept: Path) -> Unpacked:
+        return Unpacked(kept, self._ctr, self.snapshotter)
 
     def _ctr(self, *arguments: str, limit: float = _ANSWER_LIMIT) -> str:
         where = (f"--address={self.address}", f"--namespace={self.namespace}")

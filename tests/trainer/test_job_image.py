@@ -6,7 +6,7 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,18 @@ class Containerd:
 
 @pytest.fixture
 def containerd(tmp_path: Path) -> Iterator[Containerd]:
-    address, log = tmp_path / "c.sock", tmp_path / "containerd.log"
+    with _running(tmp_path) as running:
+        yield running
+
+
+@contextmanager
+def _running(directory: Path) -> Iterator[Containerd]:
+    address, log = directory / "c.sock", directory / "containerd.log"
     snapshots = 'plugins."io.containerd.grpc.v1.cri"'
-    config = tmp_path / "containerd.toml"
+    config = directory / "containerd.toml"
     config.write_text(
-        f"version = 2\nroot = {json.dumps(str(tmp_path / 'root'))}\n"
-        f"state = {json.dumps(str(tmp_path / 'state'))}\n"
+        f"version = 2\nroot = {json.dumps(str(directory / 'root'))}\n"
+        f"state = {json.dumps(str(directory / 'state'))}\n"
         f"[grpc]\naddress = {json.dumps(str(address))}\n"
         f"[{snapshots}]\ndisable_tcp_service = true\n"
     )
@@ -144,6 +150,70 @@ def test_a_pod_can_run_it_by_its_digest(context: Path, containerd: Containerd) -
     assert _OF.diff("", state, inputs, Listener()) == []
     _OF.delete("", state, Listener())
     assert target_of(containerd.target).digest(outputs["pinned"]) is None
+
+
+def _created(context: Path, containerd: Containerd) -> dict[str, Any]:
+    _, outputs = _OF.create(_inputs(context, containerd), Listener())
+    return outputs
+
+
+@pytest.fixture
+def unpacked(context: Path, cache: Path, containerd: Containerd) -> Path:
+    """Where the layers of an image are kept that `containerd` has unpacked."""
+    (context / "Dockerfile").write_text("FROM scratch\nCOPY train.py /\nCOPY data /data\n")
+    (context / "train.py").touch(mode=0o755)
+    (context / "data" / "raw").mkdir(parents=True, mode=0o750)
+    (context / "data" / "raw" / "digits").write_text("0123456789\n")
+    _created(context, containerd)
+    (kept,) = (cache / "images").glob("*.unpacked")
+    return kept
+
+
+@pytest.mark.usefixtures("unpacked")
+def test_the_next_containerd_links_what_was_unpacked_once(
+    context: Path, cache: Path, containerd: Containerd, tmp_path: Path
+) -> None:
+    (archive,) = (cache / "images").glob("slipway-job-mine-*.tar")
+    archive.write_text("not needed")
+    following = tmp_path / "following"
+    following.mkdir()
+    with _running(following) as other:
+        assert _created(context, other) == _created(context, containerd)
+    (linked,) = (following / "root").rglob("digits")
+    (unpacked,) = (tmp_path / "root").rglob("digits")
+    assert linked.samefile(unpacked)
+    assert linked.parent.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_cluster_that_goes_takes_nothing_from_the_others(
+    containerd: Containerd, unpacked: Path, tmp_path: Path
+) -> None:
+    assert target_of(containerd.target).is_up
+    shutil.rmtree(tmp_path / "root")
+    (digits,) = unpacked.rglob("digits")
+    assert (digits.read_text(), digits.stat().st_nlink) == ("0123456789\n", 1)
+
+
+def test_where_nothing_can_be_linked_an_image_is_unpacked_again(
+    context: Path, unpacked: Path, tmp_path: Path
+) -> None:
+    shutil.rmtree(unpacked / "1")
+    following = tmp_path / "following"
+    following.mkdir()
+    with _running(following) as other:
+        _created(context, other)
+    assert [path.read_text() for path in (following / "root").rglob("digits")] == ["0123456789\n"]
+
+
+def test_what_other_content_unpacked_to_goes(
+    context: Path, containerd: Containerd, unpacked: Path
+) -> None:
+    neighbor = unpacked.with_name("slipway-job-mine-too-0123456789ab.unpacked")
+    neighbor.mkdir()
+    (context / "train.py").write_text("print()\n")
+    _created(context, containerd)
+    assert not unpacked.exists()
+    assert len(list(unpacked.parent.glob("slipway-job-mine-*.unpacked"))) == 2
 
 
 def _soon_known(containerd: Containerd, name: str) -> bytes:

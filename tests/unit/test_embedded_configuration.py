@@ -130,6 +130,14 @@ def test_every_component_is_restarted_and_dies_with_its_supervisor(
         assert int(program["stdout_logfile_backups"]) == 1
 
 
+def test_what_needs_no_api_server_starts_by_itself(layout: Layout, host: Host) -> None:
+    parsed = configparser.ConfigParser(interpolation=None)
+    parsed.read_string(supervision.render(layout, host, components(layout, host)))
+    programs = {name: parsed[name] for name in parsed.sections() if name.startswith("program:")}
+    by_itself = {name for name, program in programs.items() if program["autostart"] == "true"}
+    assert by_itself == {"program:etcd", "program:kube-apiserver", "program:containerd"}
+
+
 def test_supervisord_gets_a_command_back_as_it_was_meant(layout: Layout, host: Host) -> None:
     command = ("/bin/odd name", "--format=%d", "it's")
     (layout.directory / "odd name").touch()

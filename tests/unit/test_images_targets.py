@@ -1,5 +1,6 @@
 """Which target a map stands for, and what images are called there."""
 
+import hashlib
 import json
 import tarfile
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from images.targets import names, target_of
 from images.targets.containerd import Node
 from images.targets.registry import Registry
 from images.targets.target import name_in
+from images.targets.unpacked import chain
 from images.there import NotThere, given, way_in
 from infra.plugin.values import UNKNOWN
 
@@ -101,6 +103,13 @@ def test_an_archive_is_taken_in_by_its_own_format(tmp_path: Path) -> None:
         with tarfile.open(archive, "w") as tar:
             tar.add(entry, inside)
         assert engine.load(archive)[-1] == f"{name}:{archive}"
+
+
+def test_layers_are_called_by_all_that_is_below_them() -> None:
+    """By the example of the specification: a digest over the names of what was there and is new."""
+    first, second = (f"sha256:{each * 64}" for each in "12")
+    both = hashlib.sha256(f"{first} {second}".encode()).hexdigest()
+    assert chain({"rootfs": {"diff_ids": [first, second]}}) == [first, f"sha256:{both}"]
 
 
 def test_http_without_tls_is_for_this_machines_registries_alone(tmp_path: Path) -> None:

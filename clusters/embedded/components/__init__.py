@@ -15,7 +15,7 @@ from clusters.embedded.layout import Layout
 
 
 def components(layout: Layout, host: Host) -> list[Component]:
-    """Every program of the node. They start side by side and wait for each other themselves."""
+    """Every program of the node, in no order but that of `Component.calls_api`."""
     return [
         make.component(layout, host)
         for make in (

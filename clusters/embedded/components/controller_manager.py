@@ -17,6 +17,8 @@ def component(layout: Layout, host: Host) -> Component:
                 authentication_kubeconfig=config,
                 authorization_kubeconfig=config,
                 bind_address="127.0.0.1",
+                tls_cert_file=layout.certificate("controller-manager"),
+                tls_private_key_file=layout.key("controller-manager"),
                 leader_elect=False,
                 profiling=False,
                 # Its controllers start one after the other, each with a few requests: with the
@@ -40,4 +42,5 @@ def component(layout: Layout, host: Host) -> Component:
             layout.key("service-account"),
             layout.certificate("front-proxy-ca"),
         ),
+        calls_api=True,
     )

@@ -24,6 +24,7 @@ def component(layout: Layout, host: Host) -> Component:
             layout.certificate("kube-proxy"),
             layout.key("kube-proxy"),
         ),
+        calls_api=True,
     )
 
 

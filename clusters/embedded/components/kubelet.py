@@ -38,6 +38,7 @@ def component(layout: Layout, host: Host) -> Component:
             ),
         },
         reads=credentials,
+        calls_api=True,
     )
 
 

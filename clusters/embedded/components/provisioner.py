@@ -31,4 +31,5 @@ def component(layout: Layout, host: Host) -> Component:  # noqa: ARG001 (every c
             *(Path(embedded.__path__[0], name) for name in ("provisioner.py", "volumes.py")),
         ),
         environment={"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"},
+        calls_api=True,
     )

@@ -17,6 +17,8 @@ def component(layout: Layout, host: Host) -> Component:
                 authentication_kubeconfig=config,
                 authorization_kubeconfig=config,
                 bind_address="127.0.0.1",
+                tls_cert_file=layout.certificate("scheduler"),
+                tls_private_key_file=layout.key("scheduler"),
                 leader_elect=False,
                 profiling=False,
             ),
@@ -27,4 +29,5 @@ def component(layout: Layout, host: Host) -> Component:
             layout.certificate("scheduler"),
             layout.key("scheduler"),
         ),
+        calls_api=True,
     )

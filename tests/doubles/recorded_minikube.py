@@ -4,16 +4,23 @@ A command or flag that minikube's command reference doesn't have is refused;
 `minikube_reference.json` has both, with the page that each is from.
 """
 
+# ruff: noqa: PTH103, PTH107, PTH110, PTH111, PTH113, PTH118, PTH120, PTH123
+# pathlib and typing take longer to import than all the rest.
+from __future__ import annotations
+
 import json
 import os
 import sys
-from pathlib import Path
-from typing import Any, NoReturn
 
 from tests.doubles.recorded import Arguments, State, content, is_set, note, place, refuse
 from tests.doubles.recorded_archive import ctr, tagged
 
-_REFERENCE = json.loads(Path(__file__).with_name("minikube_reference.json").read_text())
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+with open(os.path.join(os.path.dirname(__file__), "minikube_reference.json")) as _file:
+    _REFERENCE = json.load(_file)
 _EVERY: dict[str, bool] = _REFERENCE["every"]["flags"]
 
 
@@ -67,7 +74,8 @@ def _start(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, 
 
 
 def _delete(profiles: dict[str, Any], name: str, _given: Arguments) -> tuple[str, int]:
-    _kubeconfig().unlink(missing_ok=True)
+    if os.path.exists(_kubeconfig()):
+        os.remove(_kubeconfig())
     profiles.pop(name, None)
     return f"Removed all traces of the {name!r} cluster.\n", 0
 
@@ -106,11 +114,13 @@ def _update_context(profiles: dict[str, Any], name: str, _given: Arguments) -> t
 
 
 def _image_load(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, int]:
-    archive = Path(given.words[0])
-    if not archive.is_file():
+    archive = given.words[0]
+    if not os.path.isfile(archive):
         _failed("GUEST_IMAGE_LOAD", f"Failed to load image: {archive} is no file", "")
+    with open(archive, "rb") as file:
+        sent = file.read()
     for images in _of(profiles, name)["nodes"].values():
-        images.update(tagged(archive.read_bytes()))
+        images.update(tagged(sent))
     return "", 0
 
 
@@ -153,9 +163,9 @@ def _failed(name: str, message: str, advice: str) -> NoReturn:
     sys.exit(69)
 
 
-def _kubeconfig() -> Path:
+def _kubeconfig() -> str:
     """Return the file that minikube would write to: the person's own unless told otherwise."""
-    return Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
+    return os.environ.get("KUBECONFIG") or os.path.expanduser("~/.kube/config")
 
 
 def _write_kubeconfig(name: str) -> None:
@@ -174,8 +184,9 @@ def _write_kubeconfig(name: str) -> None:
         "contexts": [{"name": name, "context": context}],
         "current-context": name,
     }
-    _kubeconfig().parent.mkdir(parents=True, exist_ok=True)
-    _kubeconfig().write_text(json.dumps(document))
+    os.makedirs(os.path.dirname(_kubeconfig()), exist_ok=True)
+    with open(_kubeconfig(), "w") as file:
+        json.dump(document, file)
 
 
 _COMMANDS = {

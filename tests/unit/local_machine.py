@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from rich.console import Console
 
+from clusters.local import handler
 from infra import toolchain
 from scripts.setup import golang
 from scripts.setup.modules import KIND
@@ -58,10 +59,12 @@ class Machine:
     Args:
         directory: Its home, its PATH's programs, and what the recorded programs keep.
         api: The API server that every cluster on it has.
+        clusters: What a test has found out about a cluster, for the others of its module.
     """
 
     directory: Path
     api: FakeApi
+    clusters: dict[str, Any]
 
     def nodes(self, *conditions: dict[str, str]) -> None:
         """Let the cluster have a node for each condition."""
@@ -125,25 +128,44 @@ def real_kind() -> Path:
         return Path(made["kind"].path)
 
 
+@dataclass
+class Server:
+    """The API server of a module's tests: where its certificates are, and what its tests share."""
+
+    directory: Path
+    api: FakeApi
+    clusters: dict[str, Any] = field(default_factory=dict)
+
+
 @contextmanager
-def machine(directory: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    """Yield such a machine; whatever looks for programs or writes files meets it alone."""
+def api_server(directory: Path) -> Iterator[Server]:
+    """Yield an API server that speaks TLS, with what connects to it in `directory`."""
+    tls = _certificates(directory)
+    with served(FakeApi(), tls) as api:
+        (directory / "port").write_text(str(api.port))
+        yield Server(directory, api)
+
+
+def machine(server: Server, directory: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Return such a machine; whatever looks for programs or writes files meets it alone."""
     kind = real_kind()
     for variable in ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", recorded.PLACE):
         monkeypatch.setenv(variable, str(directory))
     monkeypatch.delenv("KUBECONFIG", raising=False)
     monkeypatch.delenv("KIND_EXPERIMENTAL_PROVIDER", raising=False)
     monkeypatch.setenv("PATH", f"{directory}/bin:/usr/bin:/bin")
+    # A wait that has to fail fails at its first look.
+    monkeypatch.setattr(handler, "READY_SECONDS", 0)
     recorded.install(directory, "docker", "recorded_docker")
     minikube = recorded.install(directory, "minikube", "recorded_minikube")
     _record(kind=kind, minikube=minikube)
-    tls = _certificates(directory)
-    with served(FakeApi(), tls) as api:
-        (directory / "port").write_text(str(api.port))
-        made = Machine(directory, api)
-        made.nodes(READY)
-        made.identity("the first")
-        yield made
+    shutil.copytree(server.directory, directory, dirs_exist_ok=True)
+    server.api.answers.clear()
+    server.api.asked.clear()
+    made = Machine(directory, server.api, server.clusters)
+    made.nodes(READY)
+    made.identity("the first")
+    return made
 
 
 def _record(**programs: Path) -> None:

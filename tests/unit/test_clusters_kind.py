@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from clusters import kind
-from clusters.local import handler as local_handler
 from clusters.local import kind_config
 from clusters.local.kind_handler import KindHandler
 from clusters.local.marks import Mark
@@ -27,6 +26,8 @@ from tests.unit.local_machine import (
     READY,
     Listener,
     Machine,
+    Server,
+    api_server,
     machine,
     person_has_a_kubeconfig,
     real_kind,
@@ -36,11 +37,15 @@ ONE_NODE = {"workers": 0}
 IMAGE = "localhost/slipway-trainer:0123456789ab"
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    monkeypatch.setattr(local_handler, "READY_SECONDS", 1.5)
-    with machine(tmp_path, monkeypatch) as made:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with api_server(tmp_path_factory.mktemp("server")) as made:
         yield made
+
+
+@pytest.fixture
+def here(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return machine(server, tmp_path, monkeypatch)
 
 
 def settings(**said: Any) -> kind.Settings:
@@ -53,23 +58,18 @@ def inputs(*, adopt: bool = False, **said: Any) -> Properties:
     return {"name": "team", "config": kind.config(settings(**{**ONE_NODE, **said})), "adopt": adopt}
 
 
-_MADE: dict[str, dict[str, Any]] = {}
-"""What docker keeps of a cluster that kind has made, by the configuration."""
-
-
 def made(here: Machine, given: Properties) -> Properties:
     """Return the state of a cluster that is there.
 
     kind makes each only once for all tests: it takes it a second or two.
     """
-    key, handler = json.dumps(given["config"]), KindHandler()
-    if key not in _MADE:
-        handler.create(given, Listener())
-        _MADE[key] = here.kept("docker")
-    here.keep("docker", _MADE[key])
+    key = json.dumps(given["config"])
+    if key not in here.clusters:
+        _, outputs = KindHandler().create(given, Listener())
+        here.clusters[key] = here.kept("docker"), outputs
+    kept, outputs = here.clusters[key]
+    here.keep("docker", kept)
     Mark("kind", "team").leave(given)
-    outputs = handler.read("team", given, Listener())
-    assert outputs is not None
     return {**given, **outputs}
 
 

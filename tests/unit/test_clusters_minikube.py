@@ -13,7 +13,6 @@ import pytest
 import yaml
 
 from clusters import minikube
-from clusters.local import handler as local_handler
 from clusters.local import minikube_words
 from clusters.local.marks import Mark
 from clusters.local.minikube_handler import MinikubeHandler
@@ -27,6 +26,8 @@ from tests.unit.local_machine import (
     READY,
     Listener,
     Machine,
+    Server,
+    api_server,
     machine,
     person_has_a_kubeconfig,
 )
@@ -34,11 +35,15 @@ from tests.unit.local_machine import (
 IMAGE = "localhost/slipway-trainer:0123456789ab"
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Machine]:
-    monkeypatch.setattr(local_handler, "READY_SECONDS", 1.5)
-    with machine(tmp_path, monkeypatch) as made:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with api_server(tmp_path_factory.mktemp("server")) as made:
         yield made
+
+
+@pytest.fixture
+def here(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    return machine(server, tmp_path, monkeypatch)
 
 
 def settings(**said: Any) -> minikube.Settings:

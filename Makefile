@@ -16,7 +16,7 @@ IN_TESTS    := .venv-test/bin/python -m
 ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check test test-long smoke bench-train
+.PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check lint types unit test test-long smoke bench-train
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -57,11 +57,19 @@ kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as cont
 env: python ## exports for working by hand, to be evaluated: make -s env
 	@$(IN_VENV) scripts.stack env
 
-check: test-python ## format, lint, types, unit and program tests (two minutes or so)
+check: test-python ## format, lint, types, unit and program tests (a minute or so)
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target lint types unit
+
+lint:
 	.venv-test/bin/ruff format --check
 	.venv-test/bin/ruff check
+
+types:
 	.venv-test/bin/mypy
-	$(IN_TESTS) pytest tests/unit tests/program -o faulthandler_timeout=60 -o faulthandler_exit_on_timeout=true
+
+# Two processes, of which each has files of its own: what a file's tests share is made once.
+unit:
+	$(IN_TESTS) pytest tests/unit tests/program --numprocesses=2 --dist=loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 test: tools check ## check, then the tests on a real engine, cluster and image
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests/engine tests/trainer -m "not long"

@@ -179,8 +179,8 @@ def choose(storage: Path, scratch: Path) -> Engine:
     if answer("docker", "version", "--format", "{{.Server.Version}}") is not None:
         return Docker()
     if answer("podman", "info") is not None and (podman := shutil.which("podman")) is not None:
-        return _on_best_driver("podman", podman, storage, scratch)
-    return _on_best_driver("buildah", str(toolchain.path("buildah")), storage, scratch)
+        return best_driver("podman", podman, storage, scratch)
+    return best_driver("buildah", str(toolchain.path("buildah")), storage, scratch)
 
 
 def answer(*command: str) -> str | None:
@@ -199,7 +199,7 @@ def answer(*command: str) -> str | None:
     return done.stdout.strip()
 
 
-def _on_best_driver(name: str, program: str, storage: Path, scratch: Path) -> Engine:
+def best_driver(name: str, program: str, storage: Path, scratch: Path) -> Buildah:
     """Each driver has a storage of its own: what one began, another can't open."""
     overlay = Buildah(name, program, storage / "overlay", scratch, "overlay")
     if answer(*overlay.names()) is not None:

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from images.engines import Buildah, best_driver
 from images.spec import TRAINER
 from images.steps import ATTEMPTS, BUSY
 from infra import toolchain
 
-_LIMIT_SECONDS = 120
+_LIMIT_SECONDS = 630
 _RANKS = Path(__file__).with_name("ranks.py")
 
 
@@ -50,7 +51,7 @@ class Rank:
 class Opened:
     """A container of the image, on a storage of the test's own."""
 
-    storage: Path
+    engine: Buildah
 
     @cached_property
     def _container(self) -> str:
@@ -86,8 +87,7 @@ class Opened:
 
     def buildah(self, *arguments: str, limit: float = _LIMIT_SECONDS) -> str:
         """Run buildah on this storage and return what it printed."""
-        roots = (f"--root={self.storage}/images", f"--runroot={self.storage}/run")
-        command = (str(toolchain.path("buildah")), *roots, "--storage-driver=vfs", *arguments)
+        command = (*self.engine._us, *arguments)
         for _ in range(ATTEMPTS):
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=limit, check=False
@@ -104,7 +104,8 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """The image as it was built; it fails when that was not done yet."""
     if not TRAINER.archive.exists():
         pytest.fail(f"{TRAINER.archive} is missing: `make up` builds it", pytrace=False)
-    opened = Opened(tmp_path_factory.mktemp("storage"))
+    buildah, storage = str(toolchain.path("buildah")), tmp_path_factory.mktemp("storage")
+    opened = Opened(best_driver("buildah", buildah, storage / "images", storage / "run"))
     opened.buildah("pull", "--quiet", f"oci-archive:{TRAINER.archive}")
     yield opened
     opened.buildah("rm", "--all")

@@ -21,7 +21,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-LIMIT_SECONDS = float(os.environ.get("LIMIT_SECONDS", "110"))
+LIMIT_SECONDS = float(os.environ.get("LIMIT_SECONDS", "600"))
 _STEP = re.compile(r'"event": "step".*?"step": (\d+)')
 
 

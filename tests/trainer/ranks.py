@@ -18,7 +18,7 @@ import sys
 import time
 from pathlib import Path
 
-LIMIT_SECONDS = 100
+LIMIT_SECONDS = 600
 
 
 def main(plan: Path) -> None:

@@ -12,8 +12,9 @@ from tests.trainer.elastic_jobs import MNIST, Blow, Job, Life, Outcome, run
 
 _SAMPLES = 24000
 _DATA = ("--limit-train", str(_SAMPLES))
+_BRIEF = ("--limit-test", "1000")  # where the accuracy is not the question
 _AT_40_PERCENT = int(0.4 * _SAMPLES / (3 * 64))
-_PAUSE_SECONDS = 15
+_PAUSE_SECONDS = 60
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +76,7 @@ def test_the_others_go_on_when_a_worker_is_lost(
 
 def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
     blows = [Blow(0, _AT_40_PERCENT), Blow(1, _AT_40_PERCENT)]
-    outcome = run(image, tmp_path, Job((*MNIST, *_DATA), blows))
+    outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *_BRIEF), blows))
     [life] = outcome.completed
     _is_right(life)
     assert life.message["world_size"] == 1
@@ -85,7 +86,7 @@ def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
 def test_below_the_least_number_the_others_wait_for_a_replacement(
     image: Opened, tmp_path: Path
 ) -> None:
-    job = Job((*MNIST, *_DATA), [Blow(2, 10, replace=1)], nodes="3:3")
+    job = Job((*MNIST, *_DATA, *_BRIEF), [Blow(2, 10, replace=1)], nodes="3:3")
     outcome = run(image, tmp_path, job)
     assert len(outcome.completed) == 3
     for life in outcome.completed:

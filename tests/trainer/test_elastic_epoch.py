@@ -10,7 +10,7 @@ from tests.trainer.elastic_jobs import MNIST, Blow, Job, Outcome, run
 
 _SAMPLES = 60000
 _AT_40_PERCENT = int(0.4 * _SAMPLES / (3 * 64))
-_PAUSE_SECONDS = 15
+_PAUSE_SECONDS = 60
 _POINT = 0.01
 
 

@@ -17,7 +17,7 @@ _RANKS = Path(__file__).with_name("elastic_ranks.py")
 _TWO_PLAIN = """
 for rank in 0 1; do
     RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 OMP_NUM_THREADS=1 \
-        timeout 100 python3 /examples/plain.py "$@" > /out/$rank.out &
+        timeout 600 python3 /examples/plain.py "$@" > /out/$rank.out &
     pids="$pids $!"
 done
 for pid in $pids; do wait $pid || exit; done

@@ -8,7 +8,7 @@ import pytest
 from tests.trainer.conftest import Opened, Rank
 
 _LONG = ("--limit-train", "20000", "--epochs", "20", "--log-interval", "1")
-_SECONDS_TO_NOTICE = 10
+_SECONDS_TO_NOTICE = 60
 
 
 def test_a_rank_without_data_leaves_its_traceback_and_the_others_end(

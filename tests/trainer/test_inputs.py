@@ -25,18 +25,19 @@ store.put_file(sys.argv[1], "results/run-1/model.pt")
 """
 
 
-@pytest.fixture
-def storage(tmp_path: Path) -> Iterator[Storage]:
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Storage]:
     """Azure's emulator with a model that another job left there."""
-    model = tmp_path / "model.pt"
+    directory = tmp_path_factory.mktemp("storage")
+    model = directory / "model.pt"
     model.write_bytes(_MODEL)
-    with azurite.running(tmp_path) as storage:
+    with azurite.running(directory) as storage:
         variables = {
             "PATH": os.environ["PATH"],
             "AZURE_STORAGE_CONNECTION_STRING": storage.connection_string,
         }
         command = [sys.executable, "-c", _LEAVE, str(model)]
-        subprocess.run(command, env=variables, check=True, timeout=60)
+        subprocess.run(command, env=variables, check=True)
         yield storage
 
 

@@ -53,10 +53,10 @@ def test_each_step_tells_of_how_many_it_is_one(four: list[Ended]) -> None:
         assert {event["steps"] for event in rank.of("step")} == {8}
 
 
-def test_the_same_seed_gives_the_same_curve(
+def test_the_same_seed_gives_the_same_curve_also_with_threads_that_get_batches_ready(
     image: Opened, four: list[Ended], tmp_path: Path
 ) -> None:
-    again = image.train(tmp_path, *[Rank()] * 4, args=_SMALL)
+    again = image.train(tmp_path, *[Rank()] * 4, args=(*_SMALL, "--workers", "2"))
     assert [_losses(rank) for rank in again] == [_losses(rank) for rank in four]
     assert again[0].message["accuracy"] == four[0].message["accuracy"]
 
@@ -79,14 +79,23 @@ def test_ranks_with_uneven_shares_train_as_one_with_the_whole_batch(
     assert three[0].message["accuracy"] == pytest.approx(one.message["accuracy"], abs=0.0021)
 
 
-def test_a_rank_without_a_sample_in_the_last_batch_goes_along(
-    image: Opened, tmp_path: Path
-) -> None:
-    """129 samples over two ranks of 64 leave one: rank 1 has none of it."""
+@pytest.fixture(scope="module")
+def two(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> list[Ended]:
+    """Two ranks that trained on 129 samples in batches of 64 each."""
     args = ("--limit-train", "129", "--limit-test", "100")
-    ranks = image.train(tmp_path, Rank(), Rank(), args=args)
+    ranks = image.train(tmp_path_factory.mktemp("two"), Rank(), Rank(), args=args)
     assert [rank.code for rank in ranks] == [0, 0], ranks[1].errors
-    assert [rank.message["samples_seen"] for rank in ranks] == [65, 64]
+    return ranks
+
+
+def test_a_rank_without_a_sample_in_the_last_batch_goes_along(two: list[Ended]) -> None:
+    """One of the 129 is left, and rank 1 has none of it."""
+    assert [rank.message["samples_seen"] for rank in two] == [65, 64]
+
+
+def test_ranks_of_one_machine_share_its_cores(image: Opened, two: list[Ended]) -> None:
+    cores = int(image.run("nproc"))
+    assert [rank.of("started")[0]["threads"] for rank in two] == [max(1, cores // 2)] * 2
 
 
 def test_a_module_runs_under_torchrun(image: Opened) -> None:
@@ -119,12 +128,6 @@ def test_the_accuracy_does_not_depend_on_how_many_ranks_there_are(
     assert max(accuracies) - min(accuracies) <= 0.01
 
 
-def test_ranks_of_one_machine_share_its_cores(image: Opened, tmp_path: Path) -> None:
-    ranks = image.train(tmp_path, Rank(), Rank(), args=("--limit-train", "64"))
-    cores = int(image.run("nproc"))
-    assert [rank.of("started")[0]["threads"] for rank in ranks] == [max(1, cores // 2)] * 2
-
-
 def test_data_that_are_not_mnists_are_refused(image: Opened, tmp_path: Path) -> None:
     shutil.copytree(MNIST.directory, tmp_path / "mnist")
     damaged = tmp_path / "mnist/MNIST/raw/train-images-idx3-ubyte"
@@ -143,10 +146,3 @@ def test_an_output_directory_that_takes_no_file_fails_before_the_first_step(
     assert rank.code == 1
     assert "--output-dir /usr" in rank.message["error"]
     assert not rank.of("step")
-
-
-def test_threads_that_get_batches_ready_change_nothing(
-    image: Opened, four: list[Ended], tmp_path: Path
-) -> None:
-    ranks = image.train(tmp_path, *[Rank()] * 4, args=(*_SMALL, "--workers", "2"))
-    assert [_losses(rank) for rank in ranks] == [_losses(rank) for rank in four]

@@ -18,6 +18,7 @@ _LEAVES = st.none() | st.booleans() | st.integers() | st.text()
 _TREES = st.recursive(
     _LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
 )
 _STEPS = st.lists(
     st.text(st.characters(exclude_characters="\\"), min_size=1) | st.integers(0, 99), min_size=1

@@ -2,6 +2,7 @@
 
     <state>/runs/<stack>/<job>/<run_id>/run.json                  what the run consists of
     <state>/runs/<stack>/<job>/<run_id>/<replica>-<container>.log one for each start of a program
+    <state>/runs/<stack>/<job>/<run_id>/complete                  there once nothing is missing
 
 A log is as the kubelet sends it, each line after its time; a first line that begins with # tells
 that what came before was dropped. Logs may hold secrets: only their owner can read them.
@@ -19,6 +20,7 @@ from jobs.logs.lines import LONGEST, Cursor, Line
 from jobs.topology import Topology
 
 ABOUT = "run.json"
+COMPLETE = "complete"
 NOTE = "#"
 _TAIL = 2 * LONGEST
 """Bytes at the end of a log in which there is a whole line, however long it is."""
@@ -107,6 +109,11 @@ class Run:
             return Topology(**json.loads((self.directory / ABOUT).read_text()))
         except (OSError, ValueError, TypeError):
             return None
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether its logs were read to their ends."""
+        return (self.directory / COMPLETE).exists()
 
     def describe(self, topology: Topology) -> None:
         """Write down what the run consists of.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from io import FileIO
 from pathlib import Path
 
-from jobs.logs.archive import NOTE, Run
+from jobs.logs.archive import COMPLETE, NOTE, Run
 from jobs.logs.containers import Container
 from jobs.logs.lines import LONGEST, Cursor, Line
 from jobs.topology import Topology
@@ -95,6 +95,14 @@ class Recording:
                 self._cut(container)
         except OSError as error:
             self._fail(error)
+
+    def seal(self) -> None:
+        """Note that the run's logs were read to their ends."""
+        if not self._off:
+            try:
+                (self.run.directory / COMPLETE).touch(0o600)
+            except OSError as error:
+                self._fail(error)
 
     def _begin(self) -> None:
         _make_private(self.run.directory)

@@ -57,14 +57,14 @@ class Feed:
     _pods: Sequence[Mapping[str, Any]] = ()
     _resources: ExitStack = field(default_factory=ExitStack)
     _broken: Exception | None = None
+    _recording: Recording | None = None
 
     def __enter__(self) -> "Feed":
-        recording = None
         if self.kept is not None:
-            recording = Recording(self.kept, self._topology, self.warn)
-            self._resources.enter_context(recording)
+            self._recording = Recording(self.kept, self._topology, self.warn)
+            self._resources.enter_context(self._recording)
         self._recorder = Recorder(
-            recording,
+            self._recording,
             speak=lambda line: self._seen.put(Seen("line", line)),
         )
         self._follower = Follower(self.api, self._recorder, self._touch, self._trouble)
@@ -103,14 +103,16 @@ class Feed:
 
     def finish(self, limit_seconds: float) -> None:
         """Fetch what is missing of the logs, before any of the pods is deleted."""
-        if self.kept is None:
+        if self._recording is None:
             return
         try:
             there = self._containers(self.api.pods())
         except (ApiException, Unreachable) as error:
             self._trouble(error)
             there = self._containers(self._pods)
-        if not self._follower.finish(there, limit_seconds):
+        if self._follower.finish(there, limit_seconds):
+            self._recording.seal()
+        else:
             said_last = f": {self.last_error}" if self.last_error else ""
             self.warn(f"not all logs were read within {limit_seconds:g} s{said_last}")
 

@@ -1,32 +1,17 @@
 """What the Makefile calls: python -m scripts.stack up dev."""
 
+# ruff: noqa: PLC0415 - a command imports what it needs itself: all together take a second
 import argparse
 import os
 import subprocess
 import sys
 
-from infra import toolchain
-from scripts.environment import shell
-from scripts.setup.state import PassphraseLost, prepare
-from scripts.stack import commands, kubeconfig, rerun, results
-from scripts.stack.cli import INTERRUPTED, PulumiFailed
-from scripts.stack.files import StackFileError, check
-from scripts.stack.log import command as logs
-from scripts.stack.log.target import NoLogs
-from scripts.stack.recovery import StackBusy
+from infra.toolchain import ToolMissing
+from scripts.setup.state import PassphraseLost
+from scripts.stack.cli import INTERRUPTED
+from scripts.stack.errors import CommandError
 
-_EXPECTED = (
-    StackFileError,
-    StackBusy,
-    PulumiFailed,
-    PassphraseLost,
-    NoLogs,
-    rerun.NoRun,
-    results.NoResults,
-    kubeconfig.NoKubeconfig,
-    toolchain.ToolMissing,
-    subprocess.SubprocessError,
-)
+_EXPECTED = (CommandError, PassphraseLost, ToolMissing, subprocess.SubprocessError)
 """What can go wrong without a fault in this program: the text alone is shown."""
 
 
@@ -34,36 +19,55 @@ def main() -> int:
     """Exits with Pulumi's or kubectl's status, or with 1 after a message."""
     arguments = _parser().parse_args()
     try:
-        return _dispatch(arguments)
+        return _print_environment() if arguments.command == "env" else _dispatch(arguments)
     except BrokenPipeError:
         # Whoever read has enough, as `head` has. Python would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except _EXPECTED as error:
-        commands.say(str(error))
+        print(error, file=sys.stderr, flush=True)
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED
 
 
 def _dispatch(arguments: argparse.Namespace) -> int:
-    if arguments.command == "env":
-        return _print_environment()
-    if arguments.command == "results":
-        return results.show(arguments.stack, arguments.job, arguments.format)
-    if arguments.command == "kubeconfig":
-        return kubeconfig.merge(arguments.stack)
-    if arguments.command == "rerun":
-        return rerun.rerun(arguments.stack, arguments.job)
-    if arguments.command == "logs":
-        check(arguments.stack)
-        options = logs.Options(arguments.rank, follow=arguments.follow)
-        return logs.show(arguments.stack, arguments.job, options)
-    changing = {"up": commands.up, "preview": commands.preview, "down": commands.down}
-    return changing[arguments.command](arguments.stack)
+    command, stack = arguments.command, arguments.stack
+    if command == "results":
+        from scripts.stack import results
+
+        code = results.show(stack, arguments.job, arguments.format)
+    elif command == "logs":
+        from scripts.stack.files import check
+        from scripts.stack.log.command import show
+        from scripts.stack.log.view import Options
+
+        check(stack)
+        code = show(stack, arguments.job, Options(arguments.rank, follow=arguments.follow))
+    elif command == "kubeconfig":
+        from scripts.stack import kubeconfig
+
+        code = kubeconfig.merge(stack)
+    elif command == "rerun":
+        from scripts.stack import rerun
+
+        code = rerun.rerun(stack, arguments.job)
+    elif command == "down":
+        from scripts.stack.down import down
+
+        code = down(stack)
+    else:
+        from scripts.stack import commands
+
+        code = commands.preview(stack) if command == "preview" else commands.up(stack)
+    return code
 
 
 def _print_environment() -> int:
+    from infra import toolchain
+    from scripts.environment import shell
+    from scripts.setup.state import prepare
+
     toolchain.path("pulumi")  # says so when there has been no set-up
     prepare()
     print(shell(os.environ))

@@ -12,13 +12,14 @@ from typing import Any
 from infra import toolchain
 from infra.paths import CHECKOUT
 from scripts.environment import applied
+from scripts.stack.errors import CommandError
 
 _QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
 INTERRUPTED = 128 + signal.SIGINT
 """What a shell says of a command that Ctrl-C has ended."""
 
 
-class PulumiFailed(Exception):
+class PulumiFailed(CommandError):
     """The CLI refused something; the text is what it said."""
 
 

@@ -1,39 +1,27 @@
-"""up, preview and down: the CLI's commands, with what a person would otherwise do around them."""
+"""up and preview: the CLI's commands, with what a person would otherwise do around them."""
 
-import json
-import os
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from clusters.local.marks import Mark
 from infra import closing
-from infra.paths import CHECKOUT, state_dir
-from jobs.logs import archive
-from scripts.stack import remains
-from scripts.stack.backend import exists, files
-from scripts.stack.cli import INTERRUPTED, Cli, rows
-from scripts.stack.files import cluster_of, ensure_own
-from scripts.stack.lent import lent
+from scripts.stack.backend import exists
+from scripts.stack.cli import Cli
+from scripts.stack.files import ensure_own
 from scripts.stack.recovery import recover
 from scripts.stack.torn import mend
 
-BRIEF = {"SLIPWAY_BRIEF_PREVIEW": "true"}
-"""The preview that comes before an update leaves out what runs would submit."""
-_REMOVED_BY = {
-    "embedded": "clusters.embedded",
-    "kind": "clusters.local",
-    "minikube": "clusters.local",
-}
-"""The program that removes a cluster which is a stack's own, by the cluster's kind."""
-_REMOVAL_LIMIT = 300  # seconds for what a cluster left behind
+UPDATE = ("up", "--yes", "--skip-preview")
+"""Nobody is asked, so nobody would read a preview: it would take as long as an update does.
+
+What is wrong with the settings the program says before it declares anything, and an API server's
+refusal of a job comes before anything is trained that the job needs (`jobs/life/run.py`).
+"""
 
 
 def up(stack: str) -> int:
     """Makes the stack's file and the stack if they are missing, and updates it."""
-    return prepared(stack).run("up", "--yes", **BRIEF)
+    return prepared(stack).run(*UPDATE)
 
 
 def preview(stack: str) -> int:
@@ -54,99 +42,17 @@ def preview(stack: str) -> int:
     return code
 
 
-def down(stack: str) -> int:
-    """Destroys the stack and forgets it, and proves that nothing of it is left.
-
-    What an interrupted `up` left of its cluster goes, too. Nothing to destroy is a success. The
-    person's Pulumi.<stack>.yaml stays; one that is gone is not needed.
-    """
-    with lent(stack, say):
-        cluster_of(stack)  # refuses a file that nobody can read, before anything is done
-        return _down(stack)
-
-
-def _down(stack: str) -> int:
-    if exists(stack):
-        code = _destroy(Cli(stack))
-        if code != 0:
-            return code
-    else:
-        say(f"Stack {stack} is not there: nothing to destroy.")
-    code = _remove_cluster(stack, "what an interrupted run left in")
-    if code != 0:
-        return code
-    for file in files(stack):
-        file.unlink()
-    shutil.rmtree(archive.of_stack(stack), ignore_errors=True)
-    return 0 if remains.prove(stack, cluster_of(stack), say) else 1
-
-
 def say(line: str) -> None:
     """Prints a line between those of Pulumi."""
     print(line, file=sys.stderr, flush=True)
 
 
 def prepared(stack: str) -> Cli:
-    """The CLI on a stack that exists, is selected, and is not held by a dead process."""
+    """The CLI on a stack that exists, and is not held by a dead process."""
     ensure_own(stack)
     mend(stack)
     cli = Cli(stack)
-    cli.ask("stack", "select", "--create")
+    if not exists(stack):
+        cli.ask("stack", "init", "--no-select")
     recover(cli, say)
     return cli
-
-
-def _destroy(cli: Cli) -> int:
-    mend(cli.stack)
-    recover(cli, say)
-    code = _destroy_resources(cli)
-    if code not in {0, INTERRUPTED} and _may_go_as_a_whole(cli):
-        say("The cluster is this stack's own, so what could not be deleted in it goes with it.")
-        code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
-    if code != 0:
-        return code
-    return cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
-
-
-def _may_go_as_a_whole(cli: Cli) -> bool:
-    """Whether the stack's cluster may be removed with all that is in it.
-
-    Not one that somebody else has begun to work on meanwhile: `recover` raises `StackBusy`.
-    """
-    recover(cli, say)
-    state = json.loads(cli.ask("stack", "export"))
-    resources = rows(state, "resources")
-    is_protected = any(resource.get("protect") for resource in resources)
-    return _cluster_directory(cli.stack) is not None and not is_protected
-
-
-def _destroy_resources(cli: Cli) -> int:
-    if cluster_of(cli.stack).get("kind") not in _REMOVED_BY:
-        # Who can't reach somebody else's cluster must not forget what goes on running in it.
-        return cli.run("destroy", "--yes")
-    # What runs in a cluster that is gone can't be deleted, and is gone as well.
-    return cli.run("destroy", "--yes", PULUMI_K8S_DELETE_UNREACHABLE="true")
-
-
-def _remove_cluster(stack: str, what: str) -> int:
-    """Removes the stack's own cluster that is there, whether or not the state knows of it."""
-    directory = _cluster_directory(stack)
-    if directory is None:
-        return 0
-    say(f"Removing {what} {directory}.")
-    program = _REMOVED_BY[cluster_of(stack)["kind"]]
-    command = [sys.executable, "-m", program, "delete", "--directory", str(directory)]
-    return subprocess.run(
-        command, cwd=CHECKOUT, env=os.environ, timeout=_REMOVAL_LIMIT, check=False
-    ).returncode
-
-
-def _cluster_directory(stack: str) -> Path | None:
-    """Where the stack's own cluster is, or is noted; None when there is none."""
-    cluster = cluster_of(stack)
-    kind, name = str(cluster.get("kind")), str(cluster.get("name", stack))
-    if kind not in _REMOVED_BY:
-        return None
-    embedded = state_dir() / "clusters" / name
-    directory = embedded if kind == "embedded" else Mark(kind, name).directory
-    return directory if directory.exists() else None

@@ -2,17 +2,24 @@
 
 import json
 
-from scripts.stack.backend import exists
+from scripts.stack.backend import exists, exported
 from scripts.stack.cli import Cli
 from scripts.stack.state import StackState
 
 
-def read_state(stack: str) -> StackState:
-    """Return what the stack's state says, with its secrets; nothing when there is no stack.
+def read_state(stack: str, *, secrets: bool = False) -> StackState:
+    """Return what the stack's state says; nothing when there is no stack.
+
+    Args:
+        stack: Its name.
+        secrets: Whether to decrypt them, which only the CLI can do. Without them there is no
+            kubeconfig.
 
     Raises:
         PulumiFailed: it can't be read.
     """
+    if not secrets:
+        return StackState.of(exported(stack))
     if not exists(stack):
         return StackState()
     return StackState.of(json.loads(Cli(stack).ask("stack", "export", "--show-secrets")))

@@ -14,12 +14,13 @@ import yaml
 from infra.paths import CHECKOUT
 from infra.words import meant, quote
 from scripts.stack.backend import exists, latest_settings
+from scripts.stack.errors import CommandError
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 """https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack"""
 
 
-class StackFileError(Exception):
+class StackFileError(CommandError):
     """There is no such stack, or its file can't be read. The text says what to do."""
 
 
@@ -81,10 +82,24 @@ def cluster_of(stack: str, root: Path = CHECKOUT) -> Mapping[str, Any]:
     Raises:
         StackFileError: there is no such stack, or its file is not what Pulumi can read.
     """
+    cluster = _effective(stack, root).get("slipway:cluster")
+    return cluster if isinstance(cluster, dict) else {}
+
+
+def jobs_of(stack: str, root: Path = CHECKOUT) -> list[str]:
+    """The names of the jobs that the stack's file asks for; none when nobody can read it."""
+    try:
+        jobs = _effective(stack, root).get("slipway:jobs")
+    except StackFileError:
+        return []
+    return [str(name) for name in jobs] if isinstance(jobs, dict) else []
+
+
+def _effective(stack: str, root: Path) -> Mapping[str, Any]:
+    """The settings in the person's file, or in the committed one when there is none."""
     check(stack, root)
     file = own(stack, root) if own(stack, root).exists() else template(stack, root)
-    cluster = _settings(file).get("slipway:cluster")
-    return cluster if isinstance(cluster, dict) else {}
+    return _settings(file)
 
 
 def _settings(file: Path) -> Mapping[str, Any]:

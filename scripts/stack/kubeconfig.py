@@ -12,13 +12,14 @@ from typing import Any
 import yaml
 
 from infra import toolchain
+from scripts.stack.errors import CommandError
 from scripts.stack.exported import read_state
 from scripts.stack.files import check
 
 _LIMIT = 60  # seconds; kubectl reads and prints files
 
 
-class NoKubeconfig(Exception):
+class NoKubeconfig(CommandError):
     """There is nothing to merge, or it can't be merged; the text says what to do."""
 
 
@@ -37,7 +38,7 @@ def merge(stack: str) -> int:
         infra.toolchain.ToolMissing: there is no kubectl.
     """
     check(stack)
-    kubeconfig = read_state(stack).kubeconfig
+    kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
         raise NoKubeconfig(f"{stack} has no cluster yet; `make up STACK={stack}` makes it.")
     name, file = f"slipway-{stack}", own()

@@ -4,7 +4,6 @@ What the cluster was is known all the same: from the stack's state, or from its 
 itself would write the file anew, with nothing but its encryption salt in it.
 """
 
-import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +13,8 @@ from typing import Any
 import yaml
 
 from infra.paths import CHECKOUT
-from scripts.stack.backend import exists, latest_settings
-from scripts.stack.cli import Cli, rows
+from scripts.stack.backend import exists, exported, latest_settings
+from scripts.stack.cli import rows
 from scripts.stack.files import check, own, template
 from scripts.stack.torn import mend
 
@@ -38,7 +37,6 @@ def lent(stack: str, say: Callable[[str], None], root: Path = CHECKOUT) -> Itera
 
     Raises:
         StackFileError: there is no such stack, neither a file nor a state.
-        PulumiFailed: its state can't be read.
     """
     file = own(stack, root)
     if file.exists() or not exists(stack):
@@ -46,7 +44,7 @@ def lent(stack: str, say: Callable[[str], None], root: Path = CHECKOUT) -> Itera
         yield
         return
     mend(stack)
-    state = json.loads(Cli(stack).ask("stack", "export"))
+    state = exported(stack)
     cluster = cluster_in(state) or latest_settings(stack).get("slipway:cluster")
     try:
         if isinstance(cluster, dict):

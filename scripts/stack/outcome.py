@@ -1,13 +1,16 @@
 """How a stack's jobs have ended, from its state. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from jobs.dependencies import not_run
-from jobs.life.gate import missed
-from jobs.spec import TrainingJob
+from jobs.life.limits import missed
 from scripts.stack.state import JobState, StackState
+
+if TYPE_CHECKING:  # It takes a second to import.
+    from jobs.spec import TrainingJob
 
 Verdict = Literal["passed", "missed", "not judged", ""]
 
@@ -102,6 +105,10 @@ def _limits(job: TrainingJob) -> dict[str, Any]:
 
 def _not_run(wanted: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
     """Return why jobs did not run that needed others."""
+    if not wanted:
+        return {}
+    from jobs.dependencies import not_run  # noqa: PLC0415 - see above
+
     known = {job.name: state.jobs.get(job.name) for job in wanted}
     states = {
         name: None if job is None or job.result is None else str(job.result["state"])

@@ -6,19 +6,19 @@ by exporting and importing it, which needs no cluster to answer: every resource 
 adopts what an interrupted create has made.
 """
 
-import json
 import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from infra.paths import CHECKOUT
-from scripts.stack.backend import Lock, locks
+from scripts.stack.backend import Lock, exported, locks
 from scripts.stack.cli import Cli, rows
+from scripts.stack.errors import CommandError
 from scripts.stack.orphans import end_orphans
 
 
-class StackBusy(Exception):
+class StackBusy(CommandError):
     """Somebody else is at work on the stack, or may be."""
 
 
@@ -39,11 +39,10 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
         say(f"A pulumi that was killed had left {cli.stack} locked; the lock is removed.")
         cli.ask("cancel", "--yes")
     end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
-    state = cli.ask("stack", "export")
-    pending = pending_operations(json.loads(state))
+    pending = pending_operations(exported(cli.stack))
     if pending:
         say("An earlier run was interrupted while " + ", ".join(pending) + "; going on from there.")
-        cli.ask("stack", "import", given=state)
+        cli.ask("stack", "import", given=cli.ask("stack", "export"))
 
 
 def require_stale(lock: Lock, stack: str) -> None:

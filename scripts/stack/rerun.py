@@ -1,19 +1,19 @@
 """`make rerun JOB=…`: trains a job again on purpose, although nothing about it has changed."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from infra.words import meant
 from scripts.stack import commands
-from scripts.stack.backend import exists
-from scripts.stack.cli import Cli, rows
+from scripts.stack.backend import exported
+from scripts.stack.cli import rows
+from scripts.stack.errors import CommandError
 from scripts.stack.files import check
 
 _RUN = "slipway:jobs:PyTorchJob"
 
 
-class NoRun(Exception):
+class NoRun(CommandError):
     """There is no run of that job to be repeated. The text says which there are."""
 
 
@@ -27,12 +27,12 @@ def rerun(stack: str, job: str) -> int:
         NoRun: it has no run of that job.
     """
     check(stack)
-    runs = urns(json.loads(Cli(stack).ask("stack", "export"))) if exists(stack) else {}
+    runs = urns(exported(stack))
     if job not in runs:
         raise NoRun(_refusal(stack, job, runs))
     cli = commands.prepared(stack)
     commands.say(f"{job} is trained again, as asked for.")
-    return cli.run("up", "--yes", "--replace", runs[job], **commands.BRIEF)
+    return cli.run(*commands.UPDATE, "--replace", runs[job])
 
 
 def urns(export: Mapping[str, Any]) -> dict[str, str]:

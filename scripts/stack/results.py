@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from infra.words import meant
+from jobs.watch.explain import explain
 from jobs.watch.progress import duration
-from jobs.watch.story import explain
-from scripts.stack.asked import asked
 from scripts.stack.backend import locks
+from scripts.stack.errors import CommandError
 from scripts.stack.exported import read_state
-from scripts.stack.files import check
+from scripts.stack.files import check, jobs_of
 from scripts.stack.outcome import Outcome, outcomes
 
 Format = Literal["text", "json"]
@@ -38,7 +38,7 @@ _PIPE_WIDTH = 10_000
 """Columns of what is no terminal: a table there is as wide as what is in it."""
 
 
-class NoResults(Exception):
+class NoResults(CommandError):
     """There is nothing to show; the text says what to do."""
 
 
@@ -59,8 +59,13 @@ def show(stack: str, job: str, form: Format) -> int:
         PulumiFailed: its state can't be read.
     """
     check(stack)
-    settings = asked(stack)
     state = read_state(stack)
+    settings = None
+    if not state.has_passed(jobs_of(stack)):
+        # The limits that were missed, and why a job did not run. It takes a second to import.
+        from scripts.stack.asked import asked  # noqa: PLC0415
+
+        settings = asked(stack)
     wanted = () if settings is None else settings.jobs
     found = outcomes(state, wanted, is_busy=bool(locks(stack)))
     skipped = state.skipped if settings is None else settings.skipped

@@ -1,7 +1,7 @@
 """What a stack's exported state says of its jobs. Pure."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -62,6 +62,10 @@ class StackState:
     namespace: str | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
+
+    def has_passed(self, names: Collection[str]) -> bool:
+        """Return whether these are all its jobs, and each has a result that its gate let pass."""
+        return self.jobs.keys() == set(names) and all(job.passed for job in self.jobs.values())
 
     @classmethod
     def of(cls, export: Mapping[str, Any]) -> "StackState":

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from infra.paths import CHECKOUT
-from scripts.stack.log.command import Options, show
+from scripts.stack.log.command import show
 from scripts.stack.log.target import NoLogs
+from scripts.stack.log.view import Options
 from scripts.stack.state import StackState
 from tests.engine.awaiting import await_true
 from tests.engine.pytorchjob_stack import JobStack
@@ -98,10 +99,9 @@ def main(export: str, job: str, rank: str, follow: str) -> int:
     # Whatever started the tests may have it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     options = Options(int(rank) if rank else None, follow=follow == "1")
+    state = StackState.of(json.loads(Path(export).read_text()))
     try:
-        return show(
-            "test", job, options, lambda _: StackState.of(json.loads(Path(export).read_text()))
-        )
+        return show("test", job, options, lambda _stack, **_options: state)
     except NoLogs as nothing:
         sys.exit(str(nothing))
 

@@ -20,7 +20,7 @@ from images.targets import target_of
 from infra.plugin.handler import Properties
 from infra.plugin.values import UNKNOWN
 from infra.validation import check
-from scripts.stack import commands
+from scripts.stack import down
 from tests.unit.local_machine import (
     NOT_READY,
     READY,
@@ -308,11 +308,11 @@ def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> N
 def test_make_down_finds_a_cluster_that_the_state_does_not_know(
     here: Machine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commands, "cluster_of", lambda _stack: {"kind": "minikube"})
+    monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "minikube"})
     made(inputs())
-    assert commands._remove_cluster("team", "what is left in") == 0
+    assert down._remove_cluster("team", "what is left in") == 0
     assert profiles(here) == {}
-    assert commands._cluster_directory("team") is None
+    assert down._cluster_directory("team") is None
 
 
 def test_each_node_has_what_the_settings_give_it_less_what_kubernetes_asks_for() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 from jobs.topology import Topology
 from jobs.watch import story
 from jobs.watch.causes import Failure
+from jobs.watch.explain import explain
 from jobs.watch.replicas import Replica
 from jobs.watch.story import Evidence
 from jobs.watch.tracker import End
@@ -19,7 +20,7 @@ def failed(state: dict[str, Any], rank: int = 1) -> Failure:
 def told(end: End, cause: Failure | None = None, log: list[str] | None = None) -> str:
     details = story.details(end, cause, Evidence(log or [], [warning("Back-off restarting")]))
     result = {"state": end.state, "reason": end.reason, "failure": details}
-    return story.explain("mine", result)
+    return explain("mine", result)
 
 
 def test_the_whole_story_of_a_rank_that_failed() -> None:
@@ -58,7 +59,7 @@ def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
     first = failed(ended(3))
     end = End("Failed", str(first))
     told = story.details(end, first, Evidence(["again"], [], before=["the first time"]))
-    text = story.explain("mine", {"state": "Failed", "reason": "", "failure": told})
+    text = explain("mine", {"state": "Failed", "reason": "", "failure": told})
     assert text.index("    the first time") < text.index("    again")
     assert "before it was started again" in text
 
@@ -69,7 +70,7 @@ def test_an_init_container_that_failed_is_named_with_what_it_said() -> None:
     ).failed_init
     evidence = Evidence(["its last line"], [], failed_init=failed_init)
     told = story.details(End("CannotStart", "it fails again and again"), None, evidence)
-    text = story.explain("mine", {"state": "CannotStart", "reason": "", "failure": told})
+    text = explain("mine", {"state": "CannotStart", "reason": "", "failure": told})
     assert told["pod"] == "mine-worker-0"
     assert "its error: input model: it is gone" in text
     assert "the end of container tcp-wait's log:\n    its last line" in text
@@ -88,7 +89,7 @@ def test_what_the_cluster_did_is_told_and_that_a_retry_may_cure_it() -> None:
     told = story.details(
         End("Failed", str(first)), first, Evidence([], []), "pod mine-worker-0 was evicted"
     )
-    text = story.explain("mine", {"state": "Failed", "reason": "", "failure": told})
+    text = explain("mine", {"state": "Failed", "reason": "", "failure": told})
     assert "pod mine-worker-0 was evicted" in text
     assert "`retries: 2`" in text
 
@@ -101,7 +102,7 @@ def test_without_a_failed_rank_there_is_still_a_story() -> None:
 
 
 def test_a_result_without_details_is_explained_too() -> None:
-    text = story.explain("mine", {"state": "CannotStart", "reason": "refused: no such CRD"})
+    text = explain("mine", {"state": "CannotStart", "reason": "refused: no such CRD"})
     assert text == "job mine ended CannotStart: refused: no such CRD"
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from scripts.environment import backend
-from scripts.stack import commands, files
-from scripts.stack.backend import Lock, exists, locks
+from scripts.stack import commands, down, files
+from scripts.stack.backend import Lock, exists, locks, state_file
 from scripts.stack.cli import Cli
-from scripts.stack.files import StackFileError, cluster_of, ensure_own
+from scripts.stack.errors import CommandError
+from scripts.stack.files import StackFileError, cluster_of, ensure_own, jobs_of
 from scripts.stack.recovery import StackBusy, pending_operations, recover, require_stale
 
 
@@ -56,6 +57,17 @@ def test_a_file_that_names_no_cluster_is_left_for_the_program_to_judge(
 ) -> None:
     (checkout / "Pulumi.mine.yaml").write_text(text)
     assert cluster_of("mine", checkout) == {}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "names"),
+    [("{a: {}, b: 7}", ["a", "b"]), ("{}", []), ("7", []), ("[", [])],
+)
+def test_the_names_of_the_jobs_are_known_whatever_is_wrong_with_them(
+    jobs: str, names: list[str], checkout: Path
+) -> None:
+    (checkout / "Pulumi.mine.yaml").write_text(f"config: {{'slipway:jobs': {jobs}}}")
+    assert jobs_of("mine", checkout) == names
 
 
 def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: Path) -> None:
@@ -130,8 +142,15 @@ def dead() -> int:
     return process.pid
 
 
+def keep_state(**deployment: Any) -> None:
+    """Let stack dev be in the state, as Pulumi keeps it."""
+    file = state_file("dev")
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"version": 3, "checkpoint": {"latest": deployment}}))
+
+
 class FakeCli:
-    """Stands for the CLI, with a state that has an operation pending, or none."""
+    """Stands for the CLI, on a state that has an operation pending, or none."""
 
     stack = "dev"
 
@@ -140,14 +159,14 @@ class FakeCli:
             {"type": "creating", "resource": {"urn": f"urn:pulumi:dev::slipway::x:y:Z::{name}"}}
             for name in pending
         ]
-        self.state = json.dumps({"version": 3, "deployment": {"pending_operations": operations}})
+        keep_state(pending_operations=operations)
         self.asked: list[tuple[str, ...]] = []
         self.given = ""
 
     def ask(self, *arguments: str, given: str = "") -> str:
         self.asked.append(arguments)
         self.given += given
-        return self.state if arguments == ("stack", "export") else ""
+        return "what was exported" if arguments == ("stack", "export") else ""
 
 
 def recovered(cli: Any) -> list[str]:
@@ -159,7 +178,7 @@ def recovered(cli: Any) -> list[str]:
 def test_a_stack_that_nothing_happened_to_is_left_alone() -> None:
     cli = FakeCli()
     assert recovered(cli) == []
-    assert cli.asked == [("stack", "export")]
+    assert cli.asked == []
 
 
 def test_the_lock_of_a_dead_process_is_removed() -> None:
@@ -212,7 +231,7 @@ def test_interrupted_operations_are_named_and_dropped_by_exporting_and_importing
     (line,) = recovered(cli)
     assert "creating cluster, creating image" in line
     assert cli.asked == [("stack", "export"), ("stack", "import")]
-    assert cli.given == cli.state
+    assert cli.given == "what was exported"
 
 
 @pytest.mark.parametrize("deployment", [{}, {"deployment": None}, {"deployment": {}}])
@@ -236,11 +255,31 @@ def test_the_backends_files_tell_whether_a_stack_is_there_and_who_holds_it() -> 
     assert locks("dev") == [Lock(7, "elsewhere", "2026-11-21T11:55:01Z")]
 
 
+def test_a_damaged_state_is_named() -> None:
+    keep_state()
+    state_file("dev").write_text("{")
+    with pytest.raises(CommandError, match=r"the state of dev, .*dev\.json, can't be read: "):
+        recover(Cli("dev"), pytest.fail)
+
+
+def test_only_a_stack_that_is_not_there_is_made_and_none_is_selected(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(Cli, "ask", lambda _self, *command: asked.append(command))
+    monkeypatch.setattr(commands, "ensure_own", lambda stack: ensure_own(stack, checkout))
+    commands.prepared("dev")
+    assert asked == [("stack", "init", "--no-select")]
+    keep_state()
+    commands.prepared("dev")
+    assert len(asked) == 1
+
+
 def test_down_with_nothing_there_succeeds_and_needs_no_tool(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-cache"))
-    assert commands.down("dev") == 0
+    assert down.down("dev") == 0
     assert "nothing to destroy" in capsys.readouterr().err
 
 
@@ -256,7 +295,7 @@ def test_down_removes_a_cluster_that_the_state_does_not_know(
     directory = state / "clusters" / "dev"
     directory.mkdir(parents=True)
     monkeypatch.setattr("subprocess.run", run)
-    assert commands.down("dev") == 3
+    assert down.down("dev") == 3
     arguments = ["-m", "clusters.embedded", "delete", "--directory", str(directory)]
     assert ran == [[sys.executable, *arguments]]
 
@@ -272,6 +311,6 @@ def test_only_what_ran_in_a_cluster_of_the_stacks_own_is_forgotten_when_it_does_
         return 0
 
     monkeypatch.setattr(Cli, "run", run)
-    monkeypatch.setattr(commands, "cluster_of", lambda _stack: {"kind": kind})
-    assert commands._destroy_resources(Cli("dev")) == 0
+    monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": kind})
+    assert down._destroy_resources(Cli("dev")) == 0
     assert ("PULUMI_K8S_DELETE_UNREACHABLE" in told) is forgets

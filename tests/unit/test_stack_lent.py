@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from scripts.stack import commands, remains
+from scripts.stack import down, remains
 from scripts.stack.backend import bookkeeping, state_file
 from scripts.stack.cli import Cli
 from scripts.stack.files import StackFileError, check, cluster_of
@@ -34,12 +34,10 @@ def resource(type_: str, name: str = "x") -> dict[str, Any]:
     return {"type": type_, "urn": f"urn:pulumi:gone::slipway::{type_}::{name}"}
 
 
-def there(monkeypatch: pytest.MonkeyPatch, stack: str = "gone", **deployment: Any) -> None:
+def there(stack: str = "gone", **deployment: Any) -> None:
     """Let a stack be in the state."""
     state_file(stack).parent.mkdir(parents=True)
-    state_file(stack).write_text("{}")
-    state = json.dumps({"deployment": deployment})
-    monkeypatch.setattr(Cli, "ask", lambda _self, *_command, **_given: state)
+    state_file(stack).write_text(json.dumps({"checkpoint": {"latest": deployment}}))
 
 
 def changed(*configs: Mapping[str, Any], stack: str = "gone") -> None:
@@ -62,10 +60,8 @@ def lend(stack: str, checkout: Path) -> tuple[Mapping[str, Any], str]:
 
 
 @pytest.mark.parametrize("kind", ["Embedded", "Kind", "Minikube"])
-def test_a_cluster_of_the_stacks_own_is_known_from_its_state(
-    kind: str, checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there(monkeypatch, resources=[resource(f"slipway:clusters:{kind}", "mine")])
+def test_a_cluster_of_the_stacks_own_is_known_from_its_state(kind: str, checkout: Path) -> None:
+    there(resources=[resource(f"slipway:clusters:{kind}", "mine")])
     cluster, told = lend("gone", checkout)
     assert cluster == {"kind": kind.lower(), "name": "mine"}
     assert told.startswith("Pulumi.gone.yaml is not there; the cluster is the one")
@@ -83,42 +79,36 @@ def test_a_state_without_a_cluster_of_its_own_names_none(deployment: Any) -> Non
 
 
 def test_somebody_elses_cluster_is_known_from_the_latest_change_that_had_settings(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Path,
 ) -> None:
-    there(monkeypatch, resources=[resource("slipway:jobs:PyTorchJob")])
+    there(resources=[resource("slipway:jobs:PyTorchJob")])
     changed({"slipway:cluster": {"kind": "aks"}}, {"slipway:cluster": KUBECONFIG}, {})
     assert lend("gone", checkout)[0] == KUBECONFIG
 
 
-def test_what_cannot_be_known_is_said_and_the_stack_goes_all_the_same(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there(monkeypatch, resources=[resource("slipway:jobs:PyTorchJob")])
+def test_what_cannot_be_known_is_said_and_the_stack_goes_all_the_same(checkout: Path) -> None:
+    there(resources=[resource("slipway:jobs:PyTorchJob")])
     cluster, told = lend("gone", checkout)
     assert cluster == {}
     assert "whether anything else is left in that cluster can't be looked for" in told
 
 
-def test_an_empty_stack_needs_nothing_to_be_known(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there(monkeypatch)
+def test_an_empty_stack_needs_nothing_to_be_known(checkout: Path) -> None:
+    there()
     assert lend("gone", checkout) == ({}, "")
 
 
 def test_the_repositorys_file_counts_only_where_the_stack_itself_knows_nothing(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Path,
 ) -> None:
-    there(monkeypatch, "kind")
+    there("kind")
     assert lend("kind", checkout)[0] == {"kind": "kind", "name": "from-template"}
     changed({"slipway:cluster": KUBECONFIG}, stack="kind")
     assert lend("kind", checkout)[0] == KUBECONFIG
 
 
-def test_a_file_that_is_there_is_the_persons_and_stays(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there(monkeypatch, resources=[resource("slipway:clusters:Kind", "mine")])
+def test_a_file_that_is_there_is_the_persons_and_stays(checkout: Path) -> None:
+    there(resources=[resource("slipway:clusters:Kind", "mine")])
     file = checkout / "Pulumi.gone.yaml"
     file.write_text("config: {}")
     with lent("gone", pytest.fail, checkout):
@@ -126,10 +116,8 @@ def test_a_file_that_is_there_is_the_persons_and_stays(
     assert file.exists()
 
 
-def test_a_file_that_was_lent_is_gone_again_after_a_failure_too(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    there(monkeypatch, resources=[resource("slipway:clusters:Kind", "mine")])
+def test_a_file_that_was_lent_is_gone_again_after_a_failure_too(checkout: Path) -> None:
+    there(resources=[resource("slipway:clusters:Kind", "mine")])
     with pytest.raises(KeyboardInterrupt), lent("gone", lambda _line: None, checkout):
         raise KeyboardInterrupt
     assert not (checkout / "Pulumi.gone.yaml").exists()
@@ -146,7 +134,7 @@ def test_a_stack_with_neither_file_nor_state_is_none(checkout: Path) -> None:
 def test_down_destroys_a_stack_whose_file_is_gone_and_looks_for_what_is_left_of_its_cluster(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    there(monkeypatch, "gone-file", resources=[resource("slipway:clusters:Embedded", "mine")])
+    there("gone-file", resources=[resource("slipway:clusters:Embedded", "mine")])
     ran: list[str] = []
     proven: list[Mapping[str, Any]] = []
 
@@ -160,16 +148,16 @@ def test_down_destroys_a_stack_whose_file_is_gone_and_looks_for_what_is_left_of_
 
     monkeypatch.setattr(Cli, "run", run)
     monkeypatch.setattr(remains, "prove", prove)
-    assert commands.down("gone-file") == 0
+    assert down.down("gone-file") == 0
     assert ran == ["destroy", "stack"]
     assert proven == [{"kind": "embedded", "name": "mine"}]
     assert not state_file("gone-file").exists()
 
 
 def test_other_commands_say_how_to_get_the_file_back_or_to_take_the_stack_down(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
+    checkout: Path,
 ) -> None:
-    there(monkeypatch)
+    there()
     with pytest.raises(StackFileError) as gone:
         check("gone", checkout)
     said = str(gone.value)

@@ -13,10 +13,12 @@ from jobs.logs.containers import Container
 from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
 from jobs.topology import Topology
-from scripts.stack.log.command import Options, show
+from scripts.stack.log.command import show
+from scripts.stack.log.find import containers, find, has_ended
 from scripts.stack.log.lines import Printer, Said, Window, joined, merged, printer
-from scripts.stack.log.target import NoLogs, find, has_ended
-from scripts.stack.state import StackState
+from scripts.stack.log.target import NoLogs, archived
+from scripts.stack.log.view import Options
+from scripts.stack.state import JobState, StackState
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
 
@@ -34,7 +36,12 @@ def line(second: int, text: str) -> Line:
     return Line(f"2026-01-01T00:00:{second:02}.000000000Z", text)
 
 
-def keep(run_id: str, *logs: tuple[int, str, list[Line]], topology: Topology | None = None) -> None:
+def keep(
+    run_id: str,
+    *logs: tuple[int, str, list[Line]],
+    topology: Topology | None = None,
+    is_complete: bool = False,
+) -> None:
     """Put logs into the archive: of which replica, of which container, and what."""
     topology = Topology(2) if topology is None else topology
     with Recording(archive.of_job("dev", "mine").run(run_id), topology, pytest.fail) as recording:
@@ -42,6 +49,8 @@ def keep(run_id: str, *logs: tuple[int, str, list[Line]], topology: Topology | N
             container = Container(replica, f"mine-{replica}", id_, ended=True, previous=False)
             recording.open(container)
             recording.write(container, lines)
+        if is_complete:
+            recording.seal()
 
 
 def submitted(*conditions: str, **fields: Any) -> dict[str, Any]:
@@ -82,7 +91,7 @@ def state(api: FakeApi | None = None, **jobs: Any) -> StackState:
 
 
 def shown(capsys: pytest.CaptureFixture[str], there: StackState, options: Options) -> list[str]:
-    assert show("dev", "mine", options, lambda _: there) == 0
+    assert show("dev", "mine", options, lambda _stack, **_options: there) == 0
     said = capsys.readouterr()
     return [*said.out.splitlines(), *said.err.splitlines()]
 
@@ -122,6 +131,37 @@ def test_without_a_cluster_it_is_the_archive_attempt_after_attempt(
         "--- next attempt: mine-2",
         "--- rank 0 was started again",
     ]
+
+
+def ended_state(run_id: str, **fields: Any) -> StackState:
+    """What is known of a run that has ended, without the secrets."""
+    return state(mine=JobState("mine", {}, result={"run_id": run_id}, **fields))
+
+
+def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_secrets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def read(_stack: str, *, secrets: bool = False) -> StackState:
+        return pytest.fail("asked for secrets") if secrets else ended_state("mine-1")
+
+    keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)
+    assert show("dev", "mine", Options(), read) == 0
+    assert capsys.readouterr().out == "[rank 0] kept\n"
+
+
+@pytest.mark.parametrize(
+    ("there", "is_complete"),
+    [
+        (ended_state("mine-1"), False),
+        (ended_state("mine-2"), True),
+        (ended_state("mine-1", operation="creating"), True),
+    ],
+)
+def test_of_a_run_that_goes_on_or_is_not_kept_to_its_end_the_cluster_is_asked(
+    there: StackState, is_complete: bool
+) -> None:
+    keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=is_complete)
+    assert archived("dev", there, "mine", None) is None
 
 
 def test_logs_of_a_run_that_another_machine_has_replaced_are_left_out(
@@ -193,7 +233,7 @@ def test_a_job_that_is_not_there_is_named_with_what_is_in_state_archive_and_clus
 def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("scripts.stack.log.target._PATIENCE_SECONDS", 0)
+    monkeypatch.setattr("scripts.stack.log.find._PATIENCE_SECONDS", 0)
     with served(FakeApi()) as gone:
         kubeconfig = gone.kubeconfig
     there = StackState.of(export(kubeconfig))
@@ -328,7 +368,7 @@ def test_containers_of_another_run_are_not_this_ones(api: FakeApi) -> None:
     other = labelled(pod(0, state=RUNNING))
     other["metadata"]["labels"] = other["metadata"]["labels"] | {"slipway.dev/run": "mine-9"}
     pods = [other, labelled(pod(1, state=RUNNING)), labelled(pod(0, state=waiting("x")))]
-    assert [each.pod for each in target.containers(pods)] == ["mine-worker-0"]
+    assert [each.pod for each in containers(target, pods)] == ["mine-worker-0"]
 
 
 def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_operator() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clusters.cluster import ClusterKind
-from scripts.stack import commands, remains
+from scripts.stack import down, remains
 from scripts.stack.backend import lock_directory, state_file
 from scripts.stack.cli import INTERRUPTED
 from scripts.stack.remains import prove
@@ -110,7 +110,6 @@ class FakeCli:
     """Stands for the CLI: destroys fail as often as told."""
 
     failing: Sequence[int]
-    resources: Sequence[Mapping[str, Any]] = ()
     ran: list[str] = field(default_factory=list)
     stack: str = "dev"
 
@@ -119,10 +118,6 @@ class FakeCli:
         codes = [0] * self.ran.count("destroy")
         codes[: len(self.failing)] = list(self.failing)[: len(codes)]
         return codes[-1] if arguments[0] == "destroy" else 0
-
-    def ask(self, *arguments: str, **_given: str) -> str:
-        self.ran.append(" ".join(arguments))
-        return json.dumps({"deployment": {"resources": list(self.resources)}})
 
 
 @pytest.fixture
@@ -135,7 +130,7 @@ def removed(state: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         calls.append(what)
         return 0
 
-    monkeypatch.setattr(commands, "_remove_cluster", remove)
+    monkeypatch.setattr(down, "_remove_cluster", remove)
     return calls
 
 
@@ -143,18 +138,14 @@ def test_what_a_destroy_could_not_delete_goes_with_the_embedded_cluster(
     removed: list[str],
 ) -> None:
     cli = FakeCli(failing=[255])
-    assert commands._destroy(cli) == 0  # type: ignore[arg-type]
+    assert down._destroy(cli) == 0  # type: ignore[arg-type]
     assert removed == ["the cluster in"]
-    assert [each for each in cli.ran if each in {"destroy", "stack"}] == [
-        "destroy",
-        "destroy",
-        "stack",
-    ]
+    assert cli.ran == ["destroy", "destroy", "stack"]
 
 
 def test_a_destroy_that_the_person_interrupted_is_not_gone_on_with(removed: list[str]) -> None:
     cli = FakeCli(failing=[INTERRUPTED])
-    assert commands._destroy(cli) == 128 + signal.SIGINT  # type: ignore[arg-type]
+    assert down._destroy(cli) == 128 + signal.SIGINT  # type: ignore[arg-type]
     assert removed == []
     assert "stack" not in cli.ran
 
@@ -163,6 +154,9 @@ def test_a_destroy_refused_for_a_protected_resource_removes_no_cluster(
     removed: list[str],
 ) -> None:
     protected = {"urn": "urn:pulumi:dev::slipway::a:b:C::keep", "protect": True}
-    cli = FakeCli(failing=[255], resources=[protected])
-    assert commands._destroy(cli) == 255  # type: ignore[arg-type]
+    latest = {"checkpoint": {"latest": {"resources": [protected]}}}
+    state_file("dev").parent.mkdir(parents=True)
+    state_file("dev").write_text(json.dumps(latest))
+    cli = FakeCli(failing=[255])
+    assert down._destroy(cli) == 255  # type: ignore[arg-type]
     assert removed == []

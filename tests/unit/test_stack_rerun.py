@@ -1,6 +1,5 @@
 """`make rerun` finds the run by the job's name."""
 
-import json
 from typing import Any
 
 import pytest
@@ -50,8 +49,7 @@ def test_a_stack_without_resources_has_no_runs(export: dict[str, Any]) -> None:
 def test_an_unknown_job_is_told_which_there_are(
     export: dict[str, Any], job: str, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rerun, "exists", lambda _stack: True)
-    monkeypatch.setattr("scripts.stack.cli.Cli.ask", lambda *_: json.dumps(export))
+    monkeypatch.setattr(rerun, "exported", lambda _stack: export)
     with pytest.raises(NoRun) as caught:
         rerun.rerun("dev", job)
     for word in words:

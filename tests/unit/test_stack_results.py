@@ -11,6 +11,7 @@ import pytest
 
 from infra.paths import CHECKOUT
 from jobs.spec import TrainingJob
+from scripts.stack import results
 from scripts.stack.asked import asked
 from scripts.stack.outcome import Outcome, outcomes
 from scripts.stack.results import NoResults, print_results
@@ -169,6 +170,21 @@ def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -
     with pytest.raises(NoResults) as nothing:
         printed(found(state(), job("bad")), job=asked_for)
     assert str(nothing.value) == message
+
+
+def test_when_all_jobs_have_passed_their_declarations_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    read: list[str] = []
+    monkeypatch.setattr("scripts.stack.asked.asked", read.append)
+    monkeypatch.setattr(results, "jobs_of", lambda _stack: ["a"])
+    for passed, declarations in ((True, []), (False, ["dev"])):
+        there = state(run("a", SUCCESS), *([gate("a", SUCCESS)] if passed else []))
+        monkeypatch.setattr(results, "read_state", lambda _stack, there=there: there)
+        assert results.show("dev", "", "text") == 0
+        assert "Succeeded" in capsys.readouterr().out
+        assert read == declarations
 
 
 def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(tmp_path: Path) -> None:

@@ -12,8 +12,9 @@ from jobs.logs.containers import Container
 from jobs.logs.follower import LIVE, Follower
 from jobs.logs.lines import Cursor, Line
 from jobs.spec.names import run_of
+from scripts.stack.log.find import containers, has_ended
 from scripts.stack.log.lines import Printer, Said, Window
-from scripts.stack.log.target import Target, has_ended
+from scripts.stack.log.target import Target
 
 _WINDOW_SECONDS = 1.0
 _POLL_SECONDS = 1.0
@@ -50,7 +51,7 @@ class Live:
         ended_at: float | None = None
         while True:
             job = self.api.get()
-            there = self.target.containers(self.api.pods())
+            there = containers(self.target, self.api.pods())
             self._comment(there)
             is_over = has_ended(job) or (job is not None and run_of(job) != self.target.run_id)
             if is_over and ended_at is None:

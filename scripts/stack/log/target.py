@@ -1,28 +1,22 @@
 """Which job's logs are asked for, and where they are: in its pods, in the archive, or in both."""
 
-from collections.abc import Collection, Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
-from kubernetes.client.exceptions import ApiException
-from kubernetes.config import ConfigException
-
-from infra.words import meant
-from jobs.api import JobApi, Unreachable, said
 from jobs.logs import archive
 from jobs.logs.archive import Run
-from jobs.logs.containers import Container, containers
-from jobs.spec.names import run_of
 from jobs.topology import Topology, ranks_of
-from jobs.watch.replicas import Replica, is_replica
+from scripts.stack.errors import CommandError
 from scripts.stack.state import StackState
 
-_PATIENCE_SECONDS = 5.0
-"""How long a cluster that does not answer is asked, where there may be an archive."""
-_ENDS = frozenset({"Succeeded", "Failed"})
+if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
+    from jobs.api import JobApi
 
 
-class NoLogs(Exception):
+class NoLogs(CommandError):
     """There is nothing to show; the text says what there is."""
 
 
@@ -35,7 +29,7 @@ class Target:
         topology: What it consists of.
         runs: What is kept of it here, the oldest first.
         replicas: Whose logs; the numbers.
-        api: Its cluster; None when it is not there any more, or its cluster does not answer.
+        api: Its cluster; None when it is not there any more, does not answer, or is not needed.
         run_id: Of the run that is in its cluster.
     """
 
@@ -53,83 +47,34 @@ class Target:
         ranks = ranks_of(replica, self.topology.processes)
         return f"rank {ranks[0]}" + (f"-{ranks[-1]}" if len(ranks) > 1 else "")
 
-    def containers(self, pods: Sequence[Mapping[str, Any]]) -> list[Container]:
-        """Return the containers of the replicas that are to be shown, in their order."""
-        known = [
-            Replica(pod, self.topology)
-            for pod in pods
-            if is_replica(pod) and run_of(pod) == self.run_id
-        ]
-        chosen = sorted(
-            (each for each in known if each.number in self.replicas),
-            key=lambda each: (each.number, str(each.pod["metadata"].get("creationTimestamp"))),
-        )
-        return [each for replica in chosen for each in containers(replica)]
 
+def archived(stack: str, state: StackState, job: str, rank: int | None) -> Target | None:
+    """Return the logs of a job's rank, or of all, where its run has ended and all of it is kept.
 
-def find(
-    stack: str, state: StackState, job: str, rank: int | None, wanted: Collection[str] = ()
-) -> Target:
-    """Return the logs of a job's rank, or of all.
-
-    Args:
-        stack: Its name.
-        state: Its state.
-        job: The job's name.
-        rank: None for all; in an elastic job the worker's number.
-        wanted: The jobs that the stack's file asks for.
+    Then its cluster need not be asked. None where it is.
 
     Raises:
-        NoLogs: there are none; it names what there is.
+        NoLogs: there is no such rank.
     """
     declared = state.jobs.get(job)
-    kept = archive.of_job(stack, job).runs() if job else []
-    namespace = state.namespace if declared is None else declared.namespace
-    api = _connect(state.kubeconfig, namespace, job) if job else None
-    there, trouble = _ask(api)
-    topology = Topology.of(there) if there is not None else _kept_topology(kept)
-    if topology is None:
-        raise NoLogs(_nothing(stack, state, job, trouble, wanted))
-    run_id = None if there is None else run_of(there)
-    if run_id is not None and run_id not in {run.id for run in kept}:
-        kept = []  # Of an earlier run, which another machine has replaced.
-    replicas = _replicas(job, topology, rank)
-    return Target(job, topology, kept, replicas, api=None if there is None else api, run_id=run_id)
-
-
-def has_ended(job: Mapping[str, Any] | None) -> bool:
-    """Return whether a PyTorchJob is done or gone."""
-    if job is None:
-        return True
-    conditions = (job.get("status") or {}).get("conditions") or []
-    return any(each["type"] in _ENDS and each["status"] == "True" for each in conditions)
-
-
-def _connect(kubeconfig: str | None, namespace: str | None, job: str) -> JobApi | None:
-    if kubeconfig is None or namespace is None:
+    if declared is None or declared.operation is not None or declared.result is None:
         return None
-    try:
-        return JobApi.connect(kubeconfig, namespace, job)
-    except ConfigException:
+    runs = archive.of_job(stack, job).runs()
+    topology = kept_topology(runs)
+    latest = declared.result.get("run_id")
+    if topology is None or runs[-1].id != latest or not all(run.is_complete for run in runs):
         return None
+    return Target(job, topology, runs, replicas_of(job, topology, rank))
 
 
-def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the PyTorchJob, None when it is not there; and what went wrong."""
-    if api is None:
-        return None, ""
-    try:
-        return api.patient(_PATIENCE_SECONDS).get(), ""
-    except (ApiException, Unreachable) as error:
-        return None, said(error)
-
-
-def _kept_topology(kept: Sequence[Run]) -> Topology | None:
+def kept_topology(kept: Sequence[Run]) -> Topology | None:
+    """Return what the latest of some runs consists of; None when that was not written."""
     topologies = [run.topology for run in kept]
     return next((each for each in reversed(topologies) if each is not None), None)
 
 
-def _replicas(job: str, topology: Topology, rank: int | None) -> Sequence[int]:
+def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]:
+    """Return the numbers of the replicas that have a rank, or of all."""
     if rank is None:
         return range(topology.replicas)
     if rank < topology.world_size:
@@ -138,33 +83,3 @@ def _replicas(job: str, topology: Topology, rank: int | None) -> Sequence[int]:
     last = topology.world_size - 1
     there = f"There is only {what} 0" if last == 0 else f"There are {what}s 0 to {last}"
     raise NoLogs(f"Job {job} has no {what} {rank}. {there}.")
-
-
-def _nothing(stack: str, state: StackState, job: str, trouble: str, wanted: Collection[str]) -> str:
-    """Return why there are no logs of a job, and what there is."""
-    known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state), *wanted})
-    listed = f"Jobs of {stack}: {', '.join(known)}." if known else f"{stack} has no jobs."
-    if not job:
-        return f"Say which job: JOB=NAME. {listed}"
-    if job not in known:
-        if state.kubeconfig is None:
-            listed += f" Stack {stack} has no cluster; `make up STACK={stack}` makes one."
-        return f"There is no job {job!r}.{meant(job, known)} {listed}"
-    if trouble:
-        return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
-    declared = state.jobs.get(job)
-    if declared is None or declared.result is None:
-        return f"Job {job} has not been submitted yet; `make results STACK={stack}` says more."
-    return (
-        f"Job {job} has no PyTorchJob any more, and no logs of it were kept on this machine: they "
-        f"are where `make up` ran. `make results JOB={job} STACK={stack}` shows its result."
-    )
-
-
-def _submitted(state: StackState) -> list[str]:
-    """Return the jobs that the cluster has; none when it does not answer."""
-    api = _connect(state.kubeconfig, state.namespace, job="")
-    try:
-        return [] if api is None else api.patient(_PATIENCE_SECONDS).names()
-    except (ApiException, Unreachable):
-        return []

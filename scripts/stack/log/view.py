@@ -1,21 +1,29 @@
-"""One look at a job's logs: first what there is, then what comes."""
+"""What there is of a job's logs, in one order."""
 
 import resource
-from collections.abc import Iterable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from jobs.api import JobApi
 from jobs.logs.archive import Log, Run
-from jobs.logs.containers import Container
-from jobs.logs.follower import Follower
 from jobs.logs.lines import Cursor, Line
-from jobs.logs.recording import Recording
-from scripts.stack.log.lines import Printer, Said, joined, merged
-from scripts.stack.log.live import Live
-from scripts.stack.log.target import Target, has_ended
+from scripts.stack.log.lines import Printer, Said, joined, merged, printer
+from scripts.stack.log.target import Target
 
-_FETCH_SECONDS = 60.0
+
+@dataclass(frozen=True)
+class Options:
+    """What to show.
+
+    Args:
+        rank: Of which rank; None for all.
+        follow: Whether to go on until the run has ended.
+    """
+
+    rank: int | None = None
+    follow: bool = True
 
 
 @dataclass
@@ -26,51 +34,34 @@ class View:
         target: Whose.
         printer: Where to.
         spool: A directory for what is fetched: a log may be larger than the memory.
+        cursors: How far each container's log was printed, by its id.
     """
 
     target: Target
     printer: Printer
     spool: Path
-    _cursors: dict[str, Cursor] = field(default_factory=dict)
+    cursors: dict[str, Cursor] = field(default_factory=dict)
 
-    def run(self, *, follow: bool) -> None:
-        """Print until the end."""
-        api = self.target.api
-        fetched = Run(self.spool / (self.target.run_id or "run"))
-        if api is not None:
-            self._fetch(api, fetched)
+    def print(self, fetched: Run | None = None) -> None:
+        """Print what is kept, and what was fetched besides."""
         for said in merged(self._logs(fetched)):
             self.printer.print(said)
         self.printer.out.flush()
-        if api is not None and follow and not self._is_over(api):
-            Live(self.target, api, self.printer, self._cursors).run()
 
-    def _is_over(self, api: JobApi) -> bool:
-        return has_ended(api.get()) and not any(
-            not each.ended for each in self.target.containers(api.pods())
-        )
-
-    def _fetch(self, api: JobApi, run: Run) -> None:
-        """Bring what is not in the archive, and is there by now, into the spool."""
-        with Recording(run, self.target.topology, self.printer.tell) as recording:
-            spooling = _Spool(recording, {log.path.name: log for log in self._kept(run.id)})
-            trouble: list[Exception] = []
-            follower = Follower(api, spooling, trouble=trouble.append)
-            if not follower.finish(self.target.containers(api.pods()), _FETCH_SECONDS):
-                why = f": {trouble[-1]}" if trouble else ""
-                self.printer.tell(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
-
-    def _kept(self, run_id: str) -> list[Log]:
+    def kept(self, run_id: str) -> list[Log]:
+        """Return what is kept of a run."""
         kept = [run for run in self.target.runs if run.id == run_id]
         return [log for run in kept for log in run.logs()]
 
-    def _logs(self, fetched: Run) -> Iterator[Iterator[Said]]:
+    def _logs(self, fetched: Run | None) -> Iterator[Iterator[Said]]:
         """Yield each container's log, of all kept runs."""
-        runs = {run.id: run for run in self.target.runs} | {fetched.id: fetched}
-        _allow_files(sum(len(run.logs()) for run in (*self.target.runs, fetched)))
-        for run_id in runs:
-            kept = {log.path.name: log for log in self._kept(run_id)}
-            more = {log.path.name: log for log in fetched.logs()} if run_id == fetched.id else {}
+        runs = {run.id: run for run in self.target.runs}
+        if fetched is not None:
+            runs[fetched.id] = fetched
+        _allow_files(sum(len(run.logs()) for run in {*self.target.runs, *runs.values()}))
+        for run_id, run in runs.items():
+            kept = {log.path.name: log for log in self.kept(run_id)}
+            more = {log.path.name: log for log in run.logs()} if run is fetched else {}
             for name in sorted(kept.keys() | more.keys()):
                 log = kept.get(name) or more[name]
                 if log.replica in self.target.replicas:
@@ -81,30 +72,21 @@ class View:
             name = self.printer.names[log.replica]
             self.printer.tell(f"{name}: the beginning was dropped, as the log grew too long")
         kept: Iterable[Line] = [] if log is more else log.lines()
-        cursor = self._cursors.setdefault(log.container, Cursor())
+        cursor = self.cursors.setdefault(log.container, Cursor())
         for line in joined(kept, [] if more is None else more.lines(), cursor):
             yield Said(line, log.replica, run_id, log.container)
 
 
-@dataclass(frozen=True)
-class _Spool:
-    """Writes what comes behind the archive into the spool."""
-
-    recording: Recording
-    kept: dict[str, Log]
-
-    def begin(self, container: Container, known: Cursor | None) -> Cursor:
-        spooled = self.recording.open(container)
-        if known is not None or spooled.stamp is not None:
-            return spooled if known is None else known
-        log = self.kept.get(f"{container.replica}-{container.id}.log")
-        return Cursor() if log is None else log.cursor()
-
-    def take(self, container: Container, lines: Sequence[Line]) -> None:
-        self.recording.write(container, lines)
-
-    def end(self, container: Container) -> None:
-        self.recording.close(container)
+@contextmanager
+def shown(target: Target, stack: str, options: Options) -> Iterator[View]:
+    """Yield a view of a job's logs, and say so when in the end it has printed nothing."""
+    names = {replica: target.label(replica) for replica in target.replicas}
+    printing = printer(names, raw=options.rank is not None)
+    with tempfile.TemporaryDirectory(prefix="slipway-logs-") as spool:  # only its owner's
+        yield View(target, printing, Path(spool))
+    if not printing.has_printed:
+        results = f"make results JOB={target.name} STACK={stack}"
+        printing.tell(f"nothing was printed; `{results}` says how it ended")
 
 
 def _allow_files(count: int) -> None:

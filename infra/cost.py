@@ -59,15 +59,15 @@ class Cost:
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
-    """Say in a preview what the stack asks for and what that costs; of no pools there is nothing.
+    """Say what the stack asks for and what that costs; of no pools there is nothing.
 
-    An update has had its preview, where the person said yes.
+    In an update too: `make up` makes it without a preview.
 
     Args:
         pools: What somebody is paid for.
         own: The person's price table; None for the repository's.
     """
-    if pools and pulumi.runtime.is_dry_run():
+    if pools:
         table = ours() if own is None else own
         today = datetime.now().astimezone().date()
         closing.tell(told(pools, table, today), pulumi.log.info)

@@ -1,6 +1,5 @@
 """What a preview shows of a run that is to be: its PyTorchJob, what it needs, who refuses it."""
 
-import os
 import threading
 from collections.abc import Mapping
 from typing import Any
@@ -14,8 +13,6 @@ from infra.plugin.values import SECRET, UNKNOWN
 from jobs.api import JobApi, Unreachable, said
 from jobs.needs import Needs
 
-BRIEF = "SLIPWAY_BRIEF_PREVIEW"
-"""With this variable a preview leaves out the PyTorchJobs: `up` has one before it begins."""
 _WIDTH = 100
 _STAND_IN = "not-known-yet"
 _REFUSALS = frozenset({400, 403, 413, 422})
@@ -45,8 +42,7 @@ class Rehearsal:
         room = inputs.get("room")
         if isinstance(room, str) and self._is_new(room):
             lines.append(room)
-        if not os.environ.get(BRIEF):
-            lines.append(render(shown["manifest"]))
+        lines.append(render(shown["manifest"]))
         context.info("\n".join(lines))
 
     def _is_new(self, text: str) -> bool:

@@ -3,6 +3,7 @@
 To create it is to train; what it returned stays in its state, whatever becomes of the object.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -16,7 +17,7 @@ from jobs.inputs import PROPERTY as ARTIFACTS
 from jobs.inputs import filled, require
 from jobs.life import attempts, in_place, upkeep, words
 from jobs.life.attempts import AttemptContext
-from jobs.life.rehearsal import Rehearsal
+from jobs.life.rehearsal import Rehearsal, ask
 from jobs.life.submit import remove, submit
 from jobs.logs import archive
 from jobs.spec.names import RUN_LABEL
@@ -25,8 +26,8 @@ from jobs.watch.tracker import Limits
 from jobs.watch.wait import Wait
 
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
-_SHOWN = "room"
-"""What only a preview shows: another one changes nothing."""
+_ASIDE = frozenset({"room", "followers"})
+"""What a preview shows, and who needs the run: another one changes nothing."""
 
 
 class PyTorchJobHandler(Handler):
@@ -45,15 +46,14 @@ class PyTorchJobHandler(Handler):
 
         The object itself is not looked at: a result stays true when its job was cleaned away.
         """
-        changes = [
-            replace(change, replace=not in_place.is_in_place(change))
-            for change in compare(state, inputs)
-            if change.path != _SHOWN
-        ]
+        changes = _changes(state, inputs)
         if state["result"]["state"] != "Succeeded":
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := words.told(changes, state, inputs)) is not None:
             context.info(meaning)
+        if state["result"]["state"] == "Succeeded" and _trains(changes) and _is_refused(inputs):
+            # The old run would go before the new one comes. `update` fails, and it stays.
+            return [replace(change, replace=False) for change in changes]
         return changes
 
     def preview(
@@ -62,10 +62,19 @@ class PyTorchJobHandler(Handler):
         """Show what is to be submitted, and ask the API server what it says to that."""
         if state is None:
             self._rehearsal.show(inputs, shown, context)
+        elif _trains(_changes(state, inputs)):
+            ask(inputs)
         return super().preview(state, inputs, shown, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Run the job to its end, or take up the wait for one that an interrupted run left."""
+        """Run the job to its end, or take up the wait for one that an interrupted run left.
+
+        Raises:
+            RuntimeError: it could not be submitted, or a job that needs it would be refused: what
+                can be known is not found after hours of training.
+        """
+        for follower in inputs.get("followers", []):
+            ask({**inputs, "manifest": follower})
         api = _api(inputs)
         try:
             result = _train(api, inputs, context)
@@ -83,8 +92,15 @@ class PyTorchJobHandler(Handler):
     def update(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
     ) -> Properties:
-        """Bring what can change in place to the job and its pods, where they are still there."""
+        """Bring what can change in place to the job and its pods, where they are still there.
+
+        Raises:
+            RuntimeError: that was refused, or a job that would take the place of a success is.
+        """
         require(inputs.get(ARTIFACTS, {}))
+        if _trains(_changes(state, inputs)):
+            ask(inputs)
+            raise RuntimeError(f"PyTorchJob {resource_id} is no longer refused: try again")
         try:
             if state["manifest"] != inputs["manifest"]:
                 upkeep.bring(_api(inputs), state["manifest"], inputs["manifest"])
@@ -111,6 +127,26 @@ class PyTorchJobHandler(Handler):
                 ) from error
             context.warn(f"{resource_id}: its cluster does not answer, so it is taken for gone")
         archive.of(context.urn).remove()
+
+
+def _changes(state: Properties, inputs: Properties) -> list[Change]:
+    return [
+        replace(change, replace=not in_place.is_in_place(change))
+        for change in compare(state, inputs)
+        if change.path not in _ASIDE
+    ]
+
+
+def _trains(changes: Sequence[Change]) -> bool:
+    return any(change.replace for change in changes)
+
+
+def _is_refused(inputs: Properties) -> bool:
+    try:
+        ask(inputs)
+    except RuntimeError:
+        return True
+    return False
 
 
 def _train(api: JobApi, inputs: Properties, context: Context) -> Result:

@@ -1,4 +1,4 @@
-"""What a preview shows of runs that are to be, before anything is made."""
+"""What a preview shows of runs that are to be, and what an update asks before it makes them."""
 
 import re
 from pathlib import Path
@@ -70,6 +70,30 @@ def test_a_preview_fails_with_the_servers_words_when_it_refuses_the_job(
     assert f"PyTorchJob slipway-jobs/{job_name} would be refused" in said
     assert "must be no more than 63" in said
     assert "Traceback" not in said
+    assert jobs.uids(job_name) == []
+
+
+def test_an_update_keeps_a_success_when_what_would_replace_it_is_refused(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    job_stack.train(job_name, **_declared(trainer, workers=0))
+    result, uids = job_stack.output(job_name), jobs.uids(job_name)
+    refused = _declared(trainer, workers=1, unchecked={"labels": {"team": "x" * 64}})
+    said = job_stack.train_in_vain(job_name, **refused)
+    assert f"PyTorchJob slipway-jobs/{job_name} would be refused" in said
+    assert "must be no more than 63" in said
+    assert jobs.uids(job_name) == uids
+    assert job_stack.output(job_name) == result
+
+
+def test_an_update_trains_nothing_for_a_job_that_would_be_refused(
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+) -> None:
+    follower = f"{job_name}-2"
+    too_long = _declared(trainer, dependsOn=[job_name], unchecked={"labels": {"team": "x" * 64}})
+    both = {job_name: _declared(trainer), follower: too_long}
+    said = job_stack.refused("up", program="", **both)
+    assert f"PyTorchJob slipway-jobs/{follower} would be refused" in said
     assert jobs.uids(job_name) == []
 
 

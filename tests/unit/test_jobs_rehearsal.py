@@ -11,7 +11,8 @@ from clusters.capacity import Capacity
 from infra.plugin.values import SECRET, UNKNOWN
 from infra.quantities import cores
 from jobs.catalog import CATALOG
-from jobs.life.rehearsal import BRIEF, Rehearsal, ask, render
+from jobs.life.rehearsal import Rehearsal, ask, render
+from jobs.life.run import PyTorchJobHandler
 from jobs.needs import Needs, together
 from jobs.spec import manifest
 from tests.unit.fake_api import FakeApi, served
@@ -123,13 +124,33 @@ def test_what_holds_for_the_stack_is_said_once() -> None:
     assert second.splitlines()[1] == "apiVersion: kubeflow.org/v1"
 
 
-def test_before_an_update_only_what_it_needs_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(BRIEF, "true")
-    row = Listener()
-    Rehearsal().show(inputs(UNKNOWN), inputs(UNKNOWN), row)
-    (line,) = row.lines
-    assert line.startswith("needs 4 pods, in all 1.6 cores, 3 GiB; ")
-    assert "apiVersion" not in line
+@pytest.mark.parametrize("result", ["Succeeded", "Failed"])
+def test_a_success_is_not_given_up_for_a_run_that_would_be_refused(
+    result: str, api: FakeApi
+) -> None:
+    api.says("POST", JOBS, {"message": "spec.x: Required value"}, 422)
+    old = {**inputs(api.kubeconfig), "result": {"state": result}}
+    new, handler = image(inputs(api.kubeconfig), "another"), PyTorchJobHandler()
+    changes = handler.diff("id", old, new, Listener())
+    assert any(change.replace for change in changes) is (result == "Failed")
+    if result == "Failed":
+        assert api.asked == []
+        return
+    refusal = r"would be refused: spec.x: Required value"
+    with pytest.raises(RuntimeError, match=refusal):
+        handler.update("id", old, new, Listener())
+    with pytest.raises(RuntimeError, match=refusal):
+        handler.preview(old, new, new, Listener())
+    assert handler.diff("id", old, inputs(api.kubeconfig), Listener()) == []
+
+
+def test_nothing_is_trained_for_a_job_that_would_be_refused(api: FakeApi) -> None:
+    api.says("POST", JOBS, {"message": "spec.x: Required value"}, 422)
+    follower = copy.deepcopy(MANIFEST) | {"metadata": {"name": "evaluate"}}
+    with pytest.raises(RuntimeError, match="slipway-jobs/evaluate would be refused"):
+        PyTorchJobHandler().create(inputs(api.kubeconfig, followers=[follower]), Listener())
+    ((_, path, body),) = api.asked
+    assert (path, body) == (f"{JOBS}?dryRun=All", follower)
 
 
 def test_needs_count_every_pod_and_gpus() -> None:

@@ -112,7 +112,7 @@ class Runner:
                     return process.wait(_PAUSE)
                 except subprocess.TimeoutExpired:
                     seconds = time.monotonic() - began
-                self.reporter.status(f"{title}, {seconds:.0f} s{step.latest()}")
+                self.reporter.status(f"{title}{step.latest()}")
                 if self.reporter.cancelled.is_set():
                     raise Cancelled(f"{title}: stopped")
                 if seconds > limit:

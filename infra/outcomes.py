@@ -10,10 +10,13 @@ from infra import later
 from infra.training import Run
 from jobs import dependencies
 
+_LONG = frozenset({"log", "previous_log", "events"})
+"""What the gate's error shows of a failure, and `make results`: the outputs would repeat it."""
+
 
 def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
-    """Return the results of the jobs that ran, by name."""
-    found = {name: run.result for name, run in runs.items()}
+    """Return the results of the jobs that ran, by name; of a failure without its logs."""
+    found = {name: run.result.apply(_short) for name, run in runs.items()}
     if pulumi.runtime.is_dry_run():
         return found  # Those that are known are shown beside those to come.
 
@@ -21,6 +24,13 @@ def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
         return {name: result for name, result in known.items() if result is not None}
 
     return Output.all(**found).apply(there) if found else {}
+
+
+def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
+    if result is None or "failure" not in result:
+        return result
+    told = {key: value for key, value in result["failure"].items() if key not in _LONG}
+    return {**result, "failure": told}
 
 
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:

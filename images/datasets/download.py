@@ -38,7 +38,7 @@ def download(url: str, target: Path, md5: str, reporter: Reporter) -> None:
             for chunk in response.iter_content(_CHUNK):
                 digest.update(chunk)
                 file.write(chunk)
-                reporter.status(f"{url}: {file.tell() / 1e6:.0f} MB")
+                reporter.status(f"{url}: {file.tell() // 10**7 * 10} MB")
                 if reporter.cancelled.is_set():
                     raise Cancelled(f"{url}: stopped")
                 if time.monotonic() - began > LIMIT:

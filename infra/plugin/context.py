@@ -20,7 +20,10 @@ class Context(Protocol):
         """Set once the person pressed Ctrl-C."""
 
     def status(self, message: str) -> None:
-        """Show `message` on the resource's own row until the next one."""
+        """Show `message` on the resource's own row until the next one.
+
+        It has no clock in it, as the row has one. Without a terminal each other message is a line.
+        """
 
     def info(self, message: str) -> None:
         """Print `message` as a line that stays."""
@@ -29,7 +32,7 @@ class Context(Protocol):
         """Print `message` as a warning that stays."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class EngineContext:
     """A `Context` that reports to the Pulumi engine.
 
@@ -37,8 +40,7 @@ class EngineContext:
         engine: Which.
         urn: The resource.
         cancelled: See `Context`.
-        said: The lines that stay, by resource, which were said before and are left out now; None
-            to leave out none.
+        said: The lines that stay, by resource, which were said before and are left out now.
 
     Raises:
         grpc.RpcError: the engine has gone away.
@@ -47,10 +49,14 @@ class EngineContext:
     engine: engine_pb2_grpc.EngineStub
     urn: str
     cancelled: threading.Event = field(default_factory=threading.Event)
-    said: set[tuple[str, str]] | None = None
+    said: set[tuple[str, str]] = field(default_factory=set)
+    _shown: str | None = None
+    """The latest `status`, while the row shows it."""
 
     def status(self, message: str) -> None:
-        self._log(message, engine_pb2.INFO, ephemeral=True)
+        if self._shown != message:
+            self._shown = message
+            self._log(message, engine_pb2.INFO, ephemeral=True)
 
     def info(self, message: str) -> None:
         self._once(message, engine_pb2.INFO)
@@ -59,11 +65,10 @@ class EngineContext:
         self._once(message, engine_pb2.WARNING)
 
     def _once(self, message: str, severity: engine_pb2.LogSeverity.ValueType) -> None:
-        if self.said is not None:
-            if (self.urn, message) in self.said:
-                return
+        if (self.urn, message) not in self.said:
             self.said.add((self.urn, message))
-        self._log(message, severity)
+            self._shown = None
+            self._log(message, severity)
 
     def _log(
         self, message: str, severity: engine_pb2.LogSeverity.ValueType, *, ephemeral: bool = False

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from infra.plugin.context import Context
 from jobs.watch.progress import Progress
 
-_SHORTEST, _LONGEST = 5.0, 30.0
+_SHORTEST, _LONGEST = 15.0, 30.0
 """Seconds between two lines on the same epoch: a day of training is to be no book."""
 _SHARE = 20
 
@@ -22,13 +22,13 @@ class Row:
     context: Context
     _begun: float = field(default_factory=time.monotonic)
     _shown: str = ""
-    _milestone: tuple[str, int, bool] = ("", 0, False)
+    _milestone: tuple[str, int, bool, bool] = ("", 0, False, False)
     _shown_at: float = 0.0
 
     def show(self, stages: str, progress: Progress) -> None:
-        """Show where the pods and the training are: a new stage or epoch at once."""
-        milestone = (stages, progress.epochs_done, progress.has_stepped)
+        """Show where the pods and the training are: a new stage, epoch or first word at once."""
         told = str(progress)
+        milestone = (stages, progress.epochs_done, progress.has_stepped, told != "")
         line = f"{stages}; {told}" if told else stages
         now = time.monotonic()
         pause = min(_LONGEST, max(_SHORTEST, (now - self._begun) / _SHARE))

@@ -141,7 +141,9 @@ def test_what_a_script_left_is_copied_out_and_told_with_its_hash(own: LiveStack)
 def test_what_a_script_left_is_copied_out_after_a_failure_too(own: LiveStack) -> None:
     result = own.job("failing")
     assert result["state"] == "Failed"
-    assert "it was told to fail" in "\n".join(result["failure"]["log"])
+    whole = json.loads(own.run("make results JOB=failing FORMAT=json").output)["result"]
+    assert "it was told to fail" in "\n".join(whole["failure"]["log"])
+    assert "log" not in result["failure"], "the error of `up` has it"
     [copy] = _copies(own, result["run_id"], "told.json")
     told = result["failure"]["artifacts"]["told.json"]
     assert sha256(copy.read_bytes()).hexdigest() == told["sha256"]

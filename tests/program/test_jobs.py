@@ -232,6 +232,25 @@ def test_a_job_that_was_not_run_has_no_result(
     assert told == [f"job b did not run: {reason}"]
 
 
+def test_the_outputs_leave_out_what_the_error_of_a_failed_job_shows(
+    declared: Declare, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = _Mocks.new_resource
+    failure = {"rank": 1, "exit_code": 3, "log": ["x"], "previous_log": ["y"], "events": []}
+    failed = {"state": "Failed", "reason": "rank 1 exited with code 3", "failure": failure}
+
+    def failing(mocks: _Mocks, args: Any) -> tuple[str | None, dict[str, Any]]:
+        if args.typ == RUN:
+            return "id", {**args.inputs, "result": failed}
+        return make(mocks, args)
+
+    monkeypatch.setattr(_Mocks, "new_resource", failing)
+    program = declared({"a": {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}})
+    told = {**failed, "failure": {"rank": 1, "exit_code": 3}}
+    assert program.outputs["jobs"] == {"a": told}
+    assert program.one(GATE, "a").inputs["result"] == failed
+
+
 def test_what_did_not_run_is_an_output_and_nothing_is_when_all_did(declared: Declare) -> None:
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     assert declared({"a": tiny}).outputs["notRun"] == {}

@@ -16,10 +16,11 @@ class Listener:
 
     cancelled: threading.Event = field(default_factory=threading.Event)
     lines: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
     urn: str = "urn:image"
 
     def status(self, message: str) -> None:
-        """Not kept: it is gone with the next one."""
+        self.shown.append(message)
 
     def info(self, message: str) -> None:
         self.lines.append(message)

@@ -45,6 +45,7 @@ class BoxHandler(Handler):
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         context.status("at work")
+        context.status("at work")
         context.info("done")
         if inputs["size"] == 13:
             raise RuntimeError("there is no size 13;\ntake another")

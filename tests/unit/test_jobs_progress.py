@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from jobs.watch.progress import Progress, duration
+from jobs.watch.row import Row
+from tests.unit.images_objects import Listener
 
 
 def at(seconds: float) -> str:
@@ -113,3 +115,38 @@ def test_a_program_that_tells_no_events_shows_the_last_line_that_it_printed() ->
 )
 def test_a_time_is_told_in_its_two_largest_units(seconds: float, words: str) -> None:
     assert duration(seconds) == words
+
+
+def test_a_row_shows_what_is_new_at_once_and_figures_every_15_seconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("jobs.watch.row.time.monotonic", lambda: now)
+    listener, progress = Listener(), Progress(1)
+    row, shown = Row(listener), listener.shown
+    row.show("1 running", progress)
+    lines = [
+        "loading",
+        "loaded",
+        step(0, 1, steps=9),
+        step(1, 2, steps=9),
+        epoch(1, 3),
+        epoch(2, 4),
+    ]
+    for line in lines:
+        progress.see(line)
+        row.show("1 running", progress)
+    assert [each.partition("; ")[2] for each in shown] == [
+        "",
+        "last line: loading",
+        "epoch 1 at 11%",
+        "epoch 1",
+        "epoch 2",
+    ]
+    for seconds in range(60):
+        now = float(seconds)
+        progress.see(step(seconds, seconds, epoch=3, steps=60))
+        row.show("1 running", progress)
+    assert [each.partition("; ")[2] for each in shown[5:]] == [
+        f"epoch 3 at {percent}%" for percent in (27, 52, 77)
+    ]

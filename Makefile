@@ -10,13 +10,14 @@ JOB    ?=
 RANK   ?=
 FOLLOW ?= 1
 FORMAT ?= text
+BASE   ?=
 
 IN_VENV     := .venv/bin/python -m
 IN_TESTS    := .venv-test/bin/python -m
 ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check lint types unit test test-long smoke bench-train
+.PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check lint types unit test test-long smoke bench-commands bench-train
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -79,6 +80,9 @@ test-long: tools test-python ## the tests that take minutes, with their figures
 
 smoke: tools test-python ## check a stack that is up
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests/smoke --stack "$(STACK)"
+
+bench-commands: tools ## measure the commands beside an earlier commit's: BASE=… (20 minutes)
+	@$(IN_VENV) scripts.bench_commands $(BASE)
 
 bench-train: tools ## measure the training in its image (6 minutes; `make up` builds the image)
 	@$(IN_VENV) scripts.bench_train

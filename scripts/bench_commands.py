@@ -1,0 +1,175 @@
+"""`make bench-commands`: what the commands cost, beside an earlier commit's, in one run.
+
+Both checkouts are copies with state of their own (`scripts/scratch.py`), each with the Python
+environment of its own lock file; only the cache is shared. They take turns, command by command, so
+that a busy machine slows both down. CPU is what all processes of a command use, those included
+that outlive their parents; what goes on afterwards, such as a cluster, is left out.
+"""
+
+import argparse
+import ctypes
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from infra.paths import CHECKOUT
+from scripts.scratch import Scratch
+
+BASE = "2d6921f37411"
+"""Before anything was done about it."""
+_LIMIT = 45 * 60.0
+_ENDING_SECONDS = 1.0
+"""How long what a command has started may take to end after it."""
+_SET_CHILD_SUBREAPER = 36
+"""linux/prctl.h: orphans among one's descendants become one's children, to be waited for."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is measured.
+
+    Args:
+        name: In the table.
+        command: As typed.
+        ratio: What it may cost at most, as a part of what it cost.
+        seconds: What it may take at most on a quiet machine; None for no such limit.
+    """
+
+    name: str
+    command: str
+    ratio: float
+    seconds: float | None = None
+
+    def __str__(self) -> str:
+        return f"≤ {self.ratio}" + (f", ≤ {self.seconds:g} s" if self.seconds else "")
+
+
+FIRST_UP = Goal("first make up, warm", "make up", 0.65, 45)
+GOALS = (
+    Goal("make preview, no change", "make preview", 0.5),
+    Goal("second make up", "make up", 0.5, 10),
+    Goal("make results", "make results", 0.4, 1.5),
+    Goal("make logs, first line", "make logs JOB=mnist-gloo FOLLOW=0 | head -n 1", 0.4, 1.5),
+)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds."""
+
+    cpu: float
+    wall: float
+
+
+Costs = dict[tuple[str, str], list[Cost]]
+"""By goal, and by which checkout's they are: `before` or `now`."""
+
+
+def main() -> int:
+    """Print the table. Exits with 0, whatever it says: a machine may be too busy to tell."""
+    parser = argparse.ArgumentParser(prog="python -m scripts.bench_commands", description=__doc__)
+    parser.add_argument("base", nargs="?", default=BASE, help="the earlier commit")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--first-ups", type=int, default=1, help="they take minutes")
+    arguments = parser.parse_args()
+    # Not on macOS, where what outlives its parent is not counted.
+    with suppress(AttributeError):
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    checkouts = {"before": _at(arguments.base), "now": Scratch.of(CHECKOUT)}
+    try:
+        costs = _measured(checkouts, arguments.rounds, arguments.first_ups)
+    finally:
+        for scratch in checkouts.values():
+            scratch.run("make down", _LIMIT, show=True)
+            scratch.remove()
+    _print(costs, arguments.base)
+    return 0
+
+
+def _at(commit: str) -> Scratch:
+    """Return a copy of the checkout as it was at a commit."""
+    with tempfile.TemporaryDirectory(prefix="slw-") as directory:
+        for command in (
+            ["clone", "--quiet", "--no-checkout", str(CHECKOUT), directory],
+            ["-C", directory, "checkout", "--quiet", "--detach", commit],
+        ):
+            subprocess.run(["git", *command], check=True)
+        return Scratch.of(Path(directory))
+
+
+def _measured(checkouts: dict[str, Scratch], rounds: int, first_ups: int) -> Costs:
+    costs: Costs = defaultdict(list)
+    for scratch in checkouts.values():
+        _cost(scratch, "make setup")
+    for scratch in checkouts.values():
+        _cost(scratch, "make up")  # Not counted: it makes what the cache lacks.
+    for _ in range(first_ups):
+        for which, scratch in checkouts.items():
+            _cost(scratch, "make down")
+            costs[FIRST_UP.name, which].append(_cost(scratch, FIRST_UP.command))
+    for _ in range(rounds):
+        for goal in GOALS:
+            for which, scratch in checkouts.items():
+                costs[goal.name, which].append(_cost(scratch, goal.command))
+    return costs
+
+
+def _cost(scratch: Scratch, command: str) -> Cost:
+    """Run a command to its end.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    print(f"{scratch.checkout}: {command}", file=sys.stderr, flush=True)
+    before = _used()
+    finished = scratch.run(command, _LIMIT)
+    if finished.code != 0:
+        raise RuntimeError(str(finished))
+    time.sleep(_ENDING_SECONDS)
+    return Cost(_used() - before, finished.seconds)
+
+
+def _used() -> float:
+    """Return the seconds of CPU that all descendants have used which have ended."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _print(costs: Costs, base: str) -> None:
+    print(f"CPU and wall seconds, medians; before is {base}")
+    table = Table("command", "before", "now", "ratio", "target", box=box.SIMPLE_HEAD)
+    for goal in (FIRST_UP, *GOALS):
+        before, now = (_median(costs[goal.name, which]) for which in ("before", "now"))
+        ratio = f"{now.cpu / before.cpu:.2f}, {now.wall / before.wall:.2f}"
+        table.add_row(goal.name, _shown(before), _shown(now), ratio, str(goal))
+    Console().print(table)
+
+
+def _median(costs: list[Cost]) -> Cost:
+    return Cost(
+        statistics.median(each.cpu for each in costs),
+        statistics.median(each.wall for each in costs),
+    )
+
+
+def _shown(cost: Cost) -> str:
+    return f"{cost.cpu:.1f}, {cost.wall:.1f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

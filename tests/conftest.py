@@ -7,6 +7,8 @@ from types import FrameType
 import hypothesis
 import pytest
 
+pytest_plugins = ["tests.live_cluster"]
+
 # They check a live stack, so they run only when they are asked for: `make smoke`.
 collect_ignore = ["smoke"]
 

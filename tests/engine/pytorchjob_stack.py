@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,9 @@ from images.trainers import TrainerImages
 from infra import outcomes, toolchain
 from infra.tenancy import NAME
 from infra.training import Ground, train
-from jobs.catalog import CATALOG
-from jobs.spec import TrainingJob
-from jobs.wanted import Site, read
 from tests.engine.awaiting import await_true
 from tests.engine.standin_stack import Outcome, Stack
+from tests.runs.declared import read_jobs
 
 _MAIN = "from tests.engine.pytorchjob_stack import program\n\nprogram()\n"
 _UP = ("up", "--stack", "test", "--yes", "--skip-preview", "--non-interactive")
@@ -32,23 +30,11 @@ def program() -> None:
     """Declare the jobs that the environment names: what the Pulumi CLI runs."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # as the real program does
     _, section = json.loads(os.environ["STANDIN_PROGRAM"])
-    unchecked = {name: each.pop("unchecked", {}) for name, each in section.items()}
-    demos = {name: section.pop(name) for name in list(section) if "demo" in section[name]}
-    wanted = read(section, "jobs", Site())
-    assert wanted.problems == [], wanted.problems
-    jobs = [*wanted.jobs, *(_demo(name, each) for name, each in demos.items())]
-    for job in jobs:
-        for field, value in unchecked[job.name].items():
-            object.__setattr__(job, field, value)  # What only the API server refuses.
-    runs = train(jobs, wanted.scripts, _ground())
+    jobs, scripts = read_jobs(section)
+    runs = train(jobs, scripts, _ground())
     for name, run in runs.items():
         pulumi.export(name, run.result)
     pulumi.export("notRun", outcomes.not_run(runs))
-
-
-def _demo(name: str, declared: dict[str, Any]) -> TrainingJob:
-    """Return an entry of the catalogue under this name."""
-    return replace(CATALOG[declared["demo"]], name=name, args=tuple(declared.get("args", ())))
 
 
 def _ground() -> Ground:

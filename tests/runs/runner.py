@@ -106,7 +106,7 @@ class Runs:
     trainer: str
     jobs: Jobs
     _states: dict[tuple[str, str], tuple[str, Properties]] = field(default_factory=dict)
-    _left: dict[str, Properties] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
     _objects: list[dict[str, Any]] = field(default_factory=list)
 
     def train(self, name: str, **declared: Any) -> Attempt:
@@ -137,21 +137,26 @@ class Runs:
         """Return the result of a job's run."""
         return self._states[PyTorchJobHandler.type, name][1]["result"]
 
+    def forget(self, name: str, *inputs: str) -> None:
+        """Make a run's state as if it had been saved before there were these inputs."""
+        for each in inputs:
+            del self._states[PyTorchJobHandler.type, name][1][each]
+
     def leave(self) -> None:
         """Remove every run there was, and what its pods needed."""
-        for name, inputs in self._left.items():
-            PyTorchJobHandler().delete("", inputs, self._begun(name).context)
+        for name in self._names:
+            self.jobs.remove(name)
         if self._objects:
             self.jobs.kubectl("delete", "--ignore-not-found", "--filename", "-",
                               given=_listed(self._objects))  # fmt: skip
 
     def _begun(self, name: str) -> Attempt:
+        self._names.add(name)
         return Attempt(Recorded(f"urn:pulumi:test::runs::{PyTorchJobHandler.type}::{name}"))
 
     def _bring(self, attempt: Attempt, name: str, declared: Mapping[str, Any]) -> None:
         try:
             job, inputs = self._inputs(name, declared)
-            self._left[name] = inputs
             self._step(PyTorchJobHandler(), attempt, name, inputs)
             gate = {**gate_properties(job), "result": self.output(name)}
             self._step(GateHandler(), attempt, name, _plain(gate))

@@ -67,3 +67,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item, name in found.items():
         if name is not None:
             item.add_marker(pytest.mark.xdist_group(name))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell how often Pulumi's CLI was started, where tests/counting writes that down."""
+    if (file := os.environ.get("CLI_CALLS")) is not None:
+        calls = Path(file).read_text().splitlines()
+        terminalreporter.write_line(f"Pulumi's CLI was started {len(calls)} times")

@@ -112,6 +112,8 @@ class Stack:
             "PULUMI_CONFIG_PASSPHRASE": "made up for this test",
             "PULUMI_HOME": str(pulumi_home()),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
+            # The CLI has selected it only where it has made it.
+            "PULUMI_STACK": _STACK,
         }
 
     def use_slipways_provider(self, main: str) -> None:

@@ -71,6 +71,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell how often Pulumi's CLI was started, where tests/counting writes that down."""
-    if (file := os.environ.get("CLI_CALLS")) is not None:
-        calls = Path(file).read_text().splitlines()
+    if "CLI_CALLS" in os.environ:
+        file = Path(os.environ["CLI_CALLS"])
+        calls = file.read_text().splitlines()
         terminalreporter.write_line(f"Pulumi's CLI was started {len(calls)} times")
+        file.unlink()

@@ -16,6 +16,10 @@ IN_VENV     := .venv/bin/python -m
 IN_TESTS    := .venv-test/bin/python -m
 ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
+# Three processes for two cores: most tests wait for a cluster.
+SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
+COUNTING := PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)"
+
 .DEFAULT_GOAL := help
 .PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check lint types unit test test-long smoke bench-commands bench-train
 
@@ -72,8 +76,10 @@ types:
 unit:
 	$(IN_TESTS) pytest tests/unit tests/program --numprocesses=2 --dist=loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
+test: BEGAN := $(shell date +%s)
 test: tools check ## check, then the tests on a real engine, cluster and image
-	$(ENVIRONMENT) $(IN_TESTS) pytest tests/engine tests/trainer -m "not long"
+	@$(ENVIRONMENT) $(COUNTING) $(IN_TESTS) pytest tests/engine tests/runs tests/trainer -m "not long" $(SPREAD) --durations=10; \
+	ended=$$?; echo "make test took $$((($$(date +%s) - $(BEGAN)) / 60)) min"; exit $$ended
 
 test-long: tools test-python ## the tests that take minutes, with their figures
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests -m long --durations=0

@@ -13,6 +13,7 @@ from images.resource import job_image
 from images.trainers import Trainer, TrainerImages
 from infra import later, tenancy
 from infra.declare import declare
+from infra.manifests import Manifest
 from jobs import dependencies, inputs, volumes
 from jobs.accelerated import accelerated, wants_gpus
 from jobs.identity import known_as
@@ -141,8 +142,7 @@ def _run(
     script = ground.scripts.get(job.name)
     inside = ResourceOptions(provider=ground.cluster.provider, depends_on=ground.needs)
     namespace = ground.cluster.namespace
-    made = [] if script is None else [declare(script.config_map(namespace), inside)]
-    made += [declare(each, inside) for each in volumes.objects(job, namespace)]
+    made = [declare(each, inside) for each in objects(job, script, namespace)]
     gates = [run.gate for run in needed.values()]
     own, *followers = manifests
     resource = PyTorchJob(
@@ -158,6 +158,12 @@ def _run(
     # Said, because the engine forgets whose result it is when it skips the run.
     gate = Gate(job, result=resource.result, opts=ResourceOptions(depends_on=[resource]))
     return Run(job, resource, gate)
+
+
+def objects(job: TrainingJob, script: Script | None, namespace: str) -> list[Manifest]:
+    """Return what a job's pods need before they can start, in order."""
+    files = [] if script is None else [script.config_map(namespace)]
+    return [*files, *volumes.objects(job, namespace)]
 
 
 def _suited(job: TrainingJob, cluster: Cluster) -> TrainingJob:

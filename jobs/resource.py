@@ -40,14 +40,8 @@ class PyTorchJob(pulumi.CustomResource):
         opts: ResourceOptions | None = None,
     ) -> None:
         properties = {
+            **run_properties(job, manifest),
             "kubeconfig": Output.secret(kubeconfig),
-            "namespace": manifest["metadata"]["namespace"],
-            "manifest": manifest,
-            "declared": declared(job),
-            "timeoutSeconds": job.timeout,
-            "startTimeoutSeconds": job.start_timeout,
-            "retries": job.retries,
-            "onCancel": job.on_cancel,
             # Not in the manifest: the same artifact at another place is no other input.
             "artifacts": artifacts,
             "room": room,
@@ -63,6 +57,19 @@ class PyTorchJob(pulumi.CustomResource):
         super().__init__(
             "slipway:jobs:PyTorchJob", job.name, properties, ResourceOptions.merge(opts, own)
         )
+
+
+def run_properties(job: TrainingJob, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the inputs of a run that follow from its job alone."""
+    return {
+        "namespace": manifest["metadata"]["namespace"],
+        "manifest": manifest,
+        "declared": declared(job),
+        "timeoutSeconds": job.timeout,
+        "startTimeoutSeconds": job.start_timeout,
+        "retries": job.retries,
+        "onCancel": job.on_cancel,
+    }
 
 
 def declared(job: TrainingJob) -> dict[str, Any]:
@@ -90,11 +97,15 @@ class Gate(pulumi.CustomResource):
         result: Input[Mapping[str, Any]],
         opts: ResourceOptions | None = None,
     ) -> None:
-        properties = {
-            "job": job.name,
-            "result": result,
-            "minAccuracy": job.min_accuracy,
-            "maxDuration": job.max_duration,
-            "maxTimeToAccuracy": job.max_time_to_accuracy,
-        }
+        properties = {**gate_properties(job), "result": result}
         super().__init__("slipway:jobs:Gate", job.name, properties, opts)
+
+
+def gate_properties(job: TrainingJob) -> dict[str, Any]:
+    """Return the inputs of a gate that follow from its job alone; a limit that is None is none."""
+    return {
+        "job": job.name,
+        "minAccuracy": job.min_accuracy,
+        "maxDuration": job.max_duration,
+        "maxTimeToAccuracy": job.max_time_to_accuracy,
+    }

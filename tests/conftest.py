@@ -1,11 +1,16 @@
 """What every test shares."""
 
+import os
 import signal
 from pathlib import Path
 from types import FrameType
 
 import hypothesis
 import pytest
+
+from tests import groups
+
+pytest_plugins = ["tests.live_cluster"]
 
 # They check a live stack, so they run only when they are asked for: `make smoke`.
 collect_ignore = ["smoke"]
@@ -14,18 +19,60 @@ collect_ignore = ["smoke"]
 hypothesis.settings.register_profile("slipway", deadline=None)
 hypothesis.settings.load_profile("slipway")
 
+_TESTS = Path(__file__).resolve().parent
+
 
 @pytest.fixture(scope="session")
 def root() -> Path:
     """The checkout that is being tested."""
-    return Path(__file__).resolve().parent.parent
+    return _TESTS.parent
 
 
-def pytest_configure() -> None:
-    """Let SIGTERM and SIGHUP end a run as Ctrl-C does, so that fixtures are torn down."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Let whatever ends a run end it as Ctrl-C does, so that fixtures are torn down.
+
+    Where processes of pytest-xdist run the tests, each of them tears its own down. The one that
+    started them tells them to, once, and waits; a Ctrl-C would reach them all besides.
+    """
+    is_worker = hasattr(config, "workerinput")
+
+    def ignore(*_: object) -> None:
+        """Ignore a signal as SIG_IGN does, which whatever the tests start would inherit."""
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(signal.Signals(number).name)
+        distributed = config.pluginmanager.get_plugin("dsession")
+        if distributed is None:
+            if is_worker:
+                signal.signal(number, ignore)
+            raise KeyboardInterrupt(signal.Signals(number).name)
+        for worker in distributed._active_nodes:
+            os.kill(worker.gateway._io.popen.pid, signal.SIGTERM)
 
+    signal.signal(signal.SIGINT, ignore if is_worker else interrupt)
     signal.signal(signal.SIGTERM, interrupt)
-    signal.signal(signal.SIGHUP, interrupt)
+    signal.signal(signal.SIGHUP, ignore if is_worker else interrupt)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tell pytest-xdist which tests belong together, and put those first that take longest."""
+    if not config.pluginmanager.has_plugin("xdist"):
+        return
+    order = [*groups.BY_FILE, None]
+    found = {
+        item: groups.group(item.path.relative_to(_TESTS), getattr(item, "fixturenames", []))
+        for item in items
+    }
+    items.sort(key=lambda item: order.index(found[item]))
+    for item, name in found.items():
+        if name is not None:
+            item.add_marker(pytest.mark.xdist_group(name))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Tell how often Pulumi's CLI was started, where tests/counting writes that down."""
+    if "CLI_CALLS" in os.environ:
+        file = Path(os.environ["CLI_CALLS"])
+        calls = file.read_text().splitlines()
+        terminalreporter.write_line(f"Pulumi's CLI was started {len(calls)} times")
+        file.unlink()

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,15 +16,12 @@ import yaml
 
 from clusters.embedded import images as node_images
 from clusters.embedded import kubeconfig
-from images.handler import ImageHandler
 from images.programs import ENTRYPOINTS, Program
-from images.spec import TRAINER
 from images.targets import target_of
 from infra import toolchain
-from infra.plugin.context import Silence
 from scripts.offline.azure_recording.recording import VARIABLE, Recording
 from tests.doubles import recorded_kubelogin
-from tests.engine.embedded_cluster import TestCluster
+from tests.engine.embedded_cluster import TestCluster, program_images
 from tests.engine.standin_stack import Outcome, Stack
 
 _MAIN = "from infra.program import main\n\nmain()\n"
@@ -160,34 +156,13 @@ def own(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def bring_in_trainer(cluster: TestCluster) -> str:
-    """Have the trainer's image on the node and return what a pod calls it."""
-    spec = TRAINER
-    target = {
-        "kind": "containerd",
-        "address": str(cluster.layout.containerd_socket),
-        "namespace": node_images.NAMESPACE,
-    }
-    inputs = {
-        "name": spec.name,
-        "context": str(spec.context),
-        "dockerfile": spec.dockerfile,
-        "datasets": sorted(spec.datasets),
-        "contentHash": spec.content_hash,
-        "target": target,
-    }
-    _, outputs = ImageHandler().create(inputs, Silence("", threading.Event()))
-    return str(outputs["reference"])
-
-
 def images(trainer: str) -> dict[str, str]:
     """Return what the node has already."""
     return {
         "trainer": trainer,
         # The image with CUDA takes several GB, and there is no GPU for it here.
         "trainerCuda": trainer,
-        "trainingOperator": node_images.reference(toolchain.tool, "training-operator"),
-        "tcpWait": node_images.reference(toolchain.tool, "tcp-wait"),
+        **program_images(),
     }
 
 

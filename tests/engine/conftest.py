@@ -1,10 +1,5 @@
-"""A live stack for the tests that need a real engine and a real API server.
+"""Stacks for the tests that need a real engine."""
 
-With SLIPWAY_TEST_KUBECONFIG set to a file, tests that need only an API server use that one.
-"""
-
-import os
-import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,49 +38,21 @@ def spare_stack(root: Path) -> Iterator[LiveStack]:
         yield stack
 
 
-@pytest.fixture(scope="session")
-def kubeconfig(request: pytest.FixtureRequest) -> str:
-    """The content of a kubeconfig with all rights on a live cluster."""
-    given = os.environ.get("SLIPWAY_TEST_KUBECONFIG")
-    if given is not None:
-        return Path(given).read_text()
-    stack: LiveStack = request.getfixturevalue("live_stack")
-    return stack.kubeconfig
-
-
-@pytest.fixture(scope="session")
-def kubeconfig_file(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same as a file that only its owner can read."""
-    file = tmp_path_factory.mktemp("cluster") / "kubeconfig"
-    file.touch(0o600)
-    file.write_text(kubeconfig)
-    return file
-
-
-@pytest.fixture(scope="session")
-def jobs(kubeconfig_file: Path) -> Jobs:
-    """The namespace of the jobs on that cluster."""
-    return Jobs(kubeconfig_file)
-
-
-@pytest.fixture(scope="session")
-def trainer(jobs: Jobs) -> str:
-    """The trainer's image that its node has."""
-    return jobs.image()
-
-
 @pytest.fixture
-def job_stack(tmp_path: Path, root: Path, kubeconfig: str, trainer: str) -> Iterator[JobStack]:
+def job_stack(
+    tmp_path: Path, root: Path, kubeconfig: str, trainer: str, jobs: Jobs
+) -> Iterator[JobStack]:
     """A stack without jobs on that cluster; those that a test leaves in it are deleted."""
-    made = JobStack(tmp_path, root, kubeconfig, trainer)
+    made = JobStack(tmp_path, root, kubeconfig, trainer, jobs)
     yield made
     made.leave()
 
 
-@pytest.fixture
-def job_name(jobs: Jobs) -> Iterator[str]:
-    """A job's name that nobody else has; nothing of it must be left in the end."""
-    made = f"own-{secrets.token_hex(4)}"
+@pytest.fixture(scope="module")
+def module_stack(
+    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str, trainer: str, jobs: Jobs
+) -> Iterator[JobStack]:
+    """The same for all tests of a module, which brings it up once."""
+    made = JobStack(tmp_path_factory.mktemp("stack"), root, kubeconfig, trainer, jobs)
     yield made
-    assert jobs.uids(made) == []
-    assert jobs.items("pods", made) == []
+    made.leave()

@@ -5,16 +5,20 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from clusters.embedded import health, kubeconfig, lifecycle, supervisor
+from clusters.embedded import health, images, kubeconfig, lifecycle, supervisor
 from clusters.embedded.component import Host
 from clusters.embedded.host import examine
 from clusters.embedded.layout import Layout
 from images import programs
+from images.handler import ImageHandler
+from images.spec import TRAINER
 from infra import toolchain
+from infra.plugin.context import Silence
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 
 API_NAME = "kubernetes.default.svc"
@@ -84,6 +88,33 @@ class TestCluster:
             [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "import", archive],
             check=True, capture_output=True, timeout=60,
         )  # fmt: skip
+
+
+def program_images() -> dict[str, str]:
+    """Return what a pod calls the programs that every embedded cluster's node has."""
+    return {
+        "trainingOperator": images.reference(toolchain.tool, "training-operator"),
+        "tcpWait": images.reference(toolchain.tool, "tcp-wait"),
+    }
+
+
+def bring_in_trainer(cluster: TestCluster) -> str:
+    """Have the trainer's image on the node and return what a pod calls it."""
+    target = {
+        "kind": "containerd",
+        "address": str(cluster.layout.containerd_socket),
+        "namespace": images.NAMESPACE,
+    }
+    inputs = {
+        "name": TRAINER.name,
+        "context": str(TRAINER.context),
+        "dockerfile": TRAINER.dockerfile,
+        "datasets": sorted(TRAINER.datasets),
+        "contentHash": TRAINER.content_hash,
+        "target": target,
+    }
+    _, outputs = ImageHandler().create(inputs, Silence("", threading.Event()))
+    return str(outputs["reference"])
 
 
 def restricted_pod(name: str, *arguments: str, claim: str | None = None) -> dict[str, Any]:

@@ -9,11 +9,9 @@ from typing import Any
 
 import yaml
 
-from clusters.embedded import images as node_images
 from clusters.embedded import kubeconfig
-from infra import toolchain
 from tests.clusters_doc import role
-from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster
+from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, program_images
 from tests.engine.standin_stack import Outcome, Stack
 
 PLATFORM = "platform"
@@ -146,6 +144,5 @@ def images() -> dict[str, str]:
     """Return what the node of an embedded cluster has already."""
     return {
         "trainer": KUBECTL_IMAGE,
-        "trainingOperator": node_images.reference(toolchain.tool, "training-operator"),
-        "tcpWait": node_images.reference(toolchain.tool, "tcp-wait"),
+        **program_images(),
     }

@@ -6,7 +6,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +18,11 @@ from images.trainers import TrainerImages
 from infra import outcomes, toolchain
 from infra.tenancy import NAME
 from infra.training import Ground, train
-from jobs.catalog import CATALOG
-from jobs.spec import TrainingJob
-from jobs.wanted import Site, read
+from jobs.life.attempts import LABEL as ATTEMPT
+from jobs.logs import archive
 from tests.engine.awaiting import await_true
 from tests.engine.standin_stack import Outcome, Stack
+from tests.runs.declared import read_jobs
 
 _MAIN = "from tests.engine.pytorchjob_stack import program\n\nprogram()\n"
 _UP = ("up", "--stack", "test", "--yes", "--skip-preview", "--non-interactive")
@@ -32,23 +32,11 @@ def program() -> None:
     """Declare the jobs that the environment names: what the Pulumi CLI runs."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # as the real program does
     _, section = json.loads(os.environ["STANDIN_PROGRAM"])
-    unchecked = {name: each.pop("unchecked", {}) for name, each in section.items()}
-    demos = {name: section.pop(name) for name in list(section) if "demo" in section[name]}
-    wanted = read(section, "jobs", Site())
-    assert wanted.problems == [], wanted.problems
-    jobs = [*wanted.jobs, *(_demo(name, each) for name, each in demos.items())]
-    for job in jobs:
-        for field, value in unchecked[job.name].items():
-            object.__setattr__(job, field, value)  # What only the API server refuses.
-    runs = train(jobs, wanted.scripts, _ground())
+    jobs, scripts = read_jobs(section)
+    runs = train(jobs, scripts, _ground())
     for name, run in runs.items():
         pulumi.export(name, run.result)
     pulumi.export("notRun", outcomes.not_run(runs))
-
-
-def _demo(name: str, declared: dict[str, Any]) -> TrainingJob:
-    """Return an entry of the catalogue under this name."""
-    return replace(CATALOG[declared["demo"]], name=name, args=tuple(declared.get("args", ())))
 
 
 def _ground() -> Ground:
@@ -63,31 +51,42 @@ def _ground() -> Ground:
 class JobStack(Stack):
     """Programs are what stands under `slipway:jobs`: names and declarations."""
 
-    def __init__(self, directory: Path, root: Path, kubeconfig: str, trainer: str) -> None:
+    def __init__(
+        self, directory: Path, root: Path, kubeconfig: str, trainer: str, jobs: "Jobs"
+    ) -> None:
         self.trainer = trainer
+        self._jobs = jobs
+        self._names: set[str] = set()
         super().__init__(directory, root, kubeconfig)
         self.use_slipways_provider(_MAIN)
 
     def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
         """Return the environment in which the CLI declares the jobs in `arguments`."""
+        self._names |= arguments.keys()
         # Outputs are those of the jobs that succeeded and of those that did not.
         everything = super().environment(program, **arguments)
         return everything | {"PULUMI_CONTINUE_ON_ERROR": "true", "STANDIN_TRAINER": self.trainer}
 
     def output(self, name: str) -> Any:
         """Return one of the stack's outputs, none of which is secret, from its file."""
-        [file] = (self.directory / "state").glob(".pulumi/stacks/*/test.json")
-        resources = json.loads(file.read_text())["checkpoint"]["latest"]["resources"]
-        (stack,) = (each for each in resources if each["type"] == "pulumi:pulumi:Stack")
+        (stack,) = (each for each in self._resources if each["type"] == "pulumi:pulumi:Stack")
         return stack["outputs"][name]
 
+    @property
+    def _resources(self) -> list[dict[str, Any]]:
+        [file] = (self.directory / "state").glob(".pulumi/stacks/*/test.json")
+        resources: list[dict[str, Any]]
+        resources = json.loads(file.read_text())["checkpoint"]["latest"].get("resources", [])
+        return resources
+
     def leave(self) -> None:
-        """Delete what a test has left, as far as there is something."""
-        if any((self.directory / "state").glob(".pulumi/locks/**/*.json")):
-            self.unlock()
-        if self.has_resources:
-            left = self.attempt("destroy", environment=self.environment())
-            assert left.code == 0, str(left)
+        """Remove what a test has left in the cluster, whether or not the state knows of it."""
+        for name in self._names:
+            self._jobs.remove(name)
+        for each in self._resources:
+            if each["type"].startswith("kubernetes:core/v1:"):
+                kind, name = each["type"].rpartition(":")[2], each["id"].rpartition("/")[2]
+                self._jobs.kubectl("delete", kind, name, "--ignore-not-found", "--wait=false")
 
     def unlock(self) -> None:
         """Remove the lock that a killed CLI has left."""
@@ -166,6 +165,27 @@ class Jobs:
         pods = [pod["metadata"]["name"] for pod in self.items("pods", job) if _has_log(pod)]
         lines = [line for pod in pods for line in self.kubectl("logs", pod).splitlines()]
         return [json.loads(line) for line in lines if line.startswith("{")]
+
+    def attempts(self, job: str) -> list[str]:
+        """Return the number of each PyTorchJob's attempt."""
+        return [item["metadata"]["labels"][ATTEMPT] for item in self.items("pytorchjobs", job)]
+
+    def evict(self, pod: str) -> None:
+        """Take a pod away as `kubectl drain` does."""
+        eviction = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod, "namespace": NAME},
+        }
+        path = f"/api/v1/namespaces/{NAME}/pods/{pod}/eviction"
+        self.kubectl("create", "--raw", path, "--filename", "-", given=json.dumps(eviction))
+
+    def remove(self, job: str) -> None:
+        """Remove a job and its pods, and what this machine has kept of its logs."""
+        self.kubectl("delete", "pytorchjob", job, "--ignore-not-found")
+        pods = ("pods", "-l", f"training.kubeflow.org/job-name={job}")
+        self.kubectl("delete", *pods, "--grace-period=1")
+        archive.of_job("test", job).remove()
 
     def image(self) -> str:
         """Return the trainer's image that the node holds."""

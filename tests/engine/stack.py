@@ -13,8 +13,11 @@ from tests.engine.footprint import Baseline, Footprint
 
 UP_SECONDS = 40 * 60
 """A first `up` on a bare machine builds the tools and the trainer's image on the way."""
-_ENDING_SECONDS = 10
-"""How long what `make down` has ended may take to vanish from the process table."""
+_ENDING_SECONDS = 60
+"""How long what `make down` has ended may take to vanish from the process table.
+
+Other tests may be making or removing a cluster meanwhile, which is nobody's for a moment.
+"""
 
 
 @dataclass

@@ -17,6 +17,8 @@ _MAIN = "from tests.engine.standin_programs import main\n\nmain()\n"
 _STACK = "test"
 CALLED = f"standin/{_STACK}"
 """What it is called in marks."""
+_EMPTY: dict[Path, bytes] = {}
+"""The files of a stack without resources."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,24 @@ class Stack:
         self._environment = self._make_environment()
         (directory / "Pulumi.yaml").write_text(_PROJECT)
         (directory / "__main__.py").write_text(_MAIN)
-        self.pulumi("stack", "init", _STACK)
+        self._initialize()
+
+    def _initialize(self) -> None:
+        """Make the stack in the state: by the CLI once for all, as a copy of that after."""
+        if not _EMPTY:
+            outcome = self.pulumi("stack", "init", _STACK)
+            assert outcome.code == 0, str(outcome)
+            for file in (self._config, *(self.directory / "state").rglob("*")):
+                if file.is_file():
+                    _EMPTY[file.relative_to(self.directory)] = file.read_bytes()
+        for name, content in _EMPTY.items():
+            file = self.directory / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+
+    @property
+    def _config(self) -> Path:
+        return self.directory / f"Pulumi.{_STACK}.yaml"
 
     def _make_environment(self) -> dict[str, str]:
         state = self.directory / "state"
@@ -93,6 +112,8 @@ class Stack:
             "PULUMI_CONFIG_PASSPHRASE": "made up for this test",
             "PULUMI_HOME": str(pulumi_home()),
             "PULUMI_SKIP_UPDATE_CHECK": "true",
+            # The CLI has selected it only where it has made it.
+            "PULUMI_STACK": _STACK,
         }
 
     def use_slipways_provider(self, main: str) -> None:

@@ -17,8 +17,8 @@ from scripts.offline.azure_recording.nodes import RESOURCE, evict, scale
 from scripts.offline.azure_recording.pools import pools
 from scripts.offline.azure_recording.recording import Record
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
-from tests.engine.azure_stack import AzureStack, bring_in_trainer, images, let_pull, own
-from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster
+from tests.engine.azure_stack import AzureStack, images, let_pull, own
+from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, bring_in_trainer
 from tests.trainer.registry import RunningRegistry, running
 
 JOB = "mnist-gloo"

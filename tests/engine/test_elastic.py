@@ -25,10 +25,10 @@ Lose = Callable[[Jobs, dict[str, Any]], None]
 
 @pytest.fixture(scope="module")
 def stack(
-    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str, trainer: str
+    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str, trainer: str, jobs: Jobs
 ) -> Iterator[JobStack]:
     """A stack of elastic jobs; an `up` that names another one removes the one before."""
-    made = JobStack(tmp_path_factory.mktemp("elastic"), root, kubeconfig, trainer)
+    made = JobStack(tmp_path_factory.mktemp("elastic"), root, kubeconfig, trainer, jobs)
     yield made
     made.leave()
 

@@ -1,275 +1,70 @@
-"""A run that does not succeed ends soon, and says which rank, why, and what to do."""
+"""Runs that do not succeed fail `pulumi up`, which tells why; how they end is in tests/runs."""
 
-import json
 import re
 import secrets
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 
-from tests.engine.awaiting import COMMAND_SECONDS, await_true
-from tests.engine.job_programs import FAILING, FOLLOWED, HUNGRY, SLEEPING, TRACKED, python
-from tests.engine.pytorchjob_stack import Jobs, JobStack
+from tests.engine.job_programs import FAILING, SLEEPING, TRACKED, python
+from tests.engine.pytorchjob_stack import JobStack
+from tests.engine.standin_stack import Outcome
 
-SOON_SECONDS = 10
-_TWICE = """
-import os, sys, time
-state = "/work/started"
-print("the second time" if os.path.exists(state) else "the first time", flush=True)
-if {ends_well} and os.path.exists(state):
-    sys.exit(0)
-with open(state, "a") as file:
-    file.write("x")
-# At the third start the operator ends the run: that one adds no failure of its own.
-time.sleep(2 if os.path.getsize(state) < 3 else 600)
-sys.exit(5)
-"""
-TWICE, SECOND_TIME = _TWICE.format(ends_well=False), _TWICE.format(ends_well=True)
-"""Fails twice, or the first time only: `/work` outlives a container."""
+MISSING = "localhost/there-is-no-such-image:1"
 
 
-@pytest.mark.parametrize("policy", ["OnFailure", "Never"])
-def test_the_first_rank_to_fail_ends_the_run_within_seconds(
-    policy: str, job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    said = job_stack.train_in_vain(job_name, **python(trainer, FAILING, restartPolicy=policy))
-    assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in said
-    assert "rank 1 is about to fail" in said
-    assert "Traceback" not in said
-    result = job_stack.output(job_name)
-    assert result["state"] == "Failed"
-    assert result["duration_seconds"] < 60, "rank 0 sleeps for 600 s"
-    assert result["exit_codes"]["1"] == 3
-    assert result["failure"]["log"] == ["rank 1 is about to fail"]
-    # What still ran was stopped: nothing goes on unseen.
-    await_true(lambda: not any(_running(pod) for pod in jobs.items("pods", job_name)))
+@pytest.fixture(scope="module")
+def mark() -> str:
+    """What the names of these jobs begin with."""
+    return f"own-{secrets.token_hex(4)}"
 
 
-def _running(pod: dict[str, Any]) -> bool:
-    return any("running" in each["state"] for each in pod["status"].get("containerStatuses", []))
-
-
-def test_an_image_that_does_not_exist_ends_the_run_at_once(
-    job_name: str, job_stack: JobStack, jobs: Jobs
-) -> None:
-    missing = "localhost/there-is-no-such-image:1"
-    said = job_stack.train_in_vain(job_name, **python(missing, SLEEPING, "0"))
-    assert f"job {job_name} ended CannotStart" in said
-    assert missing in said
-    known = _event(jobs, f"{job_name}-master-0", "Failed")
-    ended = datetime.fromisoformat(job_stack.output(job_name)["completed"])
-    assert (ended - known).total_seconds() < SOON_SECONDS
-    # It would start unseen if the image came to be.
-    await_true(lambda: jobs.uids(job_name) == [])
-
-
-def _event(jobs: Jobs, pod: str, reason: str) -> datetime:
-    """Return when Kubernetes first told of something about a pod."""
-    selector = f"involvedObject.name={pod},reason={reason}"
-    told = json.loads(jobs.kubectl("get", "events", "--field-selector", selector, "-o", "json"))
-    return min(datetime.fromisoformat(event["firstTimestamp"]) for event in told["items"])
-
-
-def test_a_command_that_is_not_there_is_told_in_the_runtimes_words(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    declared = python(trainer, "", workers=0) | {"command": ["there-is-no-such-program"]}
-    said = job_stack.train_in_vain(job_name, **declared)
-    assert f"rank 0 ({job_name}-master-0) could not be started" in said
-    assert 'exec: "there-is-no-such-program": executable file not found' in said
-    assert "see that the image has the job's `command`" in said
-
-
-def test_the_rank_that_took_the_others_along_is_named_and_not_those(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    said = job_stack.train_in_vain(job_name, **python(trainer, FOLLOWED, restartPolicy="Never"))
-    assert f"job {job_name} ended Failed: rank 1 ({job_name}-worker-0) exited with code 3" in said
-    failed = job_stack.output(job_name)["failure"]
-    assert failed["rank"] == 1
-    assert failed["log"] == ["rank 1 is about to fail"]
-
-
-def test_a_first_failure_is_shown_at_once_though_the_job_may_go_on(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    tolerated = python(trainer, SECOND_TIME, backoffLimit=3, workers=0)
-    with job_stack.training(job_name, **tolerated) as up:
-        warning = f"rank 0 ({job_name}-master-0) exited with code 5"
-        await_true(lambda: warning in job_stack.log)
-        shown = datetime.now(UTC)
-        (pod,) = jobs.items("pods", job_name)
-        (container,) = pod["status"]["containerStatuses"]
-        # It may have been started again meanwhile.
-        ended = container["lastState"].get("terminated") or container["state"]["terminated"]
-        happened = datetime.fromisoformat(ended["finishedAt"])
-        assert (shown - happened).total_seconds() < SOON_SECONDS
-        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
-    result = job_stack.output(job_name)
-    assert result["state"] == "Succeeded"
-    assert result["restarts"] == 1
-
-
-def test_a_failure_after_a_restart_shows_the_log_of_both_starts(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    said = job_stack.train_in_vain(job_name, **python(trainer, TWICE, backoffLimit=2, workers=0))
-    failed = job_stack.output(job_name)["failure"]
-    assert failed["previous_log"] == ["the first time"]
-    assert failed["log"] == ["the second time"]
-    assert said.index("    the first time") < said.index("    the second time")
-
-
-def test_the_row_tells_the_epoch_its_figures_and_the_time_left(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    outcome = job_stack.train(job_name, **python(trainer, TRACKED, workers=0))
-    row = [line for line in outcome.text.splitlines() if job_name in line]
-    assert any(re.search(r"epoch 1/2 at \d+%, loss 1\.0000", line) for line in row), outcome
-    ended = re.compile(r"epoch 1/2, loss 1\.0000, accuracy 0\.5000, .* about \d+ s left")
-    assert any(ended.search(line) for line in row), outcome
-    assert any("epoch 2/2, loss 0.5000, accuracy 0.6000" in line for line in row), outcome
-
-
-def test_the_row_of_a_program_that_tells_no_events_shows_its_last_line(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    program = "import time\nprint('half of it is done', flush=True)\ntime.sleep(7)"
-    outcome = job_stack.train(job_name, **python(trainer, program, workers=0))
-    assert "last line: half of it is done" in outcome.text
-
-
-def test_a_rank_killed_for_memory_is_told_with_its_limit(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    said = job_stack.train_in_vain(job_name, **python(trainer, HUNGRY, memory="96Mi"))
-    assert f"rank 1 ({job_name}-worker-0) was killed: out of memory" in said
-    assert "its memory limit: 96Mi" in said
-    assert job_stack.output(job_name)["failure"]["exit_code"] == 137
-
-
-def test_a_run_ends_at_its_timeout_and_nothing_of_it_goes_on(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    said = job_stack.train_in_vain(job_name, **python(trainer, SLEEPING, "600", timeout=8))
-    assert f"job {job_name} ended TimedOut: not done after 8 s" in said
-    assert job_stack.output(job_name)["state"] == "TimedOut"
-    await_true(lambda: jobs.items("pods", job_name) == [])
-
-
-def test_more_than_any_node_has_ends_the_run_at_once_with_the_numbers(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    said = job_stack.train_in_vain(job_name, **python(trainer, SLEEPING, "0", cpu=999))
-    assert f"job {job_name} ended CannotStart: there is never room" in said
-    assert re.search(r"it asks for 999 cores, .*and no node has more than \d+ cores", said), said
-    assert "Insufficient cpu" in said
-    assert job_stack.output(job_name)["duration_seconds"] < 2 * SOON_SECONDS
-
-
-@pytest.fixture
-def full(jobs: Jobs, trainer: str) -> Iterator[dict[str, Any]]:
-    """A pod that takes all but 2 GiB of the node's memory; what asks for 3 has no room then."""
-    (node,) = json.loads(jobs.kubectl("get", "nodes", "-o", "json"))["items"]
-    mebibytes = int(node["status"]["allocatable"]["memory"].removesuffix("Ki")) // 1024
-    name = f"holder-{secrets.token_hex(4)}"
-    holder = held(name, trainer, f"{mebibytes - 2048}Mi")
-    jobs.kubectl("apply", "--filename", "-", given=json.dumps(holder))
-    jobs.kubectl("wait", "--for=condition=Ready", f"pod/{name}", "--timeout=300s")
-    yield holder
-    jobs.kubectl("delete", "pod", name, "--ignore-not-found", "--grace-period=1")
-
-
-def held(name: str, image: str, memory: str) -> dict[str, Any]:
-    """Return a pod that does nothing with its memory."""
-    resources = {"requests": {"memory": memory, "cpu": "1m"}, "limits": {"memory": memory}}
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name},
-        "spec": {
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 65532,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [
-                {
-                    "name": "holder",
-                    "image": image,
-                    "command": ["sleep", "600"],
-                    "resources": resources,
-                    "securityContext": {
-                        "allowPrivilegeEscalation": False,
-                        "capabilities": {"drop": ["ALL"]},
-                    },
-                }
-            ],
-        },
+@pytest.fixture(scope="module")
+def fallen(module_stack: JobStack, mark: str, trainer: str) -> Outcome:
+    """An `up` of four jobs, only one of which succeeds."""
+    declared = {
+        f"{mark}-fails": python(trainer, FAILING),
+        f"{mark}-missing": python(MISSING, SLEEPING, "0"),
+        f"{mark}-refused": python(trainer, SLEEPING, unchecked={"labels": {"team": "x" * 64}}),
+        f"{mark}-tells": python(trainer, TRACKED, workers=0),
     }
+    return module_stack.attempt("up", environment=module_stack.environment("", **declared))
 
 
-def test_without_room_the_run_says_at_once_what_is_free_and_starts_when_there_is_some(
-    full: dict[str, Any], job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+def test_up_fails_and_tells_the_story_of_each_run_that_did_not_succeed(
+    fallen: Outcome, mark: str
 ) -> None:
-    large = python(trainer, SLEEPING, "0", memory="3Gi", workers=0)
-    with job_stack.training(job_name, **large) as up:
-        await_true(lambda: "has no node: it asks for" in job_stack.log)
-        told = re.search(r"the most that a node has free is .*, [\d.]+ GiB memory", job_stack.log)
-        assert told is not None, job_stack.log
-        jobs.kubectl("delete", "pod", full["metadata"]["name"], "--grace-period=1")
-        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
-    assert job_stack.output(job_name)["state"] == "Succeeded"
-
-
-@pytest.mark.usefixtures("full")
-def test_without_room_the_run_ends_after_its_start_limit(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    large = python(trainer, SLEEPING, "0", memory="3Gi", workers=0, startTimeout=6)
-    said = job_stack.train_in_vain(job_name, **large)
-    assert f"job {job_name} ended CannotStart: not all ranks started within 6 s" in said
-    assert "the most that a node has free is" in said
-    assert "Insufficient memory" in said
-
-
-@pytest.fixture
-def quota(jobs: Jobs) -> Iterator[str]:
-    """A quota on the namespace's memory."""
-    name = f"quota-{secrets.token_hex(4)}"
-    jobs.kubectl("create", "quota", name, "--hard=requests.memory=1536Mi")
-    yield name
-    jobs.kubectl("delete", "quota", name)
-
-
-def test_more_than_a_quota_has_ends_the_run_at_once_with_the_numbers(
-    quota: str, job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    large = python(trainer, SLEEPING, "0", memory="1Gi")
-    said = job_stack.train_in_vain(job_name, **large)
-    # The API server's own word of it, in an event of the operator's, may come later.
-    assert f"job {job_name} ended CannotStart: there is never room: the job asks for 2 GiB" in said
-    assert f"quota {quota} has 1.5 GiB memory (requests) in all" in said
-
-
-def test_pods_that_are_refused_end_the_run_at_once(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    unknown = python(trainer, SLEEPING, "0", priorityClass="there-is-no-such-class")
-    said = job_stack.train_in_vain(job_name, **unknown)
-    assert f"job {job_name} ended CannotStart: its pods are refused" in said
-    assert "there-is-no-such-class" in said
-    assert job_stack.output(job_name)["duration_seconds"] < SOON_SECONDS
-    await_true(lambda: jobs.uids(job_name) == [])
-
-
-def test_a_job_refused_by_the_webhook_has_a_result_too(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    too_long = {"unchecked": {"labels": {"team": "x" * 64}}}
-    said = job_stack.train_in_vain(job_name, **python(trainer, SLEEPING, "0", **too_long))
-    assert f"job {job_name} ended CannotStart: refused:" in said
+    assert fallen.code != 0
+    said = fallen.text
+    assert f"job {mark}-fails ended Failed: rank 1 ({mark}-fails-worker-0) exited with" in said
+    assert "rank 1 is about to fail" in said
+    assert f"job {mark}-missing ended CannotStart" in said
+    assert MISSING in said
+    assert f"job {mark}-refused ended CannotStart: refused:" in said
     assert "must be no more than 63" in said
-    assert job_stack.output(job_name)["state"] == "CannotStart"
+    assert "Traceback" not in said
+
+
+@pytest.mark.usefixtures("fallen")
+def test_every_run_leaves_its_result_in_the_outputs(module_stack: JobStack, mark: str) -> None:
+    ends = {"fails": "Failed", "missing": "CannotStart", "refused": "CannotStart"}
+    for name, end in {**ends, "tells": "Succeeded"}.items():
+        assert module_stack.output(f"{mark}-{name}")["state"] == end
+    failed = module_stack.output(f"{mark}-fails")
+    assert failed["exit_codes"]["1"] == 3
+    assert failed["failure"]["log"] == ["rank 1 is about to fail"]
+
+
+def test_the_row_of_a_run_tells_what_it_does(fallen: Outcome, mark: str) -> None:
+    row = [line for line in fallen.text.splitlines() if f"{mark}-tells" in line]
+    assert any(re.search(r"epoch 1/2, loss 1\.0000, accuracy 0\.5000", line) for line in row), row
+
+
+@pytest.mark.usefixtures("fallen")
+def test_after_a_failure_a_plain_up_trains_again_and_says_why(
+    module_stack: JobStack, mark: str, trainer: str
+) -> None:
+    assert "trains again:" not in module_stack.refresh().text
+    fixed = module_stack.train(f"{mark}-fails", **python(trainer, SLEEPING, "0"))
+    assert "trains again:" in fixed.text
+    assert "the last run ended Failed: rank 1" in fixed.text
+    assert module_stack.output(f"{mark}-fails")["state"] == "Succeeded"

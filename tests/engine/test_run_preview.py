@@ -1,6 +1,8 @@
 """What a preview shows of runs that are to be, and what an update asks before it makes them."""
 
 import re
+import secrets
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,46 +29,59 @@ def _declared(trainer: str, **fields: Any) -> dict[str, Any]:
     return python(trainer, SUMMARY, '{"accuracy": 0.5}', "0", **fields)
 
 
+@pytest.fixture(scope="module")
+def there(module_stack: JobStack, trainer: str) -> Mapping[str, Any]:
+    """Jobs that have run."""
+    declared = _declared(trainer, workers=0)
+    section = {f"own-{secrets.token_hex(4)}": declared for _ in range(2)}
+    module_stack.up("", **section)
+    return section
+
+
 def test_a_preview_shows_the_job_and_what_it_needs_and_that_the_api_server_admits_it(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+    there: Mapping[str, Any], job_name: str, module_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
-    preview = job_stack.preview("", **{job_name: _declared(trainer, workers=3, memory="1Gi")})
-    (message,) = _told(preview, job_name)
+    other = f"{job_name}-2"
+    new = {job_name: _declared(trainer, workers=3, memory="1Gi"), other: _declared(trainer)}
+    preview = module_stack.preview("", **there, **new)
+    # What is there already is not told of.
+    assert [_told(preview, name) for name in there] == [[], []]
+    message, beside = (message for name in new for message in _told(preview, name))
     first, _, rest = message.partition("\n")
     assert first == "needs 4 pods, in all 0.4 cores, 4 GiB; the API server admits it"
-    shown = yaml.safe_load(rest)
+    shown = yaml.safe_load(rest[rest.index("apiVersion:") :])
     assert [*shown] == ["apiVersion", "kind", "metadata", "spec"]
     assert shown["metadata"]["name"] == job_name
     roles = shown["spec"]["pytorchReplicaSpecs"]
     assert {role: each["replicas"] for role, each in roles.items()} == {"Master": 1, "Worker": 3}
     assert roles["Master"]["template"]["spec"]["containers"][0]["command"][2] == SUMMARY
-    assert jobs.uids(job_name) == []
+    # Of the stack it is said once, whichever of its jobs comes first.
+    together = "all 4 jobs of the stack together need 8 pods, in all 0.8 cores, "
+    assert sum(together in each for each in (message, beside)) == 1
+    assert jobs.uids(job_name) == jobs.uids(other) == []
 
 
-def test_a_preview_of_what_is_there_says_nothing_and_of_a_replacement_everything(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+def test_a_preview_of_a_replacement_shows_everything_and_of_a_label_one_line(
+    there: Mapping[str, Any], module_stack: JobStack, jobs: Jobs
 ) -> None:
-    declared = _declared(trainer, workers=0)
-    job_stack.train(job_name, **declared)
-    uids = jobs.uids(job_name)
-    assert _told(job_stack.preview("", **{job_name: declared}), job_name) == []
-    labelled = job_stack.preview("", **{job_name: {**declared, "labels": {"a": "b"}}})
-    (line,) = _told(labelled, job_name)
+    uids = [jobs.uids(name) for name in there]
+    (labelled, labels), (larger, declared) = there.items()
+    now = {labelled: {**labels, "labels": {"a": "b"}}, larger: {**declared, "memory": "256Mi"}}
+    preview = module_stack.preview("", **now)
+    (line,) = _told(preview, labelled)
     assert line.strip().endswith("nothing is trained")
-
     # A job of that name is there, and is no refusal: it goes before the new one comes.
-    again = job_stack.preview("", **{job_name: {**declared, "memory": "256Mi"}})
-    words, shown = _told(again, job_name)
+    words, shown = _told(preview, larger)
     assert words.strip() == "trains again: memory 128Mi → 256Mi"
     assert shown.startswith("needs 1 pod with 0.1 cores, 256 MiB; the API server admits it\n")
-    assert jobs.uids(job_name) == uids
+    assert [jobs.uids(name) for name in there] == uids
 
 
 def test_a_preview_fails_with_the_servers_words_when_it_refuses_the_job(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+    job_name: str, module_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
     too_long = _declared(trainer, unchecked={"labels": {"team": "x" * 64}})
-    said = job_stack.refused("preview", program="", **{job_name: too_long})
+    said = module_stack.refused("preview", program="", **{job_name: too_long})
     assert f"PyTorchJob slipway-jobs/{job_name} would be refused" in said
     assert "must be no more than 63" in said
     assert "Traceback" not in said
@@ -95,17 +110,6 @@ def test_an_update_trains_nothing_for_a_job_that_would_be_refused(
     said = job_stack.refused("up", program="", **both)
     assert f"PyTorchJob slipway-jobs/{follower} would be refused" in said
     assert jobs.uids(job_name) == []
-
-
-def test_a_preview_adds_up_what_all_jobs_need(
-    job_name: str, job_stack: JobStack, trainer: str
-) -> None:
-    one = _declared(trainer, workers=1)
-    preview = job_stack.preview("", **{job_name: one, f"{job_name}-2": one})
-    together = "all 2 jobs of the stack together need 4 pods, in all 0.4 cores, 512 MiB"
-    said = _told(preview, job_name) + _told(preview, f"{job_name}-2")
-    assert len(said) == 2
-    assert sum(together in message for message in said) == 1
 
 
 @pytest.fixture

@@ -1,100 +1,20 @@
-"""Retries: a job that its cluster takes away is submitted anew, and its attempts are kept."""
+"""The attempts at a run outlive the CLI; when there are several is in tests/runs."""
 
-import json
 import signal
-from collections.abc import Iterator
-from decimal import Decimal
-from pathlib import Path
-from typing import Any
 
-import pytest
-
-from infra import quantities
-from jobs.spec.names import CONTAINER
-from tests.engine.awaiting import COMMAND_SECONDS, await_true
-from tests.engine.job_programs import FAILING, HUNGRY, SLEEPING, SUMMARY, python
+from tests.engine.awaiting import await_true
+from tests.engine.job_programs import SLEEPING, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 
-_VICTIM, _INTRUDER = "slipway-test-victim", "slipway-test-intruder"
-_PRIORITIES = {_VICTIM: -20, _INTRUDER: -10}
-"""Below that of any other pod, so that only the test's own have to make room."""
-_ATTEMPT = "slipway.dev/attempt"
 
-
-def _evict(jobs: Jobs, pod: str, directory: Path) -> None:
-    """Take a pod away as `kubectl drain` does."""
-    eviction = {
-        "apiVersion": "policy/v1",
-        "kind": "Eviction",
-        "metadata": {"name": pod, "namespace": "slipway-jobs"},
-    }
-    file = directory / "eviction.json"
-    file.write_text(json.dumps(eviction))
-    path = f"/api/v1/namespaces/slipway-jobs/pods/{pod}/eviction"
-    jobs.kubectl("create", "--raw", path, "--filename", str(file))
-
-
-def _attempt(jobs: Jobs, job_name: str) -> list[str]:
-    return [job["metadata"]["labels"][_ATTEMPT] for job in jobs.items("pytorchjobs", job_name)]
-
-
-def test_a_job_whose_pod_was_evicted_is_submitted_anew_and_the_attempt_is_kept(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path
-) -> None:
-    with job_stack.training(job_name, **python(trainer, SLEEPING, "20", retries=2)) as up:
-        jobs.await_all_running(job_name, pods=2)
-        (first,) = jobs.uids(job_name)
-        _evict(jobs, f"{job_name}-worker-0", tmp_path)
-        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
-    result = job_stack.output(job_name)
-    assert result["state"] == "Succeeded"
-    (attempt,) = result["attempts"]
-    assert (attempt["number"], attempt["state"]) == (1, "Failed")
-    assert f"{job_name}-worker-0" in attempt["reason"]
-    assert "EvictionByEvictionAPI" in attempt["reason"]
-    assert attempt["run_id"] != result["run_id"]
-    assert jobs.uids(job_name) != [first]
-    assert _attempt(jobs, job_name) == ["2"]
-    assert "attempt 1 of 3 was lost" in job_stack.log
-    assert "attempt 2 of 3: 2 ranks" in job_stack.log
-
-
-def test_without_retries_an_evicted_job_fails_and_says_what_happened(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path
-) -> None:
-    with job_stack.training(job_name, **python(trainer, SLEEPING, "20")) as up:
-        jobs.await_all_running(job_name, pods=2)
-        _evict(jobs, f"{job_name}-worker-0", tmp_path)
-        assert up.wait(COMMAND_SECONDS) != 0
-    result = job_stack.output(job_name)
-    assert result["state"] == "Failed"
-    assert "EvictionByEvictionAPI" in result["failure"]["disruption"]
-    assert "attempts" not in result
-    assert _attempt(jobs, job_name) == ["1"]
-
-
-@pytest.mark.parametrize("program", [FAILING, HUNGRY], ids=["exit code 3", "out of memory"])
-def test_what_the_program_did_wrong_is_not_tried_again(
-    program: str, job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    declared = python(trainer, program, memory="96Mi", retries=2)
-    said = job_stack.train_in_vain(job_name, **declared)
-    assert "is submitted anew" not in said
-    result = job_stack.output(job_name)
-    assert result["state"] == "Failed"
-    assert "attempts" not in result
-    assert _attempt(jobs, job_name) == ["1"]
-
-
-@pytest.mark.long
 def test_attempts_outlive_a_kill_between_two_of_them(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path
+    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
 ) -> None:
     declared = python(trainer, SLEEPING, "15", retries=2)
     with job_stack.training(job_name, **declared) as up:
         jobs.await_all_running(job_name, pods=2)
         (first,) = jobs.uids(job_name)
-        _evict(jobs, f"{job_name}-worker-0", tmp_path)
+        jobs.evict(f"{job_name}-worker-0")
         await_true(lambda: "attempt 1 of 3 was lost" in job_stack.log)
         up.send_signal(signal.SIGKILL)
         up.wait()
@@ -103,101 +23,5 @@ def test_attempts_outlive_a_kill_between_two_of_them(
     result = job_stack.output(job_name)
     assert result["state"] == "Succeeded"
     assert [attempt["number"] for attempt in result["attempts"]] == [1]
-    assert _attempt(jobs, job_name) == ["2"]
+    assert jobs.attempts(job_name) == ["2"]
     assert jobs.uids(job_name) != [first]
-
-
-@pytest.fixture
-def intruder(job_name: str, jobs: Jobs, tmp_path: Path) -> Iterator[str]:
-    """The name of a pod that a test may start, for which others have to make room."""
-    items = [
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": name},
-            "value": value,
-        }
-        for name, value in _PRIORITIES.items()
-    ]
-    file = tmp_path / "priorities.json"
-    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-    jobs.kubectl("apply", "--filename", str(file))
-    yield f"{job_name}-intruder"
-    jobs.kubectl("delete", "pod", f"{job_name}-intruder", "--ignore-not-found", "--wait")
-    jobs.kubectl("delete", "priorityclass", *_PRIORITIES)
-
-
-def _free_cores(jobs: Jobs) -> Decimal:
-    """Return the cores of the node that no pod asks for."""
-    nodes = json.loads(jobs.kubectl("get", "nodes", "--output", "json"))["items"]
-    (node,) = nodes
-    pods = json.loads(jobs.kubectl("get", "pods", "--all-namespaces", "--output", "json"))["items"]
-    asked = [
-        quantities.cores(container["resources"]["requests"]["cpu"])
-        for pod in pods
-        if pod["status"]["phase"] in {"Pending", "Running"}
-        for container in pod["spec"]["containers"]
-        if "cpu" in container["resources"].get("requests", {})
-    ]
-    return quantities.cores(node["status"]["allocatable"]["cpu"]) - sum(asked)
-
-
-def _milli(cores: Decimal) -> str:
-    return f"{int(cores * 1000)}m"
-
-
-def _pod(name: str, image: str, cpu: str) -> dict[str, Any]:
-    """Return a pod that needs some cores for some seconds."""
-    container = {
-        "name": CONTAINER,
-        "image": image,
-        "command": ["sleep", "15"],
-        "resources": {"requests": {"cpu": cpu}},
-        "securityContext": {
-            "allowPrivilegeEscalation": False,
-            "capabilities": {"drop": ["ALL"]},
-        },
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "slipway-jobs"},
-        "spec": {
-            "priorityClassName": _INTRUDER,
-            "restartPolicy": "Never",
-            "automountServiceAccountToken": False,
-            "securityContext": {
-                "runAsNonRoot": True,
-                "runAsUser": 65532,
-                "seccompProfile": {"type": "RuntimeDefault"},
-            },
-            "containers": [container],
-        },
-    }
-
-
-@pytest.mark.long
-def test_a_job_that_had_to_make_room_for_a_higher_priority_is_submitted_anew(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str, tmp_path: Path, intruder: str
-) -> None:
-    half = _free_cores(jobs) / 2
-    summary = ('{"accuracy": 0.5}', "25")
-    asked: dict[str, Any] = {
-        "cpu": _milli(half),
-        "workers": 0,
-        "retries": 1,
-        "priorityClass": _VICTIM,
-    }
-    asked["restartPolicy"] = "Never"  # Otherwise one pod alone is replaced, and nothing is lost.
-    file = tmp_path / "intruder.json"
-    with job_stack.training(job_name, **python(trainer, SUMMARY, *summary, **asked)) as up:
-        jobs.await_all_running(job_name, pods=1)
-        # More than is free, and not more than is free without the job.
-        file.write_text(json.dumps(_pod(intruder, trainer, _milli(_free_cores(jobs) + half / 2))))
-        jobs.kubectl("apply", "--filename", str(file))
-        assert up.wait(COMMAND_SECONDS) == 0, job_stack.log
-    result = job_stack.output(job_name)
-    assert result["state"] == "Succeeded"
-    (attempt,) = result["attempts"]
-    assert "PreemptionByScheduler" in attempt["reason"]
-    assert "attempt 1 of 2 was lost" in job_stack.log

@@ -35,7 +35,11 @@ def test_every_row_of_the_table_names_a_test() -> None:
     assert rows == ROWS
 
 
-@pytest.mark.parametrize("file", sorted(TESTS.glob("engine/test_run_*.py")), ids=lambda f: f.stem)
+@pytest.mark.parametrize(
+    "file",
+    sorted([*TESTS.glob("engine/test_run_*.py"), *TESTS.glob("runs/test_*.py")]),
+    ids=lambda file: f"{file.parent.name}-{file.stem}",
+)
 def test_every_test_of_a_run_is_in_the_table(file: Path) -> None:
     name = str(file.relative_to(TESTS))
     listed = {test for path, test in NAMED.findall(TEXT) if path == name}

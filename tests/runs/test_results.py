@@ -1,15 +1,16 @@
-"""Training runs as resources: the real engine, the real operator, real pods."""
+"""What a run returns: the real operator, real pods."""
 
-from tests.engine.pytorchjob_stack import Jobs, JobStack
+from tests.engine.pytorchjob_stack import Jobs
+from tests.runs.runner import Runs
 
 
 def test_outputs_are_what_the_ranks_wrote_to_their_logs(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
     options = ["--epochs", "2", "--limit-train", "1500", "--limit-test", "500"]
     command = ["python3", "-m", "slipway_trainer.mnist", *options]
-    job_stack.train(job_name, image=trainer, command=command, workers=2)
-    result, events = job_stack.output(job_name), jobs.events(job_name)
+    runs.train(job_name, image=trainer, command=command, workers=2)
+    result, events = runs.output(job_name), jobs.events(job_name)
 
     epochs = [event for event in events if event["event"] == "epoch"]
     first = [event for event in epochs if event["rank"] == 0]
@@ -27,4 +28,4 @@ def test_outputs_are_what_the_ranks_wrote_to_their_logs(
     (job,) = jobs.items("pytorchjobs", job_name)
     assert result["started"] == job["status"]["startTime"]
     assert result["completed"] == job["status"]["completionTime"]
-    assert job_stack.train(job_name, image=trainer, command=command, workers=2).changes == {}
+    assert runs.train(job_name, image=trainer, command=command, workers=2).steps == {}

@@ -1,0 +1,38 @@
+"""Which tests one process runs, one after the other, when `make test` has several.
+
+What shares a stack or a cluster is one group; whatever else a file shares is its own affair. The
+groups are started in this order, the longest first.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+BY_FIXTURE: Mapping[str, str] = {"live_stack": "dev", "spare_stack": "spare"}
+BY_FILE: Mapping[str, tuple[str, ...]] = {
+    "dev": (),
+    "spare": (),
+    "runs-1": ("runs/test_failing", "runs/test_cached", "engine/test_run_", "engine/test_gpu"),
+    "runs-2": ("runs/", "engine/test_elastic", "engine/test_kubernetes_standin"),
+    "azure": ("engine/test_azure",),
+    "embedded": ("engine/test_embedded_cluster",),
+    "trainer": ("trainer/",),
+    "kubeconfig": ("engine/test_clusters_kubeconfig",),
+    "others": ("engine/",),
+}
+"""What the paths of a group's files begin with; the first one that fits."""
+
+
+def group(path: Path, fixtures: list[str]) -> str | None:
+    """Return the group of a test; None for one that needs nothing that another one has.
+
+    Args:
+        path: Of its file, below tests/.
+        fixtures: What it uses.
+    """
+    for fixture, name in BY_FIXTURE.items():
+        if fixture in fixtures:
+            return name
+    for name, beginnings in BY_FILE.items():
+        if str(path).startswith(beginnings):
+            return name
+    return None

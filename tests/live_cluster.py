@@ -1,0 +1,97 @@
+"""A cluster for the tests that need one: with the training operator, the jobs' namespace and image.
+
+With SLIPWAY_TEST_KUBECONFIG set to a file it is the one of a stack that is up. Otherwise a process
+that runs tests has one of its own, so that quotas, priorities and full nodes are nobody else's.
+"""
+
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from clusters.embedded import kubeconfig as kubeconfigs
+from clusters.embedded import lifecycle
+from clusters.embedded.layout import Layout
+from infra import toolchain
+from infra.manifests import restricted_namespace
+from infra.operator_manifests import deployment, foundations
+from infra.operator_rights import NAME as OPERATOR
+from infra.plugin.context import Silence
+from infra.readiness import OperatorReadyHandler
+from infra.tenancy import NAME, contents
+from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, program_images
+from tests.engine.pytorchjob_stack import Jobs
+
+_GIVEN = "SLIPWAY_TEST_KUBECONFIG"
+
+
+@pytest.fixture(scope="session")
+def own_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluster]:
+    """A cluster with nothing in it."""
+    made = TestCluster(Layout(tmp_path_factory.mktemp("cluster") / "cluster"))
+    try:
+        made.heal()
+        yield made
+    finally:
+        lifecycle.remove(made.layout)
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(request: pytest.FixtureRequest) -> str:
+    """The content of a kubeconfig with all rights on a live cluster."""
+    if (given := os.environ.get(_GIVEN)) is not None:
+        return Path(given).read_text()
+    cluster: TestCluster = request.getfixturevalue("own_cluster")
+    return kubeconfigs.embedded(cluster.layout, "admin")
+
+
+@pytest.fixture(scope="session")
+def kubeconfig_file(kubeconfig: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same as a file that only its owner can read."""
+    file = tmp_path_factory.mktemp("kubeconfig") / "kubeconfig"
+    file.touch(0o600)
+    file.write_text(kubeconfig)
+    return file
+
+
+@pytest.fixture(scope="session")
+def jobs(kubeconfig: str, kubeconfig_file: Path, request: pytest.FixtureRequest) -> Jobs:
+    """The namespace of the jobs on that cluster, with the operator that looks after it."""
+    if _GIVEN not in os.environ:
+        _install_operator(request.getfixturevalue("own_cluster"), kubeconfig)
+    return Jobs(kubeconfig_file)
+
+
+def _install_operator(cluster: TestCluster, kubeconfig: str) -> None:
+    """Put the objects there that a stack declares, and wait for the operator as a stack does."""
+    source, images = toolchain.path("training-operator-manifests"), program_images()
+    objects = [
+        restricted_namespace(NAME),
+        *contents(),
+        *foundations(source, NAME, images["tcpWait"]),
+        deployment(source, NAME, images["trainingOperator"], images["tcpWait"]),
+    ]
+    # Of the operator's definition of a PyTorchJob an annotation could not hold the whole.
+    cluster.kubectl("apply", "--server-side", "--filename=-", manifests=objects)
+    ready = {"kubeconfig": kubeconfig, "jobNamespace": NAME, "deployment": OPERATOR}
+    OperatorReadyHandler().create(ready, Silence("", threading.Event()))
+
+
+@pytest.fixture(scope="session")
+def trainer(jobs: Jobs, request: pytest.FixtureRequest) -> str:
+    """The trainer's image that its node has."""
+    if _GIVEN in os.environ:
+        return jobs.image()
+    return bring_in_trainer(request.getfixturevalue("own_cluster"))
+
+
+@pytest.fixture
+def job_name(jobs: Jobs) -> Iterator[str]:
+    """A job's name that nobody else has; nothing of it must be left in the end."""
+    made = f"own-{secrets.token_hex(4)}"
+    yield made
+    assert jobs.uids(made) == []
+    assert jobs.items("pods", made) == []

@@ -1,0 +1,208 @@
+"""Training runs and their gates, brought about by their handlers alone, on a real cluster.
+
+What the CLI adds is left out: previews, `dependsOn`, outputs, interrupts.
+"""
+
+import json
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from infra.plugin.handler import Handler, Properties
+from infra.plugin.values import plain_map, wrap_map
+from infra.tenancy import JOB_ACCOUNT, NAME
+from infra.training import objects
+from jobs.life.gate import GateHandler
+from jobs.life.run import PyTorchJobHandler
+from jobs.resource import gate_properties, run_properties
+from jobs.spec import TrainingJob, manifest
+from tests.engine.awaiting import COMMAND_SECONDS
+from tests.engine.pytorchjob_stack import Jobs
+from tests.runs.declared import read_jobs
+
+
+@dataclass
+class Recorded:
+    """A `Context` that remembers what it was told.
+
+    Args:
+        urn: Of the run.
+        cancelled: Set it to press Ctrl-C.
+        rows: What the resource's row showed, one after the other.
+        lines: The infos and warnings, which stay.
+        told: All of them, in order.
+    """
+
+    urn: str
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    rows: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    told: list[str] = field(default_factory=list)
+
+    def status(self, message: str) -> None:
+        self.rows.append(message)
+        self.told.append(message)
+
+    def info(self, message: str) -> None:
+        self.lines.append(message)
+        self.told.append(message)
+
+    def warn(self, message: str) -> None:
+        self.info(message)
+
+
+@dataclass
+class Attempt:
+    """A run and its gate on their way to what was declared.
+
+    Args:
+        context: What was said of them.
+        steps: What was done, such as `{"Gate": "replace"}`; what stayed as it was is left out.
+        error: Why it failed.
+    """
+
+    context: Recorded
+    steps: dict[str, str] = field(default_factory=dict)
+    error: Exception | None = None
+
+    @property
+    def text(self) -> str:
+        """All that was said so far, the error last."""
+        return "\n".join([*self.context.told, *([] if self.error is None else [str(self.error)])])
+
+
+@dataclass(frozen=True)
+class Going:
+    """An attempt that goes on beside the test."""
+
+    attempt: Attempt
+    future: "Future[None]"
+
+    @property
+    def text(self) -> str:
+        """What was said so far."""
+        return self.attempt.text
+
+    def end(self) -> Attempt:
+        """Wait for its end, however it ends."""
+        self.future.result(COMMAND_SECONDS)
+        return self.attempt
+
+
+@dataclass
+class Runs:
+    """What there is of runs and gates, as a stack's state has it.
+
+    Args:
+        kubeconfig: Of the cluster, its content.
+        trainer: The trainer's image that its node has.
+        jobs: The namespace.
+    """
+
+    kubeconfig: str = field(repr=False)
+    trainer: str
+    jobs: Jobs
+    _states: dict[tuple[str, str], tuple[str, Properties]] = field(default_factory=dict)
+    _names: set[str] = field(default_factory=set)
+    _objects: list[dict[str, Any]] = field(default_factory=list)
+
+    def train(self, name: str, **declared: Any) -> Attempt:
+        """Bring one job to what is declared; fail unless that succeeds."""
+        attempt = self._begun(name)
+        self._bring(attempt, name, declared)
+        assert attempt.error is None, attempt.text
+        return attempt
+
+    def train_in_vain(self, name: str, **declared: Any) -> str:
+        """Bring one job to what is declared, fail if it succeeds, and return what was said."""
+        attempt = self._begun(name)
+        self._bring(attempt, name, declared)
+        assert attempt.error is not None, attempt.text
+        return attempt.text
+
+    @contextmanager
+    def training(self, name: str, **declared: Any) -> Iterator[Going]:
+        """Start to bring one job to what is declared and go on beside it."""
+        attempt = self._begun(name)
+        with ThreadPoolExecutor(1) as pool:
+            try:
+                yield Going(attempt, pool.submit(self._bring, attempt, name, declared))
+            finally:
+                attempt.context.cancelled.set()
+
+    def output(self, name: str) -> Any:
+        """Return the result of a job's run."""
+        return self._states[PyTorchJobHandler.type, name][1]["result"]
+
+    def forget(self, name: str, *inputs: str) -> None:
+        """Make a run's state as if it had been saved before there were these inputs."""
+        for each in inputs:
+            del self._states[PyTorchJobHandler.type, name][1][each]
+
+    def leave(self) -> None:
+        """Remove every run there was, and what its pods needed."""
+        for name in self._names:
+            self.jobs.remove(name)
+        if self._objects:
+            self.jobs.kubectl("delete", "--ignore-not-found", "--filename", "-",
+                              given=_listed(self._objects))  # fmt: skip
+
+    def _begun(self, name: str) -> Attempt:
+        self._names.add(name)
+        return Attempt(Recorded(f"urn:pulumi:test::runs::{PyTorchJobHandler.type}::{name}"))
+
+    def _bring(self, attempt: Attempt, name: str, declared: Mapping[str, Any]) -> None:
+        try:
+            job, inputs = self._inputs(name, declared)
+            self._step(PyTorchJobHandler(), attempt, name, inputs)
+            gate = {**gate_properties(job), "result": self.output(name)}
+            self._step(GateHandler(), attempt, name, _plain(gate))
+        except Exception as error:  # noqa: BLE001  # as the engine shows each
+            attempt.error = error
+
+    def _inputs(self, name: str, declared: Mapping[str, Any]) -> tuple[TrainingJob, Properties]:
+        [job], scripts = read_jobs({name: declared})
+        script = scripts.get(name)
+        if made := objects(job, script, NAME):
+            self.jobs.kubectl("apply", "--filename", "-", given=_listed(made))
+            self._objects += made
+        rendered = manifest(
+            job,
+            namespace=NAME,
+            service_account=JOB_ACCOUNT,
+            trainer_image=job.image or self.trainer,
+            script=None if script is None else script.mounted,
+        )
+        return job, _plain({**run_properties(job, rendered), "kubeconfig": self.kubeconfig})
+
+    def _step(self, handler: Handler, attempt: Attempt, name: str, inputs: Properties) -> None:
+        """Do what the engine does with one resource."""
+        key, kind, step = (handler.type, name), handler.type.rpartition(":")[2], "create"
+        if key in self._states:
+            there, state = self._states[key]
+            changes = handler.diff(there, state, inputs, attempt.context)
+            if not changes:
+                return
+            if not any(change.replace for change in changes):
+                attempt.steps[kind] = "update"
+                outputs = handler.update(there, state, inputs, attempt.context)
+                self._states[key] = there, {**inputs, **_plain(outputs)}
+                return
+            step = "replace"
+            handler.delete(there, state, attempt.context)
+            del self._states[key]
+        attempt.steps[kind] = step
+        made, outputs = handler.create(inputs, attempt.context)
+        self._states[key] = made, {**inputs, **_plain(outputs)}
+
+
+def _plain(properties: Mapping[str, Any]) -> Properties:
+    """Return properties as they come to a handler: by way of the engine, nothing None."""
+    return plain_map(wrap_map({k: v for k, v in properties.items() if v is not None}))
+
+
+def _listed(manifests: list[dict[str, Any]]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": manifests})

@@ -1,7 +1,7 @@
 """The runs of a stack: what each needs, when it may start, and what judges it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
@@ -38,7 +38,6 @@ class Ground:
         capacity: What the cluster has for them; None when that can't be told beforehand.
         gpus: What has to be there besides before those that ask for GPUs.
         room: The capacity, and what all of them need, in words.
-        scripts: By job, of those that have one.
     """
 
     cluster: Cluster
@@ -47,7 +46,6 @@ class Ground:
     capacity: Capacity | None
     gpus: pulumi.Resource | None = None
     room: str = ""
-    scripts: Mapping[str, Script] = field(default_factory=dict)
 
     def needed(self, job: TrainingJob) -> list[pulumi.Resource]:
         """Return what is there before a job."""
@@ -98,57 +96,42 @@ def train(
     runs: dict[str, Run] = {}
     ordered = dependencies.ordered(jobs)
     waits = makes_room(ordered, ground.capacity)
-    ground = replace(ground, room=together(jobs, ground.capacity), scripts=scripts)
-    ordered = [_suited(job, ground.cluster) for job in ordered]
-    manifests = _manifests(ordered, ground)
+    ground = replace(ground, room=together(jobs, ground.capacity))
     for job in ordered:
         needed = {name: runs[name] for name in dependencies.prerequisites(job)}
         room = [runs[name].result for name in waits[job.name]]
         if room:
             pulumi.log.info(f"{job.name} waits for the room of {', '.join(waits[job.name])}")
-        following = [each.name for each in ordered if job.name in dependencies.prerequisites(each)]
-        submitted = [manifests[name] for name in (job.name, *following)]
-        runs[job.name] = _run(job, submitted, ground, needed, room)
+        runs[job.name] = _run(job, scripts.get(job.name), ground, needed, room)
     return {job.name: runs[job.name] for job in jobs}
-
-
-def _manifests(jobs: Sequence[TrainingJob], ground: Ground) -> dict[str, dict[str, Any]]:
-    """Return the PyTorchJobs of all jobs, by name."""
-    known = {job.name: job for job in jobs}
-    return {
-        job.name: manifest(
-            job,
-            namespace=ground.cluster.namespace,
-            service_account=tenancy.JOB_ACCOUNT,
-            trainer_image=_image(job, ground),
-            script=ground.scripts[job.name].mounted if job.name in ground.scripts else None,
-            fetching=Fetching(ground.fetcher(job), inputs.lent(job, known)),
-        )
-        for job in jobs
-    }
 
 
 def _run(
     job: TrainingJob,
-    manifests: Sequence[Mapping[str, Any]],
+    script: Script | None,
     ground: Ground,
     needed: Mapping[str, Run],
     room: Sequence[Output[Any]],
 ) -> Run:
-    """Declare a run, what it needs, and the gate that fails `pulumi up` when it ends badly.
-
-    The first of the manifests is its own, the others are of the jobs that need it.
-    """
-    script = ground.scripts.get(job.name)
+    """Declare a run, what it needs, and the gate that fails `pulumi up` when it ends badly."""
+    job = _suited(job, ground.cluster)
     inside = ResourceOptions(provider=ground.cluster.provider, depends_on=ground.needs)
     namespace = ground.cluster.namespace
     made = [declare(each, inside) for each in objects(job, script, namespace)]
+    rendered = manifest(
+        job,
+        namespace=namespace,
+        service_account=tenancy.JOB_ACCOUNT,
+        trainer_image=_image(job, ground),
+        script=None if script is None else script.mounted,
+        fetching=Fetching(
+            ground.fetcher(job), inputs.lent(job, {name: run.job for name, run in needed.items()})
+        ),
+    )
     gates = [run.gate for run in needed.values()]
-    own, *followers = manifests
     resource = PyTorchJob(
         job,
-        own,
-        followers=followers,
+        rendered,
         # Not before it is known where to: so it comes after those whose room it needs.
         kubeconfig=later.once_ended(room, ground.cluster.kubeconfig),
         artifacts=_artifacts(job, needed),

@@ -1,6 +1,6 @@
 """The program's side of a run and its gate; their lives are in `jobs/life`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pulumi
@@ -22,13 +22,12 @@ class PyTorchJob(pulumi.CustomResource):
         kubeconfig: The cluster's, its content.
         artifacts: What its inputs are, by name (`jobs.inputs.found`).
         room: What all jobs need and the cluster has, for a preview to show (`jobs.needs`).
-        followers: The manifests of the jobs that need this one.
     """
 
     result: Output[dict[str, Any]]
     """How it ended and what it returned; `state` is Succeeded, Failed, TimedOut or CannotStart."""
 
-    def __init__(  # noqa: PLR0913  # two of a job, four of what is around it, and options
+    def __init__(  # noqa: PLR0913  # two of a job, three of what is around it, and options
         self,
         job: TrainingJob,
         manifest: Mapping[str, Any],
@@ -36,7 +35,6 @@ class PyTorchJob(pulumi.CustomResource):
         kubeconfig: Input[str],
         artifacts: Input[Mapping[str, Any]] | None = None,
         room: str = "",
-        followers: Sequence[Mapping[str, Any]] = (),
         opts: ResourceOptions | None = None,
     ) -> None:
         properties = {
@@ -45,7 +43,6 @@ class PyTorchJob(pulumi.CustomResource):
             # Not in the manifest: the same artifact at another place is no other input.
             "artifacts": artifacts,
             "room": room,
-            "followers": list(followers) or None,
             "result": None,
         }
         own = ResourceOptions(

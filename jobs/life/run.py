@@ -26,8 +26,6 @@ from jobs.watch.tracker import Limits
 from jobs.watch.wait import Wait
 
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
-_ASIDE = frozenset({"room", "followers"})
-"""What a preview shows, and who needs the run: another one changes nothing."""
 
 
 class PyTorchJobHandler(Handler):
@@ -70,11 +68,8 @@ class PyTorchJobHandler(Handler):
         """Run the job to its end, or take up the wait for one that an interrupted run left.
 
         Raises:
-            RuntimeError: it could not be submitted, or a job that needs it would be refused: what
-                can be known is not found after hours of training.
+            RuntimeError: it could not be submitted.
         """
-        for follower in inputs.get("followers", []):
-            ask({**inputs, "manifest": follower})
         api = _api(inputs)
         try:
             result = _train(api, inputs, context)
@@ -133,7 +128,7 @@ def _changes(state: Properties, inputs: Properties) -> list[Change]:
     return [
         replace(change, replace=not in_place.is_in_place(change))
         for change in compare(state, inputs)
-        if change.path not in _ASIDE
+        if change.path != "room"  # what a preview shows
     ]
 
 

@@ -101,17 +101,6 @@ def test_an_update_keeps_a_success_when_what_would_replace_it_is_refused(
     assert job_stack.output(job_name) == result
 
 
-def test_an_update_trains_nothing_for_a_job_that_would_be_refused(
-    job_name: str, job_stack: JobStack, jobs: Jobs, trainer: str
-) -> None:
-    follower = f"{job_name}-2"
-    too_long = _declared(trainer, dependsOn=[job_name], unchecked={"labels": {"team": "x" * 64}})
-    both = {job_name: _declared(trainer), follower: too_long}
-    said = job_stack.refused("up", program="", **both)
-    assert f"PyTorchJob slipway-jobs/{follower} would be refused" in said
-    assert jobs.uids(job_name) == []
-
-
 @pytest.fixture
 def no_cluster(spare_stack: LiveStack) -> LiveStack:
     """A checkout whose stack has never been up."""

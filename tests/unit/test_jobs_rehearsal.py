@@ -144,15 +144,6 @@ def test_a_success_is_not_given_up_for_a_run_that_would_be_refused(
     assert handler.diff("id", old, inputs(api.kubeconfig), Listener()) == []
 
 
-def test_nothing_is_trained_for_a_job_that_would_be_refused(api: FakeApi) -> None:
-    api.says("POST", JOBS, {"message": "spec.x: Required value"}, 422)
-    follower = copy.deepcopy(MANIFEST) | {"metadata": {"name": "evaluate"}}
-    with pytest.raises(RuntimeError, match="slipway-jobs/evaluate would be refused"):
-        PyTorchJobHandler().create(inputs(api.kubeconfig, followers=[follower]), Listener())
-    ((_, path, body),) = api.asked
-    assert (path, body) == (f"{JOBS}?dryRun=All", follower)
-
-
 def test_needs_count_every_pod_and_gpus() -> None:
     gpus = manifest(
         CATALOG["mnist-nccl"],

@@ -28,6 +28,7 @@ from scripts.setup.steps import Steps
 from scripts.setup.tools import Tool
 
 _ANSWER_SECONDS = 5.0
+_NO_ANSWER = "no answer"
 _SILENCE_SECONDS = 30.0
 _LIMIT = 900.0  # seconds; for one file
 _CHUNK = 1 << 20
@@ -149,7 +150,7 @@ def fetch(wanted: Sequence[Download], steps: Steps) -> Entries:
     pool = ThreadPoolExecutor(max_workers=8)
     asked = {pool.submit(_published, each): each for each in wanted}
     answered, silent = wait(asked, timeout=_ANSWER_SECONDS)
-    refused = [(asked[each], f"no answer within {_ANSWER_SECONDS:.0f} s") for each in silent]
+    refused = [(asked[each], _NO_ANSWER) for each in silent]
     files: dict[Future[Entries], Download] = {}
     for question in answered:
         try:
@@ -163,8 +164,10 @@ def fetch(wanted: Sequence[Download], steps: Steps) -> Entries:
         except Refused as why:
             refused.append((download, str(why)))
     pool.shutdown(wait=False)  # a site that is silent still may hold a thread
-    for reason in dict.fromkeys(f"{download.host}: {why}" for download, why in refused):
-        steps.console.print(f"No release from {reason}. It is built instead.", markup=False)
+    for reason in dict.fromkeys(reason for _, reason in refused):
+        hosts = dict.fromkeys(download.host for download, other in refused if other == reason)
+        text = f"No release from {', '.join(hosts)}: {reason}. It is built instead."
+        steps.console.print(text, markup=False)
     return entries
 
 
@@ -250,4 +253,7 @@ def _answer(address: str, seconds: float) -> Iterator[requests.Response]:
             answer.raise_for_status()
             yield answer
     except requests.RequestException as error:
+        silent = isinstance(error, requests.Timeout | requests.ConnectionError)
+        if silent and not isinstance(error, requests.exceptions.SSLError):
+            raise Refused(_NO_ANSWER) from error
         raise Refused(f"{address}: {error}") from error

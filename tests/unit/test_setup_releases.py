@@ -208,7 +208,7 @@ def test_a_site_that_hangs_is_asked_once_and_for_seconds(
 ) -> None:
     monkeypatch.setattr(releases, "_ANSWER_SECONDS", 0.5)
     site.hangs.set()
-    assert "127.0.0.1: no answer within" in refusal() or "Read timed out" in refusal()
+    assert refusal() == "No release from 127.0.0.1: no answer. It is built instead."
     assert set(site.asked) == {"/kubelet.sha256"}
 
 
@@ -223,7 +223,7 @@ def test_a_file_that_stops_coming_is_given_up(site: Site, monkeypatch: pytest.Mo
         return found
 
     monkeypatch.setattr(releases, "_published", then_hang)
-    assert "Read timed out" in refusal()
+    assert "no answer" in refusal()
 
 
 def test_a_site_with_another_certificate_is_refused(

@@ -66,7 +66,7 @@ class Steps:
             *columns, console=console, transient=True, disable=not console.is_terminal
         )
         self._running: set[subprocess.Popen[bytes]] = set()
-        self._ended = False
+        self.ended = False
         self._changing = threading.Lock()
 
     def __enter__(self) -> Self:
@@ -79,7 +79,7 @@ class Steps:
         self._rows.stop()
         if kind is not None:
             with self._changing:
-                self._ended = True
+                self.ended = True
                 for process in self._running:
                     os.killpg(process.pid, signal.SIGKILL)
 
@@ -135,7 +135,7 @@ class Steps:
 
     def _start(self, step: Step, log: IO[str]) -> "subprocess.Popen[bytes]":
         with self._changing:
-            if self._ended:
+            if self.ended:
                 raise StepFailed(f"{step.title}: not begun, since set-up ends")
             try:
                 process = subprocess.Popen(

@@ -26,7 +26,7 @@ COUNTING := PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)"
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
 
-setup: ## get every tool that the stack needs (3 s when they are there)
+setup: ## get every tool that the stack needs; SOURCE=build: none as a binary
 	@$(PYTHON) -m scripts.setup.bootstrap --stack "$(STACK)"
 
 tools: # `make setup` that says nothing when everything is there

@@ -6,9 +6,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-
-from scripts.setup.steps import Step, run
+from scripts.setup.steps import Step, Steps
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 """Maintainer scripts ask this program before they start a service; 101 means no."""
@@ -25,13 +23,13 @@ def obstacle() -> str | None:
     return None
 
 
-def install(packages: Sequence[str], console: Console) -> None:
+def install(packages: Sequence[str], steps: Steps) -> None:
     """Installs packages from the mirror in the machine's own apt configuration.
 
     Raises:
         StepFailed: apt failed; the text has the end of its output.
     """
-    console.print(f"Debian packages that will be installed: {' '.join(packages)}")
+    steps.console.print(f"Debian packages that will be installed: {' '.join(packages)}")
     apt = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for title, arguments, estimate, limit in (
@@ -44,7 +42,7 @@ def install(packages: Sequence[str], console: Console) -> None:
         ),
     ):
         with services_stay_down(POLICY):
-            run(
+            steps.run(
                 Step(
                     title=title,
                     command=(*apt, *arguments),
@@ -52,8 +50,7 @@ def install(packages: Sequence[str], console: Console) -> None:
                     estimate=estimate,
                     limit=limit,
                     environment=environment,
-                ),
-                console,
+                )
             )
 
 

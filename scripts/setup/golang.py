@@ -4,29 +4,57 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-
-from rich.console import Console
 
 from infra.paths import cache_dir
 from scripts.setup import versions
 from scripts.setup.modules import GoModule
 from scripts.setup.problems import Problem
 from scripts.setup.record import Entries, Entry
-from scripts.setup.steps import Step, StepFailed, run
+from scripts.setup.steps import Step, StepFailed, Steps
 from scripts.setup.tools import Tool
 
-_BUILD_LIMIT = 1800.0  # seconds; the longest takes five minutes on two cores
+_BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores that are its own
+_DOWNLOAD_LIMIT = 1800.0  # seconds
+_NO_DEBUGGING = ("-gcflags=all=-dwarf=false",)
+"""What only a debugger reads the linker strips, so that the compiler need not write it."""
+_ROOMY = 8 * 2**30
+"""Bytes of memory that two builds at once may take when no garbage is collected meanwhile."""
 _INSTALL_GO = "Install a newer Go, from its own download page or your distribution."
 
 
-def build(module: GoModule, tools: Sequence[Tool], console: Console) -> Entries | list[Problem]:
+def download(module: GoModule, steps: Steps) -> None:
+    """Fetches what a module's tools are built from. What fails here, the build tells."""
+    go = _go()
+    if go is None or module.requires is None:
+        return
+    step = Step(
+        title=f"Downloading the Go modules of {module.name}",
+        command=(go, "mod", "download"),
+        log=f"download-{module.name}",
+        estimate="20 s",
+        limit=_DOWNLOAD_LIMIT,
+        directory=module.directory,
+        environment=_environment(),
+    )
+    with suppress(StepFailed):
+        steps.run(step)
+
+
+def at_once() -> int:
+    """How many builds to run at a time: linking one uses a single core, and a second needs room."""
+    return 2 if _roomy() and (os.cpu_count() or 1) > 1 else 1
+
+
+def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Entries | list[Problem]:
     """Builds, or copies, those tools of a module. They all come, or none.
 
     Args:
         module: What they are built from.
         tools: Which of its tools are wanted.
-        console: Where progress goes.
+        steps: What runs it.
     """
     why = _unfit(module)
     if why is not None:
@@ -35,7 +63,7 @@ def build(module: GoModule, tools: Sequence[Tool], console: Console) -> Entries 
     try:
         programs = [tool for tool in tools if tool.name in module.packages]
         if programs:
-            for tool, path in _compile(module, programs, console):
+            for tool, path in _compile(module, programs, steps):
                 made[tool.name] = Entry.of(
                     path, module.version, "built from its Go module", tool.stamp
                 )
@@ -50,7 +78,20 @@ def build(module: GoModule, tools: Sequence[Tool], console: Console) -> Entries 
 
 
 def _environment() -> dict[str, str]:
-    return {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
+    ours = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
+    # The compiler is a Go program whose garbage may stay where there is room for it.
+    return {**os.environ, **ours, **({"GOGC": "off"} if _roomy() else {})}
+
+
+@cache
+def _roomy() -> bool:
+    """Whether this machine has memory to spare for builds."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return False
+    (free,) = (int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    return free * 1024 >= _ROOMY
 
 
 def _go() -> str | None:
@@ -71,15 +112,15 @@ def _unfit(module: GoModule) -> str | None:
     return None
 
 
-def _compile(module: GoModule, tools: Sequence[Tool], console: Console) -> list[tuple[Tool, Path]]:
+def _compile(module: GoModule, tools: Sequence[Tool], steps: Steps) -> list[tuple[Tool, Path]]:
     """Builds into a directory of its own, then moves: a running program can't be written over."""
     bin_dir = cache_dir() / "bin"
     bin_dir.mkdir(parents=True, exist_ok=True)
     fresh = cache_dir() / "build" / module.name
     shutil.rmtree(fresh, ignore_errors=True)
     packages = [module.packages[tool.name] for tool in tools]
-    command = (_go() or "go", "build", "-trimpath", "-buildvcs=false")
-    run(
+    command = (_go() or "go", "build", "-trimpath", "-buildvcs=false", *_NO_DEBUGGING)
+    steps.run(
         Step(
             title=f"Building {', '.join(tool.name for tool in tools)} {module.version}",
             command=[*command, "-ldflags", module.ldflags, "-o", f"{fresh}/", *packages],
@@ -88,8 +129,7 @@ def _compile(module: GoModule, tools: Sequence[Tool], console: Console) -> list[
             limit=_BUILD_LIMIT,
             directory=module.directory,
             environment=_environment(),
-        ),
-        console,
+        )
     )
     made = []
     for tool, package in zip(tools, packages, strict=True):

@@ -1,13 +1,14 @@
 """Pulumi's plugins: a real one wherever there is one, else what this checkout has in its place."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import subprocess
 from dataclasses import dataclass
 from importlib.metadata import version as version_of_package
 from pathlib import Path
-
-from rich.console import Console
+from typing import TYPE_CHECKING
 
 from scripts.environment import AZURE_STAND_IN, KUBERNETES_STAND_IN, downloaded, pulumi_home
 from scripts.setup import versions
@@ -15,6 +16,9 @@ from scripts.setup.extra import AZURE_KINDS
 from scripts.setup.lookup import search_path
 from scripts.setup.problems import Problem
 from scripts.setup.record import Entry
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 STAND_IN_ORIGIN = "stand-in of this repository, since the download failed: "
 _DOWNLOAD_LIMIT = 300  # seconds
@@ -75,6 +79,19 @@ AZURE = Plugin(
 def of_kind(kind: str) -> tuple[Plugin, ...]:
     """The plugins that a stack with that kind of cluster needs."""
     return (KUBERNETES, AZURE) if kind in AZURE_KINDS else (KUBERNETES,)
+
+
+def settled(plugin: Plugin, recorded: Entry | None) -> bool:
+    """Whether `provide` would find what was recorded, without anything being run."""
+    if recorded is None:
+        return False
+    on_path = shutil.which(plugin.name, path=search_path())
+    if on_path is not None:
+        return recorded.path == on_path and recorded.holds(plugin.version)
+    if is_stand_in(recorded):
+        same = recorded.stamp == plugin.version and plugin.stand_in.exists()
+        return same and _downloaded(plugin) is None
+    return recorded.holds(plugin.version) and recorded.version == plugin.version
 
 
 def provide(

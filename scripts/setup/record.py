@@ -6,11 +6,17 @@ what makes a set-up that has nothing to do fast.
 """
 
 import json
+import threading
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 from infra import toolchain
 from scripts.setup.tools import Tool
+
+RELEASE = "release of "
+"""What the origin of a project's own release begins with."""
+_WRITING = threading.RLock()
 
 
 @dataclass(frozen=True)
@@ -54,26 +60,58 @@ Entries = dict[str, Entry]
 def load() -> Entries:
     """What was recorded; nothing when there is no record, or one that another version wrote."""
     try:
-        document = json.loads(toolchain.record().read_text())
-        return {name: Entry(**entry) for name, entry in document["tools"].items()}
-    except (FileNotFoundError, json.JSONDecodeError, KeyError, TypeError, AttributeError):
+        return {name: Entry(**entry) for name, entry in _document()["tools"].items()}
+    except (KeyError, TypeError, AttributeError):
         return {}
 
 
 def save(entries: Entries) -> None:
-    """Replaces the record in one step, so that nobody reads half of it."""
+    """Replaces the recorded tools."""
+    _write({"tools": {name: asdict(entries[name]) for name in sorted(entries)}})
+
+
+def checksums() -> dict[str, str]:
+    """The checksums of the releases that were used, by address: they are the same ever after."""
+    found = _document().get("checksums")
+    return found if isinstance(found, dict) else {}
+
+
+def trust(address: str, checksum: str) -> None:
+    """Adds the checksum of a release that has been used."""
+    with _WRITING:
+        _write({"checksums": {**checksums(), address: checksum}})
+
+
+def _document() -> dict[str, Any]:
+    try:
+        found = json.loads(toolchain.record().read_text())
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _write(changed: dict[str, Any]) -> None:
+    """Replaces parts of the record in one step, so that nobody reads half of it."""
     place = toolchain.record()
-    place.parent.mkdir(parents=True, exist_ok=True)
-    document = {"tools": {name: asdict(entries[name]) for name in sorted(entries)}}
-    partial = place.with_suffix(".partial")
-    partial.write_text(json.dumps(document, indent=2) + "\n")
-    partial.replace(place)
+    with _WRITING:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        partial = place.with_suffix(".partial")
+        partial.write_text(json.dumps({**_document(), **changed}, indent=2) + "\n")
+        partial.replace(place)
 
 
-def still_good(entries: Entries, tools: tuple[Tool, ...]) -> Entries:
-    """Those of the tools that need not be looked at again."""
+def still_good(entries: Entries, tools: tuple[Tool, ...], *, build: bool = False) -> Entries:
+    """Those of the tools that need not be looked at again.
+
+    Args:
+        entries: What was recorded.
+        tools: What is wanted.
+        build: Whether releases count as missing.
+    """
     return {
         tool.name: entries[tool.name]
         for tool in tools
-        if tool.name in entries and entries[tool.name].holds(tool.stamp)
+        if tool.name in entries
+        and entries[tool.name].holds(tool.stamp)
+        and not (build and entries[tool.name].origin.startswith(RELEASE))
     }

@@ -14,9 +14,9 @@ from scripts.setup.problems import Problem
 from scripts.setup.record import Entries, Entry
 
 _LEGEND = (
-    "Looked for in this order: on PATH and new enough, Debian package, build from the Go module "
-    "that go.sum pins.\nThe projects' own downloads are left out: no checksum of theirs could be "
-    "checked against its publisher."
+    "Looked for in this order: on PATH and new enough, Debian package, the project's own release, "
+    "with the\nchecksum that its publisher serves, build from the Go module that go.sum pins. "
+    "SOURCE=build leaves releases out."
 )
 
 

@@ -1,7 +1,6 @@
 """Every tool there is: what is new enough on PATH, which Debian package has it, how it is built.
 
-One route that the order would allow is left out: the projects' own downloads. A checksum has to be
-pinned here for one, and none could be checked against its publisher.
+`releases` has those that their projects release as programs.
 """
 
 from dataclasses import dataclass

@@ -30,6 +30,7 @@ from clusters.local import handler
 from infra import toolchain
 from scripts.setup import golang
 from scripts.setup.modules import KIND
+from scripts.setup.steps import Steps
 from scripts.setup.tools import OF_KIND
 from tests.doubles import recorded
 from tests.unit.fake_api import FakeApi, served
@@ -123,7 +124,7 @@ def real_kind() -> Path:
         return toolchain.path("kind")
     except toolchain.ToolMissing:
         (tool,) = (each for each in OF_KIND["kind"] if each.name == "kind")
-        made = golang.build(KIND, [tool], Console(file=io.StringIO()))
+        made = golang.build(KIND, [tool], Steps(Console(file=io.StringIO())))
         assert not isinstance(made, list), f"kind can't be built: {made}"
         return Path(made["kind"].path)
 

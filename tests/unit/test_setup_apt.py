@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from scripts.setup import apt
-from scripts.setup.steps import Step, StepFailed
+from scripts.setup.steps import Step, StepFailed, Steps
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_packages_are_named_before_anything_runs(
     output = io.StringIO()
     ran: list[Sequence[str | Path]] = []
 
-    def record(step: Step, _console: Console) -> None:
+    def record(_steps: Steps, step: Step) -> None:
         assert "runc buildah" in output.getvalue()
         assert policy.exists()
         assert step.environment is not None
@@ -61,8 +61,8 @@ def test_packages_are_named_before_anything_runs(
 
     monkeypatch.setenv("http_proxy", "http://proxy:1")
     monkeypatch.setattr(apt, "POLICY", policy)
-    monkeypatch.setattr(apt, "run", record)
-    apt.install(["runc", "buildah"], Console(file=output, soft_wrap=True))
+    monkeypatch.setattr(Steps, "run", record)
+    apt.install(["runc", "buildah"], Steps(Console(file=output, soft_wrap=True)))
     assert [command[4] for command in ran] == ["update", "install"]
     assert ran[1][-2:] == ("runc", "buildah")
     assert not policy.exists()

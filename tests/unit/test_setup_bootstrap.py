@@ -15,7 +15,9 @@ from packaging.utils import canonicalize_name
 
 from clusters import CLUSTERS
 from scripts.setup import __main__ as setup
-from scripts.setup import bootstrap, extra, lock
+from scripts.setup import bootstrap, extra, lock, plugin, record, whole
+from scripts.setup.record import Entry
+from scripts.setup.tools import Tool
 
 
 @pytest.fixture
@@ -153,6 +155,52 @@ def test_a_stack_that_is_not_there_is_named_before_anything_is_made(
     assert setup.main() == 1
     assert "Did you mean dev?" in "".join(capsys.readouterr())
     assert not cache.exists()
+
+
+def test_nothing_heavy_is_loaded_before_it_is_known_that_there_is_something_to_do(
+    root: Path,
+) -> None:
+    code = (
+        "import sys, scripts.setup.__main__; "
+        "print(sorted({'rich', 'requests', 'pulumi', 'kubernetes', 'pydantic'} & {*sys.modules}))"
+    )
+    command = [sys.executable, "-c", code]
+    finished = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    assert finished.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_brief_set_up_provides_only_when_something_is_missing(
+    there: bool, cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    program, runc = tmp_path / "runc", Tool("runc")
+    program.touch()
+    recorded = {"runc": Entry.of(program, "1.1", "on PATH", runc.stamp)} if there else {}
+    record.save(recorded)
+    assert cache.exists()
+    monkeypatch.setattr(setup, "tools_of", lambda _kind: (runc,))
+    monkeypatch.setattr(plugin, "settled", lambda *_arguments: True)
+    provided: list[str] = []
+
+    def provide(kind: str, **_options: bool) -> int:
+        provided.append(kind)
+        return 0
+
+    monkeypatch.setattr(whole, "provide_and_tell", provide)
+    assert setup.set_up("kind", brief=True, build=False) == 0
+    assert provided == ([] if there else ["kind"])
+    assert setup.set_up("kind", brief=False, build=False) == 0
+    assert provided[-1:] == ["kind"]
+
+
+def test_a_source_that_does_not_exist_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["setup"])
+    monkeypatch.setenv("SOURCE", "biuld")
+    assert setup.main() == 1
+    assert capsys.readouterr().err == "SOURCE=biuld is not allowed; it takes: build, release.\n"
 
 
 @pytest.fixture

@@ -12,9 +12,10 @@ from scripts.setup import golang, modules
 from scripts.setup.modules import GoModule
 from scripts.setup.problems import Problem
 from scripts.setup.record import Entry
+from scripts.setup.steps import Steps
 from scripts.setup.tools import Tool
 
-CONSOLE = Console(file=io.StringIO())
+STEPS = Steps(Console(file=io.StringIO()))
 
 
 @pytest.fixture(autouse=True)
@@ -48,7 +49,7 @@ def hello() -> tuple[GoModule, Tool]:
 @pytest.mark.usefixtures("wrapper")
 def test_a_tool_is_built_into_the_cache_and_runs(cache: Path) -> None:
     module, tool = hello()
-    made = golang.build(module, [tool], CONSOLE)
+    made = golang.build(module, [tool], STEPS)
     assert isinstance(made, dict)
     path = cache / "bin" / "greeter"
     origin = "built from its Go module"
@@ -61,11 +62,45 @@ def test_a_tool_is_built_into_the_cache_and_runs(cache: Path) -> None:
 def test_a_build_that_fails_is_a_problem_of_each_of_its_tools(wrapper: Path, cache: Path) -> None:
     (wrapper / "main.go").write_text("package main\n\nfunc main() { undefined() }\n")
     module, tool = hello()
-    (problem,) = golang.build(module, [tool], CONSOLE)
+    (problem,) = golang.build(module, [tool], STEPS)
     assert isinstance(problem, Problem)
     assert problem.tool == "greeter"
     assert "undefined: undefined" in problem.why
     assert str(cache / "logs" / "build-hello.log") in problem.why
+
+
+@pytest.mark.parametrize(
+    ("free", "cores", "builds", "collects"),
+    [(20, 2, 2, False), (7, 2, 1, True), (20, 1, 1, False), (None, 4, 1, True)],
+)
+def test_builds_take_memory_and_cores_only_where_they_are_to_spare(
+    free: int | None, cores: int, builds: int, collects: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read(_file: Path) -> str:
+        if free is None:
+            raise FileNotFoundError
+        return f"MemTotal: 99 kB\nMemAvailable:   {free * 2**20} kB\n"
+
+    golang._roomy.cache_clear()
+    with monkeypatch.context() as changed:
+        changed.setattr(Path, "read_text", read)
+        changed.setattr("os.cpu_count", lambda: cores)
+        changed.delenv("GOGC", raising=False)
+        assert golang.at_once() == builds
+        assert golang._environment().get("GOGC") == (None if collects else "off")
+    golang._roomy.cache_clear()
+
+
+@pytest.mark.usefixtures("cache")
+def test_a_download_that_fails_is_left_to_the_build_to_tell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = tmp_path / "go"
+    go.write_text(f"#!/bin/sh\necho $PWD $@ >> {tmp_path}/asked\nexit 1\n")
+    go.chmod(0o755)
+    monkeypatch.setattr(golang, "_go", lambda: str(go))
+    golang.download(modules.KIND, STEPS)
+    assert (tmp_path / "asked").read_text() == f"{modules.KIND.directory} mod download\n"
 
 
 @pytest.mark.parametrize(
@@ -104,7 +139,7 @@ def test_a_go_that_is_too_old_is_named_with_what_is_needed(
 def test_a_machine_without_go_is_told_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(golang, "_go", lambda: None)
     module, tool = hello()
-    (problem,) = golang.build(module, [tool], CONSOLE)
+    (problem,) = golang.build(module, [tool], STEPS)
     assert isinstance(problem, Problem)
     assert "there is no `go` on PATH" in problem.why
     assert "Install" in problem.remedy

@@ -135,3 +135,28 @@ def test_one_that_was_fetched_by_hand_since_is_taken(wanted: Plugin, cli: Cli) -
 def test_only_stacks_on_azure_need_its_plugin() -> None:
     assert plugin.of_kind("embedded") == plugin.of_kind("kubeconfig") == (KUBERNETES,)
     assert plugin.of_kind("aks") == plugin.of_kind("azure-stack") == (KUBERNETES, AZURE)
+
+
+def test_what_was_recorded_is_settled_until_something_else_would_be_found(
+    wanted: Plugin, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert not plugin.settled(wanted, None)
+    stand_in = entry(wanted, None, cli.will(REFUSE))
+    assert plugin.settled(wanted, stand_in)
+    assert not plugin.settled(wanted, replace(stand_in, stamp="another version"))
+    place = pulumi_home() / "plugins" / f"resource-{wanted.package}-v{wanted.version}" / wanted.name
+    place.parent.mkdir(parents=True)
+    place.touch()
+    assert not plugin.settled(wanted, stand_in)
+    fetched = entry(wanted, stand_in, cli.will(REFUSE))
+    assert plugin.settled(wanted, fetched)
+    real = tmp_path / "real" / wanted.name
+    real.parent.mkdir()
+    real.write_text("#!/bin/sh\necho 1.2.3\n")
+    real.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{real.parent}:/usr/bin:/bin")
+    assert not plugin.settled(wanted, fetched)
+    on_path = entry(wanted, fetched, cli.will(REFUSE))
+    assert plugin.settled(wanted, on_path)
+    real.write_text("#!/bin/sh\necho 1.2.4 newer\n")
+    assert not plugin.settled(wanted, on_path)

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scripts.setup import apt, golang, plugin, record, report
+from scripts.setup import apt, golang, plugin, record, releases, report
 from scripts.setup import provide as providing
 from scripts.setup.modules import COREDNS, KUBERNETES, GoModule
 from scripts.setup.problems import Problem, SetupFailed
 from scripts.setup.record import Entries, Entry
-from scripts.setup.steps import StepFailed
+from scripts.setup.releases import Download
+from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import Tool
 
 PULUMI = Tool("pulumi")
@@ -34,6 +35,8 @@ class Machine:
         self.installed: list[Sequence[str]] = []
         self.built: list[str] = []
         self.looked_for: list[str] = []
+        self.released = set[str]()
+        self.asked_for: list[str] = []
 
     def entry(self, origin: str, tool: Tool) -> Entry:
         return Entry.of(self.file, "1.0", origin, tool.stamp)
@@ -42,14 +45,20 @@ class Machine:
         self.looked_for.append(tool.name)
         return self.entry(origin, tool) if tool.name in self.on_path else "not on PATH"
 
-    def install(self, packages: Sequence[str], _console: Console) -> None:
+    def install(self, packages: Sequence[str], _steps: Steps) -> None:
         self.installed.append(packages)
         if self.apt_failure is not None:
             raise StepFailed(self.apt_failure)
         self.on_path |= {self.packages[name] for name in packages if name in self.packages}
 
+    def fetch(self, wanted: Sequence[Download], _steps: Steps) -> Entries:
+        tools = [tool for download in wanted for tool in download.tools]
+        self.asked_for += [tool.name for tool in tools]
+        origin = f"{record.RELEASE}example.org"
+        return {t.name: self.entry(origin, t) for t in tools if t.name in self.released}
+
     def build(
-        self, module: GoModule, tools: Sequence[Tool], _console: Console
+        self, module: GoModule, tools: Sequence[Tool], _steps: Steps
     ) -> Entries | list[Problem]:
         self.built.append(module.name)
         if module.name not in self.builds:
@@ -67,6 +76,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(apt, "install", made.install)
     monkeypatch.setattr(apt, "obstacle", lambda: made.apt_obstacle)
     monkeypatch.setattr(golang, "build", made.build)
+    monkeypatch.setattr(golang, "download", lambda *_arguments: None)
+    monkeypatch.setattr(releases, "fetch", made.fetch)
     monkeypatch.setattr(plugin, "provide", lambda *_arguments: made.entry("stand-in", PULUMI))
     return made
 
@@ -92,6 +103,21 @@ def test_path_comes_before_a_package_and_a_package_before_a_build(machine: Machi
     assert machine.installed == [["etcd-server"]]
     assert machine.built == ["coredns"]
     assert record.load() == found
+
+
+def test_a_release_comes_before_a_build_unless_a_build_is_asked_for(machine: Machine) -> None:
+    machine.released, machine.builds = {"coredns"}, {"coredns", "kubernetes"}
+    tools = (PULUMI, Tool("coredns", module=COREDNS), Tool("kubelet", module=KUBERNETES))
+    found = providing.provide(tools, CONSOLE)
+    assert found["coredns"].origin == "release of example.org"
+    assert found["kubelet"].origin == "built"
+    assert machine.asked_for == ["kubelet", "coredns"]
+    found = providing.provide(tools, CONSOLE, build=True)
+    assert found["coredns"].origin == "built"
+    assert machine.built == ["kubernetes", "coredns"]
+    # What was built on purpose stays.
+    assert providing.provide(tools, CONSOLE) == found
+    assert machine.asked_for == ["kubelet", "coredns"]
 
 
 def test_one_installation_brings_all_packages_each_once(machine: Machine) -> None:
@@ -127,7 +153,7 @@ def test_everything_that_cannot_be_had_is_named_with_what_to_do(machine: Machine
         "runc: not on PATH; only root can install packages. As root: apt-get install nftables runc",
     ]
     # A build that fails keeps no other from being made, and what was made is not made again.
-    assert machine.built == ["kubernetes", "coredns"]
+    assert sorted(machine.built) == ["coredns", "kubernetes"]
     assert "coredns" in record.load()
 
 
@@ -211,7 +237,7 @@ def test_the_table_says_where_each_tool_came_from(
     printed = console.file.getvalue()
     assert f"on PATH: {machine.file}" in printed
     assert "stand-in: scripts/offline" in printed
-    assert "no checksum of theirs" in printed
+    assert "SOURCE=build" in printed
     assert report.stand_in_lines(found) == [plugin.KUBERNETES.line]
     assert report.stand_in_lines({plugin.KUBERNETES.name: machine.entry("on PATH", PULUMI)}) == []
 

@@ -2,13 +2,14 @@
 
 import io
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from scripts.setup import steps
-from scripts.setup.steps import Step, StepFailed, run
+from scripts.setup.steps import Step, StepFailed, Steps
 
 
 @pytest.fixture(autouse=True)
@@ -34,22 +35,22 @@ def step(script: str, limit: float = 20) -> Step:
 def test_what_a_step_takes_is_said_before_and_how_long_it_took_after(
     console: Console, cache: Path
 ) -> None:
-    run(step("echo told"), console)
-    assert printed(console) == "Building it (about 2 min, 1 GB)\n  done in 0 s\n"
+    Steps(console).run(step("echo told"))
+    assert printed(console) == "Building it (about 2 min, 1 GB)\n  done in 0 s: Building it\n"
     assert (cache / "logs" / "it.log").read_text() == "told\n"
 
 
 def test_a_step_gives_signs_of_life(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "_HEARTBEAT", 0.2)
-    run(step("sleep 0.5"), console)
-    assert "so far" in printed(console)
+    Steps(console).run(step("sleep 0.5"))
+    assert "  0 s so far: Building it\n" in printed(console)
 
 
 def test_a_failed_step_shows_its_status_the_end_of_its_log_and_where_the_rest_is(
     console: Console, cache: Path
 ) -> None:
     with pytest.raises(StepFailed) as failed:
-        run(step("seq 100; echo why >&2; exit 3"), console)
+        Steps(console).run(step("seq 100; echo why >&2; exit 3"))
     text = str(failed.value)
     assert text.startswith("Building it: exited 3 after 0 s. The end of ")
     assert str(cache / "logs" / "it.log") in text
@@ -63,7 +64,7 @@ def test_a_step_that_runs_past_its_limit_is_ended_with_its_children(
     started = time.monotonic()
     alive = tmp_path / "alive"
     with pytest.raises(StepFailed, match="did not end within 0 s"):
-        run(step(f"(sleep 1; touch {alive}) & wait", limit=0.3), console)
+        Steps(console).run(step(f"(sleep 1; touch {alive}) & wait", limit=0.3))
     assert time.monotonic() - started < 1
     time.sleep(1.2)
     assert not alive.exists()
@@ -71,9 +72,39 @@ def test_a_step_that_runs_past_its_limit_is_ended_with_its_children(
 
 def test_a_program_that_is_not_there_is_a_failed_step(console: Console) -> None:
     with pytest.raises(StepFailed, match="No such file"):
-        run(Step("Building it", ["/nowhere/go"], "it", "1 s", 1), console)
+        Steps(console).run(Step("Building it", ["/nowhere/go"], "it", "1 s", 1))
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (125, "2 min 5 s")])
 def test_a_duration_is_given_in_minutes_and_seconds(seconds: float, text: str) -> None:
     assert steps._duration(seconds) == text
+
+
+def test_steps_at_once_print_whole_lines_that_name_them(
+    console: Console, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "_HEARTBEAT", 0.02)
+    monkeypatch.setattr(steps, "_duration", lambda _seconds: "0 s")
+    names = [f"Building {number}" for number in range(4)]
+    with Steps(console) as running, ThreadPoolExecutor() as pool:
+        for name in names:
+            pool.submit(running.run, Step(name, ["sleep", "0.3"], name, "1 s", 20))
+    lines = printed(console).splitlines()
+    for name in names:
+        about = [line for line in lines if name in line]
+        assert about[0] == f"{name} (about 1 s)"
+        assert about[-1] == f"  done in 0 s: {name}"
+        assert {*about[1:-1]} == {f"  0 s so far: {name}"}
+
+
+def test_a_set_up_that_is_stopped_ends_what_runs_and_begins_nothing(console: Console) -> None:
+    with ThreadPoolExecutor() as pool:
+        with Steps(console) as running:
+            build = pool.submit(running.run, step("sleep 60"))
+            while not running._running:
+                time.sleep(0.01)
+            running.__exit__(KeyboardInterrupt, None, None)
+        with pytest.raises(StepFailed, match="exited -9"):
+            build.result()
+        with pytest.raises(StepFailed, match="not begun"):
+            running.run(step("sleep 60"))

@@ -1,0 +1,323 @@
+"""A release is used only when it is what its publisher says, now and ever after."""
+
+import datetime as dt
+import hashlib
+import io
+import ipaddress
+import ssl
+import tarfile
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from rich.console import Console
+
+from infra.paths import cache_dir
+from infra.toolchain import tool
+from scripts.setup import record, releases
+from scripts.setup.modules import COREDNS, KUBERNETES, PULUMI
+from scripts.setup.record import Entries
+from scripts.setup.releases import RELEASES, Release
+from scripts.setup.steps import Steps
+from scripts.setup.tools import EMBEDDED, EVERYWHERE, Tool
+
+CONTENT = b"#!/bin/sh\necho 1.2.3\n"
+CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
+KUBELET = Tool("kubelet", module=KUBERNETES)
+HTML = b"<!doctype html><html><body>Log in to the network</body></html>"
+
+
+class Site:
+    """A release site over HTTPS, which answers what a test says."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.short = set[str]()
+        self.asked: list[str] = []
+        self.hangs = threading.Event()
+        self.goes_on = threading.Event()
+        self.port = 0
+
+    def serves(self, content: bytes = CONTENT, checksum: str = CHECKSUM) -> None:
+        self.files = {"/kubelet": content, "/kubelet.sha256": checksum.encode()}
+
+    def serve(self, handler: BaseHTTPRequestHandler) -> None:
+        self.asked.append(handler.path)
+        if self.hangs.is_set():
+            self.goes_on.wait(30)
+            return
+        content = self.files.get(handler.path)
+        handler.send_response(404 if content is None else 200)
+        handler.send_header("Content-Length", str(len(content or b"")))
+        handler.end_headers()
+        handler.wfile.write((content or b"")[: -5 if handler.path in self.short else None])
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """An authority that nobody else knows, for 127.0.0.1, and the same with its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "releases")])
+    now = dt.datetime.now(dt.UTC)
+    address = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(address, critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    directory = tmp_path_factory.mktemp("authority")
+    authority, served = directory / "authority.pem", directory / "served.pem"
+    authority.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    served.write_bytes(authority.read_bytes() + private)
+    return authority, served
+
+
+@pytest.fixture
+def site(
+    certificate: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Site]:
+    authority, served = certificate
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(authority))
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    made = Site()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            made.serve(self)
+
+        def log_message(self, *_arguments: object) -> None:
+            """Print nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(served)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    made.port = server.server_port
+    release = Release(
+        KUBERNETES, {"kubelet": ""}, f"https://127.0.0.1:{made.port}/{{tool}}", "{address}.sha256"
+    )
+    monkeypatch.setattr(releases, "RELEASES", (release,))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield made
+    made.goes_on.set()
+    server.shutdown()
+    server.server_close()
+
+
+def fetched(*tools: Tool) -> tuple[Entries, str]:
+    """What was downloaded, and what was printed."""
+    console = Console(file=io.StringIO(), soft_wrap=True)
+    found = releases.fetch(releases.downloads(tools or (KUBELET,)), Steps(console))
+    assert isinstance(console.file, io.StringIO)
+    return found, console.file.getvalue()
+
+
+def refusal() -> str:
+    """Why the release was not used; nothing of it is left."""
+    found, printed = fetched()
+    assert found == {}
+    assert not (cache_dir() / "bin" / "kubelet").exists()
+    (line,) = [line for line in printed.splitlines() if line.startswith("No release")]
+    assert line.startswith("No release from 127.0.0.1: ")
+    assert line.endswith(" It is built instead.")
+    return line
+
+
+def test_a_release_with_its_publishers_checksum_is_used_and_recorded(site: Site) -> None:
+    site.serves()
+    found, printed = fetched()
+    record.save(found)
+    used = tool("kubelet")
+    assert used.path.read_bytes() == CONTENT
+    assert used.path.stat().st_mode & 0o111
+    assert (used.version, used.origin) == (KUBERNETES.version, "release of 127.0.0.1")
+    assert record.checksums() == {f"https://127.0.0.1:{site.port}/kubelet": CHECKSUM}
+    assert f"Downloading kubelet {KUBERNETES.version} from 127.0.0.1 (about" in printed
+    assert fetched()[0].keys() == found.keys()
+
+
+@pytest.mark.parametrize("form", ["{0}  kubelet", "{1}  kubectl\n{0} *kubelet\n", "{0}\n"])
+def test_checksums_are_found_in_each_form_that_publishers_use(form: str, site: Site) -> None:
+    site.serves(checksum=form.format(CHECKSUM, "0" * 64))
+    assert fetched()[0].keys() == {"kubelet"}
+
+
+def test_a_truncated_release_is_refused(site: Site) -> None:
+    site.serves()
+    site.short = {"/kubelet"}
+    assert "/kubelet: " in refusal()
+    site.serves(content=CONTENT[:-5])
+    site.short = set()
+    assert f"publisher tells {CHECKSUM}" in refusal()
+
+
+def test_a_release_with_another_checksum_is_refused(site: Site) -> None:
+    site.serves(content=b"something else")
+    assert f"publisher tells {CHECKSUM}" in refusal()
+
+
+def test_an_html_page_is_neither_a_checksum_nor_a_release(site: Site) -> None:
+    site.serves(content=HTML)
+    assert "publisher tells" in refusal()
+    site.serves(content=HTML, checksum=HTML.decode())
+    assert "kubelet.sha256 has no SHA-256 checksum of kubelet" in refusal()
+
+
+def test_checksums_of_other_files_alone_are_refused(site: Site) -> None:
+    site.serves(checksum=f"{CHECKSUM}  kubectl")
+    assert "has no SHA-256 checksum of kubelet" in refusal()
+
+
+@pytest.mark.parametrize("missing", ["/kubelet", "/kubelet.sha256"])
+def test_what_the_site_does_not_have_is_refused(missing: str, site: Site) -> None:
+    site.serves()
+    del site.files[missing]
+    assert (
+        f"404 Client Error: Not Found for url: https://127.0.0.1:{site.port}{missing}" in refusal()
+    )
+
+
+def test_a_checksum_that_changes_is_refused_ever_after(site: Site) -> None:
+    site.serves()
+    record.save(fetched()[0])
+    (cache_dir() / "bin" / "kubelet").unlink()
+    other = hashlib.sha256(b"other").hexdigest()
+    site.serves(content=b"other", checksum=other)
+    for _ in range(2):
+        assert f"was {CHECKSUM} when it was first used, and is {other} now" in refusal()
+    assert record.checksums().popitem()[1] == CHECKSUM
+
+
+def test_a_site_that_hangs_is_asked_once_and_for_seconds(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(releases, "_ANSWER_SECONDS", 0.5)
+    site.hangs.set()
+    assert refusal() == "No release from 127.0.0.1: no answer. It is built instead."
+    assert set(site.asked) == {"/kubelet.sha256"}
+
+
+def test_a_file_that_stops_coming_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(releases, "_SILENCE_SECONDS", 0.3)
+    site.serves()
+    published = releases._published
+
+    def then_hang(download: releases.Download) -> str:
+        found = published(download)
+        site.hangs.set()
+        return found
+
+    monkeypatch.setattr(releases, "_published", then_hang)
+    assert "no answer" in refusal()
+
+
+def test_a_site_with_another_certificate_is_refused(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.serves()
+    monkeypatch.delenv("REQUESTS_CA_BUNDLE")
+    monkeypatch.delenv("CURL_CA_BUNDLE", raising=False)
+    assert "CERTIFICATE_VERIFY_FAILED" in refusal()
+    assert site.asked == []
+
+
+def packed(members: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w:gz") as archive:
+        for name, content in members.items():
+            header = tarfile.TarInfo(name)
+            header.size = len(content)
+            archive.addfile(header, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def archive(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, bytes]], None]:
+    """The site has an archive with both parts of Pulumi, and these files in it."""
+    release = Release(
+        PULUMI,
+        {"pulumi": "pulumi/pulumi", "pulumi-language-python": "pulumi/pulumi-language-python"},
+        f"https://127.0.0.1:{site.port}/pulumi-{{version}}-{{machine}}.tar.gz",
+        f"https://127.0.0.1:{site.port}/pulumi-{{number}}-checksums.txt",
+        dict.fromkeys(releases._GO_NAMES, "cpu"),
+    )
+    monkeypatch.setattr(releases, "RELEASES", (release,))
+
+    def serve(members: dict[str, bytes]) -> None:
+        name, content = f"pulumi-{PULUMI.version}-cpu.tar.gz", packed(members)
+        checksums = f"{hashlib.sha256(content).hexdigest()}  {name}\n"
+        number = PULUMI.version.removeprefix("v")
+        site.files = {
+            f"/{name}": content,
+            f"/pulumi-{number}-checksums.txt": checksums.encode(),
+        }
+
+    return serve
+
+
+PARTS = (Tool("pulumi", module=PULUMI), Tool("pulumi-language-python", beside="pulumi"))
+
+
+def test_an_archive_is_fetched_once_for_all_that_is_in_it(
+    site: Site, archive: Callable[[dict[str, bytes]], None]
+) -> None:
+    archive({"pulumi/pulumi": b"cli", "pulumi/pulumi-language-python": b"host", "pulumi/x": b""})
+    found, _ = fetched(*PARTS)
+    assert [Path(entry.path).read_bytes() for entry in found.values()] == [b"cli", b"host"]
+    assert {entry.version for entry in found.values()} == {PULUMI.version}
+    assert len(site.asked) == 2
+
+
+@pytest.mark.usefixtures("site")
+def test_an_archive_that_lacks_a_tool_is_refused(
+    archive: Callable[[dict[str, bytes]], None],
+) -> None:
+    archive({"pulumi/pulumi": b"cli"})
+    found, printed = fetched(*PARTS)
+    assert found == {}
+    assert "pulumi/pulumi-language-python can't be unpacked" in printed
+    assert record.checksums() == {}
+
+
+def test_where_each_release_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "x86_64")
+    monkeypatch.setattr("sys.platform", "linux")
+    found = {d.address: d for d in releases.downloads((*EVERYWHERE, *EMBEDDED))}
+    kube, pulumi = KUBERNETES.version, PULUMI.version.removeprefix("v")
+    kubelet = found[f"https://dl.k8s.io/release/{kube}/bin/linux/amd64/kubelet"]
+    assert kubelet.checksums == f"{kubelet.address}.sha256"
+    assert sum(download.host == "dl.k8s.io" for download in found.values()) == 6
+    site = "https://get.pulumi.com/releases/sdk"
+    cli = found[f"{site}/pulumi-v{pulumi}-linux-x64.tar.gz"]
+    assert cli.checksums == f"{site}/pulumi-{pulumi}-checksums.txt"
+    assert len(cli.tools) == 3
+    number = COREDNS.version.removeprefix("v")
+    place = f"https://github.com/coredns/coredns/releases/download/v{number}"
+    dns = found[f"{place}/coredns_{number}_linux_amd64.tgz"]
+    assert dns.checksums == f"{dns.address}.sha256"
+
+
+def test_a_machine_that_nobody_builds_for_gets_no_release(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    assert releases.downloads(EVERYWHERE) == []
+
+
+def test_what_is_in_a_release_is_a_tool_that_can_be_built() -> None:
+    tools = {each.name: each for each in (*EVERYWHERE, *EMBEDDED)}
+    for release in RELEASES:
+        assert all(tools[name].module is not None for name in release.tools)

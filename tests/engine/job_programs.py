@@ -32,8 +32,6 @@ if rank == 1:
 time.sleep(600)
 """
 SLEEPING = f"""{MEETING}
-import signal
-signal.signal(signal.SIGTERM, lambda *_: os._exit(143))  # Else it has its 30 seconds of grace.
 time.sleep(float(sys.argv[1]))
 summary = {{"rank": rank, "accuracy": 0.5, "samples_seen": 10}}
 with open("/dev/termination-log", "w") as log:

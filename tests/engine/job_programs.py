@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.engine.awaiting import COMMAND_SECONDS
 from tests.engine.pytorchjob_stack import Jobs
 
 # A program without torch whose ranks meet as the real ones do: the others try until rank 0 listens,
@@ -123,6 +124,6 @@ def python(image: str, program: str, *args: str, **fields: Any) -> dict[str, Any
         "args": list(args),
         "cpu": "100m",
         "memory": "128Mi",
-        "timeout": 120,
+        "timeout": COMMAND_SECONDS,
         **fields,
     }

@@ -7,7 +7,11 @@ groups are started in this order, the longest first.
 from collections.abc import Mapping
 from pathlib import Path
 
-BY_FIXTURE: Mapping[str, str] = {"live_stack": "dev", "spare_stack": "spare"}
+BY_FIXTURE: Mapping[str, str] = {
+    "live_stack": "dev",
+    "spare_stack": "spare",
+    "mortal_stack": "spare",
+}
 BY_FILE: Mapping[str, tuple[str, ...]] = {
     "dev": (),
     "spare": (),

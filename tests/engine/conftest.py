@@ -31,6 +31,13 @@ def live_stack(root: Path) -> Iterator[LiveStack]:
         yield stack
 
 
+@pytest.fixture(scope="session")
+def mortal_stack(root: Path) -> Iterator[LiveStack]:
+    """A stack whose `make up` tests kill: up, half made or not there, as the last one left it."""
+    with _own_stack(root) as stack:
+        yield stack
+
+
 @pytest.fixture
 def spare_stack(root: Path) -> Iterator[LiveStack]:
     """A stack of this test's own, not up yet."""

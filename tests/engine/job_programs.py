@@ -2,6 +2,9 @@
 
 from typing import Any
 
+from tests.engine.awaiting import COMMAND_SECONDS
+from tests.engine.pytorchjob_stack import Jobs
+
 # A program without torch whose ranks meet as the real ones do: the others try until rank 0 listens,
 # and rank 0 goes on once all are there.
 MEETING = """
@@ -95,9 +98,22 @@ for number in range(last):
     print(f"{{rank}} errs {{number}}", file=sys.stderr, flush=True)
     if fails_once and number == 2:
         sys.exit(7)
+    if os.path.exists("/work/enough"):
+        break
     time.sleep(pause)
 """
-"""Every rank counts, to both of its outputs; one may fail once on its way."""
+"""Every rank counts, to both of its outputs, and ends early with a file /work/enough.
+
+One may fail once on its way.
+"""
+WITHOUT_END = "10000"
+"""How far it counts that is to talk until it is told that it is enough."""
+
+
+def enough(jobs: Jobs, job: str, *replicas: str) -> None:
+    """Tell replicas of a job that talk to come to an end."""
+    for replica in replicas:
+        jobs.kubectl("exec", f"{job}-{replica}-0", "--", "touch", "/work/enough")
 
 
 def python(image: str, program: str, *args: str, **fields: Any) -> dict[str, Any]:
@@ -108,6 +124,6 @@ def python(image: str, program: str, *args: str, **fields: Any) -> dict[str, Any
         "args": list(args),
         "cpu": "100m",
         "memory": "128Mi",
-        "timeout": 120,
+        "timeout": COMMAND_SECONDS,
         **fields,
     }

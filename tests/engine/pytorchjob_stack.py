@@ -68,15 +68,19 @@ class JobStack(Stack):
         return everything | {"PULUMI_CONTINUE_ON_ERROR": "true", "STANDIN_TRAINER": self.trainer}
 
     def output(self, name: str) -> Any:
-        """Return one of the stack's outputs, none of which is secret, from its file."""
+        """Return one of the stack's outputs, none of which is secret; None when it has none."""
         (stack,) = (each for each in self._resources if each["type"] == "pulumi:pulumi:Stack")
-        return stack["outputs"][name]
+        return stack["outputs"].get(name)
+
+    @property
+    def saved(self) -> dict[str, Any]:
+        """The state as its file has it now, in the form of an export, its secrets encrypted."""
+        [file] = (self.directory / "state").glob(".pulumi/stacks/*/test.json")
+        return {"deployment": json.loads(file.read_text())["checkpoint"]["latest"]}
 
     @property
     def _resources(self) -> list[dict[str, Any]]:
-        [file] = (self.directory / "state").glob(".pulumi/stacks/*/test.json")
-        resources: list[dict[str, Any]]
-        resources = json.loads(file.read_text())["checkpoint"]["latest"].get("resources", [])
+        resources: list[dict[str, Any]] = self.saved["deployment"].get("resources", [])
         return resources
 
     def leave(self) -> None:
@@ -112,12 +116,18 @@ class JobStack(Stack):
     @contextmanager
     def training(self, name: str, **declared: Any) -> Iterator["subprocess.Popen[bytes]"]:
         """Start an `up` of one job and go on beside it."""
+        with self.going_up(**{name: declared}) as process:
+            yield process
+
+    @contextmanager
+    def going_up(self, **declared: Any) -> Iterator["subprocess.Popen[bytes]"]:
+        """Start an `up` of these jobs and go on beside it."""
         with (
             (self.directory / "up.log").open("wb") as log,
             subprocess.Popen(
                 [str(toolchain.path("pulumi")), *_UP],
                 cwd=self.directory,
-                env=self.environment("", **{name: declared}),
+                env=self.environment("", **declared),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

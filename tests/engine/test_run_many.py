@@ -1,18 +1,25 @@
-"""Jobs beside each other and after each other: the real engine, the real operator, real pods."""
+"""Jobs beside each other and after each other: the real engine, the real operator, real pods.
+
+All of them are in one stack, which three updates and a preview bring from one state to the next.
+"""
 
 import json
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
+from jobs.spec import TrainingJob
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
+from tests.engine.standin_stack import Outcome
+from tests.runs.log_reader import results
 
-Named = Callable[[str], str]
+Declared = dict[str, dict[str, Any]]
 _LEAVE = """\
 import os, sys
 with open(os.environ["SLIPWAY_OUTPUT_DIR"] + "/net.pt", "w") as file:
@@ -36,21 +43,70 @@ pytorchjob_stack.program()
 """
 """The program of a cluster that has 250m cores."""
 _SPOIL = "import pathlib; [file.write_text('x') for file in pathlib.Path('/mnt').glob('*/net.pt')]"
+_TRAIN = ["python3", "-m", "slipway_trainer.launch", "--", "-m", "slipway_trainer.mnist"]
 
 
-@pytest.fixture
-def named(jobs: Jobs) -> Iterator[Named]:
-    """Return what makes names that nobody else has; nothing of those may be left in the end."""
-    prefix, made = f"own-{secrets.token_hex(3)}", list[str]()
+@dataclass(frozen=True)
+class Round:
+    """What one update has made of the jobs.
 
-    def name(suffix: str) -> str:
-        made.append(f"{prefix}-{suffix}")
-        return made[-1]
+    Args:
+        outcome: Of its command.
+        state: Of the stack, exported.
+        outputs: Of the stack, by job, and `notRun`.
+        uids: Of the PyTorchJobs that there are, by job.
+        shown: What those jobs printed that show their input: its path and sha256.
+    """
 
-    yield name
-    for each in made:
-        assert jobs.uids(each) == []
-        assert jobs.items("pods", each) == []
+    outcome: Outcome
+    state: Mapping[str, Any]
+    outputs: Mapping[str, Any]
+    uids: Mapping[str, str]
+    shown: Mapping[str, list[str]]
+
+    @property
+    def said(self) -> str:
+        """What the CLI printed."""
+        return self.outcome.text
+
+    def times(self, job: str) -> tuple[str, str]:
+        """Return when a run began and when it ended, by the cluster's clock."""
+        return self.outputs[job]["started"], self.outputs[job]["completed"]
+
+
+@dataclass(frozen=True)
+class Many:
+    """A stack of many jobs, and names for them that nobody else has."""
+
+    stack: JobStack
+    jobs: Jobs
+    prefix: str
+
+    def name(self, job: str) -> str:
+        return f"{self.prefix}-{job}"
+
+    def up(self, declared: Declared) -> Round:
+        """Bring the stack to these jobs, whether or not that succeeds."""
+        outcome = self.stack.attempt("up", environment=self.stack.environment("", **declared))
+        listing = self.jobs.kubectl("get", "pytorchjobs", "--output", "json")
+        there = {each["metadata"]["name"]: each for each in json.loads(listing)["items"]}
+        return Round(
+            outcome,
+            self.stack.saved,
+            {name: self.stack.output(name) for name in [*declared, "notRun"]},
+            {name: there[name]["metadata"]["uid"] for name in declared if name in there},
+            {
+                name: self.jobs.kubectl("logs", f"{name}-master-0").split()
+                for name, each in declared.items()
+                if _SHOW in each.get("command", ()) and name in there
+            },
+        )
+
+    def leave(self) -> None:
+        """Leave nothing behind."""
+        self.stack.leave()
+        listing = self.jobs.kubectl("get", "pytorchjobs,pods", "--output", "name")
+        assert f"/{self.prefix}-" not in listing, listing
 
 
 def lasting(
@@ -62,13 +118,43 @@ def lasting(
 
 
 def failing(trainer: str, **fields: Any) -> dict[str, Any]:
-    return python(trainer, "import sys; sys.exit(3)", workers=0, **fields)
+    program = "import sys; print('about to fail', flush=True); sys.exit(3)"
+    return python(trainer, program, workers=0, **fields)
 
 
-@pytest.fixture
-def leaving(tmp_path: Path) -> dict[str, Any]:
+def showing(trainer: str, other: str, artifact: str = "net.pt", **fields: Any) -> dict[str, Any]:
+    """Return a job that prints where its input is, and its sha256."""
+    taken = {"model": {"job": other, "artifact": artifact}}
+    return python(trainer, _SHOW, workers=0, inputs=taken, **fields)
+
+
+@pytest.fixture(scope="module")
+def make(
+    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str, trainer: str, jobs: Jobs
+) -> Iterator[Callable[[], Many]]:
+    """Return what makes a stack; nothing of any is left in the end."""
+    made: list[Many] = []
+
+    def one() -> Many:
+        stack = JobStack(tmp_path_factory.mktemp("many"), root, kubeconfig, trainer, jobs)
+        made.append(Many(stack, jobs, f"own-{secrets.token_hex(3)}"))
+        return made[-1]
+
+    yield one
+    for each in made:
+        each.leave()
+
+
+@pytest.fixture(scope="module")
+def many(make: Callable[[], Many]) -> Many:
+    """The stack of nearly all of these jobs."""
+    return make()
+
+
+@pytest.fixture(scope="module")
+def leaving(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A job that leaves the file net.pt, with its first argument in it, on a volume of its own."""
-    script = tmp_path / "leave.py"
+    script = tmp_path_factory.mktemp("leaving") / "leave.py"
     script.write_text(_LEAVE)
     return {
         "script": str(script),
@@ -80,210 +166,250 @@ def leaving(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def showing(trainer: str, other: str, artifact: str = "net.pt", **fields: Any) -> dict[str, Any]:
-    """Return a job that prints where its input is, and its sha256."""
-    taken = {"model": {"job": other, "artifact": artifact}}
-    return python(trainer, _SHOW, workers=0, inputs=taken, **fields)
+@pytest.fixture(scope="module")
+def well(many: Many, trainer: str, leaving: dict[str, Any], root: Path) -> Declared:
+    """The jobs that are in the stack all the time, as they are when all goes well."""
+    own = many.name
+    trained = {**leaving, "image": trainer, "command": _TRAIN, "memory": "512Mi", "cpu": "400m"}
+    del trained["script"]
+    return {
+        own("needs-failed"): lasting(trainer, dependsOn=[own("fails")]),
+        own("needs-that"): lasting(trainer, dependsOn=[own("needs-failed")]),
+        own("fails"): lasting(trainer),
+        own("beside"): lasting(trainer, 15),
+        own("after"): lasting(trainer, dependsOn=[own("before")]),
+        own("before"): lasting(trainer, 15),
+        own("show-moved"): showing(trainer, own("moved")),
+        own("moved"): {**leaving, "args": ["one"]},
+        own("show-other"): showing(trainer, own("other")),
+        own("other"): {**leaving, "args": ["one"]},
+        own("show-missing"): showing(trainer, own("moved")),
+        own("needs-missing"): lasting(trainer, dependsOn=[own("show-missing")]),
+        own("net"): {**trained, "args": ["--limit-train", 2000]},
+        own("evaluate"): {
+            "script": str(root / "examples/evaluate/evaluate.py"),
+            "workers": 0,
+            "memory": "512Mi",
+            "inputs": {"model": {"job": own("net"), "artifact": "mnist_cnn.pt"}},
+            "minAccuracy": 0.5,
+        },
+    }
 
 
-def shown(jobs: Jobs, name: str) -> list[str]:
-    return jobs.kubectl("logs", f"{name}-master-0").split()
+class Rounds(NamedTuple):
+    """What the stack goes through.
+
+    Args:
+        first: Some jobs fail, and others have none to follow.
+        second: They are mended, a gate is missed, and an artifact has moved.
+        preview: Of the last.
+        third: The gate is as it was, and another artifact is another one.
+    """
+
+    first: Round
+    second: Round
+    preview: Outcome
+    third: Round
 
 
-def times(stack: JobStack, name: str) -> tuple[str, str]:
-    """Return when a run began and when it ended, by the cluster's clock."""
-    result = stack.output(name)
-    return result["started"], result["completed"]
+@pytest.fixture(scope="module")
+def rounds(many: Many, well: Declared, trainer: str, leaving: dict[str, Any]) -> Rounds:
+    """Bring the stack from one state to the next."""
+    own = many.name
+    claim = {"results": {"claim": own("spoilt-results"), "mountPath": "/mnt"}}
+    first = {
+        **well,
+        own("fails"): failing(trainer),
+        own("show-missing"): showing(trainer, own("moved"), "nets/net.pt"),
+        own("spoilt"): {**leaving, "args": ["one"]},
+        own("spoils"): python(trainer, _SPOIL, workers=0, volumes=claim, dependsOn=[own("spoilt")]),
+        own("show-spoilt"): showing(trainer, own("spoilt"), dependsOn=[own("spoils")]),
+    }
+    moved = {**well, own("moved"): {**well[own("moved")], "args": ["one", "as before"]}}
+    second = {**moved, own("before"): {**well[own("before")], "minAccuracy": 0.6}}
+    third = {**moved, own("other"): {**well[own("other")], "args": ["two"]}}
+    return Rounds(many.up(first), many.up(second), many.stack.preview("", **third), many.up(third))
+
+
+@pytest.fixture
+def first(rounds: Rounds) -> Round:
+    return rounds.first
+
+
+@pytest.fixture
+def second(rounds: Rounds) -> Round:
+    return rounds.second
+
+
+@pytest.fixture
+def preview(rounds: Rounds) -> Outcome:
+    return rounds.preview
+
+
+@pytest.fixture
+def third(rounds: Rounds) -> Round:
+    return rounds.third
 
 
 def test_of_jobs_beside_each_other_one_that_fails_neither_stops_nor_hides_the_others(
-    named: Named, job_stack: JobStack, trainer: str
+    many: Many, first: Round
 ) -> None:
-    a, b, c = map(named, "abc")
-    well = lasting(trainer, 6)
-    said = job_stack.refused("up", program="", **{a: well, b: failing(trainer), c: well})
-    assert f"job {b} ended Failed" in said
-    assert [job_stack.output(name)["state"] for name in (a, b, c)] == [
+    fails, beside, before = map(many.name, ("fails", "beside", "before"))
+    assert first.outcome.code != 0
+    assert f"job {fails} ended Failed" in first.said
+    assert [first.outputs[name]["state"] for name in (beside, fails, before)] == [
         "Succeeded", "Failed", "Succeeded",
     ]  # fmt: skip
-    assert job_stack.output(a)["accuracy"] == job_stack.output(c)["accuracy"] == 0.5
-    assert job_stack.output("notRun") == {}
-    (began_a, ended_a), (began_c, ended_c) = times(job_stack, a), times(job_stack, c)
-    assert max(began_a, began_c) < min(ended_a, ended_c), "they ran side by side"
+    assert first.outputs[beside]["accuracy"] == first.outputs[before]["accuracy"] == 0.5
+    (began_a, ended_a), (began_b, ended_b) = first.times(beside), first.times(before)
+    assert max(began_a, began_b) < min(ended_a, ended_b), "they ran side by side"
 
 
 def test_a_job_starts_when_those_that_it_needs_have_ended_and_others_do_not_wait(
-    named: Named, job_stack: JobStack, trainer: str
+    many: Many, first: Round
 ) -> None:
-    a, b, c = map(named, "abc")
-    job_stack.up("", **{
-        c: lasting(trainer, dependsOn=[a]),
-        b: lasting(trainer, 5),
-        a: lasting(trainer, 5),
-    })  # fmt: skip
-    assert times(job_stack, a)[1] <= times(job_stack, c)[0]
-    assert times(job_stack, b)[0] < times(job_stack, a)[1]
+    assert first.times(many.name("before"))[1] <= first.times(many.name("after"))[0]
+    assert first.times(many.name("beside"))[0] < first.times(many.name("before"))[1]
 
 
 def test_jobs_whose_needed_one_failed_are_not_run_and_that_is_told_until_it_is_mended(
-    named: Named, job_stack: JobStack, jobs: Jobs, trainer: str
+    many: Many, first: Round, second: Round, third: Round
 ) -> None:
-    a, b, c, d = map(named, "abcd")
-    well = lasting(trainer)
-    others = {b: {**well, "dependsOn": [a]}, c: {**well, "dependsOn": [b]}, d: well}
-    said = job_stack.refused("up", program="", **{a: failing(trainer), **others})
+    a, b, c, beside = map(many.name, ("fails", "needs-failed", "needs-that", "beside"))
+    assert "has no result" not in first.said, "what did not run is not judged"
+    assert f"job {b} did not run: it needs {a}, which ended Failed" in first.said
+    assert f"job {c} did not run: it needs {b}, which did not run" in first.said
+    assert first.outputs["notRun"][b] == f"it needs {a}, which ended Failed"
+    assert first.outputs["notRun"][c] == f"it needs {b}, which did not run"
+    assert b not in first.uids
+    assert c not in first.uids
 
-    assert f"job {a} ended Failed" in said
-    assert "has no result" not in said, "what did not run is not judged"
-    assert f"job {b} did not run: it needs {a}, which ended Failed" in said
-    assert f"job {c} did not run: it needs {b}, which did not run" in said
-    assert job_stack.output("notRun") == {
-        b: f"it needs {a}, which ended Failed",
-        c: f"it needs {b}, which did not run",
-    }
-    assert jobs.uids(b) == jobs.uids(c) == []
-    assert job_stack.output(d)["state"] == "Succeeded"
-    (before,) = jobs.uids(d)
+    assert [second.outputs[name]["state"] for name in (a, b, c)] == ["Succeeded"] * 3
+    assert not {b, c} & second.outputs["notRun"].keys()
+    assert second.uids[beside] == first.uids[beside], "it had succeeded"
+    assert third.outputs["notRun"] == {}
 
-    job_stack.up("", **{a: well, **others})
-    assert [job_stack.output(name)["state"] for name in (a, b, c)] == ["Succeeded"] * 3
-    assert job_stack.output("notRun") == {}
-    assert jobs.uids(d) == [before], "it had succeeded"
+
+def test_results_are_shown_after_an_up_that_failed(
+    many: Many, trainer: str, first: Round, second: Round, third: Round
+) -> None:
+    fails, before = many.name("fails"), many.name("before")
+    failed = results(first.state)
+    assert f"job {fails} ended Failed: rank 0 ({fails}-master-0) exited with code 3" in failed
+    assert "    about to fail" in failed
+    limit = TrainingJob(name=before, image=trainer, command=("python3",), min_accuracy=0.6)
+    missed = results(second.state, limit)
+    assert row(missed, before)[1:4] == ["Succeeded", "missed", "0.5000"]
+    assert "0.1000 less than its `minAccuracy` 0.6" in missed
+    assert row(results(third.state), before)[1:3] == ["Succeeded", "passed"]
+
+
+def row(table: str, job: str) -> list[str]:
+    """Return the cells of a job's row."""
+    (found,) = (line.split() for line in table.splitlines() if line.split()[:1] == [job])
+    return found
 
 
 def test_a_job_that_waited_for_room_runs_although_the_one_before_it_did_not(
-    named: Named, job_stack: JobStack, jobs: Jobs, trainer: str
+    make: Callable[[], Many], trainer: str
 ) -> None:
-    (job_stack.directory / "__main__.py").write_text(_LITTLE_ROOM)
-    a, b, c, d = map(named, "abcd")
+    little = make()
+    (little.stack.directory / "__main__.py").write_text(_LITTLE_ROOM)
+    a, b, c, d = map(little.name, "abcd")
     declared = {
         a: failing(trainer),
         b: lasting(trainer, dependsOn=[a], cpu="200m"),
         c: lasting(trainer, 3),
         d: lasting(trainer, cpu="200m"),
     }
-    assert job_stack.preview("", **declared).changes["create"] == 2 * len(declared) + 2
-    said = job_stack.refused("up", program="", **declared)
-    assert f"job {b} did not run" in said
-    assert jobs.uids(b) == []
-    assert job_stack.output(c)["state"] == job_stack.output(d)["state"] == "Succeeded"
-    assert times(job_stack, c)[1] <= times(job_stack, d)[0], "together they ask for 300m"
+    assert little.stack.preview("", **declared).changes["create"] == 2 * len(declared) + 2
+    found = little.up(declared)
+    assert found.outcome.code != 0
+    assert f"job {b} did not run" in found.said
+    assert b not in found.uids
+    assert found.outputs[c]["state"] == found.outputs[d]["state"] == "Succeeded"
+    assert found.times(c)[1] <= found.times(d)[0], "together they ask for 300m"
 
 
 def test_a_job_that_missed_its_gate_has_none_follow_it_and_those_that_did_keep_their_results(
-    named: Named, job_stack: JobStack, jobs: Jobs, trainer: str
+    many: Many, first: Round, second: Round, third: Round
 ) -> None:
-    a, b = map(named, "ab")
-    job_stack.up("", **{a: lasting(trainer), b: lasting(trainer, dependsOn=[a])})
-    (before,) = jobs.uids(b)
-    stricter = {a: lasting(trainer, minAccuracy=0.6), b: lasting(trainer, dependsOn=[a])}
-    said = job_stack.refused("up", program="", **stricter)
-    assert f"job {b} did not run: it needs {a}, which missed what its gate asks for" in said
-    assert job_stack.output(a)["accuracy"] == 0.5
-    assert jobs.uids(b) == [before]
-    job_stack.up("", **{a: lasting(trainer), b: lasting(trainer, dependsOn=[a])})
-    assert jobs.uids(b) == [before], "nothing that could alter its result has changed"
+    a, b = many.name("before"), many.name("after")
+    assert second.outcome.code != 0
+    reason = f"it needs {a}, which missed what its gate asks for"
+    assert f"job {b} did not run: {reason}" in second.said
+    assert second.outputs["notRun"] == {b: reason}
+    assert second.outputs[a]["accuracy"] == 0.5
+    assert second.uids[b] == first.uids[b]
+    assert third.outcome.code == 0, str(third.outcome)
+    assert third.uids[b] == first.uids[b], "nothing that could alter its result has changed"
 
 
 def test_an_artifact_is_handed_over_and_only_another_one_trains_again(
-    named: Named, job_stack: JobStack, jobs: Jobs, trainer: str, leaving: dict[str, Any]
+    many: Many, first: Round, second: Round, third: Round
 ) -> None:
-    train, evaluate = named("train"), named("evaluate")
-    declared = {evaluate: showing(trainer, train), train: {**leaving, "args": ["one"]}}
-    job_stack.up("", **declared)
-    told = job_stack.output(train)["artifacts"]["net.pt"]
-    assert told["sha256"] == sha256(b"one").hexdigest()
-    assert shown(jobs, evaluate) == ["/work/inputs/model/net.pt", told["sha256"]]
-    (first,) = jobs.uids(evaluate)
+    moved, other = many.name("moved"), many.name("other")
+    show_moved, show_other = many.name("show-moved"), many.name("show-other")
+    left = {job: first.outputs[job]["artifacts"]["net.pt"] for job in (moved, other)}
+    one = sha256(b"one").hexdigest()
+    assert left[moved]["sha256"] == left[other]["sha256"] == one
+    assert first.shown[show_moved] == ["/work/inputs/model/net.pt", one]
 
-    assert job_stack.up("", **declared).changes == {}
+    # It has trained again and left the same at another place.
+    assert second.uids[moved] != first.uids[moved]
+    assert second.outputs[moved]["artifacts"]["net.pt"]["url"] != left[moved]["url"]
+    assert second.uids[show_moved] == first.uids[show_moved]
+    assert second.uids[show_other] == first.uids[show_other]
 
-    # It trains again and leaves the same at another place.
-    declared[train] = {**leaving, "args": ["one", "as before"]}
-    job_stack.up("", **declared)
-    assert job_stack.output(train)["artifacts"]["net.pt"]["url"] != told["url"]
-    assert jobs.uids(evaluate) == [first]
-    assert job_stack.up("", **declared).changes == {}
+    assert third.shown[show_other] == [
+        "/work/inputs/model/net.pt",
+        sha256(b"two").hexdigest(),
+    ]
+    # Of what is as it was nothing is touched, and what follows a gate that passes again neither.
+    changed = {urn.rpartition("::")[2] for urn in third.outcome.urns("create", "update", "replace")}
+    assert changed == {other, show_other, many.name("before")}
 
-    declared[train] = {**leaving, "args": ["two"]}
-    job_stack.up("", **declared)
-    assert jobs.uids(evaluate) != [first]
-    assert shown(jobs, evaluate)[1] == sha256(b"two").hexdigest()
+
+def test_a_preview_says_that_it_depends_on_the_artifact_whether_a_job_trains_again(
+    many: Many, preview: Outcome
+) -> None:
+    assert "trains again if the jobs before it leave other inputs" in preview.text, preview
+    assert "artifacts" in preview.diff(many.name("show-other")), preview
+    assert preview.diff(many.name("show-moved")) == {}, preview
 
 
 def test_an_artifact_that_is_not_there_is_told_with_those_that_are_and_none_follows(
-    named: Named, job_stack: JobStack, jobs: Jobs, trainer: str, leaving: dict[str, Any]
+    many: Many, first: Round, second: Round
 ) -> None:
-    train, evaluate, report = map(named, ("train", "evaluate", "report"))
-    declared = {
-        train: {**leaving, "args": ["one"]},
-        evaluate: showing(trainer, train, "nets/net.pt"),
-        report: lasting(trainer, dependsOn=[evaluate]),
-    }
-    said = job_stack.refused("up", program="", **declared)
+    left, shows, needs = map(many.name, ("moved", "show-missing", "needs-missing"))
     assert (
-        f"input model: job {train} succeeded but left no artifact nets/net.pt; its result has "
+        f"input model: job {left} succeeded but left no artifact nets/net.pt; its result has "
         "artifacts.json, net.pt."
-    ) in said
-    assert "Traceback" not in said
-    assert job_stack.output(train)["state"] == "Succeeded"
-    assert jobs.uids(evaluate) == jobs.uids(report) == []
-    assert job_stack.output("notRun") == {report: f"it needs {evaluate}, which did not run"}
+    ) in first.said
+    assert "Traceback" not in first.said
+    assert first.outputs[left]["state"] == "Succeeded"
+    assert shows not in first.uids
+    assert needs not in first.uids
+    assert first.outputs["notRun"][needs] == f"it needs {shows}, which did not run"
+    assert second.outputs[needs]["state"] == "Succeeded"
 
 
 def test_an_artifact_that_somebody_wrote_over_ends_the_run_with_the_reason(
-    named: Named, job_stack: JobStack, trainer: str, leaving: dict[str, Any]
+    many: Many, first: Round
 ) -> None:
-    train, spoil, evaluate = map(named, ("train", "spoil", "evaluate"))
-    claim = {"results": {"claim": f"{train}-results", "mountPath": "/mnt"}}
-    declared = {
-        train: {**leaving, "args": ["one"]},
-        spoil: python(trainer, _SPOIL, workers=0, volumes=claim, dependsOn=[train]),
-        evaluate: showing(trainer, train, dependsOn=[spoil]),
-    }
-    said = job_stack.refused("up", program="", **declared)
-    assert f"the artifact net.pt of job {train} is not what it was" in said
-    assert sha256(b"one").hexdigest() in said
-    assert job_stack.output(evaluate)["state"] == "CannotStart"
-    assert job_stack.output(evaluate)["duration_seconds"] < 60
+    told = f"the artifact net.pt of job {many.name('spoilt')} is not what it was"
+    assert told in first.said
+    assert sha256(b"one").hexdigest() in first.said
+    assert first.outputs[many.name("show-spoilt")]["state"] == "CannotStart"
+    assert told in first.outputs[many.name("show-spoilt")]["reason"]
 
 
-def test_what_one_job_trained_another_one_evaluates(
-    named: Named, job_stack: JobStack, trainer: str, leaving: dict[str, Any], root: Path
-) -> None:
-    train, evaluate = named("train"), named("evaluate")
-    program = ["python3", "-m", "slipway_trainer.launch", "--", "-m", "slipway_trainer.mnist"]
-    trained = {**leaving, "image": trainer, "command": program, "memory": "512Mi", "cpu": "400m"}
-    del trained["script"]
-    declared = {
-        train: {**trained, "args": ["--limit-train", 2000]},
-        evaluate: {
-            "script": str(root / "examples/evaluate/evaluate.py"),
-            "workers": 0,
-            "memory": "512Mi",
-            "inputs": {"model": {"job": train, "artifact": "mnist_cnn.pt"}},
-            "minAccuracy": 0.5,
-        },
-    }
-    job_stack.up("", **declared)
-    told, found = job_stack.output(train), job_stack.output(evaluate)
+def test_what_one_job_trained_another_one_evaluates(many: Many, first: Round) -> None:
+    told, found = (
+        first.outputs[many.name("net")],
+        first.outputs[many.name("evaluate")],
+    )
     # In another memory layout a sum is rounded otherwise, and one picture of 10,000 may tip over.
     assert found["accuracy"] == pytest.approx(told["accuracy"], abs=1e-3)
     assert found["top5_accuracy"] == pytest.approx(told["top5_accuracy"], abs=1e-3)
     assert found["dataset"] == "mnist"
-
-
-@pytest.mark.long
-def test_a_preview_says_that_it_depends_on_the_artifact_whether_a_job_trains_again(
-    named: Named, job_stack: JobStack, trainer: str, leaving: dict[str, Any]
-) -> None:
-    train, evaluate = named("train"), named("evaluate")
-    declared = {train: {**leaving, "args": ["one"]}, evaluate: showing(trainer, train)}
-    first = job_stack.preview("", **declared)
-    assert first.changes["create"] >= 4
-    job_stack.up("", **declared)
-    assert job_stack.preview("", **declared).changes == {}
-    declared[train] = {**leaving, "args": ["two"]}
-    preview = job_stack.preview("", **declared)
-    assert "trains again if the jobs before it leave other inputs" in preview.text, preview
-    assert "artifacts" in preview.diff(evaluate), preview

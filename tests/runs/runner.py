@@ -106,6 +106,7 @@ class Runs:
     trainer: str
     jobs: Jobs
     _states: dict[tuple[str, str], tuple[str, Properties]] = field(default_factory=dict)
+    _creating: dict[tuple[str, str], Properties] = field(default_factory=dict)
     _names: set[str] = field(default_factory=set)
     _objects: list[dict[str, Any]] = field(default_factory=list)
 
@@ -141,6 +142,36 @@ class Runs:
         """Make a run's state as if it had been saved before there were these inputs."""
         for each in inputs:
             del self._states[PyTorchJobHandler.type, name][1][each]
+
+    def export(self) -> dict[str, Any]:
+        """Return the state as `pulumi stack export --show-secrets` prints it.
+
+        What has no result yet is an operation that was begun.
+        """
+        there = [
+            {"type": type_, "urn": f"test::{name}", "inputs": state, "outputs": state}
+            for (type_, name), (_, state) in self._states.items()
+        ]
+        provider = {"type": "pulumi:providers:kubernetes", "urn": "test::there"}
+        return {
+            "deployment": {
+                "resources": [{**provider, "outputs": {"kubeconfig": self.kubeconfig}}, *there],
+                "pending_operations": [
+                    {
+                        "type": "creating",
+                        "resource": {"type": type_, "urn": f"test::{name}", "inputs": inputs},
+                    }
+                    for (type_, name), inputs in self._creating.items()
+                ],
+            }
+        }
+
+    def destroy(self, name: str) -> None:
+        """Remove a run, whether or not anybody has waited for its end."""
+        key = PyTorchJobHandler.type, name
+        known = self._states[key][1] if key in self._states else self._creating[key]
+        PyTorchJobHandler().delete("", known, self._begun(name).context)
+        self._states.pop(key, None)
 
     def leave(self) -> None:
         """Remove every run there was, and what its pods needed."""
@@ -195,7 +226,9 @@ class Runs:
             handler.delete(there, state, attempt.context)
             del self._states[key]
         attempt.steps[kind] = step
+        self._creating[key] = inputs
         made, outputs = handler.create(inputs, attempt.context)
+        del self._creating[key]
         self._states[key] = made, {**inputs, **_plain(outputs)}
 
 

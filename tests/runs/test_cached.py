@@ -57,7 +57,7 @@ def test_the_run_policy_priority_and_what_is_of_the_wait_change_in_place(
     (uid,) = jobs.uids(job_name)
     now = {
         **declared,
-        "timeout": 130,
+        "timeout": 610,
         "startTimeout": 100,
         "retries": 2,
         "onCancel": "delete",
@@ -66,7 +66,7 @@ def test_the_run_policy_priority_and_what_is_of_the_wait_change_in_place(
     }
     changed = runs.train(job_name, **now)
     assert changed.steps == {"PyTorchJob": "update"}
-    for said in ("timeout 120 → 130", "retries 0 → 2", "onCancel keep → delete"):
+    for said in ("timeout 600 → 610", "retries 0 → 2", "onCancel keep → delete"):
         assert said in changed.text
     assert "priorityClass unset → system-node-critical" in changed.text
     (job,) = jobs.items("pytorchjobs", job_name)

@@ -1,0 +1,154 @@
+"""What `make results` and `make logs` print, that in this process or in one to interrupt.
+
+And what logs there are to be shown.
+"""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.paths import CHECKOUT
+from jobs.logs import archive
+from jobs.logs.archive import Log
+from jobs.spec import TrainingJob
+from scripts.stack.log.command import show
+from scripts.stack.log.target import NoLogs
+from scripts.stack.log.view import Options
+from scripts.stack.outcome import outcomes
+from scripts.stack.results import print_results
+from scripts.stack.state import StackState
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
+from tests.engine.pytorchjob_stack import Jobs
+
+Export = Mapping[str, Any]
+"""What `pulumi stack export --show-secrets` prints."""
+
+
+def kept(job: str) -> dict[int, list[str]]:
+    """Return what is in the archive of each replica, with times."""
+    found: dict[int, list[str]] = {}
+    for run in archive.of_job("test", job).runs():
+        for log in sorted(run.logs(), key=_first_stamp):
+            found.setdefault(log.replica, []).extend(map(str, log.lines()))
+    return found
+
+
+def _first_stamp(log: Log) -> str:
+    return next((line.stamp for line in log.lines()), "")
+
+
+def printed(jobs: Jobs, job: str) -> list[list[str]]:
+    """Return what kubectl shows of a job's ranks 0 and 1, with times."""
+    pods = (f"{job}-master-0", f"{job}-worker-0")
+    return [jobs.kubectl("logs", "--timestamps", pod).splitlines() for pod in pods]
+
+
+def texts(lines: list[str]) -> list[str]:
+    """Return lines without their times."""
+    return [line.partition(" ")[2] for line in lines]
+
+
+def read(
+    export: Export, job: str, rank: int | None = None, *, follow: bool = True
+) -> tuple[list[str], str]:
+    """Return what `make logs` prints of a job: the lines, and what it says about them.
+
+    Raises:
+        NoLogs: there are none.
+    """
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        show("test", job, Options(rank, follow=follow), lambda _stack, **_options: StackState.of(export))
+    return out.getvalue().splitlines(), err.getvalue()
+
+
+def results(export: Export, *wanted: TrainingJob, is_busy: bool = False) -> str:
+    """Return what `make results` prints, given the jobs that the stack's file asks for."""
+    out = io.StringIO()
+    found = outcomes(StackState.of(export), wanted, is_busy=is_busy)
+    print_results("test", found, {}, out=out)
+    return out.getvalue()
+
+
+@dataclass
+class Reading:
+    """A reader at work.
+
+    Args:
+        process: It, whose output goes to files: what is read of a pipe by lines is read ahead.
+        out: What it prints.
+        err: What it says about that.
+    """
+
+    process: "subprocess.Popen[bytes]"
+    out: Path
+    err: Path
+
+    def first(self) -> str:
+        """Wait for its first line."""
+        await_true(lambda: "\n" in self.out.read_text(), otherwise=self.err.read_text)
+        return self.out.read_text().splitlines()[0]
+
+    def all(self) -> tuple[list[str], str]:
+        """Wait for its end, and return all its lines and what it said about them."""
+        code = self.process.wait(COMMAND_SECONDS)
+        assert code == 0, self.err.read_text()
+        return self.out.read_text().splitlines(), self.err.read_text()
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        self.process.send_signal(signal.SIGINT)
+
+
+@contextmanager
+def reading(
+    export: Export, job: str, rank: int | None = None, *, follow: bool = True
+) -> Iterator[Reading]:
+    """Read a job's logs beside the test."""
+    with tempfile.TemporaryDirectory() as name:
+        directory = Path(name)
+        state, out, err = (directory / each for each in ("export.json", "out", "err"))
+        state.write_text(json.dumps(export))
+        options = ["" if rank is None else str(rank), str(int(follow))]
+        command = [sys.executable, "-m", "tests.runs.log_reader", str(state), job, *options]
+        with (
+            out.open("wb") as stdout,
+            err.open("wb") as stderr,
+            subprocess.Popen(
+                command,
+                cwd=CHECKOUT,
+                env=os.environ,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+            ) as process,
+        ):
+            try:
+                yield Reading(process, out, err)
+            finally:
+                process.kill()
+
+
+def main(export: str, job: str, rank: str, follow: str) -> int:
+    """Print logs as the command does."""
+    # Whatever started the tests may have it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    options = Options(int(rank) if rank else None, follow=follow == "1")
+    state = StackState.of(json.loads(Path(export).read_text()))
+    try:
+        return show("test", job, options, lambda _stack, **_options: state)
+    except NoLogs as nothing:
+        sys.exit(str(nothing))
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

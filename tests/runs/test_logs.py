@@ -1,0 +1,232 @@
+"""What a run's ranks print: read while it is on, after it, and when its pods have gone."""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from jobs.logs import archive
+from scripts.stack.log.target import NoLogs
+from tests.engine.awaiting import await_true
+from tests.engine.job_programs import FAILING, TALKING, WITHOUT_END, enough, python
+from tests.engine.pytorchjob_stack import Jobs
+from tests.runs.log_reader import kept, printed, read, reading, texts
+from tests.runs.runner import Runs
+
+
+@pytest.fixture(scope="module", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Where the logs are kept."""
+    home = tmp_path_factory.mktemp("state-home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(home))
+        yield home
+
+
+@pytest.fixture(scope="module")
+def past(kubeconfig: str, trainer: str, jobs: Jobs) -> Iterator[Runs]:
+    """A run that has ended, of which several tests read."""
+    made = Runs(kubeconfig, trainer, jobs)
+    yield made
+    made.leave()
+
+
+@pytest.fixture(scope="module")
+def talked(past: Runs, trainer: str) -> str:
+    """A job whose two ranks have talked for a second."""
+    name = f"own-{secrets.token_hex(4)}"
+    past.train(name, **python(trainer, TALKING, "5", "0.2", workers=1))
+    return name
+
+
+def test_the_lines_of_all_ranks_come_in_the_order_of_time_each_with_its_rank(
+    talked: str, past: Runs, jobs: Jobs
+) -> None:
+    ranks = printed(jobs, talked)
+    assert [len(lines) for lines in ranks] == [10, 10]
+    assert kept(talked) == {0: ranks[0], 1: ranks[1]}
+
+    lines, said = read(past.export(), talked)
+    assert said == ""
+    times = {
+        f"[rank {rank}] {text}": datetime.fromisoformat(stamp[:26] + "+00:00")
+        for rank in (0, 1)
+        for stamp, _, text in (line.partition(" ") for line in ranks[rank])
+    }
+    assert sorted(lines) == sorted(times)
+    # The two outputs of a program may differ by a hair.
+    hair = timedelta(milliseconds=20)
+    assert all(times[one] <= times[following] + hair for one, following in pairwise(lines))
+    alone, _ = read(past.export(), talked, rank=1)
+    assert alone == texts(ranks[1])
+
+
+def test_logs_are_there_after_the_pods_have_gone(
+    job_name: str,
+    runs: Runs,
+    jobs: Jobs,
+    trainer: str,
+    state_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runs.train(job_name, **python(trainer, TALKING, "4", "0", workers=1))
+    before = read(runs.export(), job_name)
+    jobs.kubectl("delete", "pytorchjob", job_name, "--wait")
+    await_true(lambda: jobs.items("pods", job_name) == [])
+    assert read(runs.export(), job_name) == before
+    assert len(before[0]) == 16
+
+    files = [
+        path for path in (state_home / "slipway/runs/test" / job_name).rglob("*") if path.is_file()
+    ]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {0o600}
+    # Another machine has none, and says where they are and what there is instead.
+    monkeypatch.setenv("XDG_STATE_HOME", str(state_home / "elsewhere"))
+    with pytest.raises(NoLogs, match=f"make results JOB={job_name}"):
+        read(runs.export(), job_name)
+    monkeypatch.setenv("XDG_STATE_HOME", str(state_home))
+    runs.destroy(job_name)
+    assert kept(job_name) == {}
+
+
+@pytest.mark.parametrize(
+    ("rank", "message"), [(2, "has no rank 2. There are ranks 0 to 1."), (None, "There is no job")]
+)
+def test_an_unknown_job_or_rank_is_named_with_what_there_is(
+    rank: int | None, message: str, talked: str, past: Runs
+) -> None:
+    asked = talked if rank is not None else talked[:-1]
+    with pytest.raises(NoLogs, match=message) as refused:
+        read(past.export(), asked, rank)
+    if rank is None:
+        assert f"Did you mean {talked}?" in str(refused.value)
+
+
+def test_files_are_not_left_behind_by_reading(
+    talked: str, past: Runs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    lines, _ = read(past.export(), talked)
+    assert len(lines) == 20
+    assert os.listdir(tmp_path / "tmp") == []  # noqa: PTH208
+
+
+def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str
+) -> None:
+    declared = python(trainer, TALKING, WITHOUT_END, "0.2", workers=1)
+    with runs.training(job_name, **declared) as going:
+        jobs.await_all_running(job_name, pods=2)
+        with (
+            # While one is on, it is in no state yet but as an operation that was begun.
+            reading(runs.export(), job_name) as both,
+            reading(runs.export(), job_name, rank=1) as alone,
+        ):
+            assert both.first().startswith("[rank ")
+            assert not alone.first().startswith("[rank ")
+            now, _ = read(runs.export(), job_name, follow=False)
+            assert now
+            enough(jobs, job_name, "master", "worker")
+            lines, said = both.all()
+            lines_alone, said_alone = alone.all()
+        attempt = going.end()
+    assert attempt.error is None, attempt.text
+    assert (said, said_alone) == ("", "")
+    ranks = [texts(each) for each in printed(jobs, job_name)]
+    for rank in (0, 1):
+        mine = [line for line in lines if line.startswith(f"[rank {rank}] ")]
+        assert [line.partition("] ")[2] for line in mine] == ranks[rank]
+    assert len(now) < len(lines) == len(ranks[0]) + len(ranks[1])
+    assert lines_alone == ranks[1]
+
+
+def test_ctrl_c_ends_the_reading_quietly(
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str
+) -> None:
+    declared = python(trainer, TALKING, WITHOUT_END, "0.2", workers=0)
+    with runs.training(job_name, **declared) as going:
+        jobs.await_running(job_name)
+        with reading(runs.export(), job_name) as reader:
+            assert reader.first().startswith("[rank 0] 0 ")
+            reader.interrupt()
+            _, said = reader.all()
+            assert said == ""
+        assert not going.future.done()
+        enough(jobs, job_name, "master")
+        attempt = going.end()
+        assert attempt.error is None, attempt.text
+
+
+def test_what_a_program_said_before_its_restart_comes_first(
+    job_name: str,
+    runs: Runs,
+    jobs: Jobs,
+    trainer: str,
+    state_home: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    restarts = {"workers": 0, "restartPolicy": "OnFailure", "backoffLimit": 3}
+    program = python(trainer, TALKING, WITHOUT_END, "0.2", "0", **restarts)
+    before = [f"[rank 0] 0 {verb} {number}" for number in range(3) for verb in ("says", "errs")]
+    with runs.training(job_name, **program) as going:
+        await_true(lambda: len(kept(job_name).get(0, [])) > 8, otherwise=lambda: going.text)
+        # From the pods alone it is the same, as long as Kubernetes has the container before.
+        monkeypatch.setenv("XDG_STATE_HOME", str(state_home / "elsewhere"))
+        lines, said = read(runs.export(), job_name, follow=False)
+        monkeypatch.setenv("XDG_STATE_HOME", str(state_home))
+        assert (sorted(lines[:6]), said) == (sorted(before), "--- rank 0 was started again\n")
+        enough(jobs, job_name, "master")
+        attempt = going.end()
+        assert attempt.error is None, attempt.text
+    assert runs.output(job_name)["restarts"] == 1
+    after = jobs.kubectl("logs", f"{job_name}-master-0").splitlines()
+    lines, said = read(runs.export(), job_name)
+    assert said == "--- rank 0 was started again\n"
+    assert sorted(lines[:6]) == sorted(before)
+    assert lines[6:] == [f"[rank 0] {line}" for line in after]
+
+
+def test_of_a_run_that_failed_every_ranks_log_is_kept(
+    job_name: str, runs: Runs, trainer: str
+) -> None:
+    program = f"print('here is a rank', flush=True)\n{FAILING}"
+    runs.train_in_vain(job_name, **python(trainer, program, restartPolicy="Never"))
+    found = {rank: texts(lines) for rank, lines in kept(job_name).items()}
+    assert found == {0: ["here is a rank"], 1: ["here is a rank", "rank 1 is about to fail"]}
+    lines, _ = read(runs.export(), job_name)
+    assert sorted(lines) == [
+        "[rank 0] here is a rank",
+        "[rank 1] here is a rank",
+        "[rank 1] rank 1 is about to fail",
+    ]
+
+
+def test_a_new_run_drops_the_logs_of_the_run_before(
+    job_name: str, runs: Runs, trainer: str
+) -> None:
+    runs.train(job_name, **python(trainer, TALKING, "1", "0", workers=0))
+    [first] = archive.of_job("test", job_name).runs()
+    runs.train(job_name, **python(trainer, TALKING, "2", "0", workers=0))
+    [second] = archive.of_job("test", job_name).runs()
+    assert first.id != second.id
+    assert second.id == runs.output(job_name)["run_id"]
+    assert texts(kept(job_name)[0])[-1].endswith(" 1")
+
+
+def test_logs_that_cannot_be_kept_do_not_fail_a_run(
+    job_name: str, runs: Runs, trainer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    (tmp_path / "slipway").mkdir()
+    (tmp_path / "slipway/runs").write_text("a file where the directory has to be")
+    attempt = runs.train(job_name, **python(trainer, TALKING, "3", "0", workers=1))
+    assert sum("are not kept in" in line for line in attempt.context.lines) == 1, attempt.text
+    (tmp_path / "slipway/runs").unlink()
+    lines, _ = read(runs.export(), job_name)
+    assert len(lines) == 12

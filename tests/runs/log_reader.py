@@ -67,7 +67,12 @@ def read(
     """
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        show("test", job, Options(rank, follow=follow), lambda _stack, **_options: StackState.of(export))
+        show(
+            "test",
+            job,
+            Options(rank, follow=follow),
+            lambda _stack, **_options: StackState.of(export),
+        )
     return out.getvalue().splitlines(), err.getvalue()
 
 

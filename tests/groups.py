@@ -16,11 +16,18 @@ BY_FILE: Mapping[str, tuple[str, ...]] = {
     "dev": (),
     "spare": (),
     "runs-1": ("runs/test_failing", "runs/test_cached", "engine/test_run_", "engine/test_gpu"),
-    "runs-2": ("runs/", "engine/test_elastic", "engine/test_kubernetes_standin"),
-    "azure": ("engine/test_azure",),
-    "embedded": ("engine/test_embedded_cluster",),
+    "runs-2": (
+        "runs/",
+        "engine/test_elastic",
+        "engine/test_kubernetes_standin",
+        "engine/test_standin",
+    ),
+    "embedded": (
+        "engine/test_azure",
+        "engine/test_clusters_kubeconfig",
+        "engine/test_embedded_cluster",
+    ),
     "trainer": ("trainer/",),
-    "kubeconfig": ("engine/test_clusters_kubeconfig",),
     "others": ("engine/",),
 }
 """What the paths of a group's files begin with; the first one that fits."""

@@ -1,12 +1,20 @@
-"""Stacks for the tests that need a real engine."""
+"""Stacks and a cluster for the tests that need real ones."""
 
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from kubernetes import client, config
+from kubernetes.client import ApiClient
 
+from clusters.embedded import lifecycle
+from clusters.embedded.layout import Layout
 from scripts.scratch import Scratch
+from tests.engine.embedded_cluster import TestCluster, kernel_parameters
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
 
@@ -28,6 +36,13 @@ def live_stack(root: Path) -> Iterator[LiveStack]:
     """The stack `dev`, brought up once for all tests; its `make down` is a test, too."""
     with _own_stack(root) as stack:
         stack.up()
+        yield stack
+
+
+@pytest.fixture(scope="session")
+def idle_stack(root: Path) -> Iterator[LiveStack]:
+    """A stack that is never up, for commands that make nothing."""
+    with _own_stack(root) as stack:
         yield stack
 
 
@@ -63,3 +78,58 @@ def module_stack(
     made = JobStack(tmp_path_factory.mktemp("stack"), root, kubeconfig, trainer, jobs)
     yield made
     made.leave()
+
+
+@pytest.fixture(scope="session")
+def kernel_before() -> list[str]:
+    """The machine's kernel parameters before there was `cluster`."""
+    return kernel_parameters()
+
+
+@pytest.fixture(scope="session")
+def cluster(
+    kernel_before: list[str],  # noqa: ARG001 - they are read before it is made
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[TestCluster]:
+    """An embedded cluster without an operator, whose first create was killed half-way.
+
+    Whose tests use it leaves nothing in it; those in test_embedded_cluster.py hurt and remove it.
+    """
+    made = TestCluster(Layout(tmp_path_factory.mktemp("embedded") / "cluster"))
+    try:
+        made.create_and_kill_halfway()
+        made.heal()
+        yield made
+    finally:
+        lifecycle.remove(made.layout)
+
+
+@pytest.fixture(scope="session")
+def api(kubeconfig: str) -> Iterator[ApiClient]:
+    """A client of the tests' own, to look past what they test."""
+    configuration = client.Configuration()
+    load: Any = config.load_kube_config_from_dict
+    load(yaml.safe_load(kubeconfig), client_configuration=configuration)
+    with ApiClient(configuration) as connected:
+        yield connected
+
+
+@pytest.fixture(scope="session")
+def core(api: ApiClient) -> Any:
+    """The core API."""
+    return client.CoreV1Api(api)
+
+
+@pytest.fixture(scope="session")
+def apps(api: ApiClient) -> Any:
+    """The API of Deployments."""
+    return client.AppsV1Api(api)
+
+
+@pytest.fixture(scope="module")
+def namespace(core: Any) -> Iterator[str]:
+    """A namespace of a module's own."""
+    name = f"standin-{secrets.token_hex(4)}"
+    core.create_namespace({"metadata": {"name": name}})
+    yield name
+    core.delete_namespace(name)

@@ -8,9 +8,10 @@ import sys
 import threading
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from clusters.embedded import health, images, kubeconfig, lifecycle, supervisor
+from clusters.embedded import health, images, kubeconfig, lifecycle, mounts, supervisor
 from clusters.embedded.component import Host
 from clusters.embedded.host import examine
 from clusters.embedded.layout import Layout
@@ -18,6 +19,7 @@ from images import programs
 from images.handler import ImageHandler
 from images.spec import TRAINER
 from infra import toolchain
+from infra.paths import CHECKOUT
 from infra.plugin.context import Silence
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 
@@ -47,6 +49,18 @@ class TestCluster:
         said: list[str] = []
         lifecycle.bring_up(self.layout, said.append)
         return said
+
+    def create_and_kill_halfway(self) -> None:
+        """Begin to create it, and kill the command while the components are starting."""
+        with subprocess.Popen(
+            self.command_line("create"), cwd=CHECKOUT, stdout=subprocess.PIPE, text=True
+        ) as creating:
+            assert creating.stdout is not None
+            for line in creating.stdout:
+                if line.startswith("components are started"):
+                    break
+            creating.kill()
+        assert creating.returncode == -9, "the create ended before it was killed"
 
     def problems(self) -> list[str]:
         return [str(problem) for problem in health.problems(self.layout, self.host)]
@@ -115,6 +129,11 @@ def bring_in_trainer(cluster: TestCluster) -> str:
     }
     _, outputs = ImageHandler().create(inputs, Silence("", threading.Event()))
     return str(outputs["reference"])
+
+
+def kernel_parameters() -> list[str]:
+    """Return the machine's kernel parameters that a kubelet would change."""
+    return [(Path("/proc/sys") / name).read_text() for name in mounts.KERNEL]
 
 
 def restricted_pod(name: str, *arguments: str, claim: str | None = None) -> dict[str, Any]:

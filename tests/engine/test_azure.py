@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.embedded import lifecycle
-from clusters.embedded.layout import Layout
 from scripts.offline.azure_recording.life import change_behind
 from scripts.offline.azure_recording.nodes import RESOURCE, evict, scale
 from scripts.offline.azure_recording.pools import pools
@@ -22,17 +20,8 @@ from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, bring_in_t
 from tests.trainer.registry import RunningRegistry, running
 
 JOB = "mnist-gloo"
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluster]:
-    """The cluster that stands behind, with nothing in it."""
-    made = TestCluster(Layout(tmp_path_factory.mktemp("azure") / "cluster"))
-    try:
-        made.heal()
-        yield made
-    finally:
-        lifecycle.remove(made.layout)
+SHORT = {"args": ["--limit-train", "3000", "--limit-test", "500"], "minAccuracy": 0.1}
+"""For a job whose training does not matter."""
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +37,12 @@ def aks(
     """The stack `azure` with values of its own, and a job of two ranks on two nodes with GPUs."""
     config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
     settings = {**own(config["slipway:cluster"]), "name": "azure", "images": images(trainer)}
-    jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2}}
+    jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2, **SHORT}}
     stack = AzureStack(tmp_path_factory.mktemp("stack"), root, cluster, settings, jobs)
     try:
         yield stack
     finally:
-        if stack.has_resources:
+        if stack.resources:
             stack.destroy()
 
 
@@ -84,7 +73,7 @@ def on_azure_local(
     try:
         yield stack
     finally:
-        if stack.has_resources:
+        if stack.resources:
             stack.destroy()
 
 
@@ -135,22 +124,21 @@ def test_it_was_reached_as_the_person_who_is_logged_in_and_not_as_an_administrat
     assert set(logins) == {"azurecli"}
 
 
-def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
-    # The autoscaler goes on with any command that has the plugin running.
-    assert aks.bring_up().changes == {}
-    if node(cluster) != AS_IT_WAS:
-        scale(aks.recording, next(pools(aks.recording)), 0)
-    assert node(cluster) == AS_IT_WAS
-
-
 def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStack) -> None:
     aks.settings["gpu"] = {**aks.settings["gpu"], "maxNodes": 3}
     changed = aks.bring_up()
-    # It is no reason to train again, either.
+    # All else is as it was, and it is no reason to train again.
     assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
     assert changed.diff("azure-gpu") == {"maxCount": "update"}
     assert changed.diff("gpus") == {"pool.maxNodes": "update"}
     assert pool(aks).inputs["maxCount"] == 3
+
+
+def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
+    # The autoscaler has gone on with any command that had the plugin running.
+    if node(cluster) != AS_IT_WAS:
+        scale(aks.recording, next(pools(aks.recording)), 0)
+    assert node(cluster) == AS_IT_WAS
 
 
 def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack) -> None:
@@ -168,15 +156,19 @@ def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_
     aks: AzureStack,
 ) -> None:
     change_behind(aks.recording, pool(aks).id, maxCount=9)
-    assert aks.refresh().changes == {"update": 1}
-    assert aks.bring_up().diff("azure-gpu") == {"maxCount": "update"}
+    # Without what the refresh finds there would be nothing to change back.
+    refreshed = aks.run("up", "--refresh", program="")
+    assert refreshed.diff("azure-gpu") == {"maxCount": "update"}
+    [updated] = refreshed.urns("update")
+    assert updated.endswith("::azure-gpu")
     assert pool(aks).inputs["maxCount"] == 3
 
 
 def test_a_job_goes_on_after_its_spot_nodes_were_taken_back(
     aks: AzureStack, cluster: TestCluster
 ) -> None:
-    aks.jobs[JOB] = {**aks.jobs[JOB], "seed": 7}
+    # With all of its samples, so that it still trains when they are taken.
+    aks.jobs[JOB] = {key: value for key, value in aks.jobs[JOB].items() if key not in SHORT}
     with aks.bringing_up() as up:
         await_true(lambda: ranks(cluster) == 2, COMMAND_SECONDS, lambda: aks.log)
         before = len(scaled(aks))
@@ -217,12 +209,13 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     }
     assert pulled
     assert all(image.startswith("127.0.0.1:") for image in pulled)
-    assert stack.bring_up().changes == {}
 
     stack.settings["gpu"] = {**stack.settings["gpu"], "maxNodes": 3}
     changed = stack.bring_up()
+    # All else is as it was.
+    assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
     assert changed.diff("local-gpu") == {"properties.maxCount": "update"}
-    assert not any("ConnectedCluster" in urn for urn in changed.urns("update", "replace"))
+    assert changed.diff("gpus") == {"pool.maxNodes": "update"}
 
     stack.destroy()
     assert stack.recorded("Resource") == []

@@ -11,8 +11,6 @@ from typing import Any
 import pytest
 
 from clusters import CLUSTERS
-from clusters.embedded import lifecycle
-from clusters.embedded.layout import Layout
 from clusters.existing.settings import Settings
 from infra import toolchain
 from infra.operator_manifests import deployment, foundations
@@ -31,17 +29,13 @@ from tests.engine.standin_stack import CALLED
 TEAM = "team-a"
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestCluster]:
-    """A cluster of somebody's, with nothing in it."""
-    made = TestCluster(Layout(tmp_path_factory.mktemp("somebodys") / "cluster"))
-    try:
-        made.heal()
-        made.add_kubectl_image()
-        made.kubectl("create", "namespace", PLATFORM)
-        yield made
-    finally:
-        lifecycle.remove(made.layout)
+@pytest.fixture(scope="module", autouse=True)
+def platform(cluster: TestCluster) -> Iterator[None]:
+    """What the people who look after the cluster have made there."""
+    cluster.add_kubectl_image()
+    cluster.kubectl("create", "namespace", PLATFORM)
+    yield
+    cluster.kubectl("delete", "namespace", PLATFORM, "--wait=false")
 
 
 @pytest.fixture

@@ -1,68 +1,35 @@
 """The embedded cluster, real, in a directory of its own: made, hurt, healed, removed.
 
-The tests run in order: each leaves the cluster well, the last one removes it.
+The tests run in order, after those that only use it: each leaves the cluster well, and the last
+one removes it.
 """
 
+import ipaddress
+import os
 import re
 import socket
 import ssl
 import subprocess
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from clusters.embedded import cgroups, dns, keys, lifecycle, mounts, network, pki, supervisor
 from clusters.embedded.components import components
-from clusters.embedded.layout import Layout
 from infra import toolchain
 from infra.paths import CHECKOUT
-from tests.engine.awaiting import await_true
-from tests.engine.embedded_cluster import TestCluster, restricted_pod
-from tests.engine.procfs import everyone
+from tests.engine.awaiting import COMMAND_SECONDS, await_true
+from tests.engine.embedded_cluster import TestCluster, kernel_parameters, restricted_pod
+from tests.engine.procfs import PROC, everyone
 
 NAMESPACE = "restricted"
+START_SECONDS = 60
+"""Of processor time, until coredns answers: about four times what it takes."""
 CANARY = "canary-5f2c9e"
-KERNEL = tuple(Path("/proc/sys") / name for name in mounts.KERNEL)
-
-
-def _kernel() -> list[str]:
-    return [path.read_text() for path in KERNEL]
-
-
-@pytest.fixture(scope="module")
-def kernel_before() -> list[str]:
-    return _kernel()
-
-
-@pytest.fixture(scope="module")
-def cluster(
-    kernel_before: list[str], tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[TestCluster]:
-    """A cluster whose first create was killed half-way."""
-    assert kernel_before
-    made = TestCluster(Layout(tmp_path_factory.mktemp("embedded") / "cluster"))
-    try:
-        _create_and_kill_halfway(made)
-        made.heal()
-        yield made
-    finally:
-        lifecycle.remove(made.layout)
-
-
-def _create_and_kill_halfway(made: TestCluster) -> None:
-    with subprocess.Popen(
-        made.command_line("create"), cwd=CHECKOUT, stdout=subprocess.PIPE, text=True
-    ) as creating:
-        assert creating.stdout is not None
-        for line in creating.stdout:
-            if line.startswith("components are started"):
-                break
-        creating.kill()
-    assert creating.returncode == -9, "the create ended before it was killed"
 
 
 def test_an_interrupted_create_is_adopted(cluster: TestCluster) -> None:
@@ -74,25 +41,27 @@ def test_names_resolve_from_inside_the_nodes_network(cluster: TestCluster) -> No
     assert said.split()[0] == "10.96.0.10"
 
 
-def test_from_start_to_coredns_answering_takes_15_seconds_or_less(cluster: TestCluster) -> None:
-    # Another try when the machine was busy with something else.
-    took = min(_start_in_a_pipe(cluster) for _ in range(2))
-    assert took <= 15
-
-
-def _start_in_a_pipe(cluster: TestCluster) -> float:
-    """Start the stopped cluster; a program left in the background must not hold the pipe open."""
+def test_one_command_starts_it_and_ends_when_coredns_answers(cluster: TestCluster) -> None:
+    """A program left in the background must not hold the pipe open."""
     lifecycle.stop(cluster.layout)
-    began = time.monotonic()
     done = subprocess.run(
         cluster.command_line("create"), cwd=CHECKOUT,
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
     )  # fmt: skip
-    took = time.monotonic() - began
     assert cluster.problems() == []
     assert done.returncode == 0, done.stderr
     assert "coredns answers" in done.stdout
-    return took
+    assert _processor_seconds(cluster) <= START_SECONDS
+
+
+def _processor_seconds(cluster: TestCluster) -> float:
+    """Return the processor's time that the cluster has taken, however busy the machine is."""
+    ticks = 0
+    for pid in cgroups.processes(cluster.layout):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+            fields = (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])  # proc(5): utime, stime
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _status(cluster: TestCluster, port: int, path: str) -> int:
@@ -124,9 +93,13 @@ def test_nothing_else_listens_for_the_host(cluster: TestCluster) -> None:
 
 
 @pytest.fixture
-def stranger() -> Iterator[str]:
-    """An address that stands for another machine's (of a range that is for documentation)."""
-    address = "198.51.100.7"
+def stranger(cluster: TestCluster) -> Iterator[str]:
+    """An address that stands for another machine's, of a range that is for tests alone.
+
+    https://www.rfc-editor.org/rfc/rfc2544#appendix-C.2.2
+    """
+    # One that no other cluster's tests take: the end of a node's address is that node's alone.
+    address = str(ipaddress.IPv4Address("198.18.0.0") + int(cluster.layout.node_address) % 2**16)
     command = [str(toolchain.path("ip")), "address"]
     subprocess.run([*command, "add", f"{address}/32", "dev", "lo"], check=True, timeout=10)
     yield address
@@ -191,7 +164,7 @@ def test_the_machines_kernel_parameters_are_left_alone(
     cluster: TestCluster, kernel_before: list[str]
 ) -> None:
     assert cluster.processes()["kubelet"]
-    assert _kernel() == kernel_before
+    assert kernel_parameters() == kernel_before
 
 
 def _phase(cluster: TestCluster, *what: str) -> str:
@@ -361,7 +334,9 @@ def test_delete_leaves_nothing(cluster: TestCluster, kernel_before: list[str]) -
 
     assert [process for process in running if process.runs_still()] == []
     assert [process for process in everyone() if process.namespace in namespaces] == []
-    assert list(Path("/sys/fs/cgroup").rglob(f"{layout.node}*")) == []
+    # Path.rglob() would fail when another cluster's are removed meanwhile.
+    cgroup_names = [Path(path).name for path, _, _ in os.walk("/sys/fs/cgroup")]
+    assert [name for name in cgroup_names if name.startswith(layout.node)] == []
     named = Path("/run/netns")
     assert not (named / layout.node).exists()
     assert not (Path("/sys/class/net") / layout.host_interface).exists()
@@ -372,7 +347,7 @@ def test_delete_leaves_nothing(cluster: TestCluster, kernel_before: list[str]) -
     assert not layout.runtime.exists()
     for shared in mounts.directories(layout):
         assert list(shared.iterdir()) == [], shared
-    assert _kernel() == kernel_before
+    assert kernel_parameters() == kernel_before
 
 
 def test_delete_of_what_is_not_there_succeeds(cluster: TestCluster) -> None:

@@ -85,39 +85,13 @@ def life(
     pulumi.export("unnamed", unnamed.metadata.name)
 
 
-def invalid(namespace: str) -> None:
-    """A Service with a port that can't be, beside objects whose namespace isn't there yet."""
-    options = ResourceOptions(provider=provider())
-    k8s.core.v1.ConfigMap("early", metadata={"namespace": f"{namespace}-absent"}, opts=options)
-    k8s.core.v1.Service(
-        "wrong",
-        metadata={"name": "wrong", "namespace": namespace},
-        spec={"ports": [{"port": 70000}]},
-        opts=options,
-    )
-
-
-def taken(namespace: str, *, upsert: bool = False, force: bool = False) -> None:
-    """A ConfigMap that someone else has made already."""
-    annotations = {"pulumi.com/patchForce": "true"} if force else {}
-    k8s.core.v1.ConfigMap(
-        "taken",
-        metadata={"name": "taken", "namespace": namespace, "annotations": annotations},
-        data={"owner": "stack"},
-        opts=ResourceOptions(provider=provider(upsert_existing_objects=upsert)),
-    )
-
-
-def stuck(namespace: str, *, replicas: int, seconds: float | None = None, **pod: Any) -> None:
+def stuck(namespace: str, *, replicas: int, **pod: Any) -> None:
     """An unnamed Deployment whose pods can't start."""
     k8s.apps.v1.Deployment(
         "stuck",
         metadata={"namespace": namespace},
         spec={"replicas": replicas, **_workload({"app": "stuck"}, **pod)},
-        opts=ResourceOptions(
-            provider=provider(),
-            custom_timeouts=pulumi.CustomTimeouts(create=f"{seconds}s") if seconds else None,
-        ),
+        opts=ResourceOptions(provider=provider()),
     )
 
 
@@ -132,16 +106,6 @@ def pinned(namespace: str, *, seconds: int) -> None:
             "annotations": {"pulumi.com/timeoutSeconds": str(seconds)},
         },
         opts=ResourceOptions(provider=provider()),
-    )
-
-
-def held_home(namespace: str, *, seconds: int) -> None:
-    """A namespace whose deletion is waited for a short time."""
-    limited = pulumi.CustomTimeouts(delete=f"{seconds}s")
-    k8s.core.v1.Namespace(
-        "home",
-        metadata={"name": namespace},
-        opts=ResourceOptions(provider=provider(), custom_timeouts=limited),
     )
 
 
@@ -176,76 +140,13 @@ def refusing(namespace: str, *, canary: str) -> None:
     )
 
 
-def custom(group: str, *, size: int) -> None:
-    """A CustomResourceDefinition and a resource of its kind, in one program."""
-    options = ResourceOptions(provider=provider())
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "x_kubernetes_preserve_unknown_fields": True}},
-    }
-    definition = k8s.apiextensions.v1.CustomResourceDefinition(
-        "definition",
-        metadata={"name": f"boxes.{group}"},
-        spec={
-            "group": group,
-            "scope": "Cluster",
-            "names": {"plural": "boxes", "singular": "box", "kind": "Box"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {"open_apiv3_schema": schema},
-                }
-            ],
-        },
-        opts=options,
-    )
-    k8s.apiextensions.CustomResource(
-        "box",
-        api_version=f"{group}/v1",
-        kind="Box",
-        metadata={"name": f"box.{group}"},
-        spec={"size": size},
-        opts=ResourceOptions.merge(options, ResourceOptions(depends_on=[definition])),
-    )
-
-
-def unserved(what: str) -> None:
+def unserved() -> None:
     """Something that only the real plugin does."""
-    if what == "settings":
-        provider(render_yaml_to_directory="/nowhere", enable_server_side_apply=False)
-        return
     options = ResourceOptions(provider=provider())
-    if what == "patch":
-        k8s.core.v1.NamespacePatch("patch", metadata={"name": "default"}, opts=options)
-    elif what == "component":
-        k8s.yaml.v2.ConfigGroup("group", objs=[], opts=options)
+    k8s.core.v1.NamespacePatch("patch", metadata={"name": "default"}, opts=options)
 
 
-def moved(namespace: str, *, server: str | None) -> None:
-    """A ConfigMap on a cluster that may have gone away, which is then at `server`."""
-    settings = {} if server is None else {"kubeconfig": _kubeconfig(server)}
-    k8s.core.v1.ConfigMap(
-        "left",
-        metadata={"name": "left", "namespace": namespace},
-        opts=ResourceOptions(provider=provider(**settings)),
-    )
-
-
-def _kubeconfig(server: str) -> str:
-    entry = {"name": "gone"}
-    return json.dumps(
-        {
-            "clusters": [{**entry, "cluster": {"server": server}}],
-            "users": [{**entry, "user": {"token": "made-up"}}],
-            "contexts": [{**entry, "context": {"cluster": "gone", "user": "gone"}}],
-            "current-context": "gone",
-        }
-    )
-
-
-def every_kind(namespace: str) -> None:
+def every_kind(namespace: str, *, group: str, size: int) -> None:
     """One object of each kind that Slipway makes, with values that the server respells."""
     cluster = provider()
     options = ResourceOptions(provider=cluster)
@@ -354,6 +255,7 @@ def every_kind(namespace: str) -> None:
         opts=options,
     )
     _training(options, inside)
+    _custom(options, group, size)
     k8s.yaml.ConfigGroup(
         "yaml",
         yaml=[_MANIFEST.format(namespace=namespace)],
@@ -389,21 +291,50 @@ def _training(options: ResourceOptions, inside: Mapping[str, Any]) -> None:
     )
 
 
+def _custom(options: ResourceOptions, group: str, size: int) -> None:
+    """A CustomResourceDefinition and a resource of its kind."""
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "x_kubernetes_preserve_unknown_fields": True}},
+    }
+    definition = k8s.apiextensions.v1.CustomResourceDefinition(
+        "definition",
+        metadata={"name": f"boxes.{group}"},
+        spec={
+            "group": group,
+            "scope": "Cluster",
+            "names": {"plural": "boxes", "singular": "box", "kind": "Box"},
+            "versions": [
+                {
+                    "name": "v1",
+                    "served": True,
+                    "storage": True,
+                    "schema": {"open_apiv3_schema": schema},
+                }
+            ],
+        },
+        opts=options,
+    )
+    k8s.apiextensions.CustomResource(
+        "box",
+        api_version=f"{group}/v1",
+        kind="Box",
+        metadata={"name": f"box.{group}"},
+        spec={"size": size},
+        opts=ResourceOptions.merge(options, ResourceOptions(depends_on=[definition])),
+    )
+
+
 _PROGRAMS = {
     function.__name__: function
     for function in (
         nothing,
         life,
-        invalid,
-        taken,
         stuck,
         pinned,
-        held_home,
         confidential,
         refusing,
-        custom,
         unserved,
-        moved,
         every_kind,
     )
 }

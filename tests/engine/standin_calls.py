@@ -1,0 +1,182 @@
+"""The stand-in plugin in this process, asked as the engine asks it, without the CLI."""
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NoReturn, cast
+
+from google.protobuf import struct_pb2
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, status_pb2
+
+from infra.plugin.values import plain_map, wrap_map
+from scripts.offline.kubernetes_standin.messages import struct, values
+from scripts.offline.kubernetes_standin.servicer import StandIn
+from scripts.offline.kubernetes_standin.session import Session
+
+
+class NotInitialized(Exception):
+    """An object was made but is not ready: the engine keeps it in the state, and fails.
+
+    Args:
+        resource: What the state keeps of it.
+    """
+
+    def __init__(self, urn: str, inputs: struct_pb2.Struct, status: status_pb2.Status) -> None:
+        detail = provider_pb2.ErrorResourceInitFailed()
+        status.details[0].Unpack(detail)
+        super().__init__("\n".join(detail.reasons))
+        self.resource = Resource(urn, detail.id, inputs, detail.properties)
+
+
+@dataclass(frozen=True)
+class Resource:
+    """An object, as a stack's state has it."""
+
+    urn: str
+    id: str
+    inputs: struct_pb2.Struct
+    state: struct_pb2.Struct
+
+    @property
+    def live(self) -> dict[str, Any]:
+        """The object, as it was last seen."""
+        return plain_map(values(self.state))
+
+
+@dataclass
+class Plugin:
+    """One run of the plugin.
+
+    Args:
+        kubeconfig: The cluster's; `settings` are the provider's other ones.
+        messages: What it reported on the rows of `pulumi up`.
+    """
+
+    kubeconfig: str = field(repr=False)
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        session = Session(cast(engine_pb2_grpc.EngineStub, self))
+        self._servicer = StandIn([], "", session, engine_address="")
+        args = _message({"kubeconfig": self.kubeconfig, **self.settings})
+        self._ask(self._servicer.Configure, provider_pb2.ConfigureRequest(args=args))
+
+    def Log(self, request: engine_pb2.LogRequest) -> None:  # noqa: N802  # the protocol's own
+        """Record what the plugin reports to the engine."""
+        self.messages.append(request.message)
+
+    def preview(self, manifest: Mapping[str, Any]) -> None:
+        """Preview the making of an object.
+
+        Raises:
+            Exception: as the plugin refuses.
+        """
+        urn, inputs = self._checked(manifest, None)
+        self._ask(
+            self._servicer.Create,
+            provider_pb2.CreateRequest(urn=urn, properties=inputs, preview=True),
+        )
+
+    def up(
+        self, manifest: Mapping[str, Any], resource: Resource | None = None, timeout: float = 0
+    ) -> Resource:
+        """Make an object, or change the one that the state has in place.
+
+        Raises:
+            NotInitialized: it is there, but not ready.
+            Exception: as the plugin refuses.
+        """
+        urn, inputs = self._checked(manifest, resource)
+        if resource is None:
+            request = provider_pb2.CreateRequest(urn=urn, properties=inputs, timeout=timeout)
+            made = self._ask(self._servicer.Create, request, inputs)
+            return Resource(urn, made.id, inputs, made.properties)
+        request = provider_pb2.UpdateRequest(**_of(resource), news=inputs, timeout=timeout)
+        changed = self._ask(self._servicer.Update, request, inputs)
+        return Resource(urn, resource.id, inputs, changed.properties)
+
+    def changes(self, manifest: Mapping[str, Any], resource: Resource) -> list[str]:
+        """Return the paths of what differs from the state."""
+        _, inputs = self._checked(manifest, resource)
+        request = provider_pb2.DiffRequest(**_of(resource), news=inputs)
+        return list(self._ask(self._servicer.Diff, request).detailedDiff)
+
+    def delete(self, resource: Resource, timeout: float = 0) -> None:
+        """Delete an object.
+
+        Raises:
+            Exception: as the plugin refuses, or because the object stays.
+        """
+        request = provider_pb2.DeleteRequest(
+            urn=resource.urn, id=resource.id, properties=resource.state, timeout=timeout
+        )
+        self._ask(self._servicer.Delete, request)
+
+    def refused_settings(self) -> dict[str, str]:
+        """Return which of its settings it does not serve, and why."""
+        request = provider_pb2.CheckRequest(news=_message(self.settings))
+        checked = self._ask(self._servicer.CheckConfig, request)
+        return {each.property: each.reason for each in checked.failures}
+
+    def component(self, type_token: str) -> None:
+        """Ask for a component.
+
+        Raises:
+            Exception: as the plugin refuses.
+        """
+        self._ask(self._servicer.Construct, provider_pb2.ConstructRequest(type=type_token))
+
+    def _checked(
+        self, manifest: Mapping[str, Any], resource: Resource | None
+    ) -> tuple[str, struct_pb2.Struct]:
+        name = manifest["metadata"].get("name", "unnamed")
+        urn = f"urn:pulumi:test::standin::{_type(manifest)}::{name}"
+        request = provider_pb2.CheckRequest(
+            urn=urn,
+            olds=None if resource is None else resource.inputs,
+            news=_message(manifest),
+            randomSeed=secrets.token_bytes(32),
+        )
+        return urn, self._ask(self._servicer.Check, request).inputs
+
+    def _ask(
+        self,
+        method: Callable[[Any, Any], Coroutine[Any, Any, Any]],
+        request: Any,
+        inputs: struct_pb2.Struct | None = None,
+    ) -> Any:
+        return asyncio.run(method(request, _Call(getattr(request, "urn", ""), inputs)))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """The protocol's side of one request."""
+
+    urn: str
+    inputs: struct_pb2.Struct | None
+
+    async def abort(self, _code: object, _message: str, metadata: Any) -> NoReturn:
+        ((_, status),) = metadata
+        assert self.inputs is not None
+        raise NotInitialized(self.urn, self.inputs, status_pb2.Status.FromString(status))
+
+
+def _of(resource: Resource) -> dict[str, Any]:
+    return {
+        "urn": resource.urn,
+        "id": resource.id,
+        "olds": resource.state,
+        "old_inputs": resource.inputs,
+    }
+
+
+def _type(manifest: Mapping[str, Any]) -> str:
+    """Return the SDK's token for an object's kind, such as kubernetes:core/v1:ConfigMap."""
+    group, _, version = manifest["apiVersion"].rpartition("/")
+    return f"kubernetes:{group or 'core'}/{version}:{manifest['kind']}"
+
+
+def _message(properties: Mapping[str, Any]) -> struct_pb2.Struct:
+    return struct(wrap_map(dict(properties)))

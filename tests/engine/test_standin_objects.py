@@ -1,0 +1,191 @@
+"""What the stand-in plugin makes of single objects, on a real API server and without the CLI."""
+
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.engine.standin_calls import NotInitialized, Plugin
+
+# The client takes a dict wherever it takes an object, but its types don't say so.
+Api = Any
+HOLD = "example.com/hold"
+GONE = """\
+clusters: [{name: gone, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: gone, user: {token: made-up}}]
+contexts: [{name: gone, context: {cluster: gone, user: gone}}]
+current-context: gone
+"""
+
+
+@pytest.fixture
+def plugin(kubeconfig: str) -> Plugin:
+    return Plugin(kubeconfig)
+
+
+@pytest.fixture
+def own(core: Api) -> Iterator[str]:
+    """The name of a namespace that a test may make, which is deleted in the end."""
+    name = f"standin-{secrets.token_hex(4)}"
+    yield name
+    if name in {each.metadata.name for each in core.list_namespace().items}:
+        core.delete_namespace(name)
+
+
+def config_map(namespace: str, name: str | None, **metadata: Any) -> dict[str, Any]:
+    names = {} if name is None else {"name": name}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {**names, "namespace": namespace, **metadata},
+        "data": {"owner": "stack"},
+    }
+
+
+def deployment(namespace: str, **spec: Any) -> dict[str, Any]:
+    labels = {"app": "web"}
+    container = {"name": "main", "image": "slipway.local/nothing:1"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {"selector": {"matchLabels": labels}, "template": template, **spec},
+    }
+
+
+def home(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def test_a_preview_shows_what_the_api_server_refuses(plugin: Plugin, namespace: str) -> None:
+    wrong = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "wrong", "namespace": namespace},
+        "spec": {"ports": [{"port": 70000}]},
+    }
+    with pytest.raises(Exception, match=r"spec.ports\[0\].port: Invalid value: 70000"):
+        plugin.preview(wrong)
+    # Its namespace may be made in the same run.
+    plugin.preview(config_map(f"{namespace}-absent", None))
+
+
+def test_objects_whose_state_was_lost_are_adopted_and_not_made_twice(
+    kubeconfig: str, core: Api, own: str
+) -> None:
+    labels = {"team": "a"}
+    objects = [
+        home(own),
+        config_map(own, "named", labels=labels),
+        config_map(own, None, labels=labels),
+        deployment(own, replicas=0, paused=True),
+    ]
+    first, second = Plugin(kubeconfig), Plugin(kubeconfig)
+    before = [first.up(each) for each in objects]
+    labels["team"] = "b"
+    after = [second.up(each) for each in objects]
+    assert [each.id for each in after] == [each.id for each in before]
+    uids = [[each.live["metadata"]["uid"] for each in made] for made in (before, after)]
+    assert uids[0] == uids[1]
+    teams = {
+        each.metadata.name: each.metadata.labels["team"]
+        for each in core.list_namespaced_config_map(own).items
+        if each.metadata.name != "kube-root-ca.crt"
+    }
+    unnamed = before[2].id.removeprefix(f"{own}/")
+    assert unnamed.startswith("unnamed-")
+    assert teams == {"named": "b", unnamed: "b"}
+
+
+def test_an_object_of_someone_else_is_left_alone(
+    kubeconfig: str, core: Api, namespace: str
+) -> None:
+    theirs = {"metadata": {"name": "taken"}, "data": {"owner": "someone"}}
+    core.create_namespaced_config_map(namespace, theirs, field_manager="someone")
+
+    def owner() -> str:
+        return str(core.read_namespaced_config_map("taken", namespace).data["owner"])
+
+    manifest = config_map(namespace, "taken")
+    for act in (Plugin(kubeconfig).preview, Plugin(kubeconfig).up):
+        with pytest.raises(
+            Exception, match=f"ConfigMap {namespace}/taken already exists"
+        ) as raised:
+            act(manifest)
+        assert "someone" in str(raised.value)
+
+    upserting = Plugin(kubeconfig, {"upsertExistingObjects": True})
+    with pytest.raises(Exception, match=r"\.data\.owner is managed by 'someone'") as raised:
+        upserting.up(manifest)
+    assert "pulumi.com/patchForce" in str(raised.value)
+    assert owner() == "someone"
+
+    upserting.up(config_map(namespace, "taken", annotations={"pulumi.com/patchForce": "true"}))
+    assert owner() == "stack"
+
+
+def test_a_deployment_that_cannot_start_fails_fast_and_says_why(
+    plugin: Plugin, core: Api, own: str
+) -> None:
+    plugin.up(home(own))
+    none = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
+    core.create_namespaced_resource_quota(own, none)
+    with pytest.raises(NotInitialized, match=f"^Deployment {own}/web: ") as failure:
+        plugin.up(deployment(own, replicas=1))
+    assert "was not ready within" not in str(failure.value), "it waited for its limit"
+    assert "FailedCreate" in str(failure.value)
+    assert "exceeded quota" in str(failure.value)
+
+    # The object is in the state, so that the next run changes it.
+    resource = failure.value.resource
+    repaired = deployment(own, replicas=0)
+    assert plugin.changes(repaired, resource) == ["spec.replicas"]
+    changed = plugin.up(repaired, resource)
+    assert changed.live["metadata"]["uid"] == resource.live["metadata"]["uid"]
+    plugin.delete(changed)
+
+
+def test_a_namespace_that_is_held_back_names_what_is_in_it(
+    plugin: Plugin, core: Api, own: str
+) -> None:
+    resource = plugin.up(home(own))
+    core.create_namespaced_config_map(own, {"metadata": {"name": "other", "finalizers": [HOLD]}})
+    with pytest.raises(Exception, match=f"Namespace {own} still exists 3 s after") as raised:
+        plugin.delete(resource, timeout=3)
+    assert f"ConfigMap other is held by the finalizer {HOLD}" in str(raised.value)
+
+    core.patch_namespaced_config_map("other", own, {"metadata": {"finalizers": None}})
+    # The API server looks after it every few seconds.
+    plugin.delete(resource)
+    assert own not in {each.metadata.name for each in core.list_namespace().items}
+
+
+def test_what_is_not_served_is_refused_by_name(kubeconfig: str) -> None:
+    unserved = Plugin(kubeconfig, {"renderYamlToDirectory": "/", "enableServerSideApply": False})
+    refused = unserved.refused_settings()
+    assert refused.keys() == {"renderYamlToDirectory", "enableServerSideApply"}
+    assert "enableServerSideApply: false" in refused["enableServerSideApply"]
+    with pytest.raises(Exception, match="kubernetes:yaml/v2:ConfigGroup") as raised:
+        unserved.component("kubernetes:yaml/v2:ConfigGroup")
+    assert "pulumi_kubernetes.yaml.ConfigFile" in str(raised.value)
+    for message in (*refused.values(), str(raised.value)):
+        assert "install the real plugin" in message
+
+
+def test_objects_of_a_lost_cluster_can_be_dropped(
+    kubeconfig: str, core: Api, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = config_map(namespace, "left")
+    left = Plugin(kubeconfig).up(manifest)
+    lost = Plugin(GONE)
+    assert lost.changes(manifest, left) == []
+    [warning] = lost.messages
+    assert "configured Kubernetes cluster is unreachable" in warning
+    with pytest.raises(Exception, match="PULUMI_K8S_DELETE_UNREACHABLE=true"):
+        lost.delete(left)
+
+    monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
+    Plugin(GONE).delete(left)
+    core.delete_namespaced_config_map("left", namespace)

@@ -111,22 +111,18 @@ def _phase(said: str) -> str:
 
 def assert_healed(stack: LiveStack, killed: Killed, healed: Finished) -> None:
     """Fail unless one command has brought the stack to where an undisturbed one would have."""
-    outputs = stack.outputs()
-    result = outputs["jobs"]["mnist-gloo"]
+    result = stack.job("mnist-gloo")
     assert result["state"] == "Succeeded", (killed, result, str(healed))
-    (job,) = jobs(stack, outputs["kubeconfig"])
+    (job,) = jobs(stack)
     created = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
     adopted = created <= killed.when
     assert adopted or not killed.submitted, (killed, created, str(healed))
     assert orphans(stack) == [], (killed, str(healed))
 
 
-def jobs(stack: LiveStack, kubeconfig: str) -> list[dict[str, Any]]:
+def jobs(stack: LiveStack) -> list[dict[str, Any]]:
     """Return every PyTorchJob of the stack."""
-    file = stack.scratch.directory / "kubeconfig"
-    file.touch(0o600)
-    file.write_text(kubeconfig)
-    listing = json.loads(Jobs(file).kubectl("get", "pytorchjobs", "--output", "json"))
+    listing = json.loads(Jobs(stack.kubeconfig).kubectl("get", "pytorchjobs", "--output", "json"))
     items: list[dict[str, Any]] = listing["items"]
     return items
 

@@ -20,6 +20,7 @@ from infra.tenancy import NAME
 from infra.training import Ground, train
 from jobs.life.attempts import LABEL as ATTEMPT
 from jobs.logs import archive
+from tests.engine import checkpoint
 from tests.engine.awaiting import await_true
 from tests.engine.standin_stack import Outcome, Stack
 from tests.runs.declared import read_jobs
@@ -67,34 +68,19 @@ class JobStack(Stack):
         everything = super().environment(program, **arguments)
         return everything | {"PULUMI_CONTINUE_ON_ERROR": "true", "STANDIN_TRAINER": self.trainer}
 
-    def output(self, name: str) -> Any:
-        """Return one of the stack's outputs, none of which is secret; None when it has none."""
-        (stack,) = (each for each in self._resources if each["type"] == "pulumi:pulumi:Stack")
-        return stack["outputs"].get(name)
-
     @property
     def saved(self) -> dict[str, Any]:
         """The state as its file has it now, in the form of an export, its secrets encrypted."""
-        [file] = (self.directory / "state").glob(".pulumi/stacks/*/test.json")
-        return {"deployment": json.loads(file.read_text())["checkpoint"]["latest"]}
-
-    @property
-    def _resources(self) -> list[dict[str, Any]]:
-        resources: list[dict[str, Any]] = self.saved["deployment"].get("resources", [])
-        return resources
+        return {"deployment": checkpoint.latest(self.backend, "test")}
 
     def leave(self) -> None:
         """Remove what a test has left in the cluster, whether or not the state knows of it."""
         for name in self._names:
             self._jobs.remove(name)
-        for each in self._resources:
+        for each in self.resources:
             if each["type"].startswith("kubernetes:core/v1:"):
                 kind, name = each["type"].rpartition(":")[2], each["id"].rpartition("/")[2]
                 self._jobs.kubectl("delete", kind, name, "--ignore-not-found", "--wait=false")
-
-    def unlock(self) -> None:
-        """Remove the lock that a killed CLI has left."""
-        self.pulumi("cancel", "--yes", "--stack", "test")
 
     def kill_while_running(self, jobs: "Jobs", name: str, **declared: Any) -> str:
         """Kill an `up` once its job's rank 0 runs, and return the PyTorchJob's identity."""

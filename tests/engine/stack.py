@@ -2,22 +2,22 @@
 
 import json
 import shlex
+import subprocess
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from infra import toolchain
 from scripts.scratch import Finished, Scratch
 from tests import readme
+from tests.engine import checkpoint
 from tests.engine.awaiting import COMMAND_SECONDS
 from tests.engine.footprint import Baseline, Footprint
 
 UP_SECONDS = 40 * 60
 """A first `up` on a bare machine builds the tools and the trainer's image on the way."""
-_ENDING_SECONDS = 60
-"""How long what `make down` has ended may take to vanish from the process table.
-
-Other tests may be making or removing a cluster meanwhile, which is nobody's for a moment.
-"""
+_ENDING_SECONDS = 2 * 60
+"""How long what `make down` has ended may take to vanish, and what others begin to come to life."""
 
 
 @dataclass
@@ -57,6 +57,7 @@ class LiveStack:
         """Run README.md's command for it, and fail if anything of the stack is left."""
         footprint = Footprint.take(self.scratch.directory)
         finished = self.run(_DOWN)
+        (self.scratch.directory / "kubeconfig").unlink(missing_ok=True)
         left = self.leftovers(footprint)
         assert left == [], "\n".join([*left, str(finished)])
         return finished
@@ -69,14 +70,17 @@ class LiveStack:
         return left + [f"state: {path}" for path in clusters.glob("*")]
 
     def take_baseline(self) -> None:
-        """Remember the machine as it is without the stack; `make setup` comes first."""
-        self.run("make setup", UP_SECONDS)
+        """Remember the machine as it is without the stack."""
         self._baseline = Baseline.take(toolchain.path("nft"))
 
+    @property
+    def backend(self) -> Path:
+        """Where the state of the stacks is."""
+        return self.scratch.state_home / "slipway/pulumi"
+
     def outputs(self) -> dict[str, Any]:
-        """Return the stack's outputs, secrets included."""
-        outputs: dict[str, Any] = json.loads(self.pulumi("stack output --json --show-secrets"))
-        return outputs
+        """Return the stack's outputs; those that are secret are encrypted."""
+        return checkpoint.outputs(self.backend, "dev")
 
     def job(self, name: str) -> dict[str, Any]:
         """Return the result of one job."""
@@ -84,18 +88,24 @@ class LiveStack:
         return result
 
     @property
-    def kubeconfig(self) -> str:
-        """The kubeconfig's content."""
-        content: str = self.outputs()["kubeconfig"]
-        return content
+    def kubeconfig(self) -> Path:
+        """The kubeconfig, which is asked for once in a cluster's life."""
+        file = self.scratch.directory / "kubeconfig"
+        if not file.exists():
+            content = self.pulumi("stack output kubeconfig --show-secrets")
+            file.touch(0o600)
+            file.write_text(content)
+        return file
 
     def kubectl(self, arguments: str) -> str:
-        """Run kubectl with the stack's kubeconfig and return what it said."""
-        file = self.scratch.directory / "kubeconfig"
-        file.touch(0o600)
-        file.write_text(self.kubeconfig)
-        kubectl = shlex.quote(str(toolchain.path("kubectl")))
-        return self.run(f"{kubectl} --kubeconfig {file} {arguments}").output
+        """Run kubectl with the stack's kubeconfig and return its standard output."""
+        command = [toolchain.path("kubectl"), "--kubeconfig", self.kubeconfig]
+        finished = subprocess.run(
+            [*map(str, command), *shlex.split(arguments)],
+            capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
+        )  # fmt: skip
+        assert finished.returncode == 0, finished.stderr
+        return finished.stdout
 
     def uids(self) -> dict[str, str]:
         """Return the identity of every training job and its pods: training anew changes it."""

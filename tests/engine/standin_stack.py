@@ -10,6 +10,7 @@ from typing import Any
 
 from infra import toolchain
 from scripts.environment import pulumi_home
+from tests.engine import checkpoint
 from tests.engine.awaiting import COMMAND_SECONDS
 
 _PROJECT = "name: standin\nruntime: python\n"
@@ -200,8 +201,8 @@ class Stack:
         return self.run("destroy", program="")
 
     def output(self, name: str) -> Any:
-        """Return one of the stack's outputs."""
-        return json.loads(self.pulumi("stack", "output", name, "--json", "--show-secrets").text)
+        """Return one of the stack's outputs, which is not secret; None when it has none."""
+        return checkpoint.outputs(self.backend, _STACK).get(name)
 
     def export(self) -> dict[str, Any]:
         """Return the state, its secrets as they are stored."""
@@ -209,16 +210,16 @@ class Stack:
         return state
 
     @property
-    def has_resources(self) -> bool:
-        """Whether the state holds anything, read from the backend's own file."""
-        [file] = (self.directory / "state").glob(f".pulumi/stacks/*/{_STACK}.json")
-        return bool(json.loads(file.read_text())["checkpoint"]["latest"].get("resources"))
+    def backend(self) -> Path:
+        """Where the state is."""
+        return self.directory / "state"
 
-    def lose_state(self) -> None:
-        """Make the state forget every resource, as if it had never been saved."""
-        state = self.export()
-        state["deployment"]["resources"] = []
-        file = self.directory / "empty.json"
-        file.write_text(json.dumps(state))
-        outcome = self.pulumi("stack", "import", "--file", str(file))
-        assert outcome.code == 0, str(outcome)
+    @property
+    def resources(self) -> list[dict[str, Any]]:
+        """What the state holds."""
+        return checkpoint.resources(self.backend, _STACK)
+
+    def unlock(self) -> None:
+        """Remove the lock that a killed CLI has left, as `pulumi cancel` does."""
+        for lock in self.backend.glob(".pulumi/locks/**/*.json"):
+            lock.unlink()

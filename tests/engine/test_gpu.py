@@ -110,5 +110,5 @@ def test_the_device_plugin_is_admitted_waits_for_nodes_and_goes_with_the_stack(
     assert plugin["status"]["desiredNumberScheduled"] == 0
     assert stack.output("cuda")["state"] == "unverified"
     assert "the first job with GPUs" in stack.output("cuda")["reason"]
-    stack.leave()
+    stack.destroy()
     assert jobs.kubectl("get", "namespace", "slipway-gpu", "--ignore-not-found") == ""

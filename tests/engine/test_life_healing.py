@@ -13,40 +13,47 @@ from tests.engine.footprint import Footprint
 from tests.engine.procfs import Process
 from tests.engine.stack import UP_SECONDS, LiveStack
 
+COMPONENTS = (
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+    "containerd",
+)
 
-def part(stack: LiveStack, name: str) -> Process:
-    """Return the process of the stack's cluster that runs the program `name`."""
+
+def parts(stack: LiveStack, *names: str) -> dict[str, Process]:
+    """Return the process of the stack's cluster that runs each of these programs."""
     processes = Footprint.take(stack.scratch.directory).processes
-    found = [p for p in processes if name == p.program or f".{name} " in p.places]
-    assert found, f"no {name} among: {sorted(process.program for process in processes)}"
-    return min(found, key=lambda process: process.started)
+    found = {
+        name: [p for p in processes if name == p.program or f".{name} " in p.places]
+        for name in names
+    }
+    running = sorted(process.program for process in processes)
+    assert all(found.values()), f"not all of {names} are among: {running}"
+    return {name: min(each, key=lambda process: process.started) for name, each in found.items()}
 
 
 @pytest.mark.parametrize(
-    "name",
+    "names",
     [
-        # What watches over the others, and one that they all need.
-        "supervisord",
-        "etcd",
-        *(
-            pytest.param(name, marks=pytest.mark.long)
-            for name in (
-                "kube-apiserver",
-                "kube-controller-manager",
-                "kube-scheduler",
-                "kubelet",
-                "kube-proxy",
-                "containerd",
-            )
-        ),
+        pytest.param(COMPONENTS, id="every-component"),
+        # What watches over them.
+        pytest.param(("supervisord",), id="supervisord"),
     ],
 )
-def test_the_next_make_up_heals_what_was_killed(live_stack: LiveStack, name: str) -> None:
+def test_the_next_make_up_heals_what_was_killed(
+    live_stack: LiveStack, names: tuple[str, ...]
+) -> None:
     before = live_stack.uids()
-    killed = part(live_stack, name)
-    os.kill(killed.pid, signal.SIGKILL)
-    live_stack.up()
-    assert part(live_stack, name) != killed
+    killed = parts(live_stack, *names)
+    for process in killed.values():
+        os.kill(process.pid, signal.SIGKILL)
+    healed = live_stack.up()
+    alive = parts(live_stack, *names)
+    assert [name for name in names if alive[name] == killed[name]] == [], healed
     assert live_stack.kubectl("get nodes --no-headers").split()[1] == "Ready"
     assert live_stack.uids() == before
 

@@ -1,10 +1,10 @@
-"""What a person sees of every stack who has no account and no container engine."""
+"""What a person sees of a stack that is not up: of every kind, and of one that cannot be."""
 
-import json
 import re
 
 import pytest
 
+from tests.engine import checkpoint
 from tests.engine.stack import LiveStack
 
 _NO_ENGINE = "DOCKER_HOST=unix:///nowhere KIND_EXPERIMENTAL_PROVIDER=docker"
@@ -22,24 +22,22 @@ _DOUBLE = "Azure is not asked: this is Slipway's recording double"
     ],
 )
 def test_a_preview_shows_the_whole_stack_and_makes_nothing(
-    stack: str, cluster: str, told: str, last: str, live_stack: LiveStack
+    stack: str, cluster: str, told: str, last: str, idle_stack: LiveStack
 ) -> None:
     # So no container engine answers, where there is one, too.
-    shown = live_stack.run(f"{_NO_ENGINE} make preview STACK={stack}").said
+    shown = idle_stack.run(f"{_NO_ENGINE} make preview STACK={stack}").said
     assert re.search(f" {cluster} .* create", shown), shown
     assert re.search(r"slipway:jobs:PyTorchJob mnist-\w+ create", shown), shown
     assert told in shown, shown
     summary = re.search(r"\+ \d+ to create", shown)
     assert summary is not None, shown
     assert last in shown[summary.end() :], shown
-    exported = live_stack.run(f'eval "$(make -s env)" && pulumi stack export --stack {stack}')
-    assert json.loads(exported.output)["deployment"].get("resources", []) == []
-    live_stack.run(f"make down STACK={stack}")
+    assert checkpoint.resources(idle_stack.backend, stack) == []
 
 
-def test_of_a_cluster_that_could_not_be_made_its_own_reason_is_told(live_stack: LiveStack) -> None:
+def test_of_a_cluster_that_could_not_be_made_its_own_reason_is_told(idle_stack: LiveStack) -> None:
     try:
-        failed = live_stack.attempt(f"{_NO_ENGINE} make up STACK=kind")
+        failed = idle_stack.attempt(f"{_NO_ENGINE} make up STACK=kind")
         assert failed.code != 0, failed
         told = failed.said[failed.said.rindex("Diagnostics:") :]
         first, last = re.findall(r"^ +error: (.*)$", told, re.MULTILINE)
@@ -49,4 +47,32 @@ def test_of_a_cluster_that_could_not_be_made_its_own_reason_is_told(live_stack: 
         }, failed
         assert "docker" in told
     finally:
-        live_stack.run("make down STACK=kind")
+        idle_stack.run("make down STACK=kind")
+
+
+_WRONG = """\
+config:
+  slipway:cluster: {kind: embeded, colour: red}
+  slipway:jobs: {mnist-glo: {}}
+"""
+
+
+def test_bad_settings_are_all_named_at_once_and_nothing_is_made(idle_stack: LiveStack) -> None:
+    (idle_stack.scratch.checkout / "Pulumi.wrong.yaml").write_text(_WRONG)
+    finished = idle_stack.attempt("make up STACK=wrong")
+    assert finished.code != 0
+    lines = finished.said.splitlines()
+    for words in (
+        ("slipway:cluster.kind", "embeded", "did you mean", "embedded"),
+        ("slipway:cluster.colour",),
+        ("slipway:jobs.mnist-glo:", "did you mean", "mnist-gloo"),
+    ):
+        assert any(all(word in line for word in words) for line in lines), (words, finished)
+    assert finished.said.count(" error: ") == 2, f"on the row and below it, once\n{finished}"
+    assert not (idle_stack.scratch.state_home / "slipway/clusters").exists()
+
+
+def test_the_smoke_checks_of_a_stack_that_is_not_there_fail(idle_stack: LiveStack) -> None:
+    finished = idle_stack.attempt("make smoke STACK=nowhere")
+    assert finished.code != 0
+    assert "nowhere" in finished.said, finished

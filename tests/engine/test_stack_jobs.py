@@ -1,8 +1,8 @@
-"""Jobs of one's own on a real cluster: a script, a build, an image; with volumes and outputs."""
+"""The jobs that a person declares: the catalogue's demos, and their own script, build and image."""
 
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.engine.stack import LiveStack
+from jobs.catalog import CATALOG
+from scripts.scratch import Finished
+from tests.engine.pytorchjob_stack import Jobs
+from tests.engine.stack import UP_SECONDS, LiveStack
 
-_LIMIT = 10 * 60
+DEMOS = ("mnist-gloo", "cifar-gloo", "cifar-single-node", "mnist-elastic")
+TRAINING_SAMPLES = {"mnist": 60_000, "cifar10": 50_000, "fashion-mnist-as-cifar10": 50_000}
 _SCRIPT = """\
 import hashlib, json, os, pathlib, sys, time
 names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]
@@ -38,6 +42,84 @@ CMD ["python3", "-c", "import torch; print(open('/opt/greeting').read(), torch._
 _PRINT = "import sys, time; print(*sys.argv[1:], sep='|', flush=True); time.sleep(5)"
 
 
+Declare = Callable[[Mapping[str, Any]], Finished]
+
+
+@pytest.fixture(scope="module")
+def declare(live_stack: LiveStack) -> Iterator[Declare]:
+    """Bring the stack to other jobs, whatever comes of them; it becomes what it was in the end."""
+    settings = live_stack.scratch.checkout / "Pulumi.dev.yaml"
+    before = settings.read_text()
+
+    def bring_up(jobs: Mapping[str, Any]) -> Finished:
+        document = yaml.safe_load(before)
+        document["config"]["slipway:jobs"] = dict(jobs)
+        settings.write_text(yaml.safe_dump(document))
+        return live_stack.attempt("make up", UP_SECONDS)
+
+    yield bring_up
+    settings.write_text(before)
+    live_stack.up()
+
+
+@pytest.fixture(scope="module")
+def demos(live_stack: LiveStack, declare: Declare) -> LiveStack:
+    """The stack with all demos that need no GPU, each of them trained."""
+    finished = declare({demo: {} for demo in DEMOS})
+    assert finished.code == 0, finished
+    return live_stack
+
+
+@pytest.mark.parametrize("demo", DEMOS)
+def test_a_demo_reaches_its_accuracy_on_every_sample_of_every_epoch(
+    demos: LiveStack, demo: str
+) -> None:
+    job, result = CATALOG[demo], demos.job(demo)
+    assert result["state"] == "Succeeded", result
+    minimum = job.min_accuracy
+    if isinstance(minimum, dict):
+        minimum = minimum[result["dataset"]]
+    assert minimum is not None
+    assert job.epochs is not None
+    assert result["accuracy"] >= minimum
+    assert result["samples_seen"] == job.epochs * TRAINING_SAMPLES[result["dataset"]]
+    assert len(result["epoch_accuracies"]) == job.epochs
+    assert result["world_size"] == job.world_size
+    assert set(result["exit_codes"].values()) == {0}
+
+
+@pytest.mark.parametrize("demo", DEMOS)
+def test_a_demos_outputs_are_what_its_ranks_wrote_to_their_logs(
+    demos: LiveStack, demo: str
+) -> None:
+    result, events = demos.job(demo), Jobs(demos.kubeconfig).events(demo)
+    epochs = [event for event in events if event["event"] == "epoch"]
+    last = [event for event in epochs if event["epoch"] == CATALOG[demo].epochs]
+    ranks = list(range(result["world_size"]))
+    assert sorted(event["rank"] for event in last) == ranks
+    assert {event["accuracy"] for event in last} == {result["accuracy"]}
+    assert {event["loss"] for event in last} == {result["loss"]}
+    assert sum(event["samples"] for event in epochs) == result["samples_seen"]
+    completed = [event for event in events if event["event"] == "completed"]
+    assert sorted(event["rank"] for event in completed) == ranks
+    assert {event["dataset"] for event in completed} == {result["dataset"]}
+
+
+def test_demos_for_gpus_are_listed_as_skipped_with_the_reason(demos: LiveStack) -> None:
+    skipped = demos.outputs()["skipped"]
+    assert sorted(skipped) == ["cifar-nccl", "mnist-nccl"]
+    assert all("GPU" in reason for reason in skipped.values())
+
+
+def test_make_logs_shows_what_every_rank_of_a_demo_wrote(demos: LiveStack) -> None:
+    lines = demos.run("make -s logs JOB=mnist-gloo").output.splitlines()
+    # Each begins with whose it is: [rank 0].
+    shown = [line.partition("] ")[2] for line in lines if line.startswith("[rank ")]
+    events = [json.loads(text) for text in shown if text.startswith("{")]
+    written = Jobs(demos.kubeconfig).events("mnist-gloo")
+    assert sorted(map(json.dumps, events)) == sorted(map(json.dumps, written))
+
+
 @pytest.fixture(scope="module")
 def archive(live_stack: LiveStack) -> Iterator[Path]:
     """A directory of the node with a file that everybody may read."""
@@ -50,11 +132,9 @@ def archive(live_stack: LiveStack) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def own(live_stack: LiveStack, archive: Path) -> Iterator[LiveStack]:
-    """The stack with jobs of one's own beside its demos; they go in the end."""
+def own(live_stack: LiveStack, declare: Declare, archive: Path) -> Iterator[LiveStack]:
+    """The stack with jobs of one's own beside a demo."""
     checkout = live_stack.scratch.checkout
-    settings = checkout / "Pulumi.dev.yaml"
-    before = settings.read_text()
     (checkout / "mine").mkdir()
     (checkout / "mine/train.py").write_text(_SCRIPT)
     (checkout / "built").mkdir()
@@ -63,17 +143,10 @@ def own(live_stack: LiveStack, archive: Path) -> Iterator[LiveStack]:
     live_stack.kubectl(
         "--namespace slipway-jobs create secret generic hub --from-literal=key=told-to-nobody"
     )
-    document = yaml.safe_load(before)
-    document["config"]["slipway:jobs"] |= _jobs(live_stack, archive)
-    settings.write_text(yaml.safe_dump(document))
-    try:
-        finished = live_stack.attempt("make up", _LIMIT)
-        assert "job failing ended Failed" in finished.said, finished
-        yield live_stack
-    finally:
-        settings.write_text(before)
-        live_stack.run("make up", _LIMIT)
-        live_stack.kubectl("--namespace slipway-jobs delete secret hub")
+    finished = declare({"mnist-gloo": {}, **_jobs(live_stack, archive)})
+    assert "job failing ended Failed" in finished.said, finished
+    yield live_stack
+    live_stack.kubectl("--namespace slipway-jobs delete secret hub")
 
 
 def _jobs(stack: LiveStack, archive: Path) -> dict[str, Any]:
@@ -104,13 +177,14 @@ def _jobs(stack: LiveStack, archive: Path) -> dict[str, Any]:
     }
 
 
-def _log(stack: LiveStack, job: str, rank: int) -> str:
-    return stack.run(f"make logs JOB={job} RANK={rank}").output.strip()
+def _log(stack: LiveStack, pod: str) -> str:
+    return stack.kubectl(f"--namespace slipway-jobs logs {pod}").strip()
 
 
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_script_finds_what_it_needs(own: LiveStack, rank: int) -> None:
-    told = json.loads(_log(own, "scripted", rank).splitlines()[0])
+    replica = "master-0" if rank == 0 else "worker-0"
+    told = json.loads(_log(own, f"scripted-{replica}").splitlines()[0])
     run_id = own.job("scripted")["run_id"]
     assert told == {
         "RANK": str(rank),
@@ -155,7 +229,7 @@ def test_a_secret_is_in_no_state(own: LiveStack) -> None:
 
 def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
     assert own.job("built")["state"] == "Succeeded"
-    assert _log(own, "built", 0).startswith("hello from the build 2.")
+    assert _log(own, "built-master-0").startswith("hello from the build 2.")
     pod = json.loads(own.kubectl("--namespace slipway-jobs get pod built-master-0 --output json"))
     [container] = pod["spec"]["containers"]
     assert "@sha256:" in container["image"]
@@ -165,7 +239,7 @@ def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
 def test_placeholders_are_filled_in(own: LiveStack, rank: int) -> None:
     run_id = own.job("placed")["run_id"]
     expected = f"placed-master-0,placed-worker-0|{rank}|{run_id}"
-    assert _log(own, "placed", rank) == expected
+    assert own.run(f"make logs JOB=placed RANK={rank}").output.strip() == expected
 
 
 def _copies(stack: LiveStack, run_id: str, path: str) -> list[Path]:

@@ -67,6 +67,8 @@ class AzureStack(Stack):
         return environment | {
             "PATH": f"{self._bin}{os.pathsep}{environment['PATH']}",
             "PULUMI_CONTINUE_ON_ERROR": "true",
+            # Runs of other stacks may have the same names.
+            "XDG_STATE_HOME": str(self.directory / "home"),
             VARIABLE: str(self.recording.directory),
         }
 

@@ -52,7 +52,7 @@ class Footprint:
     def take(cls, directory: Path) -> "Footprint":
         processes = _belonging_to(directory)
         inodes = {process.namespace for process in processes} - {_own_namespace()}
-        namespaces = {path for path in _named_namespaces() if path.stat().st_ino in inodes}
+        namespaces = {path for path in _named_namespaces() if _inode(path) in inodes}
         here = Process.of(os.getpid())
         return cls(
             directory=directory,
@@ -144,9 +144,17 @@ def _in_use(path: Path) -> bool:
     if sockets:
         return any(_answers(candidate) for candidate in sockets)
     if path.parent == _NAMESPACES:
-        inode = path.stat().st_ino
+        inode = _inode(path)
         return any(process.namespace == inode for process in everyone())
     return False
+
+
+def _inode(path: Path) -> int | None:
+    """Return a file's inode; None when another cluster has taken it away meanwhile."""
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
 
 
 def _answers(path: Path) -> bool:

@@ -118,7 +118,11 @@ class KubeconfigStack(Stack):
 
     def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
         """Return the environment of the CLI; what the job returns is an output however it ends."""
-        return super().environment(program, **arguments) | {"PULUMI_CONTINUE_ON_ERROR": "true"}
+        return super().environment(program, **arguments) | {
+            "PULUMI_CONTINUE_ON_ERROR": "true",
+            # Runs of other stacks may have the same names.
+            "XDG_STATE_HOME": str(self.directory / "home"),
+        }
 
     def bring_up(self) -> Outcome:
         """Bring the stack up."""

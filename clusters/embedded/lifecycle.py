@@ -30,10 +30,11 @@ from clusters.embedded.layout import Layout
 from clusters.embedded.lock import locked
 from clusters.embedded.suitability import require
 
-API_LIMIT = 60
-NODE_LIMIT = 60
-DNS_LIMIT = 60
-HEALTH_LIMIT = 60
+API_LIMIT = 180
+NODE_LIMIT = 180
+DNS_LIMIT = 180
+HEALTH_LIMIT = 180
+"""Seconds, of which a machine that is busy with other things takes some."""
 
 Report = Callable[[str], None]
 """Takes a line about what has been reached."""

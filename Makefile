@@ -16,6 +16,9 @@ IN_VENV     := .venv/bin/python -m
 IN_TESTS    := .venv-test/bin/python -m
 ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
+# With it, every start would compile the program anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Three processes for two cores: most tests wait for a cluster.
 SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)"

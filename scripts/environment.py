@@ -19,8 +19,9 @@ CLUSTER_ADDRESSES = (
 )
 """What never goes through a proxy."""
 
-UNSET = ("PULUMI_CONFIG_PASSPHRASE",)
-"""Variables that must not be there: even empty, this one wins over the passphrase's file."""
+UNSET = ("PULUMI_CONFIG_PASSPHRASE", "PYTHONDONTWRITEBYTECODE")
+"""Variables that must not be there: even empty, the first wins over the passphrase's file; with the
+second, each start of the program and of the provider compiles them anew."""
 
 KUBERNETES_STAND_IN = CHECKOUT / "scripts" / "offline" / "bin"
 """The directory of what stands in for pulumi-kubernetes' plugin."""

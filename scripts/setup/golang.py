@@ -20,8 +20,10 @@ _BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores th
 _DOWNLOAD_LIMIT = 1800.0  # seconds
 _NO_DEBUGGING = ("-gcflags=all=-dwarf=false",)
 """What only a debugger reads the linker strips, so that the compiler need not write it."""
-_ROOMY = 8 * 2**30
-"""Bytes of memory that two builds at once may take when no garbage is collected meanwhile."""
+_ROOMY = 12 * 2**30
+"""Bytes of free memory from which on two builds run at once, and garbage may stay."""
+_WITH_GARBAGE = {"GOGC": "off", "GOMEMLIMIT": "2GiB"}
+"""The compiler is a Go program: each of its processes collects garbage only from 2 GiB on."""
 _INSTALL_GO = "Install a newer Go, from its own download page or your distribution."
 
 
@@ -79,8 +81,7 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Entries | li
 
 def _environment() -> dict[str, str]:
     ours = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
-    # The compiler is a Go program whose garbage may stay where there is room for it.
-    return {**os.environ, **ours, **({"GOGC": "off"} if _roomy() else {})}
+    return {**os.environ, **ours, **(_WITH_GARBAGE if _roomy() else {})}
 
 
 @cache

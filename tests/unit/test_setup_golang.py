@@ -71,7 +71,7 @@ def test_a_build_that_fails_is_a_problem_of_each_of_its_tools(wrapper: Path, cac
 
 @pytest.mark.parametrize(
     ("free", "cores", "builds", "collects"),
-    [(20, 2, 2, False), (7, 2, 1, True), (20, 1, 1, False), (None, 4, 1, True)],
+    [(20, 2, 2, False), (11, 2, 1, True), (20, 1, 1, False), (None, 4, 1, True)],
 )
 def test_builds_take_memory_and_cores_only_where_they_are_to_spare(
     free: int | None, cores: int, builds: int, collects: bool, monkeypatch: pytest.MonkeyPatch

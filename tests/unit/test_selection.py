@@ -18,7 +18,7 @@ THIS = "tests/unit/test_selection.py"
         ([THIS, "--deselect", THIS], pytest.ExitCode.NO_TESTS_COLLECTED),
         (["tests/nowhere"], pytest.ExitCode.USAGE_ERROR),
         ([f"{THIS}::test_that_is_not_there"], pytest.ExitCode.USAGE_ERROR),
-        ([THIS, "-m", "lnog"], pytest.ExitCode.USAGE_ERROR),
+        ([THIS, "-m", "lnog"], pytest.ExitCode.NO_TESTS_COLLECTED),
     ],
 )
 def test_pytest_fails_when_nothing_is_selected(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 COMMAND_SECONDS = 10 * 60
 """For one command, also where the machine does other things besides."""
 _STATE_SECONDS = 5 * 60
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.5
 
 
 def await_true(

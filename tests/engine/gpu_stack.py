@@ -14,7 +14,7 @@ from infra import cuda
 from infra.gpu import gpus_of
 from infra.training import train
 from jobs.wanted import Site, read
-from tests.engine import pytorchjob_stack
+from tests.engine import pytorchjob_program
 from tests.engine.awaiting import await_true
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 
@@ -24,7 +24,7 @@ _GPU = "nvidia.com/gpu"
 
 def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
     """Declare what the real program declares of GPUs, and the jobs that the environment names."""
-    ground = pytorchjob_stack._ground()
+    ground = pytorchjob_program._ground()
     trainer = os.environ["STANDIN_TRAINER"]
     gpus = GpuPool(
         per_node=1, min_nodes=nodes, max_nodes=1, labels={LABEL: pool}, device_plugin=plugin

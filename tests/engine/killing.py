@@ -98,7 +98,7 @@ def kill(scratch: Scratch, victim: Victim, seconds: float) -> Killed:
             victim = "make up"
             os.killpg(process.pid, signal.SIGKILL)
     process.wait(60)
-    submitted = re.search(r"PyTorchJob \S+ creating \(\d+s\) \d+ ranks", said) is not None
+    submitted = re.search(r"PyTorchJob \S+ creating[^\n]* \d+ ranks", said) is not None
     return Killed(victim, seconds, when, _phase(said), submitted)
 
 

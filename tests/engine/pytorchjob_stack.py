@@ -1,52 +1,27 @@
 """A stack of training jobs alone, on a cluster that is there, run by the real CLI."""
 
 import json
-import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import pulumi
-import pulumi_kubernetes
+from kubernetes.client import ApiClient
 
-from clusters.cluster import Cluster
-from images.trainers import TrainerImages
-from infra import outcomes, toolchain
+from infra import kube, toolchain
 from infra.tenancy import NAME
-from infra.training import Ground, train
 from jobs.life.attempts import LABEL as ATTEMPT
 from jobs.logs import archive
 from tests.engine import checkpoint
 from tests.engine.awaiting import await_true
 from tests.engine.standin_stack import Outcome, Stack
-from tests.runs.declared import read_jobs
 
-_MAIN = "from tests.engine.pytorchjob_stack import program\n\nprogram()\n"
+_MAIN = "from tests.engine.pytorchjob_program import program\n\nprogram()\n"
 _UP = ("up", "--stack", "test", "--yes", "--skip-preview", "--non-interactive")
-
-
-def program() -> None:
-    """Declare the jobs that the environment names: what the Pulumi CLI runs."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as the real program does
-    _, section = json.loads(os.environ["STANDIN_PROGRAM"])
-    jobs, scripts = read_jobs(section)
-    runs = train(jobs, scripts, _ground())
-    for name, run in runs.items():
-        pulumi.export(name, run.result)
-    pulumi.export("notRun", outcomes.not_run(runs))
-
-
-def _ground() -> Ground:
-    """Return the cluster that is there, with the trainer's image that its node has."""
-    kubeconfig = pulumi.Output.secret(os.environ["STANDIN_KUBECONFIG"])
-    provider = pulumi_kubernetes.Provider("there", kubeconfig=kubeconfig)
-    cluster = Cluster("there", provider, kubeconfig, image_target={}, images={})
-    images = TrainerImages({"kind": "there", "trainer": os.environ["STANDIN_TRAINER"]})
-    return Ground(cluster, needs=[], images=images, capacity=None)
 
 
 class JobStack(Stack):
@@ -145,11 +120,21 @@ class Jobs:
             input=given, check=True, capture_output=True, text=True, timeout=90,
         ).stdout  # fmt: skip
 
+    @cached_property
+    def _api(self) -> ApiClient:
+        return kube.connect(self.kubeconfig.read_text())
+
+    def _get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
+        """Ask the API server, as often as a test likes: a kubectl a look took most of the suite."""
+        answer = kube.send(self._api, kube.Request("GET", path, query or {}), limit=90)
+        return answer.data
+
     def items(self, kind: str, job: str) -> list[dict[str, Any]]:
         """Return the job's objects of one kind: its pods, or itself."""
         label = "slipway.dev/job" if kind == "pytorchjobs" else "training.kubeflow.org/job-name"
-        listing = json.loads(self.kubectl("get", kind, "-l", f"{label}={job}", "-o", "json"))
-        items: list[dict[str, Any]] = listing["items"]
+        items: list[dict[str, Any]] = json.loads(
+            self._get(_PATHS[kind], {"labelSelector": f"{label}={job}"})
+        )["items"]
         return items
 
     def uids(self, job: str) -> list[str]:
@@ -159,7 +144,8 @@ class Jobs:
     def events(self, job: str) -> list[dict[str, Any]]:
         """Return the events that the job's ranks wrote to their logs, as far as they started."""
         pods = [pod["metadata"]["name"] for pod in self.items("pods", job) if _has_log(pod)]
-        lines = [line for pod in pods for line in self.kubectl("logs", pod).splitlines()]
+        logs = [self._get(f"{_PATHS['pods']}/{pod}/log").decode() for pod in pods]
+        lines = [line for log in logs for line in log.splitlines()]
         return [json.loads(line) for line in lines if line.startswith("{")]
 
     def attempts(self, job: str) -> list[str]:
@@ -210,6 +196,12 @@ class Jobs:
             return [pod["status"]["phase"] for pod in self.items("pods", job)]
 
         await_true(lambda: phases() == ["Running"] * pods)
+
+
+_PATHS = {
+    "pods": f"/api/v1/namespaces/{NAME}/pods",
+    "pytorchjobs": f"/apis/kubeflow.org/v1/namespaces/{NAME}/pytorchjobs",
+}
 
 
 def _has_log(pod: dict[str, Any]) -> bool:

@@ -18,7 +18,8 @@ from tests.engine.test_life_healing import wait_until_said
 
 HOLD = "example.com/hold"
 NOTHING = r"Nothing of dev is left: 0 processes, .*0 files"
-TRAINING = r"PyTorchJob mnist-gloo creating \(\d+s\) \d ranks: .*running"
+TRAINING = r"PyTorchJob mnist-gloo creating[^\n]* \d ranks: [^\n]*running"
+"""Also where it takes the place of another run: `creating replacement`."""
 
 
 def test_make_down_stops_runs_first_and_proves_that_nothing_is_left(

@@ -1,0 +1,34 @@
+"""The program of a stack of training jobs alone, on a cluster that is there."""
+
+import json
+import os
+import signal
+
+import pulumi
+import pulumi_kubernetes
+
+from clusters.cluster import Cluster
+from images.trainers import TrainerImages
+from infra import outcomes
+from infra.training import Ground, train
+from tests.runs.declared import read_jobs
+
+
+def program() -> None:
+    """Declare the jobs that the environment names: what the Pulumi CLI runs."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # as the real program does
+    _, section = json.loads(os.environ["STANDIN_PROGRAM"])
+    jobs, scripts = read_jobs(section)
+    runs = train(jobs, scripts, _ground())
+    for name, run in runs.items():
+        pulumi.export(name, run.result)
+    pulumi.export("notRun", outcomes.not_run(runs))
+
+
+def _ground() -> Ground:
+    """Return the cluster that is there, with the trainer's image that its node has."""
+    kubeconfig = pulumi.Output.secret(os.environ["STANDIN_KUBECONFIG"])
+    provider = pulumi_kubernetes.Provider("there", kubeconfig=kubeconfig)
+    cluster = Cluster("there", provider, kubeconfig, image_target={}, images={})
+    images = TrainerImages({"kind": "there", "trainer": os.environ["STANDIN_TRAINER"]})
+    return Ground(cluster, needs=[], images=images, capacity=None)

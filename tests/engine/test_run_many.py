@@ -34,12 +34,12 @@ _LITTLE_ROOM = """
 from dataclasses import replace
 from decimal import Decimal
 from clusters.capacity import Capacity
-from tests.engine import pytorchjob_stack
+from tests.engine import pytorchjob_program
 
-ground = pytorchjob_stack._ground
+ground = pytorchjob_program._ground
 room = Capacity(Decimal("0.25"), 2**30, 0, 1)
-pytorchjob_stack._ground = lambda: replace(ground(), capacity=room)
-pytorchjob_stack.program()
+pytorchjob_program._ground = lambda: replace(ground(), capacity=room)
+pytorchjob_program.program()
 """
 """The program of a cluster that has 250m cores."""
 _SPOIL = "import pathlib; [file.write_text('x') for file in pathlib.Path('/mnt').glob('*/net.pt')]"

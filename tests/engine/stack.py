@@ -14,7 +14,7 @@ from tests.engine import checkpoint
 from tests.engine.awaiting import COMMAND_SECONDS
 from tests.engine.footprint import Baseline, Footprint
 
-UP_SECONDS = 40 * 60
+UP_SECONDS = 60 * 60
 """A first `up` on a bare machine builds the tools and the trainer's image on the way."""
 _ENDING_SECONDS = 2 * 60
 """How long what `make down` has ended may take to vanish, and what others begin to come to life."""

@@ -14,8 +14,8 @@ from scripts.stack.torn import mend
 UPDATE = ("up", "--yes", "--skip-preview")
 """Nobody is asked, so nobody would read a preview: it would take as long as an update does.
 
-What is wrong with the settings the program says before it declares anything, and an API server's
-refusal of a job comes before anything is trained that the job needs (`jobs/life/run.py`).
+What is wrong with the settings the program says before it declares anything, and a run takes the
+place of a success only if the API server admits it (`jobs/life/run.py`).
 """
 
 

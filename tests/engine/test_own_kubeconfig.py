@@ -42,7 +42,8 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def stacks(monkeypatch: pytest.MonkeyPatch, server: str | None) -> None:
     """Let every stack's cluster be at `server`."""
     text = None if server is None else yaml.safe_dump(document("kind-x", server, token="made-up"))
-    monkeypatch.setattr(kubeconfig, "read_state", lambda _stack: StackState(kubeconfig=text))
+    state = StackState(kubeconfig=text)
+    monkeypatch.setattr(kubeconfig, "read_state", lambda _stack, **_secrets: state)
 
 
 def parts(file: Path, section: str) -> dict[str, Any]:

@@ -147,10 +147,11 @@ class ImageSpec:
 TRAINER = ImageSpec(
     name="slipway-trainer",
     context=CHECKOUT / "images" / "trainer",
-    datasets=DATASETS,
+    datasets={"mnist": DATASETS["mnist"]},
 )
+TRAINER_CIFAR = replace(TRAINER, name="slipway-trainer-cifar", datasets=DATASETS)
 TRAINER_CUDA = replace(
-    TRAINER,
+    TRAINER_CIFAR,
     name="slipway-trainer-cuda",
     dockerfile="Dockerfile.cuda",
     estimate="about 10 minutes at first, and 16 GB",
@@ -159,5 +160,5 @@ TRAINER_CUDA = replace(
 
 def trainer_of(reference: str) -> ImageSpec | None:
     """Return which of them is called that where it is built, of whatever content; None if none."""
-    known = {f"localhost/{each.name}": each for each in (TRAINER, TRAINER_CUDA)}
+    known = {f"localhost/{each.name}": each for each in (TRAINER, TRAINER_CIFAR, TRAINER_CUDA)}
     return known.get(repository(reference))

@@ -14,6 +14,7 @@ import pulumi
 KIND = "there"
 KEYS: Mapping[str, str] = {
     "slipway-trainer": "trainer",
+    "slipway-trainer-cifar": "trainer",
     "slipway-trainer-cuda": "trainerCuda",
     "slipway-training-operator": "trainingOperator",
     "slipway-tcp-wait": "tcpWait",

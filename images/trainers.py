@@ -8,7 +8,7 @@ from typing import Any
 from pulumi import Input
 
 from images.resource import Image
-from images.spec import TRAINER, TRAINER_CUDA, ImageSpec
+from images.spec import TRAINER, TRAINER_CIFAR, TRAINER_CUDA, ImageSpec
 from images.there import given, way_in
 
 
@@ -27,7 +27,7 @@ class Trainer:
 
 @dataclass(frozen=True)
 class TrainerImages:
-    """Both of them. Each is declared when it is first asked for: the one for GPUs is several GB.
+    """All of them. Each is declared when it is first asked for: the one for GPUs is several GB.
 
     Args:
         target: How they get in: `Cluster.image_target`.
@@ -37,17 +37,26 @@ class TrainerImages:
 
     @cached_property
     def cpu(self) -> Trainer:
-        """The one with Debian's torch."""
+        """The one with Debian's torch, and with MNIST."""
         return self._declared(TRAINER)
 
     @cached_property
+    def cifar(self) -> Trainer:
+        """The same, with CIFAR-10 besides.
+
+        It is an image of its own: who does not read CIFAR-10 need not fetch it, and a stack that
+        gets a job which does will not train its other jobs again.
+        """
+        return self._declared(TRAINER_CIFAR)
+
+    @cached_property
     def cuda(self) -> Trainer:
-        """The one with torch for CUDA."""
+        """The one with torch for CUDA, and with both data sets."""
         return self._declared(TRAINER_CUDA)
 
-    def for_job(self, *, gpus: bool) -> Trainer:
-        """Return the one for a job that asks for GPUs, or for none."""
-        return self.cuda if gpus else self.cpu
+    def for_job(self, *, gpus: bool, cifar: bool) -> Trainer:
+        """Return the one for a job that gets GPUs or none, and reads CIFAR-10 or does not."""
+        return self.cuda if gpus else self.cifar if cifar else self.cpu
 
     def _declared(self, spec: ImageSpec) -> Trainer:
         there = given(self.target, spec.name)

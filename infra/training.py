@@ -14,7 +14,7 @@ from images.trainers import Trainer, TrainerImages
 from infra import later, tenancy
 from infra.declare import declare
 from infra.manifests import Manifest
-from jobs import dependencies, inputs, volumes
+from jobs import build_files, dependencies, inputs, volumes
 from jobs.accelerated import accelerated, wants_gpus
 from jobs.identity import known_as
 from jobs.mirrored import mirrored, pulled_with
@@ -52,17 +52,17 @@ class Ground:
         gpus = [self.gpus] if self.gpus is not None and wants_gpus(job) else []
         return [*self.needs, *gpus]
 
-    def trainer(self, job: TrainingJob) -> Trainer:
+    def trainer(self, job: TrainingJob, script: Script | None) -> Trainer:
         """Return the trainer's image that is for a job: with CUDA where it gets GPUs."""
         has_gpus = self.cluster.gpus is not None and wants_gpus(job)
-        return self.images.for_job(gpus=has_gpus)
+        return self.images.for_job(gpus=has_gpus, cifar=says_cifar(job, script))
 
-    def fetcher(self, job: TrainingJob) -> pulumi.Input[str]:
+    def fetcher(self, job: TrainingJob, script: Script | None) -> pulumi.Input[str]:
         """Return the image that fetches a job's inputs: its own, where that is a trainer's."""
         if not job.inputs:
             return ""
         brings_own = job.image is not None or job.build is not None
-        return (self.images.cpu if brings_own else self.trainer(job)).reference
+        return (self.images.cpu if brings_own else self.trainer(job, script)).reference
 
 
 @dataclass(frozen=True)
@@ -122,10 +122,11 @@ def _run(
         job,
         namespace=namespace,
         service_account=tenancy.JOB_ACCOUNT,
-        trainer_image=_image(job, ground),
+        trainer_image=_image(job, script, ground),
         script=None if script is None else script.mounted,
         fetching=Fetching(
-            ground.fetcher(job), inputs.lent(job, {name: run.job for name, run in needed.items()})
+            ground.fetcher(job, script),
+            inputs.lent(job, {name: run.job for name, run in needed.items()}),
         ),
     )
     gates = [run.gate for run in needed.values()]
@@ -141,6 +142,18 @@ def _run(
     # Said, because the engine forgets whose result it is when it skips the run.
     gate = Gate(job, result=resource.result, opts=ResourceOptions(depends_on=[resource]))
     return Run(job, resource, gate)
+
+
+def says_cifar(job: TrainingJob, script: Script | None) -> bool:
+    """Return whether a job reads CIFAR-10: its declaration or one of its files says `cifar`.
+
+    torchvision's class, the trainer's module and the folder /data/cifar10 are all called so.
+    """
+    texts = [str(job), *({} if script is None else script.files).values()]
+    own = image_of(job)
+    if own is not None and not own.problems():
+        texts += build_files.read(own.context, own.dockerfile).values()
+    return any("cifar" in str(text).lower() for text in texts)
 
 
 def objects(job: TrainingJob, script: Script | None, namespace: str) -> list[Manifest]:
@@ -164,19 +177,19 @@ def _artifacts(job: TrainingJob, needed: Mapping[str, Run]) -> Output[dict[str, 
     return Output.all(**results).apply(lambda known: inputs.found(job, known))
 
 
-def _image(job: TrainingJob, ground: Ground) -> pulumi.Input[str]:
+def _image(job: TrainingJob, script: Script | None, ground: Ground) -> pulumi.Input[str]:
     """Return what a job runs, and declare no image that it does not need."""
     if job.image is not None:
         return job.image
     own = image_of(job)
     if own is None:
-        return ground.trainer(job).reference
+        return ground.trainer(job, script).reference
     starts_from_trainer = not own.problems() and own.wants_trainer
     built = job_image(
         job.name,
         own.context,
         own.dockerfile,
         target=ground.cluster.image_target,
-        trainer=ground.trainer(job).base if starts_from_trainer else "",
+        trainer=ground.trainer(job, script).base if starts_from_trainer else "",
     )
     return built.pinned

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-from images.spec import TRAINER
+from images.spec import TRAINER_CIFAR
 from infra import toolchain
 
 LIMIT_SECONDS = 1800
@@ -17,8 +17,11 @@ LIMIT_SECONDS = 1800
 
 def main(arguments: list[str]) -> int:
     """Run the benchmark and return its exit code."""
-    if not TRAINER.archive.exists():
-        print(f"{TRAINER.archive} is missing: `make up` builds it", file=sys.stderr)
+    if not TRAINER_CIFAR.archive.exists():
+        print(
+            f"{TRAINER_CIFAR.archive} is missing: `make up` builds it for a stack with cifar-gloo",
+            file=sys.stderr,
+        )
         return 1
     with tempfile.TemporaryDirectory(prefix="slipway-bench-") as storage:
         buildah = [
@@ -28,8 +31,8 @@ def main(arguments: list[str]) -> int:
             "--storage-driver=vfs",
         ]
         try:
-            _output([*buildah, "pull", "--quiet", f"oci-archive:{TRAINER.archive}"])
-            container = _output([*buildah, "from", TRAINER.reference])
+            _output([*buildah, "pull", "--quiet", f"oci-archive:{TRAINER_CIFAR.archive}"])
+            container = _output([*buildah, "from", TRAINER_CIFAR.reference])
             command = ["python3", "-m", "slipway_trainer.bench", *arguments]
             opened = [*buildah, "run", "--isolation=chroot", container, "--", *command]
             return subprocess.run(opened, check=False, timeout=LIMIT_SECONDS).returncode

@@ -27,7 +27,11 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     },
     "slipway:clusters:Kind": {"kubeconfig": "a kubeconfig", "clusterId": "a UID"},
     "slipway:clusters:Minikube": {"kubeconfig": "a kubeconfig", "clusterId": "a UID"},
-    "slipway:images:Image": {"reference": "localhost/slipway-trainer:0", "imageDigest": "sha256:0"},
+    "slipway:images:Image": {
+        "reference": "localhost/slipway-trainer:0",
+        "imageDigest": "sha256:0",
+        "built": "localhost/slipway-trainer:0",
+    },
     "slipway:images:JobImage": {
         "reference": "localhost/slipway-job-mine:0",
         "imageDigest": "sha256:1",

@@ -12,6 +12,7 @@ import yaml
 from tests.program.declared import Declared, Program, _Mocks, declare
 
 RUN, GATE, IMAGE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "slipway:images:JobImage"
+TRAINER = "slipway:images:Image"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 VOLUME, CLAIM = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
 PLAIN = "tests/policy/scripts/plain.py"
@@ -92,6 +93,26 @@ def test_a_script_is_a_config_map_that_is_there_before_its_run(program: Program)
     assert container(run)["command"][-1] == "/opt/script/train.py"
     assert container(run)["args"] == ["--data-dir", "/data", "--epochs", "1"]
     assert container(run)["image"] == "localhost/slipway-trainer:0"
+
+
+def test_jobs_that_say_cifar_run_an_image_of_their_own(declared: Declare, tmp_path: Path) -> None:
+    script, folder = tmp_path / "train.py", tmp_path / "built"
+    script.write_text("from torchvision.datasets import CIFAR10\n")
+    folder.mkdir()
+    (folder / "Dockerfile").write_text("ARG TRAINER\nFROM ${TRAINER}\nCOPY main.py .\n")
+    (folder / "main.py").write_text("open('/data/cifar10/DATASET')\n")
+    saying = {
+        "cifar-gloo": {},
+        "by-script": {"script": str(script)},
+        "by-argument": {"script": PLAIN, "args": ["/data/cifar10"]},
+        "by-build": {"build": {"context": str(folder)}},
+    }
+    program = declared({"mnist-gloo": {}, "silent": {"script": PLAIN}, **saying})
+    image = program.one(TRAINER, "slipway-trainer-cifar").urn
+    assert {run.name for run in program.of(RUN) if image in program.needs(run)} == saying.keys()
+    (other,) = (each for each in program.of(TRAINER) if each.urn != image)
+    assert other.name == "slipway-trainer"
+    assert other.inputs["datasets"] == ["mnist"]
 
 
 def test_a_built_image_is_run_by_its_digest(program: Program) -> None:

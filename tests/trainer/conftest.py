@@ -3,6 +3,7 @@
 import json
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -11,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from images.build import build
 from images.engines import Buildah, best_driver
-from images.spec import TRAINER
+from images.spec import TRAINER_CIFAR
 from images.steps import ATTEMPTS, BUSY
 from infra import toolchain
+from infra.plugin.context import Silence
 
 _LIMIT_SECONDS = 630
 _RANKS = Path(__file__).with_name("ranks.py")
@@ -55,7 +58,7 @@ class Opened:
 
     @cached_property
     def _container(self) -> str:
-        return self.buildah("from", TRAINER.reference).strip()
+        return self.buildah("from", TRAINER_CIFAR.reference).strip()
 
     def run(
         self,
@@ -101,12 +104,11 @@ class Opened:
 
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
-    """The image as it was built; it fails when that was not done yet."""
-    if not TRAINER.archive.exists():
-        pytest.fail(f"{TRAINER.archive} is missing: `make up` builds it", pytrace=False)
+    """The image with both data sets; built unless it was."""
+    archive = build(TRAINER_CIFAR, Silence("", threading.Event()))
     buildah, storage = str(toolchain.path("buildah")), tmp_path_factory.mktemp("storage")
     opened = Opened(best_driver("buildah", buildah, storage / "images", storage / "run"))
-    opened.buildah("pull", "--quiet", f"oci-archive:{TRAINER.archive}")
+    opened.buildah("pull", "--quiet", f"oci-archive:{archive}")
     yield opened
     opened.buildah("rm", "--all")
     opened.buildah("rmi", "--all")

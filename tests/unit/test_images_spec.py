@@ -9,7 +9,7 @@ import pytest
 
 from images.datasets.choice import Choice
 from images.datasets.dataset import NotAvailable, Source
-from images.spec import TRAINER, TRAINER_CUDA, ImageSpec, Undecided, trainer_of
+from images.spec import TRAINER, TRAINER_CIFAR, TRAINER_CUDA, ImageSpec, Undecided, trainer_of
 from tests.unit.images_objects import Listener, dataset, unreachable, writing
 
 _REAL = dataset("real", b"the real one", Source("its home", unreachable))
@@ -143,5 +143,6 @@ class TestVariant:
 
     def test_a_trainers_image_is_known_by_its_name_whatever_its_content(self) -> None:
         assert trainer_of("localhost/slipway-trainer-cuda:1") is TRAINER_CUDA
+        assert trainer_of("localhost/slipway-trainer-cifar:1") is TRAINER_CIFAR
         assert trainer_of("localhost/slipway-trainer:2") is TRAINER
         assert trainer_of("example.org/slipway-trainer:2") is None

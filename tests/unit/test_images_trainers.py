@@ -31,10 +31,11 @@ def test_each_is_declared_once_and_only_for_the_jobs_that_need_it(
     images = TrainerImages(_TARGET)
     assert declared == []
     for _ in range(2):
-        assert images.for_job(gpus=False).reference == "a pod's slipway-trainer"
+        assert images.for_job(gpus=False, cifar=False).reference == "a pod's slipway-trainer"
     assert declared == [("slipway-trainer", _TARGET)]
-    assert images.for_job(gpus=True).base == "localhost/slipway-trainer-cuda"
-    assert declared[1:] == [("slipway-trainer-cuda", _TARGET)]
+    assert images.for_job(gpus=False, cifar=True).base == "localhost/slipway-trainer-cifar"
+    assert images.for_job(gpus=True, cifar=True).base == "localhost/slipway-trainer-cuda"
+    assert [name for name, _ in declared[1:]] == ["slipway-trainer-cifar", "slipway-trainer-cuda"]
 
 
 def test_one_that_is_there_is_run_and_started_from_by_the_name_it_has(
@@ -45,3 +46,5 @@ def test_one_that_is_there_is_run_and_started_from_by_the_name_it_has(
     assert images.cuda.reference == images.cuda.base == "example.org/cuda:1"
     assert images.cpu.reference == "a pod's slipway-trainer"
     assert declared == [("slipway-trainer", _TARGET)]
+    given = TrainerImages({"kind": "there", "trainer": "example.org/trainer:1"})
+    assert given.cifar.reference == given.cpu.reference == "example.org/trainer:1"

@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 # Three processes for two cores: most tests wait for a cluster.
 SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
-COUNTING := PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)"
+COUNTING := export PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
 .PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check lint types unit test test-long smoke bench-commands bench-train
@@ -82,7 +82,7 @@ unit:
 test: BEGAN := $(shell date +%s)
 test: tools check ## check, then the tests on a real engine, cluster and image
 	@$(ENVIRONMENT) $(COUNTING) $(IN_TESTS) pytest tests/engine tests/runs tests/trainer -m "not long" $(SPREAD) --durations=10; \
-	ended=$$?; echo "make test took $$((($$(date +%s) - $(BEGAN)) / 60)) min"; exit $$ended
+	ended=$$?; rm -f "$$CLI_CALLS"; echo "make test took $$((($$(date +%s) - $(BEGAN)) / 60)) min"; exit $$ended
 
 test-long: tools test-python ## the tests that take minutes, with their figures
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests -m long --durations=0

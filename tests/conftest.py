@@ -72,7 +72,5 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Tell how often Pulumi's CLI was started, where tests/counting writes that down."""
     if "CLI_CALLS" in os.environ:
-        file = Path(os.environ["CLI_CALLS"])
-        calls = file.read_text().splitlines()
+        calls = Path(os.environ["CLI_CALLS"]).read_text().splitlines()
         terminalreporter.write_line(f"Pulumi's CLI was started {len(calls)} times")
-        file.unlink()

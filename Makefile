@@ -81,7 +81,7 @@ unit:
 
 test: BEGAN := $(shell date +%s)
 test: tools check ## check, then the tests on a real engine, cluster and image
-	@$(ENVIRONMENT) $(COUNTING) $(IN_TESTS) pytest tests/engine tests/runs tests/trainer -m "not long" $(SPREAD) --durations=10; \
+	@$(ENVIRONMENT) $(COUNTING) $(IN_TESTS) pytest tests/engine tests/runs tests/trainer tests/local -m "not long" $(SPREAD) --durations=10; \
 	ended=$$?; rm -f "$$CLI_CALLS"; echo "make test took $$((($$(date +%s) - $(BEGAN)) / 60)) min"; exit $$ended
 
 test-long: tools test-python ## the tests that take minutes, with their figures

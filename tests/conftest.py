@@ -1,5 +1,6 @@
 """What every test shares."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -15,8 +16,12 @@ pytest_plugins = ["tests.live_cluster"]
 # They check a live stack, so they run only when they are asked for: `make smoke`.
 collect_ignore = ["smoke"]
 
-# How long an example takes says how busy the machine is, not whether the code is right.
-hypothesis.settings.register_profile("slipway", deadline=None)
+# Pulumi's SDKs make a million objects that stay, over which the collector would go again and again.
+gc.set_threshold(100_000)
+
+# How long an example takes says how busy the machine is, not whether the code is right. Each run
+# draws others.
+hypothesis.settings.register_profile("slipway", deadline=None, max_examples=30)
 hypothesis.settings.load_profile("slipway")
 
 _TESTS = Path(__file__).resolve().parent

@@ -27,7 +27,9 @@ BY_FILE: Mapping[str, tuple[str, ...]] = {
         "engine/test_clusters_kubeconfig",
         "engine/test_embedded_cluster",
     ),
-    "trainer": ("trainer/",),
+    "trainer-1": ("trainer/test_a", "trainer/test_c", "trainer/test_f", "trainer/test_i"),
+    "trainer-2": ("trainer/",),
+    "local": ("local/",),
     "others": ("engine/",),
 }
 """What the paths of a group's files begin with; the first one that fits."""

@@ -14,10 +14,10 @@ import pytest
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 
-WORKERS, BATCH, SAMPLES = 3, 64, 60_000
+WORKERS, BATCH, SAMPLES = 3, 64, 20_000
 PAUSE_SECONDS = 60
 """Far more than the second or two that it takes where nothing else runs (docs/elastic.md)."""
-POINT = 0.01
+NEAR = 0.02
 LOST_AT = 0.4
 """Which part of the epoch's steps are made when a worker is lost."""
 
@@ -38,8 +38,9 @@ def stack(
 
 @pytest.fixture(scope="module")
 def declared() -> dict[str, Any]:
-    """The demo as it is, but with many step events."""
-    return {"demo": "mnist-elastic", "args": ["--log-interval", "5"]}
+    """The demo on a third of the samples, with many step events."""
+    limit = ["--limit-train", str(SAMPLES)]
+    return {"demo": "mnist-elastic", "args": ["--log-interval", "5", *limit], "minAccuracy": 0.9}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def undisturbed(stack: JobStack, jobs: Jobs, declared: dict[str, Any]) -> dict[s
 def test_undisturbed_every_sample_is_seen_and_the_accuracy_reached(
     undisturbed: dict[str, Any],
 ) -> None:
-    assert undisturbed["accuracy"] >= 0.97
+    assert undisturbed["accuracy"] >= 0.93
     assert undisturbed["samples_seen"] == SAMPLES
 
 
@@ -111,7 +112,7 @@ def test_it_finishes_when_a_worker_is_lost(
     assert result["state"] == "Succeeded", result
     assert result["samples_seen"] == SAMPLES
     assert result["reformations"] >= 1
-    assert result["accuracy"] == pytest.approx(undisturbed["accuracy"], abs=POINT)
+    assert result["accuracy"] == pytest.approx(undisturbed["accuracy"], abs=NEAR)
     events = jobs.events(name)
     assert_every_sample_counted_once(events)
     after = {pod["metadata"]["name"]: pod for pod in jobs.items("pods", name)}

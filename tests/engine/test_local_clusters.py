@@ -1,7 +1,7 @@
 """A cluster's whole life by the tools that are here, and not by recorded ones.
 
 Where no container engine works there is nothing to run it on: then the same life is shown on the
-recorded ones alone (unit/test_clusters_kind.py, unit/test_clusters_minikube.py).
+recorded ones alone (local/test_kind.py, local/test_minikube.py).
 """
 
 import os
@@ -26,7 +26,7 @@ from infra import toolchain
 from infra.paths import cache_dir
 from infra.plugin.handler import Properties
 from infra.validation import check
-from tests.unit.local_machine import Listener
+from tests.local.machine import Listener
 
 NAME = f"slipway-test-{os.getpid()}"
 KINDS = {

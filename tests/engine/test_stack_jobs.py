@@ -15,8 +15,17 @@ from scripts.scratch import Finished
 from tests.engine.pytorchjob_stack import Jobs
 from tests.engine.stack import UP_SECONDS, LiveStack
 
-DEMOS = ("mnist-gloo", "cifar-gloo", "cifar-single-node", "mnist-elastic")
 TRAINING_SAMPLES = {"mnist": 60_000, "cifar10": 50_000, "fashion-mnist-as-cifar10": 50_000}
+DEMOS: Mapping[str, dict[str, Any]] = {
+    "mnist-gloo": {},
+    "cifar-gloo": {
+        "args": ["--limit-train", "10000"],
+        "minAccuracy": {"fashion-mnist-as-cifar10": 0.7, "cifar10": 0.2},
+    },
+    "cifar-single-node": {},
+    "mnist-elastic": {},
+}
+"""With the settings of each: cifar-gloo differs from cifar-single-node by where its ranks are."""
 _SCRIPT = """\
 import hashlib, json, os, pathlib, sys, time
 names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]
@@ -64,8 +73,8 @@ def declare(live_stack: LiveStack) -> Iterator[Declare]:
 
 @pytest.fixture(scope="module")
 def demos(live_stack: LiveStack, declare: Declare) -> LiveStack:
-    """The stack with all demos that need no GPU, each of them trained."""
-    finished = declare({demo: {} for demo in DEMOS})
+    """The stack with all demos that need no GPU, trained: all but one on all samples."""
+    finished = declare(DEMOS)
     assert finished.code == 0, finished
     return live_stack
 
@@ -76,13 +85,15 @@ def test_a_demo_reaches_its_accuracy_on_every_sample_of_every_epoch(
 ) -> None:
     job, result = CATALOG[demo], demos.job(demo)
     assert result["state"] == "Succeeded", result
-    minimum = job.min_accuracy
+    minimum = DEMOS[demo].get("minAccuracy", job.min_accuracy)
     if isinstance(minimum, dict):
         minimum = minimum[result["dataset"]]
     assert minimum is not None
     assert job.epochs is not None
     assert result["accuracy"] >= minimum
-    assert result["samples_seen"] == job.epochs * TRAINING_SAMPLES[result["dataset"]]
+    brief = DEMOS[demo].get("args", [])[1:]
+    samples = int(brief[0]) if brief else TRAINING_SAMPLES[result["dataset"]]
+    assert result["samples_seen"] == job.epochs * samples
     assert len(result["epoch_accuracies"]) == job.epochs
     assert result["world_size"] == job.world_size
     assert set(result["exit_codes"].values()) == {0}

@@ -10,7 +10,7 @@ import pytest
 from tests.trainer.conftest import Opened, Rank
 from tests.trainer.elastic_jobs import MNIST, Blow, Job, Life, Outcome, run
 
-_SAMPLES = 24000
+_SAMPLES = 12000
 _DATA = ("--limit-train", str(_SAMPLES))
 _BRIEF = ("--limit-test", "1000")  # where the accuracy is not the question
 _AT_40_PERCENT = int(0.4 * _SAMPLES / (3 * 64))

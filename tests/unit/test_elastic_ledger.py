@@ -62,7 +62,7 @@ def _lose(workers: list[Worker], data: st.DataObject) -> list[Worker]:
 
 
 @given(terms=_TERMS, count=st.integers(1, 4), data=st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_every_index_is_trained_on_exactly_once_in_the_model_that_survives(
     terms: Terms, count: int, data: st.DataObject
 ) -> None:

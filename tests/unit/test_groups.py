@@ -9,7 +9,7 @@ from tests.groups import BY_FILE, BY_FIXTURE, group
 TESTS = Path(__file__).resolve().parent.parent
 FILES = [
     file.relative_to(TESTS)
-    for folder in ("engine", "runs", "trainer")
+    for folder in ("engine", "runs", "trainer", "local")
     for file in sorted((TESTS / folder).glob("test_*.py"))
 ]
 

@@ -13,11 +13,7 @@ THIS = "tests/unit/test_selection.py"
 @pytest.mark.parametrize(
     ("selection", "code"),
     [
-        ([THIS, "-k", "no_test_is_called_that"], pytest.ExitCode.NO_TESTS_COLLECTED),
-        ([THIS, "-m", "long"], pytest.ExitCode.NO_TESTS_COLLECTED),
-        ([THIS, "--deselect", THIS], pytest.ExitCode.NO_TESTS_COLLECTED),
         (["tests/nowhere"], pytest.ExitCode.USAGE_ERROR),
-        ([f"{THIS}::test_that_is_not_there"], pytest.ExitCode.USAGE_ERROR),
         ([THIS, "-m", "lnog"], pytest.ExitCode.NO_TESTS_COLLECTED),
     ],
 )

@@ -28,10 +28,8 @@ ITS_PODS = "test_cluster.py::test_every_pod_is_non_root[kubeflow]"
 @pytest.mark.parametrize(
     ("own_namespace", "own_operator", "looked_at", "left_out"),
     [
-        (True, True, {JOB, SUBMITTER, OPERATOR, READY, THEIR_PODS, ITS_PODS}, set()),
         (True, False, {JOB, SUBMITTER, THEIR_PODS}, {OPERATOR, READY, ITS_PODS}),
         (False, True, {JOB, READY, ITS_PODS}, {SUBMITTER, OPERATOR, THEIR_PODS}),
-        (False, False, {JOB}, {SUBMITTER, OPERATOR, READY, THEIR_PODS, ITS_PODS}),
     ],
 )
 def test_what_is_not_the_stacks_own_is_left_out(

@@ -21,7 +21,7 @@ from infra.plugin.handler import Properties
 from infra.plugin.values import UNKNOWN
 from infra.validation import check
 from scripts.stack import down
-from tests.unit.local_machine import (
+from tests.local.machine import (
     NOT_READY,
     READY,
     Listener,

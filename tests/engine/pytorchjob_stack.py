@@ -164,9 +164,10 @@ class Jobs:
 
     def remove(self, job: str) -> None:
         """Remove a job and its pods, and what this machine has kept of its logs."""
-        self.kubectl("delete", "pytorchjob", job, "--ignore-not-found")
-        pods = ("pods", "-l", f"training.kubeflow.org/job-name={job}")
-        self.kubectl("delete", *pods, "--grace-period=1")
+        # Its pods by themselves: a program that ignores SIGTERM would use all of its grace period.
+        self.kubectl("delete", "pytorchjob", job, "--ignore-not-found", "--cascade=orphan")
+        label = f"training.kubeflow.org/job-name={job}"
+        self.kubectl("delete", "pods,services", "-l", label, "--grace-period=1")
         archive.of_job("test", job).remove()
 
     def image(self) -> str:

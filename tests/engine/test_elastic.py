@@ -40,7 +40,11 @@ def stack(
 def declared() -> dict[str, Any]:
     """The demo on a third of the samples, with many step events."""
     limit = ["--limit-train", str(SAMPLES)]
-    return {"demo": "mnist-elastic", "args": ["--log-interval", "5", *limit], "minAccuracy": 0.9}
+    return {
+        "demo": "mnist-elastic",
+        "args": ["--log-interval", "5", *limit],
+        "unchecked": {"min_accuracy": 0.93},
+    }
 
 
 @pytest.fixture(scope="module")

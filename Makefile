@@ -75,9 +75,10 @@ lint:
 types:
 	.venv-test/bin/mypy
 
-# Two processes, of which each has files of its own: what a file's tests share is made once.
+# Two processes, of which each has files of its own: what a file's tests share is made once. The
+# longest files come first.
 unit:
-	$(IN_TESTS) pytest tests/unit tests/program --numprocesses=2 --dist=loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
+	$(IN_TESTS) pytest tests/program tests/unit --numprocesses=2 --dist=loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 test: BEGAN := $(shell date +%s)
 test: tools check ## check, then the tests on a real engine, cluster and image

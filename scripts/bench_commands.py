@@ -1,8 +1,9 @@
 """`make bench-commands`: what the commands cost, beside an earlier commit's, in one run.
 
 Both checkouts are copies with state of their own (`scripts/scratch.py`), each with the Python
-environment of its own lock file; only the cache is shared. They take turns, command by command, so
-that a busy machine slows both down. CPU is what all processes of a command use, those included
+environment of its own lock file. The earlier one's cache begins as this one's, and gets what it
+asks for in other versions. They take turns, command by command, so that a busy machine slows both
+down. CPU is what all processes of a command use, those included
 that outlive their parents; what goes on afterwards, such as a cluster, is left out.
 """
 
@@ -10,6 +11,8 @@ import argparse
 import ctypes
 import os
 import resource
+import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -24,8 +27,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from infra.paths import CHECKOUT
-from scripts.scratch import Scratch
+from infra.paths import CHECKOUT, cache_dir
+from scripts.scratch import Finished, Scratch
 
 BASE = "2d6921f37411"
 """Before anything was done about it."""
@@ -66,6 +69,19 @@ GOALS = (
 
 
 @dataclass(frozen=True)
+class Copy:
+    """A checkout that is measured, and the cache that it uses."""
+
+    scratch: Scratch
+    cache: Path
+
+    def run(self, command: str, *, show: bool = False) -> Finished:
+        """Run a command in it."""
+        cache = shlex.quote(str(self.cache))
+        return self.scratch.run(f"export XDG_CACHE_HOME={cache}; {command}", _LIMIT, show=show)
+
+
+@dataclass(frozen=True)
 class Cost:
     """Seconds."""
 
@@ -87,13 +103,18 @@ def main() -> int:
     # Not on macOS, where what outlives its parent is not counted.
     with suppress(AttributeError):
         ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    checkouts = {"before": _at(arguments.base), "now": Scratch.of(CHECKOUT)}
-    try:
-        costs = _measured(checkouts, arguments.rounds, arguments.first_ups)
-    finally:
-        for scratch in checkouts.values():
-            scratch.run("make down", _LIMIT, show=True)
-            scratch.remove()
+    with tempfile.TemporaryDirectory(dir=cache_dir().parent, prefix="slipway-bench-") as cache:
+        shutil.copytree(cache_dir(), Path(cache, "slipway"), symlinks=True, copy_function=os.link)
+        copies = {
+            "before": Copy(_at(arguments.base), Path(cache)),
+            "now": Copy(Scratch.of(CHECKOUT), cache_dir().parent),
+        }
+        try:
+            costs = _measured(copies, arguments.rounds, arguments.first_ups)
+        finally:
+            for copy in copies.values():
+                copy.run("make down", show=True)
+                copy.scratch.remove()
     _print(costs, arguments.base)
     return 0
 
@@ -109,32 +130,32 @@ def _at(commit: str) -> Scratch:
         return Scratch.of(Path(directory))
 
 
-def _measured(checkouts: dict[str, Scratch], rounds: int, first_ups: int) -> Costs:
+def _measured(copies: dict[str, Copy], rounds: int, first_ups: int) -> Costs:
     costs: Costs = defaultdict(list)
-    for scratch in checkouts.values():
-        _cost(scratch, "make setup")
-    for scratch in checkouts.values():
-        _cost(scratch, "make up")  # Not counted: it makes what the cache lacks.
+    for copy in copies.values():
+        _cost(copy, "make setup")
+    for copy in copies.values():
+        _cost(copy, "make up")  # Not counted: it makes what the cache lacks.
     for _ in range(first_ups):
-        for which, scratch in checkouts.items():
-            _cost(scratch, "make down")
-            costs[FIRST_UP.name, which].append(_cost(scratch, FIRST_UP.command))
+        for which, copy in copies.items():
+            _cost(copy, "make down")
+            costs[FIRST_UP.name, which].append(_cost(copy, FIRST_UP.command))
     for _ in range(rounds):
         for goal in GOALS:
-            for which, scratch in checkouts.items():
-                costs[goal.name, which].append(_cost(scratch, goal.command))
+            for which, copy in copies.items():
+                costs[goal.name, which].append(_cost(copy, goal.command))
     return costs
 
 
-def _cost(scratch: Scratch, command: str) -> Cost:
+def _cost(copy: Copy, command: str) -> Cost:
     """Run a command to its end.
 
     Raises:
         RuntimeError: it failed.
     """
-    print(f"{scratch.checkout}: {command}", file=sys.stderr, flush=True)
+    print(f"{copy.scratch.checkout}: {command}", file=sys.stderr, flush=True)
     before = _used()
-    finished = scratch.run(command, _LIMIT)
+    finished = copy.run(command)
     if finished.code != 0:
         raise RuntimeError(str(finished))
     time.sleep(_ENDING_SECONDS)

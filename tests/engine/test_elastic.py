@@ -4,7 +4,7 @@ import itertools
 import os
 import secrets
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -27,16 +27,6 @@ Lose = Callable[[Jobs, dict[str, Any]], None]
 
 
 @pytest.fixture(scope="module")
-def stack(
-    tmp_path_factory: pytest.TempPathFactory, root: Path, kubeconfig: str, trainer: str, jobs: Jobs
-) -> Iterator[JobStack]:
-    """A stack of elastic jobs; an `up` that names another one removes the one before."""
-    made = JobStack(tmp_path_factory.mktemp("elastic"), root, kubeconfig, trainer, jobs)
-    yield made
-    made.leave()
-
-
-@pytest.fixture(scope="module")
 def declared() -> dict[str, Any]:
     """The demo on a third of the samples, with many step events."""
     limit = ["--limit-train", str(SAMPLES)]
@@ -48,16 +38,16 @@ def declared() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(stack: JobStack, jobs: Jobs, declared: dict[str, Any]) -> dict[str, Any]:
+def undisturbed(module_stack: JobStack, jobs: Jobs, declared: dict[str, Any]) -> dict[str, Any]:
     """What the job comes to when nothing is lost."""
-    stack.train(WHOLE, **declared)
+    module_stack.train(WHOLE, **declared)
     events = jobs.events(WHOLE)
     assert_every_sample_counted_once(events)
     # Who starts 10 s later than the others joins their world, which is formed anew for that.
     worlds = [event for event in events if event["event"] == "world"]
     assert worlds
     assert {world["lost"] for world in worlds} == {0}
-    result: dict[str, Any] = stack.output(WHOLE)
+    result: dict[str, Any] = module_stack.output(WHOLE)
     return result
 
 
@@ -100,19 +90,19 @@ LOSSES = [
 def test_it_finishes_when_a_worker_is_lost(
     lost: int,
     lose: Lose,
-    stack: JobStack,
+    module_stack: JobStack,
     jobs: Jobs,
     declared: dict[str, Any],
     undisturbed: dict[str, Any],
 ) -> None:
     name = f"lossy-{secrets.token_hex(3)}"
-    with stack.training(name, **declared) as up:
+    with module_stack.training(name, **declared) as up:
         await_true(lambda: _progress(jobs, name) >= LOST_AT)
         pods = {pod["metadata"]["name"]: pod for pod in jobs.items("pods", name)}
         before = [event for event in jobs.events(name) if event["event"] == "step"]
         lose(jobs, pods[f"{name}-worker-{lost}"])
-        assert up.wait(COMMAND_SECONDS) == 0, stack.log
-    result = stack.output(name)
+        assert up.wait(COMMAND_SECONDS) == 0, module_stack.log
+    result = module_stack.output(name)
     assert result["state"] == "Succeeded", result
     assert result["samples_seen"] == SAMPLES
     assert result["reformations"] >= 1
@@ -130,16 +120,16 @@ def test_it_finishes_when_a_worker_is_lost(
 
 
 def test_the_same_loss_without_elasticity_fails_the_run(
-    stack: JobStack, jobs: Jobs, declared: dict[str, Any]
+    module_stack: JobStack, jobs: Jobs, declared: dict[str, Any]
 ) -> None:
     """The control: the same network, data and kill, as a job of fixed size."""
     name = f"fixed-{secrets.token_hex(3)}"
-    with stack.training(name, **{**declared, "demo": "mnist-gloo"}) as up:
+    with module_stack.training(name, **{**declared, "demo": "mnist-gloo"}) as up:
         await_true(lambda: _progress(jobs, name) >= LOST_AT)
         pods = {pod["metadata"]["name"]: pod for pod in jobs.items("pods", name)}
         kill(jobs, pods[f"{name}-worker-1"])
-        assert up.wait(COMMAND_SECONDS) != 0, stack.log
-    assert stack.output(name)["state"] == "Failed"
+        assert up.wait(COMMAND_SECONDS) != 0, module_stack.log
+    assert module_stack.output(name)["state"] == "Failed"
 
 
 def assert_every_sample_counted_once(events: list[dict[str, Any]]) -> None:

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from pydantic import TypeAdapter, ValidationError
 
 from jobs.catalog import CATALOG
@@ -391,6 +391,7 @@ def test_a_declaration_is_a_map(declared: object) -> None:
     assert problems("mnist-gloo", declared).keys() == {""}
 
 
+@settings(max_examples=10)
 @given(jobs.filter(lambda each: each.module is None))
 def test_whatever_a_python_user_says_a_stacks_file_can_say(own: TrainingJob) -> None:
     said = TypeAdapter(TrainingJob).dump_python(own, mode="json", by_alias=True, exclude_none=True)

@@ -25,7 +25,7 @@ def replicas(job: TrainingJob) -> dict[str, Any]:
     return specs
 
 
-few = settings(max_examples=30)
+few = settings(max_examples=10)
 
 
 def pod(job: TrainingJob, role: str = "Master") -> dict[str, Any]:

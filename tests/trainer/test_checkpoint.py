@@ -15,8 +15,11 @@ _SHORT = ("--limit-train", "3000", "--limit-test", "500", "--epochs", "2", "--ba
 _SMALL = (*_SHORT, "--threads", "1", "--output-dir", "/out/model")
 _TRAIN = (*_SMALL, "--checkpoint", "/out/checkpoints", "--checkpoint-every", str(_EVERY))
 _MNIST = Rank(("--log-interval", "1"))
-# With dropout: its random numbers are part of the state.
-_CIFAR = Rank(("--print-freq", "1"), program=("-m", "slipway_trainer.cifar"))
+# With dropout: its random numbers are part of the state. Its steps take longer: they are smaller.
+_CIFAR = Rank(
+    ("--print-freq", "1", "--limit-train", "900", "--batch-size", "16"),
+    program=("-m", "slipway_trainer.cifar"),
+)
 
 
 def _losses(rank: Ended) -> dict[tuple[int, int], float]:
@@ -53,8 +56,8 @@ def _killed(image: Opened, directory: Path, *ranks: Rank) -> list[Ended]:
 
 @pytest.mark.parametrize(
     ("demo", "size"),
-    [(_MNIST, 1), (_MNIST, 2), (_MNIST, 3), (_CIFAR, 2)],
-    ids=["mnist-1", "mnist-2", "mnist-3", "cifar-2"],
+    [(_MNIST, 1), (_MNIST, 3), (_CIFAR, 2)],
+    ids=["mnist-1", "mnist-3", "cifar-2"],
 )
 def test_a_killed_training_resumes_bit_for_bit(
     image: Opened, tmp_path: Path, demo: Rank, size: int

@@ -35,6 +35,7 @@ from scripts.setup.tools import OF_KIND
 from tests.doubles import recorded
 from tests.unit.fake_api import FakeApi, served
 
+IMAGE = "localhost/slipway-trainer:0123456789ab"
 READY = {"type": "Ready", "status": "True"}
 NOT_READY = {"type": "Ready", "status": "False", "message": "container runtime is down"}
 

@@ -4,7 +4,6 @@ kind is the real one throughout; the docker beneath it is recorded (tests/double
 """
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,30 +21,16 @@ from infra.plugin.values import UNKNOWN
 from infra.validation import check
 from scripts.stack import down
 from tests.local.machine import (
+    IMAGE,
     NOT_READY,
     READY,
     Listener,
     Machine,
-    Server,
-    api_server,
-    machine,
     person_has_a_kubeconfig,
     real_kind,
 )
 
 ONE_NODE = {"workers": 0}
-IMAGE = "localhost/slipway-trainer:0123456789ab"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with api_server(tmp_path_factory.mktemp("server")) as made:
-        yield made
-
-
-@pytest.fixture
-def here(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    return machine(server, tmp_path, monkeypatch)
 
 
 def settings(**said: Any) -> kind.Settings:

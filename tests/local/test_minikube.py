@@ -4,8 +4,6 @@ minikube is recorded (tests/doubles): what its command reference doesn't have it
 """
 
 import subprocess
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -22,28 +20,13 @@ from infra.plugin.values import UNKNOWN
 from infra.validation import check
 from scripts.stack import down
 from tests.local.machine import (
+    IMAGE,
     NOT_READY,
     READY,
     Listener,
     Machine,
-    Server,
-    api_server,
-    machine,
     person_has_a_kubeconfig,
 )
-
-IMAGE = "localhost/slipway-trainer:0123456789ab"
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with api_server(tmp_path_factory.mktemp("server")) as made:
-        yield made
-
-
-@pytest.fixture
-def here(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    return machine(server, tmp_path, monkeypatch)
 
 
 def settings(**said: Any) -> minikube.Settings:

@@ -55,7 +55,7 @@ class Ground:
     def trainer(self, job: TrainingJob, script: Script | None) -> Trainer:
         """Return the trainer's image that is for a job: with CUDA where it gets GPUs."""
         has_gpus = self.cluster.gpus is not None and wants_gpus(job)
-        return self.images.for_job(gpus=has_gpus, cifar=says_cifar(job, script))
+        return self.images.for_job(gpus=has_gpus, cifar=uses_cifar10(job, script))
 
     def fetcher(self, job: TrainingJob, script: Script | None) -> pulumi.Input[str]:
         """Return the image that fetches a job's inputs: its own, where that is a trainer's."""
@@ -144,14 +144,14 @@ def _run(
     return Run(job, resource, gate)
 
 
-def says_cifar(job: TrainingJob, script: Script | None) -> bool:
+def uses_cifar10(job: TrainingJob, script: Script | None) -> bool:
     """Return whether a job reads CIFAR-10: its declaration or one of its files says `cifar`.
 
     torchvision's class, the trainer's module and the folder /data/cifar10 are all called so.
     """
     texts = [str(job), *({} if script is None else script.files).values()]
     own = image_of(job)
-    if own is not None and not own.problems():
+    if own is not None:
         texts += build_files.read(own.context, own.dockerfile).values()
     return any("cifar" in str(text).lower() for text in texts)
 

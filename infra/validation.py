@@ -7,6 +7,7 @@ allowed is written down once, in the dataclass.
 import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -39,8 +40,8 @@ def check(
         presumed: Gives allowed values that stand for those that are wrong or missing, while the
             rest is searched for what contradicts itself.
     """
-    adapter = TypeAdapter(kind)
-    schema = Schema.of(adapter.json_schema())
+    adapter: TypeAdapter[T]
+    adapter, schema = _shape(kind)  # type: ignore[arg-type]  # every class can be hashed
     unknown: list[Path] = []
     written = schema.read(document, unknown)
     defaults = {name: value for name, value in (base or {}).items() if name in schema.names}
@@ -62,6 +63,13 @@ def check(
     if problems or isinstance(checked, ValidationError):
         return problems
     return checked
+
+
+@cache
+def _shape(kind: type[Any]) -> tuple[TypeAdapter[Any], Schema]:
+    # Made once for all jobs: it takes longer than to check one.
+    adapter = TypeAdapter(kind)
+    return adapter, Schema.of(adapter.json_schema())
 
 
 def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | ValidationError:

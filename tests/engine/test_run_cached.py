@@ -14,6 +14,7 @@ import pytest
 from scripts.stack.rerun import urns
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import SUMMARY, python
+from tests.engine.killing import train_with
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
 from tests.engine.standin_stack import Outcome
@@ -160,13 +161,15 @@ def _is_replaced(outcome: Outcome, kind: str, name: str) -> bool:
     return any("replace" in operation for operation in of_it)
 
 
-def test_make_rerun_trains_a_demo_again_and_knows_which_there_are(live_stack: LiveStack) -> None:
-    before, uids = live_stack.job("mnist-gloo"), live_stack.uids()
-    unknown = live_stack.attempt("make rerun JOB=mnist-glo")
+def test_make_rerun_trains_a_demo_again_and_knows_which_there_are(mortal_stack: LiveStack) -> None:
+    train_with(mortal_stack, seed=0)
+    mortal_stack.up()
+    before, uids = mortal_stack.job("mnist-gloo"), mortal_stack.uids()
+    unknown = mortal_stack.attempt("make rerun JOB=mnist-glo")
     assert unknown.code != 0
     assert "Did you mean mnist-gloo?" in unknown.errors
-    assert live_stack.uids() == uids
-    live_stack.run("make rerun JOB=mnist-gloo")
-    after = live_stack.job("mnist-gloo")
+    assert mortal_stack.uids() == uids
+    mortal_stack.run("make rerun JOB=mnist-gloo")
+    after = mortal_stack.job("mnist-gloo")
     assert after["state"] == "Succeeded"
     assert after["run_id"] != before["run_id"]

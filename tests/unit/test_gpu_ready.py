@@ -262,7 +262,10 @@ def test_a_cloud_that_makes_no_node_is_told_with_what_is_behind_it(cluster: Clus
         cuda(cluster)
 
 
-def test_nodes_that_come_late_are_waited_for(cluster: Cluster) -> None:
+def test_nodes_that_come_late_are_waited_for(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 60)
     looks: list[None] = []
 
     def late(_body: Any) -> Answer:

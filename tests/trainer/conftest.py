@@ -20,7 +20,11 @@ from infra import toolchain
 from infra.plugin.context import Silence
 
 _LIMIT_SECONDS = 630
-_RANKS = Path(__file__).with_name("ranks.py")
+RUNNERS: Mapping[Path, str] = {
+    Path(__file__).with_name(name): f"/{name}"
+    for name in ("forks.py", "ranks.py", "elastic_ranks.py")
+}
+"""What starts ranks inside the image, and where it is there."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Opened:
         directory.chmod(0o777)
         plan = [asdict(rank) | {"args": [*args, *rank.args]} for rank in ranks]
         (directory / "plan.json").write_text(json.dumps(plan))
-        mounts = {directory: "/out", _RANKS: "/ranks.py"}
+        mounts = {directory: "/out", **RUNNERS}
         self.run("python3", "/ranks.py", "/out/plan.json", mounts=mounts)
         ends = json.loads((directory / "ends.json").read_text())
         return [

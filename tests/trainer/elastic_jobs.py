@@ -10,11 +10,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from tests.trainer.conftest import Opened
+from tests.trainer.conftest import RUNNERS, Opened
 
 MNIST = ("-m", "slipway_trainer.mnist_elastic", "--log-interval", "1")
 _LIMIT_SECONDS = 600
-_RANKS = Path(__file__).with_name("elastic_ranks.py")
 _SCRIPTS = Path(__file__).with_name("scripts")
 
 
@@ -84,8 +83,9 @@ def run(image: Opened, directory: Path, job: Job) -> Outcome:
     directory.chmod(0o777)
     shutil.copytree(_SCRIPTS, directory / "scripts")
     (directory / "plan.json").write_text(json.dumps(asdict(job)))
-    mounts = {directory: "/out", _RANKS: "/ranks.py"}
-    command = ("env", f"LIMIT_SECONDS={_LIMIT_SECONDS}", "python3", "/ranks.py", "/out/plan.json")
+    mounts = {directory: "/out", **RUNNERS}
+    limit = f"LIMIT_SECONDS={_LIMIT_SECONDS}"
+    command = ("env", limit, "python3", "/elastic_ranks.py", "/out/plan.json")
     image.run(*command, mounts=mounts, limit=_LIMIT_SECONDS + 30)
     ends = json.loads((directory / "ends.json").read_text())
     lives = {}

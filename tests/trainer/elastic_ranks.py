@@ -15,11 +15,13 @@ import random
 import re
 import signal
 import socket
-import subprocess
 import sys
 import time
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 from typing import Any
+
+import forks  # type: ignore[import-not-found]  # inside the image it lies beside this
 
 LIMIT_SECONDS = float(os.environ.get("LIMIT_SECONDS", "600"))
 _STEP = re.compile(r'"event": "step".*?"step": (\d+)')
@@ -31,7 +33,7 @@ class Job:
     def __init__(self, plan: dict[str, Any], directory: Path) -> None:
         self.plan, self.directory = plan, directory
         self.peers = ",".join(f"127.0.0.1:{port}" for port in _free_ports(plan["workers"]))
-        self.processes: dict[tuple[int, int], subprocess.Popen[bytes]] = {}
+        self.processes: dict[tuple[int, int], ForkProcess] = {}
         self.ends: dict[str, Any] = {"codes": {}, "ended": {}, "blows": []}
 
     def start(self, worker: int) -> None:
@@ -39,9 +41,9 @@ class Job:
         life = sum(each == worker for each, _ in self.processes)
         path = self.directory / f"{worker}.{life}"
         path.with_suffix(f".{life}.termination").touch()
-        self.processes[worker, life] = subprocess.Popen(
-            [sys.executable, *self.plan["program"]],
-            env={
+        self.processes[worker, life] = forks.start(
+            self.plan["program"],
+            {
                 **os.environ,
                 "PYTHONFAULTHANDLER": "1",
                 "SLIPWAY_ELASTIC_PEERS": self.peers,
@@ -51,8 +53,7 @@ class Job:
                 "SLIPWAY_OUTPUT_DIR": str(self.directory / f"outputs-{worker}.{life}"),
                 "TERMINATION_LOG": str(path.with_suffix(f".{life}.termination")),
             },
-            stdout=path.with_suffix(f".{life}.out").open("w"),
-            stderr=path.with_suffix(f".{life}.err").open("w"),
+            path,
         )
 
     def step(self) -> int:
@@ -66,7 +67,7 @@ class Job:
     def strike(self, blow: dict[str, Any]) -> None:
         """Send a worker's newest life its signal."""
         process = self.processes[max(key for key in self.processes if key[0] == blow["worker"])]
-        process.send_signal(blow["signal"])
+        forks.send(process, blow["signal"])
         self.ends["blows"].append({**blow, "time": time.time()})
 
     def reap(self) -> list[tuple[int, int]]:
@@ -74,7 +75,7 @@ class Job:
         left = []
         stopped = {b["worker"] for b in self.ends["blows"] if b["signal"] == signal.SIGSTOP}
         for (worker, life), process in self.processes.items():
-            code = process.poll()
+            code = process.exitcode
             if code is None:
                 left += [(worker, life)] if worker not in stopped else []
             elif f"{worker}.{life}" not in self.ends["codes"]:
@@ -108,7 +109,7 @@ def main(path: Path) -> None:
         time.sleep(0.05)
     for process in job.processes.values():
         # With PYTHONFAULTHANDLER it says where it hangs.
-        process.send_signal(signal.SIGABRT)
+        forks.send(process, signal.SIGABRT)
     time.sleep(1)
     for process in job.processes.values():
         process.kill()

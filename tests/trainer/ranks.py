@@ -13,10 +13,11 @@ import math
 import os
 import signal
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
+
+import forks  # type: ignore[import-not-found]  # inside the image it lies beside this
 
 LIMIT_SECONDS = 600
 
@@ -30,9 +31,9 @@ def main(plan: Path) -> None:
     running = {}
     for number, rank in enumerate(ranks):
         (here / f"{number}.termination").touch()
-        running[number] = subprocess.Popen(
-            [sys.executable, *rank["program"], *rank["args"]],
-            env={
+        running[number] = forks.start(
+            [*rank["program"], *rank["args"]],
+            {
                 **os.environ,
                 "MASTER_ADDR": "127.0.0.1",
                 "MASTER_PORT": str(port),
@@ -42,8 +43,7 @@ def main(plan: Path) -> None:
                 "SLIPWAY_OUTPUT_DIR": str(here / "outputs"),
                 "TERMINATION_LOG": str(here / f"{number}.termination"),
             },
-            stdout=(here / f"{number}.out").open("w"),
-            stderr=(here / f"{number}.err").open("w"),
+            here / str(number),
         )
     to_signal = {number for number, rank in enumerate(ranks) if rank["signal"]}
     stopped = {number for number, rank in enumerate(ranks) if rank["signal"] == signal.SIGSTOP}
@@ -52,16 +52,17 @@ def main(plan: Path) -> None:
     ends: dict[int, dict[str, float | None]] = {}
     while running.keys() - stopped and time.monotonic() - began < LIMIT_SECONDS:
         for number in list(to_signal):
-            steps = (here / f"{number}.out").read_text().count('"event": "step"')
+            told = here / f"{number}.out"
+            steps = told.read_text().count('"event": "step"') if told.exists() else 0
             if number not in stepped and steps >= ranks[number]["steps"]:
                 stepped[number] = time.monotonic()
             due = stepped.get(number, math.inf) + ranks[number]["delay"]
             if time.monotonic() >= due:
-                running[number].send_signal(ranks[number]["signal"])
+                forks.send(running[number], ranks[number]["signal"])
                 signalled[number] = time.monotonic() - began
                 to_signal.remove(number)
         for number in list(running):
-            code = running[number].poll()
+            code = running[number].exitcode
             if code is not None:
                 ends[number] = {
                     "code": code,
@@ -71,7 +72,7 @@ def main(plan: Path) -> None:
                 del running[number]
         time.sleep(0.05)
     for process in running.values():
-        process.send_signal(signal.SIGKILL)
+        process.kill()
     (here / "ends.json").write_text(json.dumps(ends))
 
 

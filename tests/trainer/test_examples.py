@@ -8,12 +8,11 @@ from typing import Any
 import pytest
 
 from infra.paths import CHECKOUT
-from tests.trainer.conftest import Opened
+from tests.trainer.conftest import RUNNERS, Opened
 
 _EXAMPLES = CHECKOUT / "examples/tracked"
 _SAMPLES = 6000
 _ARGUMENTS = ("--limit", str(_SAMPLES), "--epochs", "1")
-_RANKS = Path(__file__).with_name("elastic_ranks.py")
 _TWO_PLAIN = """
 for rank in 0 1; do
     RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 OMP_NUM_THREADS=1 \
@@ -58,7 +57,7 @@ class Workers:
         for life in ("0.0", "1.0", "0.1"):
             (directory / f"outputs-{life}").mkdir()
             (directory / f"outputs-{life}").chmod(0o777)
-        mounts = {directory: "/out", _RANKS: "/elastic_ranks.py", _EXAMPLES: "/examples"}
+        mounts = {directory: "/out", **RUNNERS, _EXAMPLES: "/examples"}
         image.run("python3", "/elastic_ranks.py", "/out/plan.json", mounts=mounts)
         self.directory = directory
         self.codes: dict[str, int] = json.loads((directory / "ends.json").read_text())["codes"]

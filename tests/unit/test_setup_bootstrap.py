@@ -272,7 +272,7 @@ def test_the_runtime_environment_holds_what_its_lock_lists_and_nothing_else(root
     """Pulumi lists it at every start, and starts the plugin of each package that has one."""
     found = distributions(path=[str(bootstrap.site_packages(root / ".venv"))])
     there = {str(canonicalize_name(each.name)): each.version for each in found}
-    from_venv = {"pip", "setuptools"} & there.keys()
+    from_venv = {"setuptools"} & there.keys()
     assert there == locked(root / "requirements.lock") | {name: there[name] for name in from_venv}
 
 

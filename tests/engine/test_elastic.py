@@ -79,7 +79,7 @@ def kill(_jobs: Jobs, pod: dict[str, Any]) -> None:
 LOSSES = [
     pytest.param(0, kill, id="rendezvous-host-kill"),
     pytest.param(1, delete, id="worker-1-delete"),
-    pytest.param(2, kill, id="worker-2-kill"),
+    pytest.param(2, kill, id="worker-2-kill", marks=pytest.mark.long),
     pytest.param(0, delete, id="rendezvous-host-delete", marks=pytest.mark.long),
     pytest.param(1, kill, id="worker-1-kill", marks=pytest.mark.long),
     pytest.param(2, delete, id="worker-2-delete", marks=pytest.mark.long),

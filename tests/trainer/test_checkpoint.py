@@ -56,8 +56,11 @@ def _killed(image: Opened, directory: Path, *ranks: Rank) -> list[Ended]:
 
 @pytest.mark.parametrize(
     ("demo", "size"),
-    [(_MNIST, 1), (_MNIST, 3), (_CIFAR, 2)],
-    ids=["mnist-1", "mnist-3", "cifar-2"],
+    [
+        pytest.param(_MNIST, 1, id="mnist-1", marks=pytest.mark.long),
+        pytest.param(_MNIST, 3, id="mnist-3"),
+        pytest.param(_CIFAR, 2, id="cifar-2"),
+    ],
 )
 def test_a_killed_training_resumes_bit_for_bit(
     image: Opened, tmp_path: Path, demo: Rank, size: int

@@ -1,8 +1,9 @@
 """Serve a provider to the Pulumi engine, and end when the engine does.
 
-`pulumi.provider.experimental` has the servicer; what it lacks is added here: an error is
-shown as its own text (it would arrive as `Unexpected <class ...>`), handlers may block,
-and a plugin whose engine was killed ends at once, so that no create goes on unseen.
+`pulumi.provider.experimental` has the servicer; what it lacks is added here: other users of the
+machine are refused, an error is shown as its own text (it would arrive as
+`Unexpected <class ...>`), handlers may block, and a plugin whose engine was killed ends at once, so
+that no create goes on unseen.
 """
 
 import asyncio
@@ -20,16 +21,20 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2_grpc
 
+from infra.plugin.peers import is_trusted
+
 # A message holds a whole resource; the engine sends up to this many bytes and so do we.
 _MESSAGE_LIMIT = 400 << 20
 _PARALLEL_RESOURCES = 64
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
+_STRANGER = "this plugin serves the user who started it"
 
 
-class PlainErrors(grpc.aio.ServerInterceptor):
-    """Ends a failed request with the text of its exception, and nothing around it.
+class Answers(grpc.aio.ServerInterceptor):
+    """Refuses requests of other users: a plugin that runs as root would do for them what root may.
 
+    A failed request ends with the text of its exception, and nothing around it.
     With SLIPWAY_TRACEBACK set, the traceback goes to stderr as well.
     """
 
@@ -43,6 +48,8 @@ class PlainErrors(grpc.aio.ServerInterceptor):
             return handler
 
         async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+            if not is_trusted(context.peer()):
+                await context.abort(grpc.StatusCode.PERMISSION_DENIED, _STRANGER)
             try:
                 return await handler.unary_unary(request, context)
             except grpc.aio.AbortError:
@@ -97,7 +104,7 @@ def serve(
                 ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
                 ("grpc.max_send_message_length", _MESSAGE_LIMIT),
             ],
-            interceptors=[PlainErrors()],
+            interceptors=[Answers()],
         )
         servicer = servicer_class([], version, provider, engine_address=engine_address)
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)

@@ -1,10 +1,14 @@
 """A plugin as the engine meets it: another process that speaks gRPC."""
 
+import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from concurrent import futures
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,7 @@ UNKNOWN_MARK = "04da6b54-80e4-46f7-96ec-b56ff0331ba9"
 SECRET_MARK = "4dabf18193072939515e22adb298388d"
 SECRET = "1b47061264138c4ac30d75fd1eb44270"
 _EXIT_LIMIT = 10
+_NOBODY = 65534
 
 
 class Engine(engine_pb2_grpc.EngineServicer):
@@ -44,6 +49,7 @@ class Plugin:
     """A plugin at work, and the engine that started it."""
 
     process: subprocess.Popen[str]
+    port: int
     calls: provider_pb2_grpc.ResourceProviderStub
     server: grpc.Server
     engine: Engine = field(default_factory=Engine)
@@ -62,9 +68,40 @@ def plugin(root: Path) -> Iterator[Plugin]:
         address = process.stdout.readline().strip()
         assert address, "the plugin printed no port"
         with grpc.insecure_channel(f"127.0.0.1:{address}") as channel:
-            yield Plugin(process, provider_pb2_grpc.ResourceProviderStub(channel), server, engine)
+            calls = provider_pb2_grpc.ResourceProviderStub(channel)
+            yield Plugin(process, int(address), calls, server, engine)
         process.kill()
     server.stop(grace=None)
+
+
+@pytest.fixture
+def stranger(plugin: Plugin) -> Iterator[str]:
+    """An address where another user passes on to the plugin what arrives."""
+
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while received := source.recv(1 << 16):
+                target.sendall(received)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def serve() -> None:
+            ours, _ = server.accept()
+            os.seteuid(_NOBODY)
+            theirs = socket.socket()
+            os.seteuid(0)
+            with ours, theirs:
+                theirs.connect(("127.0.0.1", plugin.port))
+                back = threading.Thread(target=pass_on, args=(theirs, ours))
+                back.start()
+                pass_on(ours, theirs)
+                theirs.shutdown(socket.SHUT_RDWR)
+                back.join()
+
+        serving = threading.Thread(target=serve)
+        serving.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        serving.join()
 
 
 def struct(**values: Any) -> Struct:
@@ -215,3 +252,11 @@ def test_it_ends_at_once_when_the_engine_is_gone(plugin: Plugin) -> None:
 def test_it_ends_cleanly_when_the_engine_needs_it_no_more(plugin: Plugin) -> None:
     plugin.process.send_signal(signal.SIGINT)
     assert plugin.process.wait(_EXIT_LIMIT) == 0
+
+
+def test_another_user_of_the_machine_is_refused(stranger: str) -> None:
+    with grpc.insecure_channel(stranger) as channel:
+        calls = provider_pb2_grpc.ResourceProviderStub(channel)
+        with pytest.raises(grpc.RpcError) as refused:
+            calls.Delete(provider_pb2.DeleteRequest(id="box-1", urn=URN, properties=struct(size=1)))
+    assert refused.value.code() is grpc.StatusCode.PERMISSION_DENIED

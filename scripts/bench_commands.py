@@ -3,23 +3,19 @@
 Both checkouts are copies with state of their own (`scripts/scratch.py`), each with the Python
 environment of its own lock file. The earlier one's cache begins as this one's, and gets what it
 asks for in other versions. They take turns, command by command, so that a busy machine slows both
-down. CPU is what all processes of a command use, those included
-that outlive their parents; what goes on afterwards, such as a cluster, is left out.
+down. What is counted: `scripts/costs.py`.
 """
 
 import argparse
-import ctypes
+import json
 import os
-import resource
 import shlex
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections import defaultdict
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,10 +29,7 @@ from scripts.scratch import Finished, Scratch
 BASE = "2d6921f37411"
 """Before anything was done about it."""
 _LIMIT = 45 * 60.0
-_ENDING_SECONDS = 1.0
-"""How long what a command has started may take to end after it."""
-_SET_CHILD_SUBREAPER = 36
-"""linux/prctl.h: orphans among one's descendants become one's children, to be waited for."""
+_COSTS = CHECKOUT / "scripts" / "costs.py"
 
 
 @dataclass(frozen=True)
@@ -100,9 +93,6 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--first-ups", type=int, default=1, help="they take minutes")
     arguments = parser.parse_args()
-    # Not on macOS, where what outlives its parent is not counted.
-    with suppress(AttributeError):
-        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     with tempfile.TemporaryDirectory(dir=cache_dir().parent, prefix="slipway-bench-") as cache:
         shutil.copytree(cache_dir(), Path(cache, "slipway"), symlinks=True, copy_function=os.link)
         copies = {
@@ -138,7 +128,7 @@ def _measured(copies: dict[str, Copy], rounds: int, first_ups: int) -> Costs:
         _cost(copy, "make up")  # Not counted: it makes what the cache lacks.
     for _ in range(first_ups):
         for which, copy in copies.items():
-            _cost(copy, "make down")
+            _finished(copy, "make down")
             costs[FIRST_UP.name, which].append(_cost(copy, FIRST_UP.command))
     for _ in range(rounds):
         for goal in GOALS:
@@ -153,22 +143,16 @@ def _cost(copy: Copy, command: str) -> Cost:
     Raises:
         RuntimeError: it failed.
     """
+    file = copy.scratch.directory / "costs"
+    _finished(copy, shlex.join([sys.executable, str(_COSTS), str(file), command]))
+    return Cost(**json.loads(file.read_text()))
+
+
+def _finished(copy: Copy, command: str) -> None:
     print(f"{copy.scratch.checkout}: {command}", file=sys.stderr, flush=True)
-    before = _used()
     finished = copy.run(command)
     if finished.code != 0:
         raise RuntimeError(str(finished))
-    time.sleep(_ENDING_SECONDS)
-    return Cost(_used() - before, finished.seconds)
-
-
-def _used() -> float:
-    """Return the seconds of CPU that all descendants have used which have ended."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG) != (0, 0):
-            pass
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def _print(costs: Costs, base: str) -> None:

@@ -19,8 +19,8 @@ ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 # With it, every start would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-# Four processes for two cores: most tests wait for a cluster.
-SPREAD   := -n 4 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
+# Three processes for two cores, since most tests wait for a cluster; a fourth gains nothing.
+SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help

@@ -23,13 +23,13 @@ def is_trusted(peer: str) -> bool:
         return True
     kind, _, place = peer.partition(":")
     address, _, port = place.rpartition(":")
-    return kind == "ipv4" and any(
-        owner in {0, os.geteuid()} for owner in _owners(address, int(port))
-    )
+    owners = set(_owners(address, int(port))) if kind == "ipv4" else set()
+    # Several where the port has connections elsewhere, too: one of another user's may be the peer.
+    return bool(owners) and owners <= {0, os.geteuid()}
 
 
 def _owners(address: str, port: int) -> Iterator[int]:
-    """The user ids of the sockets with this address: none, or one."""
+    """The user ids of the sockets with this address."""
     # proc(5), /proc/net/tcp: the address is a number in the machine's order of bytes.
     number = int.from_bytes(socket.inet_aton(address), sys.byteorder)
     local = f"{number:08X}:{port:04X}"

@@ -52,8 +52,8 @@ def main(plan: Path) -> None:
     ends: dict[int, dict[str, float | None]] = {}
     while running.keys() - stopped and time.monotonic() - began < LIMIT_SECONDS:
         for number in list(to_signal):
-            told = here / f"{number}.out"
-            steps = told.read_text().count('"event": "step"') if told.exists() else 0
+            output = here / f"{number}.out"
+            steps = output.read_text().count('"event": "step"') if output.exists() else 0
             if number not in stepped and steps >= ranks[number]["steps"]:
                 stepped[number] = time.monotonic()
             due = stepped.get(number, math.inf) + ranks[number]["delay"]

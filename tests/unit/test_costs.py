@@ -21,11 +21,11 @@ def cost(tmp_path: Path, command: str) -> tuple[int, dict[str, float]]:
 
 @pytest.mark.parametrize("orphaned", ["", "setsid --fork "])
 def test_every_process_of_a_command_counts(tmp_path: Path, orphaned: str) -> None:
-    code, told = cost(tmp_path, f"{orphaned}{sys.executable} -c '{_BURN}'; sleep 2; exit 3")
+    code, spent = cost(tmp_path, f"{orphaned}{sys.executable} -c '{_BURN}'; sleep 2; exit 3")
     assert code == 3
-    assert told["cpu"] >= 0.3
+    assert spent["cpu"] >= 0.3
 
 
 def test_what_goes_on_is_not_waited_for(tmp_path: Path) -> None:
-    _, told = cost(tmp_path, "setsid --fork sleep 30")
-    assert told["wall"] < 30
+    _, spent = cost(tmp_path, "setsid --fork sleep 30")
+    assert spent["wall"] < 30

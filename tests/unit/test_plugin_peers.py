@@ -55,3 +55,14 @@ def test_the_kernels_table_says_whose_a_connection_is(
     table.write_text(_TABLE.format(state=state, uid=uid))
     monkeypatch.setattr(peers, "_TABLES", (table,))
     assert peers.is_trusted(PEER) is trusted
+
+
+def test_a_stranger_who_shares_the_port_of_a_trusted_connection_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "tcp"
+    lines = _TABLE.format(state="01", uid=0).splitlines()
+    strange = _TABLE.format(state="01", uid=os.geteuid() + 4711).splitlines()[1]
+    table.write_text("\n".join([*lines, strange.replace(":1F90", ":1F91")]))
+    monkeypatch.setattr(peers, "_TABLES", (table,))
+    assert not peers.is_trusted(PEER)

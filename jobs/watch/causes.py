@@ -1,31 +1,48 @@
-"""Which of several failures was the one that mattered. Pure."""
+"""Which of several failures was the first cause of the others. Pure."""
 
 import re
-from collections.abc import Sequence
+import signal
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from enum import IntEnum
 
 from jobs.topology import ranks_of
-from jobs.watch.replicas import Exit, Replica
+from jobs.watch.replicas import Exit, Replica, moment
 from jobs.watch.results import summary
 
-_TOGETHER = timedelta(seconds=2)
-"""Kubelets tell whole seconds, by clocks of their own."""
-# What gloo, NCCL and torch's store say on a rank whose peer has gone:
+_BURST = timedelta(seconds=10)
+"""How far apart the failures may be that have one cause; kubelets report whole seconds."""
+# What gloo, NCCL and torch's store report on a rank whose peer has gone or does not answer:
 # https://github.com/pytorch/gloo/blob/main/gloo/transport/tcp/pair.cc
 # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html (ncclRemoteError)
 # https://github.com/pytorch/pytorch/blob/v2.6.0/torch/csrc/distributed/c10d/socket.h
 _PEER_HAS_GONE = re.compile(
     r"connection (was likely )?closed|connection reset by peer|broken pipe|connection refused"
     r"|ncclRemoteError|remote process exited|NCCL communicator was aborted"
-    r"|failed to recv, got 0 bytes|Application timeout caused pair closure",
+    r"|failed to recv, got 0 bytes|Application timeout caused pair closure"
+    r"|Timed out waiting \d+ms for|timed out after \d+ seconds waiting for clients"
+    r"|client socket has timed out|client socket has failed to connect|connectFullMesh failed"
+    r"|collective operation timeout|wait timeout after \d+ms",
     re.IGNORECASE,
 )
+_TERMINATED = 128 + signal.SIGTERM
+
+
+class Origin(IntEnum):
+    """Where a failure comes from, by what can be seen of it; the lowest explains the others."""
+
+    OWN = 0
+    """The program itself, or what killed it alone."""
+    STOPPED = 1
+    """It was told to end: it obeyed SIGTERM, or its pod was being deleted."""
+    PEER = 2
+    """It reports that a peer had gone or did not answer."""
 
 
 @dataclass(frozen=True)
 class Failure:
-    """A replica's container that ended with an exit code other than 0."""
+    """A replica's container that ended, and took the run along: with code 0 if too early."""
 
     replica: Replica
     exit: Exit
@@ -40,31 +57,65 @@ class Failure:
         return ranks_of(self.replica.number, topology.processes)[0]
 
     @property
-    def follows_another(self) -> bool:
-        """Whether it says itself that it failed since a peer was gone."""
-        return _PEER_HAS_GONE.search(self.exit.message) is not None
+    def origin(self) -> Origin:
+        """Where it comes from."""
+        if _PEER_HAS_GONE.search(self.exit.message) is not None:
+            return Origin.PEER
+        stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
+        return Origin.STOPPED if stopped else Origin.OWN
+
+    @property
+    def started(self) -> datetime:
+        """When its container started, by its node's clock."""
+        return moment(self.exit.started)
 
     @property
     def finished(self) -> datetime:
-        """When it ended, by its node's clock; the beginning of time when that is not told."""
-        try:
-            return datetime.fromisoformat(self.exit.finished)
-        except ValueError:
-            return datetime.min.replace(tzinfo=UTC)
+        """When its container ended, by its node's clock."""
+        return moment(self.exit.finished)
 
     def __str__(self) -> str:
         """Name the rank and what happened to it."""
-        return f"rank {self.rank} ({self.replica.name}) {self.exit}"
+        early = " before the other ranks were done" if self.exit.code == 0 else ""
+        return f"rank {self.rank} ({self.replica.name}) {self.exit}{early}"
 
 
-def first(failures: Sequence[Failure]) -> Failure:
-    """Return the failure that the others followed; among equals the one that was seen first.
+def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Failure:
+    """Return the failure that ended the run: of the last ones the first that explains the others.
 
-    A rank that fails takes the others along within the same second, so times alone don't tell.
+    A rank that fails takes its peers along, and may be running again before they notice. So
+    failures that come from a peer are traced back to what had failed while they still ran.
 
     Args:
         failures: In the order in which they were seen; at least one.
+        ended_well: Exits with code 0: a rank that ends early takes its peers along as well.
     """
-    earliest = min(failure.finished for failure in failures)
-    near = [each for each in failures if each.finished - earliest <= _TOGETHER]
-    return min(near, key=lambda each: (each.follows_another, each.finished))
+    left = sorted(failures, key=lambda each: each.finished)
+    last = group = _burst(left)
+    while all(each.origin is not Origin.OWN for each in group):
+        left = [each for each in left if each not in group]
+        before = [each for each in left if any(_ran_when(each, later) for later in group)]
+        if not before:
+            early = [each for each in ended_well if each.finished <= last[-1].finished]
+            group = [min(early, key=lambda each: each.finished)] if early else group
+            break
+        group = _burst(before)
+    found = min(group, key=lambda each: (each.origin, each.finished))
+    same = (found.replica.number, found.origin)
+    return [each for each in group if (each.replica.number, each.origin) == same][-1]
+
+
+def _burst(failures: Sequence[Failure]) -> list[Failure]:
+    """Return the last of `failures`, which are in order, and those that came shortly before it."""
+    near = [failures[-1]]
+    for each in reversed(failures[:-1]):
+        if near[0].finished - each.finished > _BURST:
+            break
+        near.insert(0, each)
+    return near
+
+
+def _ran_when(failed: Failure, other: Failure) -> bool:
+    """Return whether `other`, of another replica, still ran when `failed` ended."""
+    same = failed.replica.number == other.replica.number
+    return not same and other.started <= failed.finished

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from jobs.watch.causes import Failure
+from jobs.watch.causes import Failure, Origin
 
 # https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 _CONDITION = "DisruptionTarget"
@@ -41,7 +41,7 @@ class Disruption:
             return True
         if cause.exit.out_of_memory:
             return False
-        if cause.replica.uid == self.pod or cause.follows_another:
+        if cause.replica.uid == self.pod or cause.origin is Origin.PEER:
             return True
         return timedelta(0) <= cause.finished - self.at <= _SOON
 

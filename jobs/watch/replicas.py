@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -38,13 +39,15 @@ class Exit:
         code: Its exit code.
         reason: The kubelet's word: Completed, Error, OOMKilled, StartError.
         message: Its termination message.
-        finished: When, ISO 8601 with seconds.
+        started: When it began, ISO 8601 with seconds.
+        finished: When it ended, likewise.
         container_id: Which of the replica's containers it was; a restart gets a new one.
     """
 
     code: int
     reason: str
     message: str
+    started: str
     finished: str
     container_id: str
 
@@ -219,6 +222,14 @@ class Replica:
                 return FailedInit(self.ranks, self.name, name, _exit(ended), again)
         return None
 
+    def was_deleted(self, at: datetime) -> bool:
+        """Return whether its pod was being deleted at a time: in an earlier second."""
+        metadata = self.pod["metadata"]
+        if "deletionTimestamp" not in metadata:
+            return False
+        grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds", 0))
+        return moment(metadata["deletionTimestamp"]) - grace < at
+
     def has_done(self, init_container: str) -> bool:
         """Return whether an init container has succeeded."""
         return any(
@@ -276,11 +287,20 @@ def replicas(pods: Iterable[Mapping[str, Any]], topology: Topology) -> dict[int,
     return dict(sorted(latest.items()))
 
 
+def moment(text: str) -> datetime:
+    """Return a time that the API server reports; the beginning of time when there is none."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
 def _exit(terminated: Mapping[str, Any]) -> Exit:
     return Exit(
         code=int(terminated["exitCode"]),
         reason=str(terminated.get("reason", "")),
         message=str(terminated.get("message", "")),
+        started=str(terminated.get("startedAt", "")),
         finished=str(terminated.get("finishedAt", "")),
         container_id=str(terminated.get("containerID", "")),
     )

@@ -13,7 +13,7 @@ from infra import autoscaler
 from infra.autoscaler import Growth
 from jobs.topology import Topology
 from jobs.watch import causes
-from jobs.watch.causes import Failure
+from jobs.watch.causes import Failure, Origin
 from jobs.watch.disruption import Disruption, deleted, disruption, lost_node
 from jobs.watch.progress import Progress
 from jobs.watch.replicas import FailedInit, Replica, is_of, is_replica, replicas
@@ -69,8 +69,8 @@ class Tracker:
     _started: set[int] = field(default_factory=set)
     _failed_inits: dict[int, FailedInit] = field(default_factory=dict)
     """Each replica's latest: its pod no longer tells of it while it is tried once more."""
-    _got_over: int = 0
-    """How many failures there were when all replicas ran last."""
+    _ended_well: list[Failure] = field(default_factory=list)
+    """Exits with code 0, in the order in which they were seen."""
     _succeeded_at: float | None = None
 
     @property
@@ -95,15 +95,12 @@ class Tracker:
 
     @property
     def cause(self) -> Failure | None:
-        """The failure that ended the run: the first that no restart made good."""
+        """The failure that ended the run."""
         if not self.failures:
             return None
         if self.topology.elastic:
             return self.failures[-1]
-        # Where restarts are allowed, what went before the last one has been got over.
-        recent = self.failures[self._got_over :] or self.failures[-1:]
-        latest = {failure.replica.number: failure for failure in recent}
-        return causes.first(list(latest.values()))
+        return causes.first(self.failures, self._ended_well)
 
     @property
     def failed_init(self) -> FailedInit | None:
@@ -121,7 +118,7 @@ class Tracker:
     def cause_may_be_to_come(self) -> bool:
         """Whether all that failed so far followed another one, which has not been seen yet."""
         cause = self.cause
-        return cause is not None and self.disruption is None and cause.follows_another
+        return cause is not None and self.disruption is None and cause.origin is not Origin.OWN
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
         """Take in the jobs of this name: this one, another one, or none."""
@@ -140,16 +137,15 @@ class Tracker:
         seen = self.replicas
         self._started |= {number for number, each in seen.items() if each.started}
         self._see_failed_inits(seen)
-        known = {failure.exit.container_id for failure in self.failures}
+        known = {each.exit.container_id for each in (*self.failures, *self._ended_well)}
         new = [
             Failure(replica, ended)
             for replica in seen.values()
             for ended in replica.exits
-            if ended.code != 0 and ended.container_id not in known
+            if ended.container_id not in known
         ]
-        self.failures += sorted(new, key=lambda failure: failure.exit.finished)
-        if len(seen) == self.topology.replicas and all(each.running for each in seen.values()):
-            self._got_over = len(self.failures)
+        for each in sorted(new, key=lambda each: each.finished):
+            (self.failures if each.exit.code != 0 else self._ended_well).append(each)
 
     def _see_failed_inits(self, seen: Mapping[int, Replica]) -> None:
         for number, replica in seen.items():

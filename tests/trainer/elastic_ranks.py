@@ -45,6 +45,7 @@ class Job:
             self.plan["program"],
             {
                 **os.environ,
+                "OMP_NUM_THREADS": "1",
                 "PYTHONFAULTHANDLER": "1",
                 "SLIPWAY_ELASTIC_PEERS": self.peers,
                 "SLIPWAY_ELASTIC_INDEX": str(worker),

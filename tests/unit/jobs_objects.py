@@ -99,6 +99,7 @@ def ended(
     message: object = "",
     *,
     reason: str | None = None,
+    started: str = "2026-01-01T00:00:05Z",
     finished: str = "2026-01-01T00:01:00Z",
     container: str = "",
 ) -> dict[str, Any]:
@@ -108,6 +109,7 @@ def ended(
             "exitCode": code,
             "reason": reason or ("Completed" if code == 0 else "Error"),
             "message": text,
+            "startedAt": started,
             "finishedAt": finished,
             "containerID": container or f"containerd://{code}-{finished}-{text[:20]}",
         }

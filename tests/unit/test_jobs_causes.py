@@ -6,7 +6,7 @@ import pytest
 
 from jobs.topology import Topology
 from jobs.watch import causes
-from jobs.watch.causes import Failure
+from jobs.watch.causes import Failure, Origin
 from jobs.watch.disruption import Disruption, disruption, lost_node
 from jobs.watch.replicas import Replica
 from jobs.watch.tracker import Tracker
@@ -33,15 +33,55 @@ def test_who_lost_its_peer_followed_the_one_that_did_not() -> None:
         {"error": "DistBackendError: NCCL error: ncclRemoteError: remote process exited"},
         "torch.distributed.DistNetworkError: failed to recv, got 0 bytes",
         "BrokenPipeError: [Errno 32] Broken pipe",
+        "[../gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 5000ms for recv operation",
+        "torch.distributed.DistStoreError: Timed out after 31 seconds waiting for clients. 1/2",
     ],
 )
 def test_what_torch_says_when_a_peer_has_gone_is_known(message: object) -> None:
-    assert failure(0, message=message).follows_another
+    assert failure(0, message=message).origin is Origin.PEER
 
 
-def test_much_earlier_is_first_whatever_it_says() -> None:
+def test_a_failure_long_before_another_is_not_its_cause() -> None:
+    """The program was started again, and then failed by itself."""
     early = failure(0, message=RESET, finished="2026-01-01T00:00:10Z")
-    assert causes.first([failure(1, 3), early]) is early
+    late = failure(1, 3)
+    assert causes.first([early, late]) is late
+
+
+def test_a_peer_that_notices_late_is_traced_back_to_what_failed_while_it_ran() -> None:
+    cause = failure(1, 9, finished="2026-01-01T00:00:20Z")
+    assert causes.first([cause, failure(0, message=RESET)]) is cause
+
+
+def test_a_restart_that_found_the_old_world_is_traced_back_through_it() -> None:
+    cause = failure(1, 9, finished="2026-01-01T00:00:20Z")
+    old = failure(0, message=RESET, finished="2026-01-01T00:00:40Z")
+    started = "2026-01-01T00:00:21Z"
+    again = failure(1, message=RESET, started=started, finished="2026-01-01T00:00:52Z")
+    assert causes.first([cause, old, again]) is cause
+
+
+def test_a_rank_that_obeyed_sigterm_followed_unless_it_explains_the_others() -> None:
+    stopped, cause = failure(0, 143), failure(1, 3, finished=LATER)
+    assert causes.first([stopped, cause]) is cause
+    assert causes.first([failure(2, message=RESET), stopped]) is stopped
+
+
+def test_a_pod_that_was_killed_after_its_deletion_followed() -> None:
+    killed = failure(0, 137)
+    killed.replica.pod["metadata"].update(
+        deletionTimestamp="2026-01-01T00:00:59Z", deletionGracePeriodSeconds=30
+    )
+    cause = failure(1, 3, finished="2026-01-01T00:00:55Z")
+    assert causes.first([killed, cause]) is cause
+
+
+def test_a_rank_that_ended_well_too_early_is_the_cause_of_its_peers_failures() -> None:
+    early = failure(1, 0, finished="2026-01-01T00:00:50Z")
+    assert causes.first([failure(0, message=RESET)], [early]) is early
+    assert str(early).endswith("exited with code 0 before the other ranks were done")
+    own = failure(0, 3)
+    assert causes.first([own], [early]) is own
 
 
 def condition(reason: str, at: str = "2026-01-01T00:00:50Z") -> dict[str, Any]:

@@ -43,6 +43,10 @@ class Topology:
         """How many processes there are, each of them a rank."""
         return self.replicas * self.processes
 
+    def first_rank(self, replica: int) -> int:
+        """Return the lowest rank of a replica."""
+        return ranks_of(replica, self.processes)[0]
+
     def ranks(self, replica: int) -> str:
         """Return which ranks a replica has: "rank 1", or "ranks 2 to 3"."""
         ranks = ranks_of(replica, self.processes)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 
-from jobs.topology import ranks_of
 from jobs.watch.replicas import Exit, Replica, moment
 from jobs.watch.results import summary
 
@@ -54,7 +53,7 @@ class Failure:
         topology = self.replica.topology
         if isinstance(told, int) and not topology.elastic:
             return told
-        return ranks_of(self.replica.number, topology.processes)[0]
+        return topology.first_rank(self.replica.number)
 
     @property
     def origin(self) -> Origin:

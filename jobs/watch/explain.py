@@ -17,11 +17,16 @@ def explain(name: str, result: Mapping[str, Any]) -> str:
     whose = (
         f"container {told['container']}" if "container" in told else f"rank {told.get('rank', 0)}"
     )
+    if told.get("followers"):
+        count = told["followers"]
+        lines.append(f"{count} other {'replica' if count == 1 else 'replicas'} failed after it")
     if told.get("previous_log"):
         lines.append(f"the end of {whose}'s log before it was started again:")
         lines += [f"    {line}" for line in told["previous_log"]]
     if told.get("log"):
         lines += [f"the end of {whose}'s log:", *(f"    {line}" for line in told["log"])]
+    for ranks, frames in (told.get("stacks") or {}).items():
+        lines += [f"where {ranks} stood:", *(f"    {frame}" for frame in frames)]
     if told.get("events"):
         lines += ["warning events:", *(f"    {event}" for event in told["events"])]
     if told.get("advice"):

@@ -8,9 +8,9 @@ from jobs.api import JobApi, Unreachable
 from jobs.logs.archive import Run
 from jobs.logs.containers import short_id
 from jobs.spec import CONTAINER
-from jobs.watch import story
+from jobs.watch import stacks, story
 from jobs.watch.causes import Failure
-from jobs.watch.replicas import Exit, FailedInit, replicas
+from jobs.watch.replicas import Exit, FailedInit, Replica, replicas
 from jobs.watch.story import LOG_LINES
 from jobs.watch.tracker import Tracker
 
@@ -43,8 +43,10 @@ class LastWords:
 
     def matter(self, tracker: Tracker) -> list[str]:
         """Return the log that tells most: of the failure that matters, otherwise of replica 0."""
+        if len(tracker.silent) == 1:
+            return list(stacks.without(self._now(tracker.silent[0])))[-LOG_LINES:]
         if tracker.cause is not None:
-            return self._of(tracker.cause)
+            return self._of(tracker.cause) or self._fetch(tracker.cause)
         if (init := tracker.failed_init) is not None:
             return self._of_init(init)
         first = tracker.replicas.get(0)
@@ -55,9 +57,26 @@ class LastWords:
         cause = tracker.cause
         if cause is None:
             return []
-        same = [each for each in tracker.failures if each.replica.number == cause.replica.number]
-        earlier = same[: same.index(cause)]
-        return self._of(earlier[-1]) if earlier else []
+        number, finished = cause.replica.number, cause.finished
+        before = [
+            each
+            for each in tracker.failures
+            if each.replica.number == number and each.finished < finished
+        ]
+        return self._of(before[-1]) if before else []
+
+    def stacks(self, tracker: Tracker) -> dict[str, list[str]]:
+        """Return where ranks stood when they were stopped, by their names; some may not report."""
+        active = [each for each in tracker.replicas.values() if each.active]
+        found = {each.ranks: stacks.where(self._now(each)) for each in active[:_FETCHED]}
+        return {ranks: frames for ranks, frames in found.items() if frames}
+
+    def _now(self, replica: Replica) -> list[str]:
+        """Return the log of a replica's latest container, to its present end."""
+        if self.kept is None or replica.container_id is None:
+            return self._read(replica.name)
+        log = self.kept.log(replica.number, short_id(replica.container_id))
+        return [line.text for line in log.lines()]
 
     def _of_init(self, init: FailedInit) -> list[str]:
         # It may have been started again just then, and of those before the kubelet keeps one.

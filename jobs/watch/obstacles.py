@@ -1,8 +1,8 @@
 """Looks at a cluster, now and then, for what keeps the pods of a job from starting."""
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
 
@@ -13,6 +13,7 @@ from jobs.watch.room import Shortage
 from jobs.watch.tracker import Tracker
 
 _EVENTS_SECONDS = 2.0
+_BINDING_SECONDS = 4.0
 _ROOM_SECONDS = 10.0
 """It takes a listing of all pods of the cluster."""
 
@@ -28,6 +29,8 @@ class Obstacles:
 
     api: JobApi
     warn: Callable[[str], None]
+    _unplaced: dict[str, float] = field(default_factory=dict)
+    """When a pod was first seen without a node, by its uid."""
     _events_at: float = 0.0
     _room_at: float = 0.0
 
@@ -39,7 +42,7 @@ class Obstacles:
         self._events_at = now
         events = self.events(tracker)
         tracker.see_events(events)
-        for warning in story.warnings(events):
+        for warning in story.warnings(self._lasting(events, tracker)):
             self.warn(warning)
         if tracker.growth is not None and not tracker.growth.coming:
             self.warn(autoscaler.explained(str(tracker.growth)))
@@ -55,6 +58,16 @@ class Obstacles:
             self._room_at = now
             self.warn(tracker.shortage.text)
             self._see_setbacks(tracker)
+
+    def _lasting(self, events: Iterable[Object], tracker: Tracker) -> Iterator[Object]:
+        """Return events without those of a scheduler that only waits for a volume to be bound."""
+        now = time.monotonic()
+        unplaced = {each.uid for each in tracker.replicas.values() if each.unschedulable}
+        self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}
+        for event in events:
+            since = self._unplaced.get(event["involvedObject"].get("uid"), now)
+            if event.get("reason") != "FailedScheduling" or now - since >= _BINDING_SECONDS:
+                yield event
 
     def events(self, tracker: Tracker) -> list[Object]:
         """Return Kubernetes' events of the job and its pods; none when they can't be read."""
@@ -90,6 +103,8 @@ class Obstacles:
                 grows = self.api.autoscaler_status() is not None
                 nodes, pods = self.api.nodes(), self.api.all_pods()
                 found = room.without_node(replica.pod, nodes, pods, may_grow=grows)
+                if found is None:
+                    continue
                 text = f"{replica.ranks} ({replica.name}) has no node: {found.text}"
                 return Shortage(text, found.final)
         if len(tracker.replicas) < tracker.topology.replicas:

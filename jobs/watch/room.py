@@ -37,8 +37,10 @@ def without_node(
     pods: Iterable[Mapping[str, Any]],
     *,
     may_grow: bool,
-) -> Shortage:
-    """Return what a pod that has no node lacks.
+) -> Shortage | None:
+    """Return what a pod that has no node lacks; None where a node has room for it.
+
+    For such a pod the scheduler waits for something else, perhaps for its volume for a moment.
 
     Args:
         pod: The pod.
@@ -66,6 +68,8 @@ def without_node(
         if name is not None and other.get("status", {}).get("phase") not in _ENDED:
             taken[name] = _plus(taken.get(name, {}), _requests(other["spec"]))
     free = [_less(_allocatable(node), taken.get(node["metadata"]["name"], {})) for node in matching]
+    if any(all(value <= each.get(key, _NONE) for key, value in wanted.items()) for each in free):
+        return None
     listed = _told({key: _largest(free).get(key, _NONE) for key in wanted})
     return Shortage(f"{asks}, and the most that a node has free is {listed}", final=False)
 

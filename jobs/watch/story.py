@@ -1,12 +1,12 @@
 """Why a run ended without success, as a person wants to read it. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.spec import CONTAINER
 from jobs.watch.causes import Failure
-from jobs.watch.replicas import Exit, FailedInit
+from jobs.watch.replicas import Exit, FailedInit, Replica
 from jobs.watch.results import summary
 from jobs.watch.tracker import End
 
@@ -19,8 +19,12 @@ class Evidence:
     """What there is to show of a run that did not succeed.
 
     Args:
-        log: The last lines of the log that matters: of the replica that failed, or of replica 0.
+        log: The last lines of the log that matters: of the replica that failed or did not answer
+            its peers, or of replica 0.
         before: The same of the container that failed before in that replica, if one did.
+        followers: How many other replicas failed after it.
+        silent: Those that went on while all others failed for want of a peer.
+        stacks: Where ranks stood when they were stopped, innermost frame first.
         events: Kubernetes events about the job and its pods.
         failed_init: The init container that kept a replica from beginning, if one did.
     """
@@ -28,6 +32,9 @@ class Evidence:
     log: Sequence[str]
     events: Iterable[Mapping[str, Any]]
     before: Sequence[str] = ()
+    followers: int = 0
+    silent: Sequence[Replica] = ()
+    stacks: Mapping[str, Sequence[str]] = field(default_factory=dict)
     failed_init: FailedInit | None = None
 
 
@@ -44,8 +51,10 @@ def details(
     """
     logs = {"previous_log": evidence.before, "log": evidence.log}
     return {
-        **(_of_init(evidence.failed_init) if cause is None else _of_replica(cause)),
+        **_who(cause, evidence),
         **({} if disruption is None else {"disruption": disruption}),
+        **({"stacks": evidence.stacks} if evidence.stacks else {}),
+        **({"followers": evidence.followers} if evidence.followers else {}),
         **{key: list(log)[-LOG_LINES:] for key, log in logs.items() if log or key == "log"},
         "events": warnings(evidence.events)[-_EVENTS:],
         "advice": _advice(end, cause, evidence.failed_init, disruption),
@@ -88,6 +97,14 @@ def _of_init(failed: FailedInit | None) -> dict[str, Any]:
     return _known(told)
 
 
+def _who(cause: Failure | None, evidence: Evidence) -> dict[str, Any]:
+    """Return what is known of the replica that failed, or that its peers waited for in vain."""
+    if len(evidence.silent) == 1:
+        [silent] = evidence.silent
+        return {"rank": silent.topology.first_rank(silent.number), "pod": silent.name}
+    return _of_init(evidence.failed_init) if cause is None else _of_replica(cause)
+
+
 def _of_replica(cause: Failure) -> dict[str, Any]:
     """Return what is known of the replica that failed; what is not is left out."""
     containers = cause.replica.pod["spec"]["containers"]
@@ -123,7 +140,11 @@ def _advice(
     if disruption is not None:
         advice = "nothing, or let it be tried again by itself with `retries: 2`"
     elif failed is not None and failed.exit.out_of_memory:
-        advice = "raise the job's `memory`, or lower its `batchSize`"
+        advice = "raise the job's `memory`, or use smaller batches"
     elif cause is not None and cause.exit.reason == "StartError":
         advice = "see that the image has the job's `command`"
+    elif cause is not None and cause.exit.code == 0:
+        advice = "let every rank make as many steps as the others, and end behind a barrier"
+    elif cause is not None and "ModuleNotFoundError" in cause.exit.message:
+        advice = "add the package to an image with `build` (docs/jobs.md#build)"
     return f"{advice}; then a plain `pulumi up` trains again"

@@ -40,7 +40,7 @@ class End:
 
     state: State
     reason: str
-    advice: str = "mend what failed"
+    advice: str = "fix what failed"
 
 
 @dataclass
@@ -101,6 +101,28 @@ class Tracker:
         if self.topology.elastic:
             return self.failures[-1]
         return causes.first(self.failures, self._ended_well)
+
+    @property
+    def silent(self) -> list[Replica]:
+        """Those that went on while all others failed for want of a peer: one may be hanging."""
+        cause = self.cause
+        if cause is None or cause.origin is not Origin.PEER or self.topology.elastic:
+            return []
+        failed = {each.replica.number for each in self.failures}
+        return [each for number, each in self.replicas.items() if number not in failed]
+
+    def is_stuck(self, end: End) -> bool:
+        """Return whether some of its ranks went on without getting anywhere."""
+        return end.state == "TimedOut" or (end.state == "Failed" and len(self.silent) > 0)
+
+    @property
+    def followers(self) -> int:
+        """How many other replicas failed with the cause or after it."""
+        cause = self.cause
+        if cause is None:
+            return 0
+        after = {each.replica.number for each in self.failures if each.finished >= cause.finished}
+        return len(after - {cause.replica.number})
 
     @property
     def failed_init(self) -> FailedInit | None:
@@ -234,7 +256,13 @@ class Tracker:
         if self.cause is None and (init := self.failed_init) is not None:
             reason = f"{init.ranks} ({init.pod}): container {init.container} {init.exit}"
             return End("CannotStart", reason)
-        return End("Failed", message if self.cause is None else str(self.cause))
+        return End("Failed", message if self.cause is None else self._why())
+
+    def _why(self) -> str:
+        if len(silent := self.silent) != 1:
+            return str(self.cause)
+        [one] = silent
+        return f"{one.ranks} ({one.name}) did not answer its peers: {self.cause}"
 
     def _succeeded(self, message: str, elapsed: float) -> End | None:
         """Judge every replica by itself: the operator asks for the Master, or for any Worker."""
@@ -242,7 +270,7 @@ class Tracker:
             return self._elastic_succeeded(message, elapsed)
         ends = {number: replica.ended for number, replica in self.replicas.items()}
         if any(ended is not None and ended.code != 0 for ended in ends.values()):
-            return End("Failed", f"{self.cause}, although rank 0 succeeded")
+            return End("Failed", self._failed_beside_rank_0())
         missing = [number for number in range(self.topology.replicas) if ends.get(number) is None]
         if not missing:
             return End("Succeeded", message)
@@ -251,6 +279,12 @@ class Tracker:
         listed = ", ".join(self.topology.ranks(number) for number in missing)
         reason = f"{listed} did not end within 30 s after rank 0 succeeded; {self.status}"
         return End("Failed", reason)
+
+    def _failed_beside_rank_0(self) -> str:
+        cause = self.cause
+        if cause is not None and cause.exit.code == 0:
+            return f"{cause}, and took {_counted(self.followers, 'replica')} along"
+        return f"{cause}, although rank 0 succeeded"
 
     def _elastic_succeeded(self, message: str, elapsed: float) -> End | None:
         """Let those that were replaced at the end go: what they would do has been done."""

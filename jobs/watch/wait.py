@@ -10,6 +10,7 @@ from infra.plugin.context import Context
 from jobs.api import JobApi
 from jobs.logs.archive import Run
 from jobs.watch import story
+from jobs.watch.causes import Origin
 from jobs.watch.feed import Feed
 from jobs.watch.last_words import LastWords
 from jobs.watch.obstacles import Obstacles
@@ -21,6 +22,7 @@ from jobs.watch.tracker import End, Limits, Tracker
 _TICK_SECONDS = 0.5
 _SETTLE_SECONDS = 5.0
 """How much later than its followers' the failure that took them along may be told of."""
+_STACKS_SECONDS = 5.0
 _LOGS_SECONDS = 30.0
 """How long what is missing of the logs may take at the end."""
 _SILENCE_SECONDS = 120.0
@@ -75,7 +77,16 @@ class Wait:
                 self._show(tracker)
                 self._check(feed)
             self._settle(feed, tracker)
+            end = tracker.end(0, self.limits) or end
+            if is_stuck := tracker.is_stuck(end):
+                self._stop_survivors(end, tracker)
+                self._await_stacks(feed, tracker)
             feed.finish(_LOGS_SECONDS)
+        if not is_stuck:
+            # What was stopped by now does not count.
+            tracker.see_pods(self.api.pods())
+            self._report(tracker)
+            end = tracker.end(0, self.limits) or end
         return self._conclude(tracker, end)
 
     def _settle(self, feed: Feed, tracker: Tracker) -> None:
@@ -90,6 +101,13 @@ class Wait:
         while tracker.cause_may_be_to_come and time.monotonic() < deadline:
             self._take_in(feed, tracker)
             self._report(tracker)
+
+    def _await_stacks(self, feed: Feed, tracker: Tracker) -> None:
+        """Wait until each rank that was stopped has reported where it stood, if it does."""
+        deadline = time.monotonic() + _STACKS_SECONDS
+        stopped = sum(replica.active for replica in tracker.replicas.values())
+        while len(self._logs.stacks(tracker)) < stopped and time.monotonic() < deadline:
+            feed.next(_TICK_SECONDS)
 
     def _take_in(self, feed: Feed, tracker: Tracker) -> None:
         for seen in feed.next(_TICK_SECONDS):
@@ -126,9 +144,9 @@ class Wait:
             )
 
     def _report(self, tracker: Tracker) -> None:
-        """Tell of each failure at once, and keep its log: the operator may delete the pod."""
+        """Show a failure at once unless it followed another one, and keep the log of each."""
         for failed in tracker.failures:
-            if self._logs.note(failed):
+            if self._logs.note(failed) and failed.origin is not Origin.PEER:
                 self._warn_once(str(failed))
 
     def _warn_once(self, message: str) -> None:
@@ -138,10 +156,6 @@ class Wait:
 
     def _conclude(self, tracker: Tracker, end: End) -> Result:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        pods = self.api.pods()
-        tracker.see_pods(pods)
-        self._report(tracker)
-        end = tracker.end(0, self.limits) or end
         told = {}
         if end.state != "Succeeded":
             self._obstacles.see_nodes(tracker)
@@ -149,10 +163,13 @@ class Wait:
                 log=self._logs.matter(tracker),
                 events=self._obstacles.events(tracker),
                 before=self._logs.before(tracker),
+                followers=tracker.followers,
+                silent=tracker.silent,
+                stacks=self._logs.stacks(tracker),
                 failed_init=tracker.failed_init,
             )
             told["failure"] = story.details(end, tracker.cause, evidence, tracker.cured_by_a_retry)
-        self._stop_survivors(end, {pod["metadata"]["name"] for pod in pods}, tracker)
+        self._stop_survivors(end, tracker)
         ended = result(
             end.state,
             end.reason,
@@ -162,12 +179,12 @@ class Wait:
         )
         return {**ended, **told}
 
-    def _stop_survivors(self, end: End, there: set[str], tracker: Tracker) -> None:
+    def _stop_survivors(self, end: End, tracker: Tracker) -> None:
         """Stop what still runs of a run that has ended; pods that are done stay, to be read."""
         if end.state in {"TimedOut", "CannotStart"}:
             # To the operator it has not ended: without its job no pod is made again.
             self.api.delete()
             return
         for replica in tracker.replicas.values():
-            if replica.active and replica.name in there:
+            if replica.active:
                 self.api.delete_pod(replica.name)

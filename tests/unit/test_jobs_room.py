@@ -3,6 +3,7 @@
 from typing import Any
 
 from jobs.watch import room
+from jobs.watch.room import Shortage
 
 
 def node(cpu: str = "2", memory: str = "8Gi", **changed: Any) -> dict[str, Any]:
@@ -36,8 +37,21 @@ def quota(**hard: str) -> dict[str, Any]:
     }
 
 
+def shortage(*args: Any, **kwargs: Any) -> Shortage:
+    found = room.without_node(*args, **kwargs)
+    assert found is not None
+    return found
+
+
+def test_a_pod_for_which_there_is_room_lacks_nothing() -> None:
+    """The scheduler waits for its volume, for example."""
+    others = [pod("1", on="one"), pod("2", on="two")]
+    nodes = [node(), node(name="two")]
+    assert room.without_node(pod("1"), nodes, others, may_grow=False) is None
+
+
 def test_more_than_any_node_has_never_fits() -> None:
-    found = room.without_node(pod("64"), [node(), node("4")], [], may_grow=False)
+    found = shortage(pod("64"), [node(), node("4")], [], may_grow=False)
     assert found.final
     assert (
         found.text
@@ -46,12 +60,12 @@ def test_more_than_any_node_has_never_fits() -> None:
 
 
 def test_where_larger_nodes_may_come_to_be_it_is_waited_for() -> None:
-    assert not room.without_node(pod("64"), [node()], [], may_grow=True).final
+    assert not shortage(pod("64"), [node()], [], may_grow=True).final
 
 
 def test_what_others_have_taken_is_told_and_waited_for() -> None:
     others = [pod("1500m", on="one"), pod("1", on="one", phase="Succeeded"), pod("1")]
-    found = room.without_node(pod("1"), [node()], others, may_grow=False)
+    found = shortage(pod("1"), [node()], others, may_grow=False)
     assert not found.final
     assert found.text == (
         "it asks for 1 cores, 1 GiB memory, and the most that a node has free is "
@@ -61,24 +75,24 @@ def test_what_others_have_taken_is_told_and_waited_for() -> None:
 
 def test_only_nodes_with_the_labels_that_it_wants_count() -> None:
     wanted = pod("1", nodeSelector={"pool": "gpu"})
-    found = room.without_node(wanted, [node()], [], may_grow=False)
+    found = shortage(wanted, [node()], [], may_grow=False)
     assert not found.final, "a label can be put on a node"
     assert "none of 1 nodes has the labels pool=gpu" in found.text
     small = node("500m", name="two", labels={"pool": "gpu"})
-    assert room.without_node(wanted, [node(), small], [], may_grow=False).final
+    assert shortage(wanted, [node(), small], [], may_grow=False).final
 
 
 def test_a_gpu_that_no_node_tells_of_yet_is_waited_for() -> None:
     wanted = pod("1")
     wanted["spec"]["containers"][0]["resources"]["requests"]["nvidia.com/gpu"] = "1"
-    found = room.without_node(wanted, [node()], [], may_grow=False)
+    found = shortage(wanted, [node()], [], may_grow=False)
     assert not found.final
     assert "0 nvidia.com/gpu" in found.text
 
 
 def test_what_runs_before_counts_where_it_asks_for_more() -> None:
     init = pod("8")["spec"]["containers"]
-    assert room.without_node(pod("1", initContainers=init), [node()], [], may_grow=False).final
+    assert shortage(pod("1", initContainers=init), [node()], [], may_grow=False).final
 
 
 def test_a_job_that_is_larger_than_its_quota_never_fits() -> None:

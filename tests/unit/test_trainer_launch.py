@@ -158,6 +158,24 @@ def test_a_program_that_failed_and_said_nothing_gets_a_message(launched: Launche
     assert "was ended by SIGKILL" in str(launched.message["error"])
 
 
+def test_the_error_of_a_program_that_left_no_message_is_read_from_its_log(
+    launched: Launched,
+) -> None:
+    _, _, err = launched.copying().run("raise ValueError('a mistake')")
+    assert err.rstrip().endswith("ValueError: a mistake")
+    assert launched.message["error"] == "ValueError: a mistake"
+    assert str(launched.message["traceback"]).startswith("Traceback")
+
+
+def test_a_process_that_outlives_the_program_is_not_waited_for(launched: Launched) -> None:
+    began = time.monotonic()
+    code, _, _ = launched.copying().run(
+        "import subprocess, sys; subprocess.Popen(['sleep', '15'], stdout=2); sys.exit(3)"
+    )
+    assert code == 3
+    assert time.monotonic() - began < 15
+
+
 def test_a_copy_that_fails_fails_a_program_that_succeeded(launched: Launched) -> None:
     launched.copies.touch()
     text = "import os; open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/model', 'w').close()"

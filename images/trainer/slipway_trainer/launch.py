@@ -15,14 +15,18 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from slipway_trainer import artifacts, messages, report
 from slipway_trainer.elastic.settings import own_index
 from slipway_trainer.events import Events
 
+_LAST_LINES = 100
+_LEFT_OPEN_SECONDS = 1.0
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -76,16 +80,19 @@ def _outputs() -> tuple[Path, str | None]:
 def _run(processes: int, program: Sequence[str], scratch: Path) -> tuple[int, dict[str, Any]]:
     """Run the program to its end; return its exit code and the message of all its processes."""
     if processes == 1:
-        code = _wait_for([sys.executable, *program], {})
-        return code, messages.read(report.place()) or messages.silent(code)
+        code, last = _wait_for([sys.executable, *program], {})
+        return code, messages.read(report.place()) or messages.from_log(last, code)
     # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
     torchrun = [sys.executable, "-m", "slipway_trainer.processes", str(processes), *program]
-    code = _wait_for(torchrun, {"SLIPWAY_MESSAGE_DIR": str(scratch)})
+    code, _ = _wait_for(torchrun, {"SLIPWAY_MESSAGE_DIR": str(scratch)})
     return code, messages.merged(scratch, code, processes)
 
 
-def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run `command`, pass signals on to it, and return its exit code as a shell would."""
+def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
+    """Run `command` and pass signals on to it.
+
+    Returns its exit code as a shell would, and the end of its standard error.
+    """
     early: list[int] = []
     child: subprocess.Popen[bytes] | None = None
 
@@ -97,12 +104,24 @@ def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
     for number in _FORWARDED:
         signal.signal(number, forward)
-    child = subprocess.Popen(command, env={**os.environ, **environment})
+    child = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE)
     for missed in early:
         child.send_signal(missed)
+    last: deque[bytes] = deque(maxlen=_LAST_LINES)
+    passed_on = threading.Thread(target=_pass_on, args=(child.stderr, last), daemon=True)
+    passed_on.start()
     # Without a limit: how long a job may take is up to its deadline, not to this process.
     code = child.wait()
-    return code if code >= 0 else 128 - code
+    # A process that the program left behind may keep its standard error open.
+    passed_on.join(_LEFT_OPEN_SECONDS)
+    return code if code >= 0 else 128 - code, b"".join(last.copy()).decode(errors="replace")
+
+
+def _pass_on(stderr: IO[bytes], last: "deque[bytes]") -> None:
+    for line in stderr:
+        sys.stderr.buffer.write(line)
+        sys.stderr.buffer.flush()
+        last.append(line)
 
 
 def _copy(

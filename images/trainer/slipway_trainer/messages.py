@@ -7,6 +7,8 @@ from typing import Any
 
 _SIGNAL_BASE = 128
 FIRST_FAILURE = "first-failure.json"
+_TRACEBACK = "Traceback (most recent call last)"
+_LAST_LINES = 30
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -26,7 +28,7 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
     After a failure it is what `slipway_trainer.processes` noted of the first rank that failed.
     """
     if code != 0:
-        return read(directory / FIRST_FAILURE) or silent(code)
+        return read(directory / FIRST_FAILURE) or from_log("", code)
     ranks = sorted(int(path.stem) for path in directory.glob("[0-9]*.json"))
     left = [message for rank in ranks if (message := read(directory / f"{rank}.json"))]
     if not left:
@@ -36,9 +38,24 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
     return {key: said for key, said in left[0].items() if key != "samples_seen"} | seen
 
 
-def silent(code: int) -> dict[str, Any]:
-    """Return the message for a program that ended with `code` and left none."""
-    return {"error": f"the program {ended(code)}; its log tells more"} if code != 0 else {}
+def from_log(text: str, code: int) -> dict[str, Any]:
+    """Return the message for a program that ended with `code` and left none.
+
+    Args:
+        text: The end of its standard error: a traceback there is the error.
+        code: As a shell has it, or Python.
+    """
+    if code == 0:
+        return {}
+    start = text.rfind(_TRACEBACK)
+    if start < 0 or "was ended by" in ended(code):
+        lines = text.splitlines()[-_LAST_LINES:]
+        return {"error": f"the program {ended(code)}", "traceback": "\n".join(lines)}
+    # torch puts "[rank1]: " in front of each line of it, where there is a process group.
+    prefix = text[text.rfind("\n", 0, start) + 1 : start]
+    lines = [line.removeprefix(prefix).rstrip() for line in text[start:].splitlines()]
+    errors = [line for line in lines if line and not line.startswith(" ")]
+    return {"error": errors[-1], "traceback": "\n".join(lines)}
 
 
 def ended(code: int) -> str:

@@ -19,9 +19,6 @@ from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, P
 
 from slipway_trainer import messages
 
-_TRACEBACK = "Traceback (most recent call last)"
-_LAST_LINES = 30
-
 
 def main(processes: int, program: list[str]) -> int:
     """Run the program in so many processes and return the exit code for all of them."""
@@ -66,7 +63,8 @@ def _first_failure(failures: dict[int, ProcessFailure], directory: Path) -> int:
     code: int = failures[rank].exitcode
     message = messages.read(directory / f"{rank}.json")
     if "error" not in message:
-        message = {"rank": rank, **_read_log(_log(directory, failures[rank].local_rank), code)}
+        text = _log(directory, failures[rank].local_rank).read_text(errors="replace")
+        message = {"rank": rank, **messages.from_log(text, code)}
     (directory / messages.FIRST_FAILURE).write_text(json.dumps(message))
     print(f"rank {rank} failed first: it {messages.ended(code)}", file=sys.stderr, flush=True)
     return code if code >= 0 else 128 - code
@@ -81,20 +79,6 @@ def _log(directory: Path, local_rank: int) -> Path:
     """Return the file that torchrun put a process' standard error into."""
     [path] = (directory / "logs").glob(f"*/attempt_0/{local_rank}/stderr.log")
     return path
-
-
-def _read_log(path: Path, code: int) -> dict[str, str]:
-    """Return the traceback at the end of a log and its last line, or what there is instead."""
-    text = path.read_text(errors="replace")
-    start = text.rfind(_TRACEBACK)
-    if start < 0 or code < 0:
-        lines = text.splitlines()[-_LAST_LINES:]
-        return {"error": f"it {messages.ended(code)}", "traceback": "\n".join(lines)}
-    # torch puts "[rank1]: " in front of each line of it, where there is a process group.
-    prefix = text[text.rfind("\n", 0, start) + 1 : start]
-    lines = [line.removeprefix(prefix).rstrip() for line in text[start:].splitlines()]
-    said = [line for line in lines if line and not line.startswith(" ")]
-    return {"error": said[-1], "traceback": "\n".join(lines)}
 
 
 if __name__ == "__main__":

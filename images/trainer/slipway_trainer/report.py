@@ -5,6 +5,7 @@ The kubelet copies the file /dev/termination-log of a container into the pod's s
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 """
 
+import faulthandler
 import json
 import os
 import signal
@@ -115,6 +116,7 @@ def _end_on_sigterm(events: Events) -> None:
 
     def wait() -> None:
         signal.sigwait({signal.SIGTERM})
+        faulthandler.dump_traceback(2)
         events.emit("terminated")
         leave({"rank": events.rank, "error": "ended by SIGTERM"})
         _end(EXIT_TERMINATED)

@@ -1,0 +1,11 @@
+# ruff: noqa: INP001 - the name that Python looks for
+"""Every Python of this image reports on standard error where it stands when it is told to end.
+
+So the log of a rank that hangs ends with its stack (jobs/watch/stacks.py reads it).
+"""
+
+import faulthandler
+import signal
+
+# By its descriptor: a program may have replaced sys.stderr. `chain`: it ends as it would have.
+faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)

@@ -1,0 +1,142 @@
+"""Of a DDP training that one rank breaks, that rank is named, whatever it and its peers do.
+
+Real torch in the trainer's image, two or three pods, the real operator.
+"""
+
+import itertools
+import os
+import secrets
+import signal
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from subprocess import CalledProcessError
+
+import pytest
+
+from infra.paths import CHECKOUT
+from tests.engine.awaiting import await_true
+from tests.engine.pytorchjob_stack import Jobs
+from tests.runs.runner import Runs
+
+_SCRIPT = CHECKOUT / "tests/runs/scripts/broken_ddp.py"
+_AT_ONCE = 3
+"""Cases that go on beside each other: they wait most of the time."""
+SAYS = {
+    "exception": "exited with code 1",
+    "exit": "exited with code 7",
+    "os-exit": "exited with code 9",
+    "kill": "exited with code 137 (SIGKILL)",
+    "memory": "was killed: out of memory",
+    "segfault": "exited with code 139 (SIGSEGV)",
+    "sigterm": "exited with code 143 (SIGTERM)",
+    "early": "exited with code 0 before the other ranks were done",
+    "hang": "did not answer its peers",
+    "import": "exited with code 1",
+}
+"""What is reported of the rank that breaks, by how it does."""
+
+
+@dataclass(frozen=True)
+class Broken:
+    """One way to break a training."""
+
+    cause: str
+    rank: int
+    peers: str = "gloo"
+    policy: str = "OnFailure"
+    world: int = 2
+
+    def __str__(self) -> str:
+        return f"{self.cause}, rank {self.rank} of {self.world}, {self.peers}, {self.policy}"
+
+    @property
+    def pod(self) -> str:
+        """The end of its pod's name."""
+        return f"worker-{self.rank - 1}" if self.rank else "master-0"
+
+    def run(self, runs: Runs, jobs: Jobs) -> str:
+        """Train; return what is wrong with the report of it, nothing if all is right."""
+        name = f"broken-{secrets.token_hex(3)}"
+        declared = {
+            "script": str(_SCRIPT),
+            "args": [self.cause, self.rank, self.peers],
+            "workers": self.world - 1,
+            "cpu": "100m",
+            "memory": "768Mi",
+            "restartPolicy": self.policy,
+            "timeout": 300,
+        }
+        with runs.training(name, **declared) as going:
+            if self.cause == "kill":
+                await_true(lambda: "is about to break" in _log(jobs, f"{name}-{self.pod}"))
+                _kill(jobs, name, self.pod)
+            said = going.end().text
+        expected = f"ended Failed: rank {self.rank} ({name}-{self.pod}) {SAYS[self.cause]}"
+        if expected in said and runs.output(name)["failure"]["rank"] == self.rank:
+            return ""
+        return f"{self}: expected `{expected}`, found:\n{said}"
+
+
+def _log(jobs: Jobs, pod: str) -> str:
+    try:
+        return jobs.kubectl("logs", pod)
+    except CalledProcessError:
+        return ""  # It has not started yet.
+
+
+def _kill(jobs: Jobs, name: str, pod: str) -> None:
+    """Kill the program of a pod, as its node would: from within, process 1 can't be."""
+    [uid] = [
+        each["metadata"]["uid"]
+        for each in jobs.items("pods", name)
+        if each["metadata"]["name"].endswith(pod)
+    ]
+    for status in Path("/proc").glob("[0-9]*/cgroup"):
+        try:
+            program = (status.parent / "cmdline").read_text()
+            if uid in status.read_text() and "broken_ddp" in program:
+                os.kill(int(status.parent.name), signal.SIGKILL)
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # It has ended meanwhile.
+
+
+def wrong(cases: Iterable[Broken], runs: Runs, jobs: Jobs) -> list[str]:
+    """Return what is wrong with the reports of these cases."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        judge: Callable[[Broken], str] = lambda case: case.run(runs, jobs)  # noqa: E731
+        return [each for each in pool.map(judge, cases) if each]
+
+
+def test_the_rank_that_broke_is_named_when_its_peers_die_of_it(runs: Runs, jobs: Jobs) -> None:
+    cases = [
+        Broken("os-exit", 1),
+        Broken("memory", 1),
+        Broken("exception", 0),
+        Broken("hang", 1),
+        Broken("early", 1, world=3),
+        Broken("kill", 2, world=3, policy="Never"),
+    ]
+    mistakes = wrong(cases, runs, jobs)
+    assert not mistakes, "\n\n".join(mistakes)
+
+
+_ALL = {
+    "every rank": [Broken(*each, world=3) for each in itertools.product(SAYS, (0, 1, 2))],
+    **{policy: [Broken(cause, 1, policy=policy) for cause in SAYS]
+       for policy in ("Never", "ExitCode")},
+    **{peers: [Broken(cause, 1, peers) for cause in SAYS] for peers in ("sleeps", "ignores")},
+}  # fmt: skip
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("which", _ALL)
+def test_the_rank_that_broke_is_named_in_every_case(
+    which: str, runs: Runs, jobs: Jobs, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cases = _ALL[which]
+    mistakes = wrong(cases, runs, jobs)
+    with capsys.disabled():
+        print(f"{which}: {len(cases) - len(mistakes)} of {len(cases)} right")  # noqa: T201
+    assert not mistakes, "\n\n".join(mistakes)

@@ -12,7 +12,7 @@ from jobs.spec.names import OWN_VOLUMES
 _TAKEN = frozenset(
     {
         *("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE", "PYTHONUNBUFFERED"),
-        *("LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+        *("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
     }
 )
 _LABEL_KEY = re.compile(

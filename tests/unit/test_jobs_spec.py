@@ -331,6 +331,12 @@ def test_a_single_process_is_local_rank_0_and_several_are_told_by_torchrun() -> 
     assert not {"LOCAL_RANK", "LOCAL_WORLD_SIZE"} & environment(mnist(processes_per_node=2)).keys()
 
 
+def test_frameworks_find_that_their_ranks_are_set_unless_they_are_not() -> None:
+    assert "TORCHELASTIC_RUN_ID" in environment(mnist())
+    assert "TORCHELASTIC_RUN_ID" not in environment(mnist(processes_per_node=2))
+    assert "TORCHELASTIC_RUN_ID" not in environment(CATALOG["mnist-elastic"], "Worker")
+
+
 def test_outputs_are_copied_out_and_a_stop_leaves_time_for_it() -> None:
     job = mnist(outputs="abfs://container/folder")
     assert environment(job)["SLIPWAY_OUTPUTS"] == "abfs://container/folder"

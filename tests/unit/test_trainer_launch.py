@@ -75,6 +75,17 @@ def test_a_single_process_takes_the_launchers_place(launched: Launched) -> None:
     assert launched.outputs.is_dir()
 
 
+def test_a_single_process_finds_what_torchrun_would_have_set(launched: Launched) -> None:
+    pod = {"RANK": "1", "WORLD_SIZE": "2", "TORCHELASTIC_RUN_ID": "run-1", "NODE_RANK": "7"}
+    launched.environment |= pod
+    _, out, _ = launched.run("import json, os; print(json.dumps(dict(os.environ)))")
+    found = json.loads(out)
+    assert found["GROUP_RANK"] == found["ROLE_RANK"] == "1"
+    assert found["GROUP_WORLD_SIZE"] == found["ROLE_WORLD_SIZE"] == "2"
+    assert found["TORCHELASTIC_RESTART_COUNT"] == found["TORCHELASTIC_MAX_RESTARTS"] == "0"
+    assert found["NODE_RANK"] == "7", "what is set stays"
+
+
 @pytest.mark.parametrize("copying", [False, True])
 def test_the_exit_code_is_the_programs(launched: Launched, copying: bool) -> None:
     if copying:

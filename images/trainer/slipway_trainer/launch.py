@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -37,6 +37,8 @@ def main(arguments: Sequence[str]) -> int:
         SystemExit: the arguments are wrong.
     """
     processes, program = _parse(arguments)
+    if processes == 1:
+        _complete(os.environ)
     directory, url = _outputs()
     if processes == 1 and url is None:
         sys.stdout.flush()
@@ -66,6 +68,21 @@ def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
     if not program or program == ["-m"]:
         parser.error("nothing to run: name a script, or -m and a module, after `--`")
     return processes, program
+
+
+def _complete(environment: MutableMapping[str, str]) -> None:
+    """Set what torchrun sets besides, by which frameworks know who they are.
+
+    https://docs.pytorch.org/docs/2.6/elastic/run.html#environment-variables
+    """
+    if "TORCHELASTIC_RUN_ID" not in environment:
+        return
+    for name in ("GROUP_RANK", "ROLE_RANK", "NODE_RANK"):
+        environment.setdefault(name, environment["RANK"])
+    for name in ("GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"):
+        environment.setdefault(name, environment["WORLD_SIZE"])
+    for name in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"):
+        environment.setdefault(name, "0")
 
 
 def _outputs() -> tuple[Path, str | None]:

@@ -1,0 +1,81 @@
+"""Frameworks that know nothing of Slipway find out who they are, by their own detection.
+
+Two processes with the variables of two pods, in the trainer's image with packages of PyPI's.
+"""
+
+import fcntl
+import json
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from infra.paths import cache_dir
+from jobs.spec import TrainingJob, manifest
+from jobs.spec.names import RUN_LABEL
+from tests.trainer.conftest import Opened
+
+_LOCK = Path(__file__).with_name("frameworks.lock")
+_SCRIPTS = Path(__file__).with_name("scripts")
+_PODS = """
+for rank in 0 1; do
+    RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 WORLD_SIZE=2 HF_HUB_OFFLINE=1 \
+        PYTHONPATH=/opt/slipway:/frameworks timeout 300 env "$@" > /out/$rank 2>&1 &
+    pids="$pids $!"
+done
+for pid in $pids; do wait $pid; echo $?; done
+"""
+
+
+@pytest.fixture(scope="module")
+def packages() -> Path:
+    """The packages of the lock file, for the image's Python; installed unless they were."""
+    directory = cache_dir() / f"frameworks-{sha256(_LOCK.read_bytes()).hexdigest()[:12]}"
+    with directory.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (directory / "done").exists():
+            platforms = [f"--platform=manylinux{each}_x86_64" for each in ("2014", "_2_28")]
+            command = [
+                sys.executable, "-m", "pip", "install", "--quiet", f"--target={directory}",
+                "--no-deps", "--only-binary=:all:", "--python-version=3.13", *platforms,
+                "--require-hashes", f"--requirement={_LOCK}", "--root-user-action=ignore",
+            ]  # fmt: skip
+            subprocess.run(command, check=True, timeout=600)
+            (directory / "done").touch()
+    return directory
+
+
+def _variables() -> list[str]:
+    """Return the command and the variables of a pod, without what Kubernetes itself fills in."""
+    job = TrainingJob(name="mine", image="localhost/mine:1", command=("true",), workers=1)
+    rendered = manifest(job, namespace="n", service_account="a", trainer_image="localhost/mine:1")
+    master = rendered["spec"]["pytorchReplicaSpecs"]["Master"]
+    variables = master["template"]["spec"]["containers"][0]["env"]
+    run_id = f"metadata.labels['{RUN_LABEL}']"
+    for each in variables:
+        assert "value" in each or each["valueFrom"]["fieldRef"]["fieldPath"] == run_id
+    return [f"{each['name']}={each.get('value', 'run-1')}" for each in variables]
+
+
+@pytest.mark.parametrize("launcher", [(), ("-m", "slipway_trainer.launch", "--")])
+@pytest.mark.parametrize("framework", ["lightning", "accelerate"])
+def test_each_pod_is_a_rank_of_its_own(
+    image: Opened, tmp_path: Path, packages: Path, framework: str, launcher: tuple[str, ...]
+) -> None:
+    """By way of the launcher, as a script of the trainer's image, or straight, as one's own."""
+    tmp_path.chmod(0o777)
+    mounts = {tmp_path: "/out", packages: "/frameworks", _SCRIPTS: "/scripts"}
+    outputs = "SLIPWAY_OUTPUT_DIR=/tmp/outputs"
+    program = ("python3", *launcher, f"/scripts/frameworks_{framework}.py")
+    command = ("sh", "-c", _PODS, "sh", *_variables(), outputs, *program)
+    codes = image.run(*command, mounts=mounts).split()
+    printed = [(tmp_path / str(rank)).read_text() for rank in (0, 1)]
+    assert codes == ["0", "0"], "\n".join(printed)
+    found = [json.loads(text.splitlines()[-1]) for text in printed]
+    assert [(each["rank"], each["world"]) for each in found] == [(0, 2), (1, 2)]
+    if launcher:
+        assert [each["node"] for each in found] == [0, 1]
+    # 32 samples in batches of 4, shared by two; and the sum of 1 and 2.
+    assert {each["steps"] for each in found} == {4 if framework == "lightning" else 3}

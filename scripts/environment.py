@@ -23,6 +23,10 @@ UNSET = ("PULUMI_CONFIG_PASSPHRASE", "PYTHONDONTWRITEBYTECODE")
 """Variables that must not be there: even empty, the first wins over the passphrase's file; with the
 second, each start of the program and of the provider compiles them anew."""
 
+_OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
+"""What the variables begin with that put a stack's state into other files or compress it: a command
+that finds no state would take the stack for one that was destroyed."""
+
 KUBERNETES_STAND_IN = CHECKOUT / "scripts" / "offline" / "bin"
 """The directory of what stands in for pulumi-kubernetes' plugin."""
 AZURE_STAND_IN = KUBERNETES_STAND_IN / "azure-native"
@@ -73,14 +77,19 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
 def applied(given: Mapping[str, str]) -> dict[str, str]:
     """The whole environment for a child process."""
     everything = {**given, **exports(given)}
-    return {name: value for name, value in everything.items() if name not in UNSET}
+    unset = _unset(given)
+    return {name: value for name, value in everything.items() if name not in unset}
 
 
 def shell(given: Mapping[str, str]) -> str:
     """The same as lines for a POSIX shell to evaluate."""
-    lines = [f"unset {name}" for name in UNSET]
+    lines = [f"unset {name}" for name in _unset(given)]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in exports(given).items()]
     return "\n".join(lines)
+
+
+def _unset(given: Mapping[str, str]) -> list[str]:
+    return [*UNSET, *sorted(name for name in given if name.startswith(_OTHER_BACKENDS))]
 
 
 def _path(given: str) -> str:

@@ -1,22 +1,23 @@
 """`slipway:clusters:Embedded`: the embedded cluster as a resource of the local provider."""
 
-import re
 from pathlib import Path
 
+from clusters import owner
 from clusters.embedded import health, images, kubeconfig, lifecycle
 from clusters.embedded.host import examine
 from clusters.embedded.layout import Layout
+from clusters.embedded.suitability import require
+from infra.paths import state_dir
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, CheckFailure, Handler, Properties, compare
 from infra.plugin.values import UNKNOWN
-
-NAME = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class EmbeddedHandler(Handler):
     """Creates, heals and removes a cluster; its directory is its identity.
 
-    Inputs: `name`, a DNS label; `directory`, an absolute path.
+    Inputs: `name`, a DNS label; `directory`, a path of its own in the state directory; `owner`, the
+    stack.
     """
 
     type = "slipway:clusters:Embedded"
@@ -26,7 +27,7 @@ class EmbeddedHandler(Handler):
     def check(self, inputs: Properties) -> list[CheckFailure]:
         failures = []
         name, directory = inputs.get("name"), inputs.get("directory")
-        if name is not UNKNOWN and not (isinstance(name, str) and NAME.fullmatch(name)):
+        if name is not UNKNOWN and not (isinstance(name, str) and owner.NAME.fullmatch(name)):
             failures.append(
                 CheckFailure(
                     "name",
@@ -34,8 +35,12 @@ class EmbeddedHandler(Handler):
                     "beginning and ending with a letter or digit",
                 )
             )
-        if directory is not UNKNOWN and not Path(str(directory)).is_absolute():
-            failures.append(CheckFailure("directory", f"{directory!r}: must be an absolute path"))
+        if directory is not UNKNOWN and not _is_ours(Path(str(directory))):
+            failures.append(
+                CheckFailure(
+                    "directory", f"{directory!r}: must be a directory of its own in {_ours()}"
+                )
+            )
         return failures
 
     def diff(
@@ -50,9 +55,7 @@ class EmbeddedHandler(Handler):
         return changes + _drift(_layout(state), state)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        layout = _layout(inputs)
-        lifecycle.bring_up(layout, context.status)
-        return str(layout.directory), _outputs(layout)
+        return inputs["directory"], self._bring_up(inputs, context)
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
         layout = Layout(Path(resource_id))
@@ -66,12 +69,36 @@ class EmbeddedHandler(Handler):
         layout = _layout(inputs)
         for problem in health.problems(layout, examine(layout)):
             context.info(f"heals {problem}")
+        return self._bring_up(inputs, context)
+
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        """Remove the cluster.
+
+        Raises:
+            NotOurs: another stack's.
+            RuntimeError: its directory is not one that Slipway makes, or something is still there.
+        """
+        layout = _layout(state)
+        if not _is_ours(layout.directory):
+            raise RuntimeError(f"{layout.directory} is no cluster's directory: nothing is removed")
+        owner.require(layout.directory, state.get("owner"))
+        context.status("ends processes, removes network and data")
+        lifecycle.remove(layout)
+
+    def _bring_up(self, inputs: Properties, context: Context) -> Properties:
+        layout = _layout(inputs)
+        require(layout)
+        owner.claim(layout.directory, inputs["owner"])
         lifecycle.bring_up(layout, context.status)
         return _outputs(layout)
 
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        context.status("ends processes, removes network and data")
-        lifecycle.remove(_layout(state))
+
+def _ours() -> Path:
+    return state_dir() / "clusters"
+
+
+def _is_ours(directory: Path) -> bool:
+    return directory.parent == _ours() and owner.NAME.fullmatch(directory.name) is not None
 
 
 def _layout(properties: Properties) -> Layout:

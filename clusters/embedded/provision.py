@@ -8,13 +8,14 @@ import pulumi
 import pulumi_kubernetes
 from pydantic import Field
 
+from clusters import owner
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
 from clusters.embedded import images, machine
 from clusters.embedded import remains as search
 from clusters.embedded.layout import Layout
 from clusters.pools import NodePool
-from infra import toolchain
+from infra import ownership, toolchain
 from infra.paths import state_dir
 
 
@@ -41,6 +42,7 @@ class Embedded(pulumi.CustomResource):
     Args:
         name: What the cluster is called.
         directory: Holds everything that must survive a reboot; absolute.
+        owner: The stack that it belongs to.
     """
 
     kubeconfig: pulumi.Output[str]
@@ -50,10 +52,10 @@ class Embedded(pulumi.CustomResource):
     containerdNamespace: pulumi.Output[str]  # noqa: N815
 
     def __init__(
-        self, name: str, *, directory: str, opts: pulumi.ResourceOptions | None = None
+        self, name: str, *, directory: str, owner: str, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         outputs = dict.fromkeys(Embedded.__annotations__)
-        properties = {"name": name, "directory": directory, **outputs}
+        properties = {"name": name, "directory": directory, "owner": owner, **outputs}
         super().__init__("slipway:clusters:Embedded", name, properties, opts)
 
 
@@ -77,6 +79,7 @@ def provision(settings: Settings) -> Cluster:
     embedded = Embedded(
         settings.name,
         directory=str(directory),
+        owner=ownership.stack(),
         # The provider says so too; this way a preview of the first `up` knows it.
         opts=pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )
@@ -104,9 +107,10 @@ def provision(settings: Settings) -> Cluster:
     )
 
 
-def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """What this machine has of the cluster."""
-    return search.remains(Layout(_directory(settings)))
+def remains(settings: Settings, stack: str) -> Remains:
+    """What this machine has of the cluster, unless it is another stack's."""
+    directory = _directory(settings)
+    return {} if owner.of(directory) not in {None, stack} else search.remains(Layout(directory))
 
 
 def _directory(settings: Settings) -> Path:

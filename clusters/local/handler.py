@@ -19,8 +19,8 @@ _OF_THE_CLUSTER = ("kubeconfig", "clusterId")
 class LocalHandler(Handler):
     """Creates, adopts, heals and removes a cluster by its tool; its name is its identity.
 
-    Inputs: `name`; `adopt`, whether one of that name that is there already may be used; and what
-    the cluster is made with, all of which needs a new one when it changes.
+    Inputs: `name`; `owner`, the stack; `adopt`, whether one of that name that is there already may
+    be used; and what the cluster is made with, all of which needs a new one when it changes.
     """
 
     outputs: ClassVar[tuple[str, ...]] = (*_OF_THE_CLUSTER, "adopted")
@@ -42,7 +42,9 @@ class LocalHandler(Handler):
         ]
         if any(change.replace for change in changes):
             return changes
-        if adopted and any(_top(change.path) not in {"name", "adopt"} for change in changes):
+        if adopted and any(
+            _top(change.path) not in {"name", "owner", "adopt"} for change in changes
+        ):
             context.warn(f"{state['name']} was adopted as it is, so what it is made with stays")
         return changes + self._drift(state)
 
@@ -68,6 +70,7 @@ class LocalHandler(Handler):
             InterruptedError: the person pressed Ctrl-C.
         """
         tool, mark = self.tool(inputs), Mark(self.program, inputs["name"])
+        mark.require(inputs["owner"])
         self._require(tool)
         adopted = False
         if tool.exists():
@@ -127,12 +130,14 @@ class LocalHandler(Handler):
         """Remove the cluster, unless it was there before.
 
         Raises:
+            NotOurs: another stack has made it.
             RuntimeError: something is missing on this machine, or the tool failed.
         """
         if state.get("adopted"):
             context.info(f"{state['name']} was there before this stack, so it stays")
             return
         tool = self.tool(state)
+        Mark(self.program, tool.name).require(state.get("owner"))
         self._require(tool)
         context.status(f"removes {tool.name}")
         tool.delete()

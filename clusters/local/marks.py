@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clusters import owner
 from infra.paths import state_dir
 
 
@@ -36,6 +37,10 @@ class Mark:
         """Whether Slipway has made the cluster, or has begun to."""
         return self.directory.exists()
 
+    def require(self, stack: str | None) -> None:
+        """Raise `NotOurs` where another stack has made the cluster."""
+        owner.require(self.directory, stack)
+
     def holds(self, inputs: Mapping[str, Any]) -> bool:
         """Whether it was made with these."""
         try:
@@ -44,8 +49,12 @@ class Mark:
             return False
 
     def leave(self, inputs: Mapping[str, Any]) -> None:
-        """Note that the cluster is being made."""
-        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Note that the cluster is being made, and by which stack.
+
+        Raises:
+            NotOurs: another one has.
+        """
+        owner.claim(self.directory, inputs["owner"])
         self._file.write_text(json.dumps(inputs))
 
     def clear(self) -> None:

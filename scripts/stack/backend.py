@@ -69,6 +69,14 @@ def files(stack: str) -> list[Path]:
     return sorted([*found, *state.parent.glob(f"{state.name}*")])
 
 
+def hidden_states(stack: str) -> list[Path]:
+    """Where else Pulumi may have put a stack's state: compressed, or in its old layout."""
+    name = f"{stack}.json"
+    compressed = [state_file(stack).with_name(f"{name}.{suffix}") for suffix in ("gz", "zst")]
+    legacy = [bookkeeping("stacks", f"{name}{suffix}") for suffix in ("", ".gz", ".zst")]
+    return [file for file in (*compressed, *legacy) if file.exists()]
+
+
 def latest_settings(stack: str) -> Mapping[str, Any]:
     """The settings with which Pulumi last changed a stack; empty when it never has.
 

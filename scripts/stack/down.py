@@ -6,13 +6,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+from clusters import owner
 from clusters.local.marks import Mark
+from infra.ownership import called
 from infra.paths import CHECKOUT, state_dir
 from jobs.logs import archive
 from scripts.stack import remains
-from scripts.stack.backend import exists, exported, files
+from scripts.stack.backend import exists, exported, files, hidden_states, project
 from scripts.stack.cli import INTERRUPTED, Cli, rows
 from scripts.stack.commands import say
+from scripts.stack.errors import CommandError
 from scripts.stack.files import cluster_of
 from scripts.stack.lent import lent
 from scripts.stack.recovery import recover
@@ -43,6 +46,12 @@ def _down(stack: str) -> int:
         code = _destroy(Cli(stack))
         if code != 0:
             return code
+    elif hidden := hidden_states(stack):
+        raise CommandError(
+            f"the state of {stack} is in a file that is not read, {hidden[0]}, so nothing was "
+            "removed: take the stack down with the settings of Pulumi's backend that it was made "
+            f"with, or convert it with `pulumi stack export` and `import`"
+        )
     else:
         say(f"Stack {stack} is not there: nothing to destroy.")
     code = _remove_cluster(stack, "what an interrupted run left in")
@@ -102,8 +111,15 @@ def _cluster_directory(stack: str) -> Path | None:
     """Where the stack's own cluster is, or is noted; None when there is none."""
     cluster = cluster_of(stack)
     kind, name = str(cluster.get("kind")), str(cluster.get("name", stack))
-    if kind not in _REMOVED_BY:
+    # No cluster was ever made with another name: it could lead out of the directory of clusters.
+    if kind not in _REMOVED_BY or not owner.NAME.fullmatch(name):
         return None
     embedded = state_dir() / "clusters" / name
     directory = embedded if kind == "embedded" else Mark(kind, name).directory
-    return directory if directory.exists() else None
+    if not directory.exists():
+        return None
+    made_by = owner.of(directory)
+    if made_by == called(project(), stack) or (made_by is None and exists(stack)):
+        return directory
+    say(f"Cluster {name} stays: it belongs to {made_by or 'no stack that is known'}.")
+    return None

@@ -4,18 +4,20 @@ from pathlib import Path
 
 import pytest
 
+from clusters import owner
 from clusters.embedded import pki
 from clusters.embedded.handler import EmbeddedHandler
 from clusters.embedded.health import Problem
 from clusters.embedded.kubeconfig import embedded
 from clusters.embedded.layout import Layout
+from infra.paths import state_dir
 from infra.plugin.values import UNKNOWN
 from tests.unit.images_objects import Listener
 
 
 @pytest.mark.parametrize("name", ["Dev", "-dev", "dev-", "", "a" * 64, "a_b", 3, None])
 def test_a_name_that_is_no_dns_label_is_refused(name: object) -> None:
-    (failure,) = EmbeddedHandler().check({"name": name, "directory": "/state/dev"})
+    (failure,) = EmbeddedHandler().check({"name": name, "directory": UNKNOWN})
     assert failure.property == "name"
     assert repr(name) in failure.reason
 
@@ -23,6 +25,40 @@ def test_a_name_that_is_no_dns_label_is_refused(name: object) -> None:
 def test_everything_that_is_wrong_is_said_at_once() -> None:
     failures = EmbeddedHandler().check({"name": "A", "directory": "relative"})
     assert [failure.property for failure in failures] == ["name", "directory"]
+
+
+@pytest.mark.parametrize("directory", ["", "..", "dev/deeper", "/etc"])
+def test_a_directory_that_is_no_clusters_is_refused_and_never_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, directory: str
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    removed: list[Layout] = []
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", removed.append)
+    path = str(state_dir() / "clusters" / directory)
+    (failure,) = EmbeddedHandler().check({"name": "dev", "directory": path})
+    assert failure.property == "directory"
+    with pytest.raises(RuntimeError, match="nothing is removed"):
+        EmbeddedHandler().delete(path, {"directory": path, "owner": "slipway/dev"}, Listener())
+    assert removed == []
+
+
+def test_a_cluster_of_another_stack_is_neither_taken_nor_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    changed: list[object] = []
+    monkeypatch.setattr("clusters.embedded.handler.require", lambda _: None)
+    monkeypatch.setattr("clusters.embedded.lifecycle.remove", changed.append)
+    monkeypatch.setattr("clusters.embedded.lifecycle.bring_up", lambda *_: changed.append("up"))
+    directory = state_dir() / "clusters" / "shared"
+    owner.claim(directory, "slipway/a")
+    ours = {"name": "shared", "directory": str(directory), "owner": "slipway/b"}
+    with pytest.raises(owner.NotOurs, match="belongs to the stack slipway/a, not to slipway/b"):
+        EmbeddedHandler().create(ours, Listener())
+    with pytest.raises(owner.NotOurs):
+        EmbeddedHandler().delete(str(directory), ours, Listener())
+    assert changed == []
+    assert owner.of(directory) == "slipway/a"
 
 
 @pytest.mark.parametrize("name", ["dev", "a", "0-9", "a" * 63, UNKNOWN])

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from clusters import owner
 from scripts.environment import backend
 from scripts.stack import commands, down, files
-from scripts.stack.backend import Lock, exists, locks, state_file
+from scripts.stack.backend import Lock, bookkeeping, exists, locks, state_file
 from scripts.stack.cli import Cli
 from scripts.stack.errors import CommandError
 from scripts.stack.files import StackFileError, cluster_of, ensure_own, jobs_of
@@ -293,11 +294,38 @@ def test_down_removes_a_cluster_that_the_state_does_not_know(
         return subprocess.CompletedProcess(command, 3)
 
     directory = state / "clusters" / "dev"
-    directory.mkdir(parents=True)
+    owner.claim(directory, "slipway/dev")
     monkeypatch.setattr("subprocess.run", run)
     assert down.down("dev") == 3
     arguments = ["-m", "clusters.embedded", "delete", "--directory", str(directory)]
     assert ran == [[sys.executable, *arguments]]
+
+
+@pytest.mark.parametrize("name", ["", "..", "../..", "/tmp", "a/b", "shared", "nobodys"])
+def test_down_leaves_what_is_not_the_stacks_own(
+    name: str, state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cluster of another stack, one that no stack is known to have made, or no cluster at all."""
+    ran: list[object] = []
+    monkeypatch.setattr("subprocess.run", lambda *command, **_: ran.append(command))
+    monkeypatch.setattr(down, "cluster_of", lambda _: {"kind": "embedded", "name": name})
+    owner.claim(state / "clusters" / "shared", "slipway/other")
+    (state / "clusters" / "nobodys").mkdir()
+    monkeypatch.setattr("scripts.stack.remains.prove", lambda *_: True)
+    kept = set(state.rglob("*"))
+    assert down.down("dev") == 0, capsys.readouterr().err
+    assert ran == []
+    assert set(state.rglob("*")) >= kept
+
+
+@pytest.mark.parametrize("file", ["slipway/dev.json.gz", "slipway/dev.json.zst", "dev.json"])
+def test_a_state_that_is_not_read_is_not_removed(file: str) -> None:
+    hidden = bookkeeping("stacks", file)
+    hidden.parent.mkdir(parents=True)
+    hidden.write_text("{}")
+    with pytest.raises(CommandError, match="is in a file that is not read"):
+        down.down("dev")
+    assert hidden.exists()
 
 
 @pytest.mark.parametrize(("kind", "forgets"), [("embedded", True), ("kubeconfig", False)])

@@ -90,3 +90,11 @@ def test_the_lines_are_nothing_but_exports() -> None:
     count = len(UNSET)
     assert lines[:count] == [f"unset {name}" for name in UNSET]
     assert all(line.startswith("export ") for line in lines[count:])
+
+
+@pytest.mark.parametrize("name", ["PULUMI_DIY_BACKEND_GZIP", "PULUMI_SELF_MANAGED_STATE_GZIP"])
+def test_what_would_hide_a_stacks_state_is_dropped(name: str) -> None:
+    """A command would take a stack whose state it does not find for one that was destroyed."""
+    given = {name: "true", "PATH": "/bin"}
+    assert name not in applied(given)
+    assert f"unset {name}" in shell(given).splitlines()

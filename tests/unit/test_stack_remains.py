@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from clusters import owner
 from clusters.cluster import ClusterKind
 from scripts.stack import down, remains
 from scripts.stack.backend import lock_directory, state_file
@@ -123,7 +124,7 @@ class FakeCli:
 @pytest.fixture
 def removed(state: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A cluster and its stack are there; the list tells whether the cluster was removed."""
-    (state / "clusters" / "dev").mkdir(parents=True)
+    owner.claim(state / "clusters" / "dev", "slipway/dev")
     calls: list[str] = []
 
     def remove(_stack: str, what: str) -> int:

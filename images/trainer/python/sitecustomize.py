@@ -1,4 +1,3 @@
-# ruff: noqa: INP001 - the name that Python looks for
 """Every Python of this image reports on standard error where it stands when it is told to end.
 
 So the log of a rank that hangs ends with its stack (jobs/watch/stacks.py reads it).

@@ -1,4 +1,4 @@
-# ruff: noqa: INP001  # the build puts it into a package
+# The build puts it into a package.
 """Lets torchvision's CIFAR10 read a data set that stands in for CIFAR-10, and say so.
 
 torchvision verifies CIFAR-10's files by checksums of its own. Slipway's image may hold other

@@ -66,9 +66,9 @@ class LastWords:
         return self._of(before[-1]) if before else []
 
     def stacks(self, tracker: Tracker) -> dict[str, list[str]]:
-        """Return where ranks stood when they were stopped, by their names; some may not report."""
-        active = [each for each in tracker.replicas.values() if each.active]
-        found = {each.ranks: stacks.where(self._now(each)) for each in active[:_FETCHED]}
+        """Return where ranks that hang stood when they were stopped, by name; some don't report."""
+        hanging = tracker.hanging[:_FETCHED]
+        found = {each.ranks: stacks.where(self._now(each)) for each in hanging}
         return {ranks: frames for ranks, frames in found.items() if frames}
 
     def _now(self, replica: Replica) -> list[str]:

@@ -111,6 +111,11 @@ class Tracker:
         failed = {each.replica.number for each in self.failures}
         return [each for number, each in self.replicas.items() if number not in failed]
 
+    @property
+    def hanging(self) -> list[Replica]:
+        """Of a run that got nowhere, those that still run; all of them, where none is suspected."""
+        return [each for each in self.silent or self.replicas.values() if each.active]
+
     def is_stuck(self, end: End) -> bool:
         """Return whether some of its ranks went on without getting anywhere."""
         return end.state == "TimedOut" or (end.state == "Failed" and len(self.silent) > 0)

@@ -105,8 +105,8 @@ class Wait:
     def _await_stacks(self, feed: Feed, tracker: Tracker) -> None:
         """Wait until each rank that was stopped has reported where it stood, if it does."""
         deadline = time.monotonic() + _STACKS_SECONDS
-        stopped = sum(replica.active for replica in tracker.replicas.values())
-        while len(self._logs.stacks(tracker)) < stopped and time.monotonic() < deadline:
+        hanging = len(tracker.hanging)
+        while len(self._logs.stacks(tracker)) < hanging and time.monotonic() < deadline:
             feed.next(_TICK_SECONDS)
 
     def _take_in(self, feed: Feed, tracker: Tracker) -> None:

@@ -365,3 +365,44 @@ def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() 
     end = tracked.end(10, LIMITS)
     assert end is not None
     assert end.state == "CannotStart"
+
+
+GONE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 8000ms for recv"
+
+
+def test_who_its_peers_waited_for_in_vain_is_named() -> None:
+    tracked = tracker(pod(0, state=ended(1, GONE)), pod(1, state=RUNNING), of=job("Failed"))
+    end = tracked.end(10, LIMITS)
+    assert end is not None
+    assert end.reason == (
+        "rank 1 (mine-worker-0) did not answer its peers: rank 0 (mine-master-0) exited with code 1"
+    )
+    assert tracked.is_stuck(end)
+    assert [each.number for each in tracked.hanging] == [1]
+
+
+def test_where_several_went_on_none_is_accused() -> None:
+    tracked = Tracker(job("Failed", workers=2))
+    tracked.see_pods([pod(0, state=ended(1, GONE)), *(pod(n, state=RUNNING) for n in (1, 2))])
+    end = tracked.end(10, LIMITS)
+    assert end is not None
+    assert end.reason == "rank 0 (mine-master-0) exited with code 1"
+    assert [each.number for each in tracked.hanging] == [1, 2]
+
+
+def test_those_that_failed_after_the_cause_are_counted_by_replica() -> None:
+    tracked = tracker(
+        pod(0, state=ended(1, GONE), last=ended(1, "", finished="2026-01-01T00:00:07Z")),
+        pod(1, state=ended(9, finished="2026-01-01T00:00:59Z")),
+    )
+    assert tracked.followers == 1
+
+
+def test_a_rank_0_that_ended_too_early_is_told_with_those_it_took_along() -> None:
+    first = pod(0, state=ended(0, finished="2026-01-01T00:00:50Z"))
+    end = tracker(first, pod(1, state=ended(1, GONE)), of=job("Succeeded")).end(10, LIMITS)
+    assert end is not None
+    assert end.reason == (
+        "rank 0 (mine-master-0) exited with code 0 before the other ranks were done, and took "
+        "1 replica along"
+    )

@@ -37,9 +37,9 @@ def fail() -> None:
     if cause == "os-exit":
         os._exit(9)
     if cause == "memory":
-        hoard = [bytearray(1 << 24)]
+        hoard = []
         while True:
-            hoard.append(bytearray(os.urandom(1 << 20)) * 16)
+            hoard.append(b"x" * (64 << 20))
     if cause == "segfault":
         ctypes.string_at(0)
     if cause == "sigterm":
@@ -50,8 +50,10 @@ def fail() -> None:
     time.sleep(600)  # `hang`, and `kill` until it is
 
 
-dist.init_process_group("gloo", timeout=timedelta(seconds=8))
-model = DistributedDataParallel(nn.Linear(1000, 100))
+# On a busy machine one may start a minute after the other; a hang need not be waited out that long.
+dist.init_process_group("gloo", timeout=timedelta(minutes=4))
+group = dist.new_group(timeout=timedelta(seconds=8 if cause == "hang" else 60))
+model = DistributedDataParallel(nn.Linear(1000, 100), process_group=group)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for step in range(10_000):
     if step == _BROKEN_AT and is_broken:

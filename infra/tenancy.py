@@ -102,10 +102,16 @@ def _account(name: str, namespace: str) -> Manifest:
     }
 
 
+_METADATA = ("169.254.169.254/32", "168.63.129.16/32")
+"""https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service and
+https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16"""
+
+
 def _network_policy(namespace: str, labels: dict[str, str]) -> Manifest:
     """Return that of the pods with these labels only the namespace's like pods may reach any.
 
-    The ranks of a job talk to each other with no authentication. It holds where the
+    The ranks of a job talk to each other with no authentication. And none of them reaches a
+    cloud's metadata service, which would hand out the node's identity. It holds where the
     cluster's network enforces policies; the embedded cluster's does not.
     """
     pods = {"matchLabels": dict(labels)} if labels else {}
@@ -115,7 +121,17 @@ def _network_policy(namespace: str, labels: dict[str, str]) -> Manifest:
         "metadata": {"name": "slipway-ranks-only", "namespace": namespace},
         "spec": {
             "podSelector": pods,
-            "policyTypes": ["Ingress"],
+            "policyTypes": ["Ingress", "Egress"],
             "ingress": [{"from": [{"podSelector": pods}]}],
+            "egress": [
+                # Some networks do not count pods among addresses.
+                {"to": [{"namespaceSelector": {}}]},
+                {
+                    "to": [
+                        {"ipBlock": {"cidr": "0.0.0.0/0", "except": list(_METADATA)}},
+                        {"ipBlock": {"cidr": "::/0"}},
+                    ]
+                },
+            ],
         },
     }

@@ -83,6 +83,7 @@ def result(
         "world_size": topology.world_size,
         **{key: first.get(key) for key in _FROM_RANK_0},
         "accuracy": _number(first.get("accuracy")),
+        "artifacts": artifacts(first),
         "samples_seen": _samples_seen(first, summaries, topology),
         "training_seconds": first.get("duration_seconds"),
         "duration_seconds": _seconds(started, completed),
@@ -124,6 +125,17 @@ def _samples_seen(
 def _number(value: object) -> float | None:
     """Return a figure that a program of one's own told; None when it is none."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
+    """Return the files that a termination message lists with what inputs need; None without any."""
+    listed = message.get("artifacts")
+    found = {
+        name: each
+        for name, each in (listed.items() if isinstance(listed, dict) else ())
+        if isinstance(each, dict) and all(isinstance(each.get(k), str) for k in ("url", "sha256"))
+    }
+    return found or None
 
 
 def _key(number: int, topology: Topology) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from jobs.spec import CONTAINER
 from jobs.watch.causes import Failure
 from jobs.watch.replicas import Exit, FailedInit, Replica
-from jobs.watch.results import summary
+from jobs.watch.results import artifacts, summary
 from jobs.watch.tracker import End
 
 LOG_LINES = 30
@@ -115,7 +115,7 @@ def _of_replica(cause: Failure) -> dict[str, Any]:
         "pod": cause.replica.name,
         **_of_exit(cause.exit),
         "memory_limit": limit if cause.exit.out_of_memory else None,
-        "artifacts": (summary(cause.exit) or {}).get("artifacts"),
+        "artifacts": artifacts(summary(cause.exit) or {}),
     }
     return _known(told)
 

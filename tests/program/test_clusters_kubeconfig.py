@@ -73,6 +73,10 @@ def test_in_somebody_elses_namespace_the_network_policy_is_for_slipways_pods_alo
     own = {"matchLabels": {"app.kubernetes.io/managed-by": "slipway"}}
     assert policy["podSelector"] == own
     assert policy["ingress"] == [{"from": [{"podSelector": own}]}]
+    [in_the_cluster, elsewhere] = [rule["to"] for rule in policy["egress"]]
+    assert in_the_cluster == [{"namespaceSelector": {}}]
+    clouds_metadata = ["169.254.169.254/32", "168.63.129.16/32"]
+    assert elsewhere[0]["ipBlock"] == {"cidr": "0.0.0.0/0", "except": clouds_metadata}
     pods = program.one(JOB).inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
     for replicas in pods.values():
         assert own["matchLabels"].items() <= replicas["template"]["metadata"]["labels"].items()

@@ -158,3 +158,17 @@ def test_what_is_not_a_number_is_not_told_as_one() -> None:
 def test_another_ranks_accuracy_is_not_taken_for_rank_0s() -> None:
     found = of(pod(0, state=ended(0)), pod(1, state=ended(0, {"accuracy": 0.1})))
     assert "accuracy" not in found
+
+
+@pytest.mark.parametrize(
+    "listed", ["a file", ["model.pt"], {"model.pt": "there"}, {"model.pt": {"url": 3}}]
+)
+def test_artifacts_that_lack_what_inputs_need_are_left_out(listed: object) -> None:
+    found = of(pod(0, state=ended(0, summary(0, artifacts=listed))))
+    assert "artifacts" not in found
+
+
+def test_artifacts_are_those_of_rank_0() -> None:
+    good = {"model.pt": {"url": "file:///model.pt", "sha256": "0" * 64, "bytes": 1}}
+    found = of(pod(0, state=ended(0, summary(0, artifacts={**good, "bad": {}}))))
+    assert found["artifacts"] == good

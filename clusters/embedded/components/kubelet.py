@@ -83,6 +83,8 @@ def _resources(layout: Layout) -> dict[str, Any]:
         "cgroupDriver": "cgroupfs",
         "cgroupRoot": f"/{layout.node}",
         "failCgroupV1": False,
+        # A job that forks without end takes no process from the machine's others.
+        "podPidsLimit": 4096,
         "failSwapOn": False,
         # A lower score takes CAP_SYS_RESOURCE, which a container or a sandbox may lack.
         "oomScoreAdj": 0,

@@ -68,6 +68,10 @@ def test_the_kubelet_lets_nobody_in_anonymously(layout: Layout) -> None:
     assert config["readOnlyPort"] == 0
 
 
+def test_a_pod_cannot_take_all_of_the_machines_processes(layout: Layout) -> None:
+    assert kubelet.configuration(layout)["podPidsLimit"] == 4096
+
+
 def test_pods_are_under_the_clusters_own_control_group(layout: Layout) -> None:
     assert kubelet.configuration(layout)["cgroupRoot"] == f"/{layout.node}"
 

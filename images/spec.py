@@ -112,6 +112,7 @@ class ImageSpec:
         self._copy_to(context)
         for name, taken in datasets.items():
             taken.copy_to(context / "data" / name)
+        _let_everybody_read(context)
         return Plan(context, context / self.dockerfile, arguments)
 
     @property
@@ -162,3 +163,12 @@ def trainer_of(reference: str) -> ImageSpec | None:
     """Return which of them is called that where it is built, of whatever content; None if none."""
     known = {f"localhost/{each.name}": each for each in (TRAINER, TRAINER_CIFAR, TRAINER_CUDA)}
     return known.get(repository(reference))
+
+
+def _let_everybody_read(directory: Path) -> None:
+    """Undo a umask that lets nobody else read: the image runs as another user."""
+    for path in (directory, *directory.rglob("*")):
+        if path.is_symlink():
+            continue
+        mode = path.stat().st_mode
+        path.chmod(mode | (0o555 if path.is_dir() or mode & 0o100 else 0o444))

@@ -92,6 +92,7 @@ class Runner:
             return subprocess.Popen(
                 (*_own_world(), *command),
                 stdin=subprocess.DEVNULL,
+                umask=0o022,  # what it makes is for other users, too
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 env={**os.environ, **self.environment},

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from images import spec
 from images.datasets.choice import Choice
 from images.datasets.dataset import NotAvailable, Source
 from images.spec import TRAINER, TRAINER_CIFAR, TRAINER_CUDA, ImageSpec, Undecided, trainer_of
@@ -146,3 +147,14 @@ class TestVariant:
         assert trainer_of("localhost/slipway-trainer-cifar:1") is TRAINER_CIFAR
         assert trainer_of("localhost/slipway-trainer:2") is TRAINER
         assert trainer_of("example.org/slipway-trainer:2") is None
+
+
+def test_what_a_narrow_umask_made_is_readable_by_the_images_user(tmp_path: Path) -> None:
+    folder, tool = tmp_path / "site-packages", tmp_path / "site-packages/tool"
+    folder.mkdir(mode=0o700)
+    tool.touch(mode=0o700)
+    (folder / "module.py").touch(mode=0o600)
+    (folder / "gone").symlink_to("nothing")
+    spec._let_everybody_read(tmp_path)
+    modes = {each: each.stat().st_mode & 0o777 for each in (folder, tool, folder / "module.py")}
+    assert list(modes.values()) == [0o755, 0o755, 0o644]

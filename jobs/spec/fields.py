@@ -18,6 +18,8 @@ _TAKEN = frozenset(
 _LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+_DURATIONS = "a duration such as 90s, 5m or 1h30m"
 _DIRECTORY = "an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data"
 _URL = "a URL that fsspec knows, such as file:///results or abfs://container/folder"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
@@ -28,6 +30,20 @@ def _text(value: object) -> object:
     """Let a YAML number stand for a quantity: `cpu: 2` means `cpu: "2"`."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number else value
+
+
+def _whole(value: object) -> object:
+    """Let the text of a whole number stand for it: `pulumi config set` writes "2" for 2."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def _seconds(value: object) -> object:
+    """Let 90s, 5m and 1h30m stand for so many seconds."""
+    found = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
+    if found is None:
+        return _whole(value)
+    hours, minutes, seconds = (int(part or 0) for part in found.groups())
+    return 3600 * hours + 60 * minutes + seconds
 
 
 def _exact(value: object) -> object:
@@ -181,7 +197,17 @@ Goal = Annotated[
     ),
 ]
 Accuracy = Annotated[float, Field(ge=0, le=1)]
-Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0)]
-Positive = Annotated[int, Field(ge=1)]
-Replicas = Annotated[int, Field(ge=1, le=999)]
+Seconds = Annotated[
+    float,
+    Field(gt=0, allow_inf_nan=False, description=f"seconds above 0, or {_DURATIONS}"),
+    BeforeValidator(_seconds),
+]
+WholeSeconds = Annotated[
+    int,
+    Field(ge=1, description=f"a whole number of seconds, at least 1, or {_DURATIONS}"),
+    BeforeValidator(_seconds),
+]
+Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
+Positive = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
+Replicas = Annotated[int, Field(ge=1, le=999), BeforeValidator(_whole)]
+Workers = Annotated[int, Field(ge=0, le=999), BeforeValidator(_whole)]

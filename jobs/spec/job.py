@@ -31,7 +31,9 @@ from jobs.spec.fields import (
     Value,
     Variable,
     VolumeName,
+    WholeSeconds,
     Word,
+    Workers,
 )
 from jobs.spec.modules import MODULES, ModuleName
 from jobs.spec.parts import (
@@ -139,7 +141,7 @@ class TrainingJob:
     backend: Annotated[Literal["gloo", "nccl", "mpi"], Field(description="one of gloo, nccl")] = (
         "gloo"
     )
-    workers: Annotated[int, Field(ge=0, le=999)] = 1
+    workers: Workers = 1
     processes_per_node: Annotated[int, Field(ge=1, le=64)] = 1
     master: Master | None = None
     cpu: Cpu = "400m"
@@ -155,8 +157,8 @@ class TrainingJob:
     pull_secrets: tuple[ObjectName, ...] = ()
     restart_policy: Literal["OnFailure", "Never", "Always", "ExitCode"] = "OnFailure"
     backoff_limit: Count | None = None
-    timeout: Positive = 3600
-    start_timeout: Positive = START_TIMEOUT
+    timeout: WholeSeconds = 3600
+    start_timeout: WholeSeconds = START_TIMEOUT
     ttl_seconds_after_finished: Annotated[int, Field(ge=60)] | None = None
     clean_pod_policy: Literal["None", "Running", "All"] = "None"
     priority_class: ObjectName | None = None

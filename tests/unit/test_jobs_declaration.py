@@ -41,6 +41,26 @@ def test_fields_override_those_of_the_catalogue() -> None:
     assert changed.module == "mnist"
 
 
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("5m", 300), ("1h30m", 5400), ("90s", 90), ("600", 600), (600, 600)]
+)
+def test_a_time_limit_is_seconds_or_a_duration(written: object, seconds: int) -> None:
+    changed = job("mnist-gloo", {"timeout": written, "maxDuration": written})
+    assert (changed.timeout, changed.max_duration) == (seconds, seconds)
+
+
+@pytest.mark.parametrize("written", ["5 m", "m", "", "0m", "five", "1.5h", -1])
+def test_what_is_no_time_limit_is_refused_with_what_is(written: object) -> None:
+    text = problems("mnist-gloo", {"timeout": written})["timeout"]
+    assert "a duration such as 90s, 5m or 1h30m" in text
+
+
+def test_a_whole_number_in_quotes_is_that_number() -> None:
+    """`pulumi config set` without `--path` writes it so."""
+    changed = job("mnist-gloo", {"epochs": "2", "workers": "1", "seed": "0"})
+    assert (changed.epochs, changed.workers, changed.seed) == (2, 1, 0)
+
+
 def test_a_job_of_ones_own_has_an_image_and_a_command() -> None:
     mine = job("mine", {"image": "example.org/mine:1", "command": ["python3", "train.py"]})
     assert mine.command == ("python3", "train.py")
@@ -108,7 +128,7 @@ def test_what_rests_on_a_wrong_value_is_not_told() -> None:
         ("elastic", 3),
         ("workers", True),
         ("workers", 2.5),
-        ("workers", "3"),
+        ("workers", "three"),
         ("epochs", 0),
         ("timeout", 0),
         ("learningRate", 0),

@@ -166,7 +166,7 @@ def trainer_of(reference: str) -> ImageSpec | None:
 
 
 def _let_everybody_read(directory: Path) -> None:
-    """Undo a umask that lets nobody else read: the image runs as another user."""
+    """Make all of it readable, whatever the umask: the image runs as another user."""
     for path in (directory, *directory.rglob("*")):
         if path.is_symlink():
             continue

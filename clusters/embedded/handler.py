@@ -76,7 +76,7 @@ class EmbeddedHandler(Handler):
 
         Raises:
             NotOurs: another stack's.
-            RuntimeError: its directory is not one that Slipway makes, or something is still there.
+            RuntimeError: its directory is not one that Slipway makes, or something of it remains.
         """
         layout = _layout(state)
         if not _is_ours(layout.directory):

@@ -44,7 +44,7 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
         **job.env,
     }
     run_id = {"fieldRef": {"fieldPath": f"metadata.labels['{RUN_LABEL}']"}}
-    # Lightning takes its rank from RANK only where this tells it that torchrun has set it.
+    # Lightning takes its rank from RANK only where this shows that torchrun has set it.
     of_torchrun = ["TORCHELASTIC_RUN_ID"] if job.processes_per_node == 1 and not job.elastic else []
     return [
         *({"name": name, "valueFrom": run_id} for name in ("SLIPWAY_RUN_ID", *of_torchrun)),

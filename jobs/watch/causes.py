@@ -34,7 +34,7 @@ class Origin(IntEnum):
     OWN = 0
     """The program itself, or what killed it alone."""
     STOPPED = 1
-    """It was told to end: it obeyed SIGTERM, or its pod was being deleted."""
+    """It was stopped: it obeyed SIGTERM, or its pod was being deleted."""
     PEER = 2
     """It reports that a peer had gone or did not answer."""
 

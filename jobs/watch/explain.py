@@ -17,8 +17,7 @@ def explain(name: str, result: Mapping[str, Any]) -> str:
     whose = (
         f"container {told['container']}" if "container" in told else f"rank {told.get('rank', 0)}"
     )
-    if told.get("followers"):
-        count = told["followers"]
+    if count := told.get("followers"):
         lines.append(f"{count} other {'replica' if count == 1 else 'replicas'} failed after it")
     if told.get("previous_log"):
         lines.append(f"the end of {whose}'s log before it was started again:")

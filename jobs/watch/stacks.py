@@ -1,4 +1,4 @@
-"""Where a rank stood when it was told to end, from what its Python wrote to its log. Pure."""
+"""Where a rank stood when it was stopped, from the stack that its Python wrote to its log. Pure."""
 
 import re
 from collections.abc import Sequence

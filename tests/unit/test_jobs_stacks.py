@@ -1,4 +1,4 @@
-"""Where a rank stood, from the dump that its Python wrote when it was told to end."""
+"""Where a rank stood, from the dump that its Python wrote when it was stopped."""
 
 from jobs.watch import stacks
 

@@ -1,4 +1,4 @@
-"""Every Python of this image reports on standard error where it stands when it is told to end.
+"""Every Python of this image writes its stack to standard error when it gets SIGTERM.
 
 So the log of a rank that hangs ends with its stack (jobs/watch/stacks.py reads it).
 """

@@ -59,8 +59,13 @@ def _variables() -> list[str]:
     return [f"{each['name']}={each.get('value', 'run-1')}" for each in variables]
 
 
-@pytest.mark.parametrize("launcher", [(), ("-m", "slipway_trainer.launch", "--")])
-@pytest.mark.parametrize("framework", ["lightning", "accelerate"])
+_LAUNCHER = ("-m", "slipway_trainer.launch", "--")
+
+
+@pytest.mark.parametrize(
+    ("framework", "launcher"),
+    [("lightning", ()), ("lightning", _LAUNCHER), ("accelerate", _LAUNCHER)],
+)
 def test_each_pod_is_a_rank_of_its_own(
     image: Opened, tmp_path: Path, packages: Path, framework: str, launcher: tuple[str, ...]
 ) -> None:

@@ -30,6 +30,7 @@ RULES: Sequence[Rule] = (
     restarts.ALWAYS,
     elastic.NO_RENDEZVOUS,
     elastic.PROGRAM_UNSEEN,
+    elastic.TWO_WORLDS,
     elastic.SEVERAL_PROCESSES,
     elastic.NO_RANK,
     room.MORE_THAN_THE_CLUSTER,

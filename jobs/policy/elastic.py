@@ -53,6 +53,17 @@ def _has_sign(case: Case) -> bool:
     return any(sign in seen for sign in _SIGNS)
 
 
+def _two_worlds(case: Case) -> Iterator[Finding]:
+    elastic, workers = case.job.elastic, case.job.workers
+    if elastic is not None and 2 * elastic.least(workers) <= elastic.most(workers):
+        yield Finding(
+            ("elastic", "minReplicas"),
+            f"{elastic.least(workers)} of {elastic.most(workers)}: where the network splits, both "
+            "parts go on, and what the smaller one trained is thrown away",
+            f"use at least {elastic.most(workers) // 2 + 1}, or leave it out",
+        )
+
+
 def _several_processes(case: Case) -> Iterator[Finding]:
     job = case.job
     is_launched = job.module is not None or job.script is not None
@@ -93,5 +104,6 @@ PROGRAM_UNSEEN = Rule(
     _program_unseen,
     warns=True,
 )
+TWO_WORLDS = Rule("elastic-minority", "docs/elastic.md#limits", _two_worlds, warns=True)
 SEVERAL_PROCESSES = Rule("elastic-with-processes", "docs/jobs.md#elastic", _several_processes)
 NO_RANK = Rule("rank-unknown", "docs/jobs.md#placeholders", _no_rank)

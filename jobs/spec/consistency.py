@@ -76,7 +76,7 @@ def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
         if job.module is not None and MODULES[job.module].is_elastic:
             yield of(("elastic",), f"is missing; {job.name} needs it", "module")
         return
-    least, most = job.elastic.min_replicas, job.elastic.max_replicas
+    least, most = job.elastic.least(job.workers), job.elastic.max_replicas
     if job.workers < least:
         text = f"{least} is more than the {job.workers} of `workers`"
         yield of(("elastic", "minReplicas"), text, "workers")

@@ -78,14 +78,23 @@ class Elastic:
     """Train with fewer replicas than asked for, and with more again.
 
     Args:
-        min_replicas: With fewer the training waits.
+        min_replicas: With fewer the training waits. More than half of `max_replicas` unless set,
+            so that only one part of a split network goes on.
         max_replicas: There are never more; the job's `workers` unless said.
         max_restarts: How often a replica may be started again, all of them together.
     """
 
-    min_replicas: Replicas = 1
+    min_replicas: Replicas | None = None
     max_replicas: Replicas | None = None
     max_restarts: Count = 10
+
+    def most(self, workers: int) -> int:
+        """Return how many replicas there may be in a job of so many workers."""
+        return workers if self.max_replicas is None else self.max_replicas
+
+    def least(self, workers: int) -> int:
+        """Return with how many replicas a job of so many workers goes on."""
+        return self.most(workers) // 2 + 1 if self.min_replicas is None else self.min_replicas
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -59,10 +59,9 @@ def manifest(  # noqa: PLR0913 - all but the job by name
         },
     }
     if job.elastic is not None:
-        most = job.elastic.max_replicas
         spec["elasticPolicy"] = {
-            "minReplicas": job.elastic.min_replicas,
-            "maxReplicas": job.workers if most is None else most,
+            "minReplicas": job.elastic.least(job.workers),
+            "maxReplicas": job.elastic.most(job.workers),
             "maxRestarts": job.elastic.max_restarts,
             "rdzvBackend": "c10d",
         }

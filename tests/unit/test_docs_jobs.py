@@ -148,7 +148,8 @@ def test_an_example_without_gpus_fits_a_small_machine(
 def test_the_defaults_of_elastic_are_told() -> None:
     elastic = Elastic()
     assert elastic.max_replicas is None
-    told = f"`minReplicas` ({elastic.min_replicas}), `maxReplicas` (`workers`), "
+    assert [elastic.least(workers) for workers in (1, 2, 3, 4)] == [1, 2, 2, 3]
+    told = "`minReplicas` (more than half of them), `maxReplicas` (`workers`), "
     assert f"{told}`maxRestarts` ({elastic.max_restarts})" in DOCUMENT.read_text()
 
 

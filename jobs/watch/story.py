@@ -57,7 +57,7 @@ def details(
         **({"followers": evidence.followers} if evidence.followers else {}),
         **{key: list(log)[-LOG_LINES:] for key, log in logs.items() if log or key == "log"},
         "events": warnings(evidence.events)[-_EVENTS:],
-        "advice": _advice(end, cause, evidence.failed_init, disruption),
+        "advice": _advice(end, cause, evidence, disruption),
     }
 
 
@@ -133,12 +133,12 @@ def _known(told: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in told.items() if value is not None}
 
 
-def _advice(
-    end: End, cause: Failure | None, init: FailedInit | None, disruption: str | None
-) -> str:
-    advice, failed = end.advice, cause or init
+def _advice(end: End, cause: Failure | None, evidence: Evidence, disruption: str | None) -> str:
+    advice, failed = end.advice, cause or evidence.failed_init
     if disruption is not None:
         advice = "nothing, or let it be tried again by itself with `retries: 2`"
+    elif evidence.silent:
+        advice = "find out what kept that rank from taking part"
     elif failed is not None and failed.exit.out_of_memory:
         advice = "raise the job's `memory`, or use smaller batches"
     elif cause is not None and cause.exit.reason == "StartError":

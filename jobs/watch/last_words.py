@@ -44,13 +44,13 @@ class LastWords:
     def matter(self, tracker: Tracker) -> list[str]:
         """Return the log that tells most: of the failure that matters, otherwise of replica 0."""
         if len(tracker.silent) == 1:
-            return list(stacks.without(self._now(tracker.silent[0])))[-LOG_LINES:]
+            return self._before_dump(tracker.silent[0])
         if tracker.cause is not None:
             return self._of(tracker.cause) or self._fetch(tracker.cause)
         if (init := tracker.failed_init) is not None:
             return self._of_init(init)
         first = tracker.replicas.get(0)
-        return self._read(first.name) if first is not None and first.started else []
+        return self._before_dump(first) if first is not None and first.started else []
 
     def before(self, tracker: Tracker) -> list[str]:
         """Return the log of the start before in the replica that failed, if that failed, too."""
@@ -70,6 +70,9 @@ class LastWords:
         hanging = tracker.hanging[:_FETCHED]
         found = {each.ranks: stacks.where(self._now(each)) for each in hanging}
         return {ranks: frames for ranks, frames in found.items() if frames}
+
+    def _before_dump(self, replica: Replica) -> list[str]:
+        return list(stacks.without(self._now(replica)))[-LOG_LINES:]
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the log of a replica's latest container, to its present end."""

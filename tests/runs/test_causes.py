@@ -126,7 +126,9 @@ _ALL = {
     "every rank": [Broken(*each, world=3) for each in itertools.product(SAYS, (0, 1, 2))],
     **{policy: [Broken(cause, 1, policy=policy) for cause in SAYS]
        for policy in ("Never", "ExitCode")},
-    **{peers: [Broken(cause, 1, peers) for cause in SAYS] for peers in ("sleeps", "ignores")},
+    # Of these peers none fails when a rank hangs or ends with 0: that is the time limit's to find.
+    **{peers: [Broken(cause, 1, peers) for cause in SAYS if cause not in {"early", "hang"}]
+       for peers in ("sleeps", "ignores")},
 }  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from clusters import owner
 from tests.engine.footprint import Footprint
 from tests.engine.killing import train_with
 from tests.engine.stack import LiveStack
@@ -103,7 +104,7 @@ def without_cluster(stack: LiveStack) -> None:
 @contextmanager
 def stray(directory: Path) -> Iterator["subprocess.Popen[bytes]"]:
     """A process that works in a cluster's directory and is in none of its control groups."""
-    directory.mkdir(parents=True)
+    owner.claim(directory, "slipway/dev")
     with subprocess.Popen(["sleep", "600"], cwd=directory) as process:
         try:
             yield process

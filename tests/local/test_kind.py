@@ -40,7 +40,8 @@ def settings(**said: Any) -> kind.Settings:
 
 
 def inputs(*, adopt: bool = False, **said: Any) -> Properties:
-    return {"name": "team", "config": kind.config(settings(**{**ONE_NODE, **said})), "adopt": adopt}
+    config = kind.config(settings(**{**ONE_NODE, **said}))
+    return {"name": "team", "owner": "slipway/team", "config": config, "adopt": adopt}
 
 
 def made(here: Machine, given: Properties) -> Properties:

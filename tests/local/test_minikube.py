@@ -36,7 +36,7 @@ def settings(**said: Any) -> minikube.Settings:
 
 
 def inputs(**said: Any) -> Properties:
-    return minikube.inputs(settings(**said))
+    return {**minikube.inputs(settings(**said)), "owner": "slipway/team"}
 
 
 def made(given: Properties) -> Properties:

@@ -54,6 +54,7 @@ def result(
     reason: str,
     job: Mapping[str, Any],
     replicas: Mapping[int, Replica],
+    failed: Mapping[int, Exit],
     seen_at: str,
 ) -> Result:
     """Return the result of a run that has come to its end; what is not known is left out.
@@ -63,10 +64,14 @@ def result(
         reason: Why, in one line.
         job: The PyTorchJob, for the times of its start and completion.
         replicas: As far as their pods are known.
+        failed: How replicas were seen to fail, also in pods that others have replaced since.
         seen_at: When the end was seen, ISO 8601; for a job that the operator did not complete.
     """
     topology = Topology.of(job)
-    ends = {number: _telling_exit(replica, state) for number, replica in replicas.items()}
+    ends = {
+        number: _telling_exit(replica, state) or failed.get(number)
+        for number, replica in replicas.items()
+    }
     summaries = {
         number: message
         for number, ended in ends.items()

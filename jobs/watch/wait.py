@@ -175,6 +175,7 @@ class Wait:
             end.reason,
             tracker.job,
             tracker.replicas,
+            {each.replica.number: each.exit for each in tracker.failures},
             seen_at=now,
         )
         return {**ended, **told}

@@ -1,6 +1,8 @@
 """A run's result comes from its ranks' termination messages, whatever these hold."""
 
 import json
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -8,18 +10,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobs.topology import Topology
-from jobs.watch.replicas import replicas
+from jobs.watch.replicas import Exit, replicas
 from jobs.watch.results import Result, refused, result
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 
 
-def of(*pods: dict[str, Any], **shape: Any) -> Result:
+def of(
+    *pods: dict[str, Any], failed: Mapping[int, Exit] = MappingProxyType({}), **shape: Any
+) -> Result:
     submitted = job("Succeeded", **shape)
     return result(
         "Succeeded",
         "",
         submitted,
         replicas(pods, Topology.of(submitted)),
+        failed,
         seen_at="2026-01-01T01:00:00Z",
     )
 
@@ -66,6 +71,12 @@ def test_a_rank_that_was_started_again_counts_with_its_last_exit() -> None:
 
 def test_a_rank_that_runs_again_after_a_failure_shows_that_failure() -> None:
     found = of(pod(0, state=RUNNING), pod(1, state=RUNNING, last=ended(3), restarts=1))
+    assert found["exit_codes"] == {"1": 3}
+
+
+def test_a_failure_counts_also_when_another_pod_has_replaced_the_one_that_failed() -> None:
+    [seen] = replicas([pod(1, state=ended(3))], Topology.of(job("Failed"))).values()
+    found = of(pod(0, state=RUNNING), pod(1, phase="Pending"), failed={1: seen.exits[0]})
     assert found["exit_codes"] == {"1": 3}
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
@@ -11,6 +12,16 @@ from jobs.watch.replicas import Exit, Replica
 
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart"]
 Result = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended, why in one line, and what a person may do about it."""
+
+    state: State
+    reason: str
+    advice: str = "fix what failed"
+
 
 _FROM_RANK_0 = (
     "accuracy",
@@ -50,8 +61,7 @@ def _no_number(_text: str) -> None:
 
 
 def result(
-    state: State,
-    reason: str,
+    end: End,
     job: Mapping[str, Any],
     replicas: Mapping[int, Replica],
     failed: Mapping[int, Exit],
@@ -60,8 +70,7 @@ def result(
     """Return the result of a run that has come to its end; what is not known is left out.
 
     Args:
-        state: How it ended.
-        reason: Why, in one line.
+        end: How it ended, and why.
         job: The PyTorchJob, for the times of its start and completion.
         replicas: As far as their pods are known.
         failed: How replicas were seen to fail, also in pods that others have replaced since.
@@ -69,7 +78,7 @@ def result(
     """
     topology = Topology.of(job)
     ends = {
-        number: _telling_exit(replica, state) or failed.get(number)
+        number: _telling_exit(replica, end.state) or failed.get(number)
         for number, replica in replicas.items()
     }
     summaries = {
@@ -82,8 +91,8 @@ def result(
     started = status.get("startTime") or job["metadata"].get("creationTimestamp")
     completed = status.get("completionTime") or seen_at
     found = {
-        "state": state,
-        "reason": reason,
+        "state": end.state,
+        "reason": end.reason,
         "run_id": run_of(job),
         "world_size": topology.world_size,
         **{key: first.get(key) for key in _FROM_RANK_0},

@@ -7,8 +7,7 @@ from typing import Any
 from jobs.spec import CONTAINER
 from jobs.watch.causes import Failure
 from jobs.watch.replicas import Exit, FailedInit, Replica
-from jobs.watch.results import artifacts, summary
-from jobs.watch.tracker import End
+from jobs.watch.results import End, artifacts, summary
 
 LOG_LINES = 30
 _EVENTS = 10

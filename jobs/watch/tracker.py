@@ -17,7 +17,7 @@ from jobs.watch.causes import Failure, Origin
 from jobs.watch.disruption import Disruption, deleted, disruption, lost_node
 from jobs.watch.progress import Progress
 from jobs.watch.replicas import FailedInit, Replica, is_of, is_replica, replicas
-from jobs.watch.results import State
+from jobs.watch.results import End
 from jobs.watch.room import Shortage
 
 _STRAGGLERS_SECONDS = 30
@@ -32,15 +32,6 @@ class Limits:
 
     total: float
     start: float
-
-
-@dataclass(frozen=True)
-class End:
-    """How a run ended, why in one line, and what a person may do about it."""
-
-    state: State
-    reason: str
-    advice: str = "fix what failed"
 
 
 @dataclass

@@ -14,10 +14,10 @@ from jobs.watch.causes import Origin
 from jobs.watch.feed import Feed
 from jobs.watch.last_words import LastWords
 from jobs.watch.obstacles import Obstacles
-from jobs.watch.results import Result, result
+from jobs.watch.results import End, Result, result
 from jobs.watch.row import Row
 from jobs.watch.story import Evidence
-from jobs.watch.tracker import End, Limits, Tracker
+from jobs.watch.tracker import Limits, Tracker
 
 _TICK_SECONDS = 0.5
 _SETTLE_SECONDS = 5.0
@@ -171,8 +171,7 @@ class Wait:
             told["failure"] = story.details(end, tracker.cause, evidence, tracker.cured_by_a_retry)
         self._stop_survivors(end, tracker)
         ended = result(
-            end.state,
-            end.reason,
+            end,
             tracker.job,
             tracker.replicas,
             {each.replica.number: each.exit for each in tracker.failures},

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jobs.topology import Topology
 from jobs.watch.replicas import Exit, replicas
-from jobs.watch.results import Result, refused, result
+from jobs.watch.results import End, Result, refused, result
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 
 
@@ -20,8 +20,7 @@ def of(
 ) -> Result:
     submitted = job("Succeeded", **shape)
     return result(
-        "Succeeded",
-        "",
+        End("Succeeded", ""),
         submitted,
         replicas(pods, Topology.of(submitted)),
         failed,

@@ -7,8 +7,8 @@ from jobs.watch import story
 from jobs.watch.causes import Failure
 from jobs.watch.explain import explain
 from jobs.watch.replicas import Replica
+from jobs.watch.results import End
 from jobs.watch.story import Evidence
-from jobs.watch.tracker import End
 from tests.unit.jobs_objects import ended, pod, warning
 
 

@@ -38,6 +38,7 @@ class Job:
     blows: Sequence[Blow] = ()
     workers: int = 3
     nodes: str = "1:3"
+    host: str = "127.0.0.1"
     env: dict[str, str] = field(default_factory=dict)
 
 

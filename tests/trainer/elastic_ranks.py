@@ -2,11 +2,11 @@
 
     python3 elastic_ranks.py PLAN.json
 
-The plan has `program` (what python3 is given), `workers`, `nodes` (PET_NNODES) and `blows`: each
-has a `worker`, a `signal`, the `step` that some worker has to tell of first, and after how many
-seconds a replacement starts (`replace`, or null); one that was stopped is then continued. Beside
-the plan come <worker>.<life>.out, .err and .termination, and ends.json with the exit codes and the
-times of the blows.
+The plan has `program` (what python3 is given), `workers`, `host` (the address of all), `nodes`
+(PET_NNODES) and `blows`: each has a `worker`, a `signal`, the `step` that some worker has to tell
+of first, and after how many seconds a replacement starts (`replace`, or null); one that was stopped
+is then continued. Beside the plan come <worker>.<life>.out, .err and .termination, and ends.json
+with the exit codes and the times of the blows.
 """
 
 import json
@@ -32,7 +32,7 @@ class Job:
 
     def __init__(self, plan: dict[str, Any], directory: Path) -> None:
         self.plan, self.directory = plan, directory
-        self.peers = ",".join(f"127.0.0.1:{port}" for port in _free_ports(plan["workers"]))
+        self.peers = ",".join(f"{plan['host']}:{port}" for port in _free_ports(plan["workers"]))
         self.processes: dict[tuple[int, int], ForkProcess] = {}
         self.ends: dict[str, Any] = {"codes": {}, "ended": {}, "blows": []}
 

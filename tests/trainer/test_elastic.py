@@ -15,6 +15,7 @@ _DATA = ("--limit-train", str(_SAMPLES))
 _BRIEF = ("--limit-test", "1000")  # where the accuracy is not the question
 _AT_40_PERCENT = int(0.4 * _SAMPLES / (3 * 64))
 _PAUSE_SECONDS = 60
+_LOOPBACK = "[::1]" if Path("/proc/net/if_inet6").exists() else "127.0.0.1"
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +164,7 @@ def test_the_goal_stops_all_workers_in_the_same_step(image: Opened, tmp_path: Pa
 
 def test_a_plain_script_becomes_elastic(image: Opened, tmp_path: Path) -> None:
     program = ("/out/scripts/elastic_plain.py",)
-    outcome = run(image, tmp_path, Job(program, [Blow(0, 40)]))
+    outcome = run(image, tmp_path, Job(program, [Blow(0, 40)], host=_LOOPBACK))
     ends = [life.of("done")[0] for life in outcome.completed]
     assert len(ends) == 2, outcome.lives
     for end in ends:
@@ -172,6 +173,51 @@ def test_a_plain_script_becomes_elastic(image: Opened, tmp_path: Path) -> None:
         assert end["optimizer"] == 4
     assert ends[0]["weights"] == ends[1]["weights"]
     assert all(math.isfinite(step["loss"]) for step in outcome.completed[0].of("step"))
+
+
+def _witness(image: Opened, directory: Path, job: Job) -> Outcome:
+    """Return how it went, once each completed worker's model says that it had all samples once."""
+    outcome = run(image, directory, job)
+    assert outcome.completed, outcome.lives
+    for life in outcome.completed:
+        [done] = life.of("done")
+        # The scaler left out one step, whose samples the ledger counts and the model lacks.
+        counts = {int(times): samples for times, samples in done["counts"].items()}
+        assert counts.keys() == {0, 1}, counts
+        assert counts[0] in {8, 16, 24}
+        assert [audit["counted_once"] for audit in done["audits"]] == [3000]
+        assert (done["scheduled"], done["averaged"]) == (done["steps"], done["steps"])
+        assert done["skipped"] == 1
+    assert len({str(life.of("done")[0]) for life in outcome.completed}) == 1
+    return outcome
+
+
+@pytest.mark.parametrize("replace", [None, 0.0])
+def test_the_model_itself_has_each_sample_once_and_what_travels_with_it_stays_equal(
+    image: Opened, tmp_path: Path, replace: float | None
+) -> None:
+    """Clipping, a scaler, a scheduler and an average of the weights are in the program."""
+    job = Job(("/out/scripts/elastic_witness.py",), [Blow(1, 40, replace=replace)])
+    outcome = _witness(image, tmp_path, job)
+    assert len(outcome.completed) == (2 if replace is None else 3)
+    # All clip by the norm of the same gradients: those of all workers.
+    norms: dict[int, set[float]] = {}
+    for life in outcome.lives.values():
+        for step in life.of("step"):
+            norms.setdefault(step["step"], set()).add(round(step["norm"], 6))
+    assert {step for step, seen in norms.items() if len(seen) > 1} == set()
+
+
+def test_after_a_split_all_go_on_from_the_larger_part_and_not_from_the_furthest(
+    image: Opened, tmp_path: Path
+) -> None:
+    job = Job(("/out/scripts/elastic_witness.py",), env={"SPLIT": "2:20:80"})
+    outcome = _witness(image, tmp_path, job)
+    assert len(outcome.completed) == 3
+    lone = outcome.lives[2, 0]
+    [alone], last = lone.of("alone"), lone.of("world")[-1]
+    assert last["size"] == 3
+    assert last["world_step"] < alone["steps"]
 
 
 def test_a_mistake_on_one_worker_ends_that_one_with_its_traceback(

@@ -54,6 +54,13 @@ def test_on_one_machine_the_peers_are_listed() -> None:
     assert (found.index, found.minimum, found.losses) == (1, 1, settings.DEFAULT_LOSSES)
 
 
+def test_an_ipv6_address_stands_in_brackets() -> None:
+    peers = {"SLIPWAY_ELASTIC_PEERS": "[::1]:29501,[fd00::1]:29502"}
+    assert settings.read({**_LOCAL, **peers}).peers == (("::1", 29501), ("fd00::1", 29502))
+    with pytest.raises(ValueError, match=r"'fd00::1:29502' is not host:port or \[IPv6"):
+        settings.read({**_LOCAL, "SLIPWAY_ELASTIC_PEERS": "fd00::1:29502"})
+
+
 def test_with_neither_a_worker_is_alone() -> None:
     found = settings.read({})
     assert (found.index, found.minimum, found.maximum, found.losses) == (0, 1, 1, 0)

@@ -124,9 +124,6 @@ class Training:
         with torch.autocast(images.device.type, torch.bfloat16, enabled=self.dtype == "bf16"):
             output = self.net(images)
         loss = F.cross_entropy(output.float(), labels)
-        self.account.part("forward")
-        loss.backward()
-        self.account.part("backward")
         mean: float = loss.item()
         if not math.isfinite(mean):
             raise FloatingPointError(
@@ -134,6 +131,9 @@ class Training:
                 "learning rate"
             )
         self.controller.add(mean * len(self.service.share()))
+        self.account.part("forward")
+        loss.backward()
+        self.account.part("backward")
         self.optimizer.step()
         self.account.part("optimizer")
         return mean

@@ -21,7 +21,8 @@ around its step::
 where ``train_one_batch`` is what it was without elasticity: zero the gradients, forward, the mean
 loss over the batch, backward, ``optimizer.step()`` once, and return what is wanted of it. No
 ``init_process_group``, no DistributedDataParallel: the controller averages the gradients over the
-workers there are, inside ``optimizer.step()``.
+workers there are, at the end of ``backward()``. A scheduler, a GradScaler or an average of the
+weights travels along with ``controller.set_broadcast_state(scheduler=scheduler)``.
 
 With an evaluation after each epoch, the loop is::
 

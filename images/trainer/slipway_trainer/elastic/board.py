@@ -32,6 +32,12 @@ class Record:
     members: tuple[Member, ...]
     outcome: dict[str, Any] | None = None
 
+    @property
+    def claim(self) -> tuple[int, int, int]:
+        """What decides between two worlds: the newer, the larger, that of the first worker."""
+        first = min(member.index for member in self.members)
+        return self.generation, len(self.members), -first
+
 
 @dataclass(frozen=True)
 class Opening:

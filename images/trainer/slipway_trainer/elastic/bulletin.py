@@ -19,6 +19,8 @@ from slipway_trainer.elastic.settings import Address
 
 ANSWER_SECONDS = 2.0
 """How long a worker may take to answer; a thread of its own does that."""
+_MOST_BYTES = 64 * 1024
+"""In a request: an `open` with a thousand guests takes a quarter of it."""
 
 
 class RemoteBoard:
@@ -85,7 +87,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer with what stands on the board afterwards."""
-        text = self.rfile.read(int(self.headers.get("Content-Length", "0")))
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdecimal() or int(length) > _MOST_BYTES:
+            self.send_error(413, explain=f"a request has at most {_MOST_BYTES} bytes")
+            return
+        text = self.rfile.read(int(length))
         ways: dict[str, Callable[[dict[str, Any]], Snapshot]] = {
             "/read": lambda message: self.board.read(message["reader"]),
             "/knock": lambda message: self.board.knock(Member(**message)),

@@ -1,9 +1,11 @@
 """Wraps a training step so that it outlives the loss of workers, and takes new ones in.
 
-The optimizer's step averages the gradients over the workers there are. When a worker is lost, that
-fails on all others; they come together again, go on from the state of the one that is furthest,
-and make the step once more. Model, optimizer and ledger are one state: an index counts exactly
-when the step that it was in is part of the model that all go on with.
+At the end of each backward pass the gradients are averaged over the workers there are, as
+DistributedDataParallel does it, so what comes between that and the optimizer's step (clipping, a
+GradScaler) sees the same gradients on all of them. When a worker is lost, averaging fails on all
+others; they come together again, go on from the state of the one that is furthest, and make the
+step once more. All that is trained and the ledger are one state: an index counts exactly when the
+step that it was in is part of the model that all go on with.
 """
 
 import time
@@ -16,11 +18,12 @@ from typing import ParamSpec, TypeVar
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.autograd import Variable
 
 from slipway_trainer.elastic import world
 from slipway_trainer.elastic.gradients import Bucket, Reduced
 from slipway_trainer.elastic.membership import Limits
-from slipway_trainer.elastic.replica import Replica
+from slipway_trainer.elastic.replica import Replica, Stateful
 from slipway_trainer.elastic.service import RecordIndexService
 from slipway_trainer.elastic.shared import Change, Shared
 from slipway_trainer.elastic.world import WorldChanged
@@ -57,12 +60,15 @@ class PyTorchAllReduceController:
         self._service = service
         self._on_change = on_change
         self._limits = Limits(step_timeout, join_timeout)
-        self._model: nn.Module | None = None
-        self._optimizer: torch.optim.Optimizer | None = None
+        self._parts: dict[str, Stateful] = {}
+        self._bucket = Bucket([])
         self._replica: Replica | None = None
+        self._is_counted = False  # the step at hand, by the optimizer
+        self._is_queued = False  # averaging, at the end of the backward pass at hand
+        self._is_shared = False  # whether the step at hand is made with the others
+        self._grows = False
         self._reduced: Reduced | None = None
         self._added = 0.0
-        self._counts = True
         self._last_step: float | None = None
         self._pause = 0.0
         self._looked_out = 0.0
@@ -90,47 +96,82 @@ class PyTorchAllReduceController:
 
     def set_broadcast_model(self, model: nn.Module) -> None:
         """Have all workers train `model`."""
-        self._model = model
+        self._parts["model"] = model
 
     def set_broadcast_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
-        """Have all workers step `optimizer`; each of its steps averages the gradients first."""
-        self._optimizer = optimizer
-        self._bucket = Bucket(
-            [each for group in optimizer.param_groups for each in group["params"]]
-        )
-        optimizer.register_step_pre_hook(lambda *_: self._average())
+        """Have all workers step `optimizer`, with gradients that are averaged over them."""
+        self._parts["optimizer"] = optimizer
+        bucket = Bucket([each for group in optimizer.param_groups for each in group["params"]])
+        for parameter in bucket.parameters:
+            parameter.register_post_accumulate_grad_hook(lambda _: self._queue())
+        self._bucket = bucket
         optimizer.register_step_post_hook(lambda *_: self._count())
+
+    def set_broadcast_state(self, **parts: Stateful) -> None:
+        """Have all workers share what else changes with each step, each part by a name.
+
+        For example a learning rate's scheduler, a GradScaler, or an average of the weights. A
+        replacement gets its state with the model's.
+
+        Raises:
+            ValueError: a part has no `state_dict` and `load_state_dict`, or its name is taken.
+        """
+        for name, part in parts.items():
+            if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
+                raise ValueError(f"{name}, a {type(part).__name__}, has no state_dict to hand over")
+            if name in {"model", "optimizer"}:
+                raise ValueError(f"{name}: use set_broadcast_{name}")
+        self._parts |= parts
 
     def elastic_run(self, step: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         """Return `step`, made elastic: a function that trains on one batch and steps once.
 
-        When a worker is lost meanwhile, it is called again with the same batch. Was that batch
-        already counted by the others, it is called without effect, for what it returns.
+        When a worker is lost meanwhile, it is called again with the same batch. Where the others
+        have counted that batch already, it is called for what it returns, and what it changed is
+        taken back.
+
+        Raises:
+            RuntimeError: `step` made no backward pass, or stepped the optimizer twice.
         """
 
         @wraps(step)
         def elastic_step(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-            while True:
-                self._begin_step()
+            while self._service.in_hand:
                 try:
-                    result = step(*args, **kwargs)
+                    with self._with_others():
+                        result = step(*args, **kwargs)
                 except WorldChanged as change:
                     self._bucket.withdraw()
                     self._inside.form(str(change))
-                    if not self._service.in_hand:
-                        # The others made this step, perhaps long ago: theirs is the pause.
-                        self._last_step = None
                     continue
-                if self._counts and self._reduced is None:
-                    raise RuntimeError("the function given to elastic_run made no optimizer step")
-                if self._reduced is not None and self._reduced.flags:
+                if self._reduced is None:
+                    raise RuntimeError(
+                        "the function given to elastic_run made no backward pass through a "
+                        "parameter of the optimizer"
+                    )
+                if not self._is_counted:
+                    # All workers had the same gradients, and all left the step out (GradScaler).
+                    self._note_step(self._reduced)
+                if self._grows:
                     self._inside.form("")
                 return result
+            # The others made this step, perhaps long ago: theirs is the pause.
+            self._last_step = None
+            with self._inside.unchanged():
+                result = step(*args, **kwargs)
+            self._bucket.withdraw()
+            return result
 
         return elastic_step
 
     def add(self, value: float) -> None:
-        """Add to `shared.total` with this step, for example the sum of the batch's losses."""
+        """Add to `shared.total` with this step, for example the sum of the batch's losses.
+
+        Raises:
+            RuntimeError: it travels with the gradients, and those have been averaged already.
+        """
+        if self._reduced is not None and self._is_shared:
+            raise RuntimeError("call controller.add before the backward pass, not after it")
         self._added += value
 
     def sum(self, *values: float) -> list[float]:
@@ -162,11 +203,13 @@ class PyTorchAllReduceController:
     @contextmanager
     def scope(self) -> Iterator["PyTorchAllReduceController"]:
         """Be in the world: from the rendezvous to the point where all workers are done."""
-        if self._model is None or self._optimizer is None:
+        model = self._parts.get("model")
+        if not isinstance(model, nn.Module) or "optimizer" not in self._parts:
             raise RuntimeError("call set_broadcast_model and set_broadcast_optimizer before scope")
         try:
+            device = next(model.parameters()).device
             self._replica = Replica(
-                self._service, self._model, self._optimizer, self._limits, self._on_change
+                self._service, self._parts, self._limits, self._on_change, device
             )
             self._replica.form("")
             yield self
@@ -175,25 +218,47 @@ class PyTorchAllReduceController:
             # The others notice at once, and Gloo's threads must not outlive the interpreter.
             world.leave()
 
-    def _begin_step(self) -> None:
-        # The world may have changed since the batch was handed out.
-        self._counts = self._service.in_hand
-        self._reduced, self._added = None, 0.0
+    @contextmanager
+    def _with_others(self) -> Iterator[None]:
+        """Average the gradients of backward passes, and count the optimizer's step."""
+        self._reduced, self._added, self._grows = None, 0.0, False
+        self._is_shared, self._is_queued, self._is_counted = True, False, False
+        try:
+            yield
+        finally:
+            self._is_shared = False
+
+    def _queue(self) -> None:
+        """With a backward pass's first gradient: have all averaged once the last one is there."""
+        if self._is_shared and not self._is_queued:
+            self._is_queued = True
+            # What DistributedDataParallel and FSDP use; autograd has no public name for it.
+            Variable._execution_engine.queue_callback(self._average)  # noqa: SLF001
 
     def _average(self) -> None:
-        """Before the optimizer's step: give all workers' mean gradients to the parameters."""
-        if not self._counts:
-            self._bucket.withdraw()
-            return
-        samples = len(self._service.share())
+        """At the end of a backward pass: give all workers' mean gradients to the parameters."""
+        self._is_queued = False
+        samples, planned = len(self._service.share()), self._service.planned
         self._reduced = self._bucket.average(samples, self._look_out(), self._added)
+        if self._reduced.samples != planned:
+            raise RuntimeError(
+                f"step {self._service.ledger.step} added up the gradients of "
+                f"{self._reduced.samples} samples, and has {planned}"
+            )
+        self._grows = self._grows or self._reduced.flags > 0
 
     def _count(self) -> None:
         """After the optimizer's step: its indices are in the model now."""
-        if self._reduced is None:
+        if not self._is_shared or self._reduced is None:
             return
+        if self._is_counted:
+            raise RuntimeError("the function given to elastic_run stepped the optimizer twice")
+        self._note_step(self._reduced)
+
+    def _note_step(self, reduced: Reduced) -> None:
+        self._is_counted = True
         self._service.made_step()
-        self.shared.total += self._reduced.value
+        self.shared.total += reduced.value
         now = time.monotonic()
         if self._last_step is not None:
             self._pause = max(self._pause, now - self._last_step)

@@ -35,16 +35,16 @@ class Bucket:
     """
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
-        self._parameters = [each for each in parameters if each.requires_grad]
-        others = {str(each.dtype) for each in self._parameters} - {"torch.float32"}
+        self.parameters = [each for each in parameters if each.requires_grad]
+        others = {str(each.dtype) for each in self.parameters} - {"torch.float32"}
         if others:
             raise ValueError(f"elastic training takes float32 parameters, not {sorted(others)}")
-        sizes = [each.numel() for each in self._parameters]
-        device = self._parameters[0].device
+        sizes = [each.numel() for each in self.parameters]
+        device = self.parameters[0].device if self.parameters else None
         self._flat = torch.zeros(sum(sizes) + _EXTRAS, device=device)
         parts = self._flat.split([*sizes, _EXTRAS])
         self._views = [
-            part.view_as(each) for part, each in zip(parts, self._parameters, strict=False)
+            part.view_as(each) for part, each in zip(parts, self.parameters, strict=False)
         ]
         self._extras = parts[-1]
 
@@ -52,7 +52,8 @@ class Bucket:
         """Replace each parameter's gradient with the mean over the samples of all workers.
 
         A worker's gradients are those of its mean loss, so they count by its share of the step's
-        samples; without any, whatever gradients it has do not count.
+        samples; without any, whatever gradients it has do not count. What was averaged before, in
+        an earlier backward pass of the same step, is the same on all workers and stays what it is.
 
         Raises:
             WorldChanged: a worker was lost.
@@ -60,7 +61,7 @@ class Bucket:
         if samples == 0:
             self._flat.zero_()
         else:
-            for view, parameter in zip(self._views, self._parameters, strict=True):
+            for view, parameter in zip(self._views, self.parameters, strict=True):
                 if parameter.grad is None:
                     view.zero_()
                 else:
@@ -68,11 +69,11 @@ class Bucket:
         self._extras.copy_(torch.tensor([samples, flag, value if samples else 0.0]))
         collective(lambda: dist.all_reduce(self._flat))
         all_samples, flags, all_values = self._extras.tolist()
-        for view, parameter in zip(self._views, self._parameters, strict=True):
+        for view, parameter in zip(self._views, self.parameters, strict=True):
             parameter.grad = view.div_(all_samples)
         return Reduced(round(all_samples), round(flags), all_values)
 
     def withdraw(self) -> None:
-        """Take all gradients away, so that the optimizer changes nothing."""
-        for parameter in self._parameters:
+        """Take all gradients away: those of a step that failed must not add to the next."""
+        for parameter in self.parameters:
             parameter.grad = None

@@ -1,4 +1,8 @@
-"""Takes a worker from one world into the next, with the state of the one that is furthest."""
+"""Takes a worker from one world into the next, with the state of the one that is furthest.
+
+Where a job was split, and its parts went on, the state follows the membership: the part whose world
+the others join is the one whose model all go on with, however many steps another part has made.
+"""
 
 import time
 from collections.abc import Callable
@@ -65,8 +69,7 @@ class Membership:
         choose(own_address(settings.peers[settings.index][0]))
         self.rendezvous = Rendezvous(settings)
         self.me = self.rendezvous.me.incarnation
-        self._generation = 0
-        self._members: list[str] = []
+        self._last: Record | None = None
 
     def next_world(
         self, reason: str, version: int, state: Callable[[], State], least: int
@@ -101,8 +104,7 @@ class Membership:
                         f"no world held for {self._limits.join}; the last one: {change}"
                     ) from change
                 continue
-            self._generation = formed.record.generation
-            self._members = [member.incarnation for member in formed.record.members]
+            self._last = formed.record
             seconds = time.monotonic() - began
             return Entered(formed.record, before, formed.rank, taken, failed, reason, seconds)
 
@@ -110,15 +112,16 @@ class Membership:
         self, rank: int, version: int, state: Callable[[], State], *, failed: bool
     ) -> tuple[State | None, list[str], bool]:
         """Return the state of the furthest, unless it is this worker's, and what it was part of."""
+        last = self._last
         mine = {
-            "generation": self._generation,
+            # A worker without a world claims nothing; one that was left behind has an older one.
+            "claim": [0, 0, 0] if last is None else [*last.claim],
             "version": version,
-            "members": self._members,
+            "members": [] if last is None else [member.incarnation for member in last.members],
             "failed": failed,
         }
         given = world.collective(lambda: world.gather(mine))
-        # A worker without a world has generation 0; one that was left behind has an older one.
-        furthest = max(given, key=lambda each: (each["generation"], each["version"]))
+        furthest = max(given, key=lambda each: (each["claim"], each["version"]))
         source = given.index(furthest)
         own = state() if source == rank else None
         taken = world.collective(lambda: hand_over(own, source, self._device))

@@ -137,8 +137,8 @@ class Rendezvous:
         done = next((record for record in records if record.outcome is not None), None)
         if done is not None and done.outcome is not None:
             raise JobDone(done.outcome)
-        newest = max(records, key=_claim, default=None)
-        if newest is not None and (self._world is None or _claim(newest) > _claim(self._world)):
+        newest = max(records, key=lambda record: record.claim, default=None)
+        if newest is not None and (self._world is None or newest.claim > self._world.claim):
             self._world, self._newest = newest, newest.generation
 
     def _watch(self) -> None:
@@ -148,7 +148,7 @@ class Rendezvous:
             if world and self._is_host and len(world.members) < self.settings.maximum:
                 sights = self.peers.look().values()
                 records = [sight.content.record for sight in sights if sight.content.record]
-                if any(_claim(record) > _claim(world) for record in records):
+                if any(record.claim > world.claim for record in records):
                     self._has_rival = self._world is world
 
     @property
@@ -227,11 +227,6 @@ class Rendezvous:
             f"workers; {len(sights)} answer, these do not: {', '.join(silent) or 'none'}"
             f"{self._last_problem}"
         )
-
-
-def _claim(record: Record) -> tuple[int, int, int]:
-    """Return what decides between two worlds: the newer, the larger, that of the first worker."""
-    return record.generation, len(record.members), -min(record.members, key=_index).index
 
 
 def _index(member: Member) -> int:

@@ -1,12 +1,13 @@
 """This worker's copy of the job: what it trains, what all workers know alike, and its world."""
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
-from torch import nn
 
 from slipway_trainer.elastic import settings, world
 from slipway_trainer.elastic.membership import Entered, Limits, Membership
@@ -19,8 +20,25 @@ _LINGER_SECONDS = 20.0
 """How long replacements of lost workers can still be told that the job is done."""
 
 
+class Stateful(Protocol):
+    """A part of what is trained: a model, an optimizer, a scheduler, a scaler, an average."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return its state: tensors, and what JSON can hold."""
+
+    def load_state_dict(self, state_dict: Any) -> Any:
+        """Take over such a state."""
+
+
 class Replica:
     """One copy of the job's state, which moves from one world to the next.
+
+    Args:
+        service: Has the ledger.
+        parts: What is trained, by name; the same names on all workers.
+        limits: How long to wait.
+        on_change: Called with each world that formed.
+        device: Where states that others hand over are loaded to.
 
     Attributes:
         rank: This worker's rank in the world; that is `size` where the job was done without it.
@@ -31,17 +49,16 @@ class Replica:
     def __init__(
         self,
         service: RecordIndexService,
-        model: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        parts: Mapping[str, Stateful],
         limits: Limits,
         on_change: Callable[[Change], None],
+        device: torch.device,
     ) -> None:
         self.rank, self.size, self.shared = 0, 1, Shared()
-        self._service, self._model, self._optimizer = service, model, optimizer
+        self._service, self._parts = service, parts
         self._on_change = on_change
         self._late = False
         self._present: set[int] = set()
-        device = next(model.parameters()).device
         self._settings = settings.read()
         self._membership = Membership(self._settings, limits, device)
 
@@ -74,6 +91,15 @@ class Replica:
                 f"{self._settings.losses}; the last time: {reason or 'see the others'}"
             )
 
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Take back whatever happens to this copy meanwhile."""
+        kept = copy.deepcopy(self._states())
+        try:
+            yield
+        finally:
+            self._load(kept)
+
     def finish(self, pause: float) -> None:
         """Wait until all workers are done, and tell their replacements.
 
@@ -101,8 +127,7 @@ class Replica:
     def _enter(self, entered: Entered) -> None:
         mine, state = self._membership.me, entered.state
         if state is not None:
-            self._model.load_state_dict(state["model"])
-            self._optimizer.load_state_dict(state["optimizer"])
+            self._load(state["parts"])
             self.shared = Shared(**state["shared"])
         ledger = self._service.ledger.dump() if state is None else state["ledger"]
         members = [member.incarnation for member in entered.record.members]
@@ -133,11 +158,19 @@ class Replica:
         self.rank = self.size = outcome["size"]
 
     def _dump(self) -> dict[str, Any]:
-        return {
-            "model": self._model.state_dict(),
-            "optimizer": self._optimizer.state_dict(),
-            **self._knowledge(),
-        }
+        return {"parts": self._states(), **self._knowledge()}
+
+    def _states(self) -> dict[str, Any]:
+        return {name: part.state_dict() for name, part in self._parts.items()}
+
+    def _load(self, states: dict[str, Any]) -> None:
+        if states.keys() != self._parts.keys():
+            raise RuntimeError(
+                f"this worker trains {', '.join(self._parts)}, the others {', '.join(states)}; run "
+                "the same program on all workers"
+            )
+        for name, part in self._parts.items():
+            part.load_state_dict(states[name])
 
     def _knowledge(self) -> dict[str, Any]:
         return {"ledger": self._service.ledger.dump(), "shared": asdict(self.shared)}

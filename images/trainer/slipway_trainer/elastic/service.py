@@ -111,6 +111,11 @@ class RecordIndexService:
         return self.ledger.indices(self.ledger.plan(self._workers).shares[self._me])
 
     @property
+    def planned(self) -> int:
+        """How many samples all workers have in the step at hand."""
+        return sum(end - start for start, end in self.ledger.plan(self._workers).shares.values())
+
+    @property
     def in_hand(self) -> bool:
         """Whether the batch that was handed out last is this worker's share of the step at hand."""
         return self._handed == (self.ledger.step, self.share())

@@ -89,10 +89,13 @@ def _listed(environment: Mapping[str, str], problems: list[str]) -> tuple[int, l
     text, peers = environment["SLIPWAY_ELASTIC_PEERS"], []
     for address in text.split(","):
         host, _, port = address.strip().rpartition(":")
-        if not host or not port.isdecimal():
-            problems.append(f"SLIPWAY_ELASTIC_PEERS={text}: {address!r} is not host:port")
+        is_ipv6 = host.startswith("[") and host.endswith("]")
+        if not host or not port.isdecimal() or (":" in host and not is_ipv6):
+            problems.append(
+                f"SLIPWAY_ELASTIC_PEERS={text}: {address!r} is not host:port or [IPv6 address]:port"
+            )
         else:
-            peers.append((host, int(port)))
+            peers.append((host.strip("[]"), int(port)))
     index = _count("SLIPWAY_ELASTIC_INDEX", environment, None, problems)
     if peers and index >= len(peers):
         problems.append(

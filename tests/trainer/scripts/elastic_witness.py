@@ -1,0 +1,139 @@
+# ruff: noqa: T201 - it prints, as scripts do
+"""Counts its samples in the model itself: each step adds 1 to the weight of each of its samples.
+
+With it travel a scheduler, an average of the weights and a scaler that leaves out one step.
+Gradients are clipped. Where SPLIT says `index:first:last`, that worker neither sees the others nor
+is seen by them from the step `first` on, until it has made the step `last` by itself.
+"""
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService, peers, world
+from slipway_trainer.elastic.shared import Change
+
+SAMPLES = 3000
+LEFT_OUT = 7  # the step that the scaler leaves out
+index = int(os.environ.get("SLIPWAY_ELASTIC_INDEX", "0"))
+apart, first, last = map(int, os.environ.get("SPLIT", "-1:0:0").split(":"))
+split = Path(os.environ["SLIPWAY_OUTPUT_DIR"]).parent / "split"
+
+
+class Sign(torch.optim.Optimizer):  # type: ignore[misc]
+    """Adds 1 to each weight with a negative gradient."""
+
+    def __init__(self, parameters: Any) -> None:
+        super().__init__(parameters, {"lr": 1.0})
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Any = None) -> None:
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.sub_(parameter.grad.sign())
+
+
+class Scaler:
+    """Leaves out a step, as a GradScaler does for gradients that are not finite."""
+
+    def __init__(self) -> None:
+        self.skipped = 0
+
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        if service.ledger.step == LEFT_OUT:
+            self.skipped += 1
+        else:
+            optimizer.step()
+
+    def state_dict(self) -> dict[str, Any]:
+        return vars(self)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.skipped = state["skipped"]
+
+
+def is_split() -> bool:
+    return split.exists()
+
+
+def only_seen(look: Any, mine: int) -> Any:
+    """Return `look` without those who are on the other side."""
+    seen = look()
+    return {each: sight for each, sight in seen.items() if (each == apart) == (mine == apart)}
+
+
+def changed(change: Change) -> None:
+    step = service.ledger.step
+    told = {"size": change.size, "world_step": step, "lost": change.lost, "joined": change.joined}
+    print(json.dumps({"event": "world", **told}), flush=True)
+
+
+look_at_all = peers.Peers.look
+peers.Peers.look = lambda self: (  # type: ignore[method-assign]
+    only_seen(lambda: look_at_all(self), index) if is_split() else look_at_all(self)
+)
+
+model = nn.Embedding(SAMPLES, 1)
+nn.init.zeros_(model.weight)
+optimizer, scaler = Sign(model.parameters()), Scaler()
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1000)
+average = torch.optim.swa_utils.AveragedModel(model)
+
+
+def train_one_batch(samples: Tensor) -> float:
+    if apart == index and service.ledger.step == first and not is_split() and not rejoined:
+        split.touch()
+        raise world.WorldChanged("this worker's network is gone")
+    (-model(samples).mean()).backward()
+    norm = float(nn.utils.clip_grad_norm_(model.parameters(), 0.01))
+    if service.in_hand:  # not where the others have made this step already
+        print(json.dumps({"event": "step", "step": service.ledger.step, "norm": norm}), flush=True)
+    scaler.step(optimizer)
+    scheduler.step()
+    average.update_parameters(model)
+    optimizer.zero_grad()
+    return norm
+
+
+service = RecordIndexService(8, SAMPLES, num_epochs=1, dataset_name="witness", shard_batches=4)
+loader = DataLoader(TensorDataset(torch.arange(SAMPLES)), batch_sampler=service)
+controller = PyTorchAllReduceController(service, changed)
+controller.set_broadcast_model(model)
+controller.set_broadcast_optimizer(optimizer)
+controller.set_broadcast_state(scheduler=scheduler, scaler=scaler, average=average)
+elastic_train_one_batch = controller.elastic_run(train_one_batch)
+rejoined = False
+
+with controller.scope():
+    for (samples,) in loader:
+        elastic_train_one_batch(samples)
+        step = service.ledger.step - 1
+        if apart >= 0 and controller.size < 3 and not (is_split() and index == apart):
+            time.sleep(0.2)  # so that the one that is alone gets further, and none ends before
+        if is_split() and index == apart and step >= last:
+            rejoined = True
+            split.unlink()
+            print(json.dumps({"event": "alone", "steps": step}), flush=True)
+counts = model.weight.detach().flatten()
+print(
+    json.dumps(
+        {
+            "event": "done",
+            "size": controller.size,
+            "counts": {int(n): int((counts == n).sum()) for n in counts.unique()},
+            "scheduled": scheduler.last_epoch,
+            "averaged": int(average.n_averaged),
+            "mean": round(float(average.module.weight.mean()), 6),
+            "skipped": scaler.skipped,
+            "steps": service.ledger.step,
+            "audits": service.ledger.audits,
+        }
+    )
+)

@@ -11,7 +11,7 @@ from clusters.capacity import Capacity
 from clusters.cluster import Cluster
 from images.resource import job_image
 from images.trainers import Trainer, TrainerImages
-from infra import later, tenancy
+from infra import later, ownership, tenancy
 from infra.declare import declare
 from infra.manifests import Manifest
 from jobs import build_files, dependencies, inputs, volumes
@@ -20,7 +20,7 @@ from jobs.identity import known_as
 from jobs.mirrored import mirrored, pulled_with
 from jobs.needs import together
 from jobs.placement import makes_room
-from jobs.resource import Gate, PyTorchJob
+from jobs.resource import Claim, Gate, PyTorchJob
 from jobs.script import Script
 from jobs.spec import TrainingJob, manifest
 from jobs.spec.inputs import Fetching
@@ -117,7 +117,16 @@ def _run(
     job = _suited(job, ground.cluster)
     inside = ResourceOptions(provider=ground.cluster.provider, depends_on=ground.needs)
     namespace = ground.cluster.namespace
-    made = [declare(each, inside) for each in objects(job, script, namespace)]
+    claims = [
+        Claim(
+            ownership.marked(claim),
+            kubeconfig=ground.cluster.kubeconfig,
+            keep=keep,
+            opts=ResourceOptions(depends_on=ground.needs),
+        )
+        for claim, keep in volumes.sized(job, namespace)
+    ]
+    made = [*claims, *(declare(each, inside) for each in objects(job, script, namespace))]
     rendered = manifest(
         job,
         namespace=namespace,

@@ -1,4 +1,4 @@
-"""The program's side of a run and its gate; their lives are in `jobs/life`."""
+"""The program's side of a run, its claims and its gate; their lives are in `jobs/life`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,6 +7,7 @@ import pulumi
 from pulumi import Input, Output, ResourceOptions
 from pydantic import TypeAdapter
 
+from infra.manifests import Manifest
 from jobs.spec import TrainingJob
 
 _GATES = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy"})
@@ -77,6 +78,29 @@ def declared(job: TrainingJob) -> dict[str, Any]:
         for key, value in dumped.items()
         if key not in _GATES and value not in (None, {}, [])
     }
+
+
+class Claim(pulumi.CustomResource):
+    """A claim that is made for a job, and taken up again by a job that comes back.
+
+    Args:
+        manifest: The claim, with its stack's mark.
+        kubeconfig: The cluster's, its content.
+        keep: Whether it stays, with its files, when it is no longer declared.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        *,
+        kubeconfig: Input[str],
+        keep: bool,
+        opts: ResourceOptions | None = None,
+    ) -> None:
+        properties = {"manifest": manifest, "kubeconfig": Output.secret(kubeconfig)}
+        own = ResourceOptions(additional_secret_outputs=["kubeconfig"], retain_on_delete=keep)
+        name = manifest["metadata"]["name"]
+        super().__init__("slipway:jobs:Claim", name, properties, ResourceOptions.merge(opts, own))
 
 
 class Gate(pulumi.CustomResource):

@@ -5,21 +5,32 @@ from collections.abc import Iterator
 from infra.manifests import Manifest
 from jobs.spec import MANAGED_BY, TrainingJob, Volume
 from jobs.spec.mounts import claim_name
+from jobs.spec.names import KEPT
 
 _NOMINAL = "1Gi"
 """A directory of a node has no size of its own, but a volume has to say one."""
 
 
 def objects(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
-    """Yield the objects that `job`'s volumes need before its pods can start, in order."""
+    """Yield the objects that give directories of a node to `job`'s pods, in order."""
     for name, volume in job.volumes.items():
         claim = claim_name(job.name, name, volume)
         if volume.host_path is not None:
             yield _host_volume(volume, claim, namespace)
             bound = {"storageClassName": "", "volumeName": _volume_name(claim, namespace)}
             yield _claim(claim, namespace, _host_mode(volume), _NOMINAL, bound)
-        elif volume.size is not None:
-            yield _claim(claim, namespace, "ReadWriteOnce", volume.size, {})
+
+
+def sized(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
+    """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
+    for name, volume in job.volumes.items():
+        if volume.size is not None:
+            keep = volume.keep is not False
+            claim = _claim(
+                claim_name(job.name, name, volume), namespace, "ReadWriteOnce", volume.size, {}
+            )
+            claim["metadata"]["annotations"] = {KEPT: str(keep).lower()}
+            yield claim, keep
 
 
 def _host_volume(volume: Volume, claim: str, namespace: str) -> Manifest:

@@ -1,6 +1,6 @@
 """What a stack has left in a cluster that stays: asked of the cluster itself."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -17,7 +17,7 @@ from clusters.existing.problem import Absent
 from clusters.existing.settings import Settings
 from infra.kube import connect, plain, said
 from infra.toolchain import ToolMissing
-from jobs.spec.names import MANAGED_BY
+from jobs.spec.names import KEPT, MANAGED_BY
 
 _KIND = "objects with Slipway's labels"
 _UNASKED = "objects known to be in a cluster that was not asked"
@@ -48,7 +48,8 @@ def remains(
         api = connect(choice.kubeconfig)
         if (whose := owner(api, namespace)) not in {None, stack}:
             return {f"{_KIND} of its own ({namespace} is the stack {whose}'s)": []}
-        return {_KIND: list(_labeled(api, namespace, choice.kubectl))}
+        left, kept = _labeled(api, namespace, choice.kubectl)
+        return {_KIND + _told(kept, f"{choice.kubectl} --namespace {namespace}"): left}
     except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
         see = _command(choice.kubectl, namespace)
         if (why := silence(error)) is not None:
@@ -58,7 +59,8 @@ def remains(
         return {_KIND: [f"{choice.server} can't be asked ({reason}): see `{see}`"]}
 
 
-def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Iterator[str]:
+def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> tuple[list[str], list[str]]:
+    """Return what is left with how to remove it, and the names of the claims that are kept."""
     core, objects = client.CoreV1Api(api), client.CustomObjectsApi(api)
     named = {"namespace": namespace, "label_selector": _LABELS, **_LIMITED}
     lists: dict[str, Callable[[], Any]] = {
@@ -69,15 +71,30 @@ def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Iterator[st
         "configmap": lambda: core.list_namespaced_config_map(**named),
         "persistentvolumeclaim": lambda: core.list_namespaced_persistent_volume_claim(**named),
     }
+    left, kept = [], []
     for kind, listed in lists.items():
-        for name in _names(api, listed):
-            yield f"{kind} {name}: {kubectl} --namespace {namespace} delete {kind} {name}"
+        for metadata in _found(api, listed):
+            name = str(metadata["name"])
+            if (metadata.get("annotations") or {}).get(KEPT) == "true":
+                kept.append(name)
+            else:
+                left.append(
+                    f"{kind} {name}: {kubectl} --namespace {namespace} delete {kind} {name}"
+                )
+    return left, kept
 
 
-def _names(api: client.ApiClient, listed: Callable[[], Any]) -> list[str]:
-    """Return the names in a list; none of a kind that is not there, or that may not be seen."""
+def _told(kept: list[str], kubectl: str) -> str:
+    if not kept:
+        return ""
+    command = f"{kubectl} delete persistentvolumeclaim {' '.join(kept)}"
+    return f" but for claims that are kept with their files (`{command}` removes them)"
+
+
+def _found(api: client.ApiClient, listed: Callable[[], Any]) -> list[Mapping[str, Any]]:
+    """Return the metadata in a list; none of a kind that is not there, or that may not be seen."""
     try:
-        return [str(each["metadata"]["name"]) for each in plain(api, listed())["items"]]
+        return [each["metadata"] for each in plain(api, listed())["items"]]
     except ApiException as error:
         if error.status not in _UNSEEN:
             raise

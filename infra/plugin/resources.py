@@ -15,6 +15,7 @@ CLASSES: Mapping[str, str] = {
     "slipway:images:Program": "images.program_handler.ProgramHandler",
     "slipway:infra:GpuReady": "infra.gpu_ready.GpuReadyHandler",
     "slipway:infra:OperatorReady": "infra.readiness.OperatorReadyHandler",
+    "slipway:jobs:Claim": "jobs.life.claim.ClaimHandler",
     "slipway:jobs:Gate": "jobs.life.gate.GateHandler",
     "slipway:jobs:PyTorchJob": "jobs.life.run.PyTorchJobHandler",
 }

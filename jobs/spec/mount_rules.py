@@ -69,6 +69,8 @@ def _kind(name: str, volume: Volume) -> Iterator[Contradiction]:
         yield _of((name,), text)
     elif volume.read_only and given[0] in {"size", "emptyDir"}:
         yield _of((name, "readOnly"), f"`{given[0]}` begins empty: it must be written")
+    elif volume.keep is not None and volume.size is None:
+        yield _of((name, "keep"), f"goes with `size` alone; `{given[0]}` says itself what stays")
 
 
 def _of(path: Path, text: str) -> Contradiction:

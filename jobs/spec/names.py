@@ -11,6 +11,8 @@ INPUTS_CONTAINER = "inputs"
 MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
 JOB_LABEL = "slipway.dev/job"
 RUN_LABEL = "slipway.dev/run"
+KEPT = "slipway.dev/kept"
+"""The annotation of a claim that stays when its job goes."""
 """On each pod: which submission of the job it belongs to."""
 THREADS = "OMP_NUM_THREADS"
 """The variable by which OpenMP, and torch with it, knows how many threads a process has."""

@@ -60,6 +60,7 @@ class Volume:
         mount_path: Where it is in the container.
         claim: The name of a PersistentVolumeClaim that is there.
         size: A claim of this size is made, empty, of the cluster's default storage class.
+        keep: Whether that claim and its files stay when the job goes: true unless said.
         empty_dir: Empty for each pod and gone with it: `true`, or the most that it may hold.
         host_path: A directory of the node, which becomes a PersistentVolume and a claim.
         read_only: Whether nothing may be written to it.
@@ -68,6 +69,7 @@ class Volume:
     mount_path: Directory
     claim: ObjectName | None = None
     size: Memory | None = None
+    keep: bool | None = None
     empty_dir: Literal[True] | Memory | None = None
     host_path: Directory | None = None
     read_only: bool = False

@@ -53,8 +53,10 @@ class JobStack(Stack):
         for name in self._names:
             self._jobs.remove(name)
         for each in self.resources:
-            if each["type"].startswith("kubernetes:core/v1:"):
-                kind, name = each["type"].rpartition(":")[2], each["id"].rpartition("/")[2]
+            is_claim = each["type"] == "slipway:jobs:Claim"
+            if is_claim or each["type"].startswith("kubernetes:core/v1:"):
+                kind = "persistentvolumeclaim" if is_claim else each["type"].rpartition(":")[2]
+                name = each["id"].rpartition("/")[2]
                 self._jobs.kubectl("delete", kind, name, "--ignore-not-found", "--wait=false")
 
     def kill_while_running(self, jobs: "Jobs", name: str, **declared: Any) -> str:

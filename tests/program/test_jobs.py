@@ -14,7 +14,8 @@ from tests.program.declared import Declared, Program, _Mocks, declare
 RUN, GATE, IMAGE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "slipway:images:JobImage"
 TRAINER = "slipway:images:Image"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
-VOLUME, CLAIM = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
+VOLUME, BOUND = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
+CLAIM = "slipway:jobs:Claim"
 PLAIN = "tests/policy/scripts/plain.py"
 VOLUMES = {
     "data": {"hostPath": "/srv/data", "mountPath": "/mnt/data", "readOnly": True},
@@ -123,13 +124,16 @@ def test_a_built_image_is_run_by_its_digest(program: Program) -> None:
 
 
 def test_volumes_are_there_before_the_run_and_in_the_stacks_own_cluster(program: Program) -> None:
-    run, made = program.one(RUN, "mnist-gloo"), [*program.of(VOLUME), *program.of(CLAIM)]
+    run, made = program.one(RUN, "mnist-gloo"), [*program.of(VOLUME), *program.of(BOUND)]
     provider = program.one("pulumi:providers:kubernetes")
-    assert len(made) == 3
+    assert len(made) == 2
     for each in made:
         assert each.urn in run.dependencies
         assert each.provider.startswith(provider.urn)
-    assert {each.name for each in program.of(CLAIM)} == {
+    claim = program.one(CLAIM)
+    assert claim.urn in run.dependencies
+    assert claim.inputs["manifest"]["metadata"]["annotations"]["slipway.dev/stack"]
+    assert {claim.name, *(each.name for each in program.of(BOUND))} == {
         volume["persistentVolumeClaim"]["claimName"]
         for volume in pod(run)["volumes"]
         if "persistentVolumeClaim" in volume
@@ -142,7 +146,7 @@ def test_what_is_in_the_namespace_of_the_jobs_comes_after_it(program: Program) -
         for each in program.of("kubernetes:core/v1:Namespace")
         if each.inputs["metadata"]["name"] == "slipway-jobs"
     )
-    for each in (script_of(program), *program.of(CLAIM)):
+    for each in (script_of(program), *program.of(BOUND), *program.of(CLAIM)):
         assert namespace.urn in program.needs(each)
 
 

@@ -15,6 +15,7 @@ from infra.plugin.handler import Handler, Properties
 from infra.plugin.values import plain_map, wrap_map
 from infra.tenancy import JOB_ACCOUNT, NAME
 from infra.training import objects
+from jobs import volumes
 from jobs.life.gate import GateHandler
 from jobs.life.run import PyTorchJobHandler
 from jobs.resource import gate_properties, run_properties
@@ -197,7 +198,8 @@ class Runs:
     def _inputs(self, name: str, declared: Mapping[str, Any]) -> tuple[TrainingJob, Properties]:
         [job], scripts = read_jobs({name: declared})
         script = scripts.get(name)
-        if made := objects(job, script, NAME):
+        claims = [claim for claim, _ in volumes.sized(job, NAME)]
+        if made := [*objects(job, script, NAME), *claims]:
             self.jobs.kubectl("apply", "--filename", "-", given=_listed(made))
             self._objects += made
         rendered = manifest(

@@ -15,6 +15,7 @@ from clusters.existing.look import Deployed, Found, look
 from clusters.existing.problem import Unusable
 from clusters.existing.settings import Images, Settings
 from infra.ownership import MADE_BY
+from jobs.spec.names import KEPT
 from tests.unit.fake_api import Answer, FakeApi, served
 
 GROUPS, KINDS = "/apis/", "/apis/kubeflow.org/v1"
@@ -209,6 +210,18 @@ def test_what_bears_slipways_label_is_left_over(api: FakeApi, tmp_path: Path) ->
     owned = {NAMESPACE, ACCOUNT}
     queries = [path.partition("?")[2] for _, path, _ in api.asked if path not in owned]
     assert all("app.kubernetes.io/managed-by=slipway" in unquote(each) for each in queries)
+
+
+def test_a_claim_that_is_kept_is_told_and_not_left_over(api: FakeApi, tmp_path: Path) -> None:
+    claims = [
+        {"metadata": {"name": "mine-results", "annotations": {KEPT: "true"}}},
+        {"metadata": {"name": "mine-scratch", "annotations": {KEPT: "false"}}},
+    ]
+    api.says("GET", f"{NAMESPACE}/persistentvolumeclaims", {"items": claims})
+    kind, found = remains(api, tmp_path)
+    assert "kept with their files" in kind
+    assert "delete persistentvolumeclaim mine-results` removes them" in kind
+    assert [line.partition(":")[0] for line in found] == ["persistentvolumeclaim mine-scratch"]
 
 
 @pytest.mark.parametrize("place", [NAMESPACE, ACCOUNT])

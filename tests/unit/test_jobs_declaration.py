@@ -188,6 +188,8 @@ def test_a_job_of_ones_own_has_exactly_one_program(
         ({"mountPath": "/mnt"}, "volumes.data"),
         ({"mountPath": "/mnt", "claim": "a", "size": "1Gi"}, "volumes.data"),
         ({"mountPath": "/mnt", "size": "1Gi", "readOnly": True}, "volumes.data.readOnly"),
+        ({"mountPath": "/mnt", "claim": "a", "keep": True}, "volumes.data.keep"),
+        ({"mountPath": "/mnt", "emptyDir": True, "keep": False}, "volumes.data.keep"),
         ({"mountPath": "/work", "claim": "a"}, "volumes.data.mountPath"),
         ({"mountPath": "/", "claim": "a"}, "volumes.data.mountPath"),
         ({"mountPath": "/mnt", "hostPath": "here"}, "volumes.data.hostPath"),

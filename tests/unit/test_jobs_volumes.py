@@ -2,8 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from jobs.spec import TrainingJob, Volume, manifest
-from jobs.volumes import objects
+from jobs.volumes import objects, sized
 
 
 def job(**volumes: Volume) -> TrainingJob:
@@ -36,13 +38,21 @@ def test_what_is_there_or_empty_needs_nothing() -> None:
 
 def test_a_size_is_a_claim_of_the_default_storage_class() -> None:
     own = job(results=Volume(size="5Gi", mount_path="/results"))
-    (claim,) = made(own)
+    assert made(own) == []
+    ((claim, keep),) = sized(own, "slipway-jobs")
+    assert keep
     assert claim["kind"] == "PersistentVolumeClaim"
     assert claim["spec"] == {
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "5Gi"}},
     }
     assert claims_in_pod(own) == {claim["metadata"]["name"]} == {"mine-results"}
+
+
+@pytest.mark.parametrize(("keep", "kept"), [(None, True), (True, True), (False, False)])
+def test_a_claim_is_kept_unless_its_volume_says_otherwise(keep: bool | None, kept: bool) -> None:
+    own = job(results=Volume(size="5Gi", keep=keep, mount_path="/results"))
+    assert [found for _, found in sized(own, "slipway-jobs")] == [kept]
 
 
 def test_a_host_path_is_a_volume_and_the_only_claim_that_may_have_it() -> None:

@@ -1,0 +1,123 @@
+"""The resource `slipway:jobs:Claim`: a claim made for a job, and found again when that comes back.
+
+Pulumi's Kubernetes provider refuses to create what is there. Where the volume is kept, the claim is
+there as soon as its job was removed or renamed once.
+"""
+
+from dataclasses import replace
+from http import HTTPStatus
+from typing import Any, ClassVar, Literal
+
+from kubernetes.client.exceptions import ApiException
+
+from infra import kube
+from infra.kube import Request
+from infra.ownership import MADE_BY
+from infra.patience import NotYet, until
+from infra.plugin.context import Context
+from infra.plugin.handler import Change, Handler, Properties, compare
+
+_LIMIT = (5.0, 20.0)
+_SECONDS = 60
+
+
+class ClaimHandler(Handler):
+    """Its life. Where it is kept, the engine never calls `delete`: it is declared as retained."""
+
+    type: ClassVar[str] = "slipway:jobs:Claim"
+
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
+        """In another namespace it is another claim; a size may grow. Its name is the resource's."""
+        return [
+            replace(change, replace=change.path == "manifest.metadata.namespace")
+            for change in compare(state, inputs)
+        ]
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Make the claim, or take up the one that this stack has left.
+
+        Raises:
+            RuntimeError: there is one that this stack has not made, or the API server refuses it.
+            TimeoutError: no answer came.
+        """
+        if _brought(inputs, context):
+            context.info(f"{_called(inputs)} is there already: it is taken up with its files")
+        return _called(inputs), {}
+
+    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+        return None if _ask(state, "GET") is None else {}
+
+    def update(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> Properties:
+        """Bring it to another size, or make it in a cluster that was made anew."""
+        _brought(inputs, context)
+        return {}
+
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        """Remove it with its files, and wait until it is gone: a pod that ends may hold it."""
+        if kube.may_be_gone():
+            return
+
+        def attempt() -> None:
+            if _ask(state, "DELETE") is not None:
+                raise NotYet("a pod uses it: `kubectl describe persistentvolumeclaim` names it")
+
+        until(attempt, _SECONDS, f"the end of {resource_id}", context)
+
+
+def _brought(inputs: Properties, context: Context) -> bool:
+    """Bring the claim to what is asked for, and return whether there was one."""
+    return until(lambda: _bring(inputs), _SECONDS, _called(inputs), context)
+
+
+def _bring(inputs: Properties) -> bool:
+    wanted = inputs["manifest"]
+    there = _ask(inputs, "GET")
+    if there is None:
+        _ask(inputs, "POST", wanted)
+        return False
+    if "deletionTimestamp" in there["metadata"]:
+        raise NotYet("one of that name is being deleted")
+    own = wanted["metadata"]["annotations"]
+    annotations = there["metadata"].get("annotations") or {}
+    if annotations.get(MADE_BY) != own[MADE_BY]:
+        name = wanted["metadata"]["name"]
+        raise RuntimeError(
+            f"{_called(inputs)} is there already, made by {annotations.get(MADE_BY, 'others')}. To "
+            f"use it, give the volume `claim: {name}` in place of `size`; otherwise give the "
+            "volume another name"
+        )
+    resources = wanted["spec"]["resources"]
+    if there["spec"]["resources"] != resources or not own.items() <= annotations.items():
+        change = {"metadata": {"annotations": own}, "spec": {"resources": resources}}
+        _ask(inputs, "PATCH", change)
+    return True
+
+
+def _ask(
+    properties: Properties,
+    method: Literal["GET", "POST", "DELETE", "PATCH"],
+    body: dict[str, Any] | None = None,
+) -> Any | None:
+    """Return the answer to a request about the claim; None where there is none."""
+    metadata = properties["manifest"]["metadata"]
+    path = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims"
+    if method != "POST":
+        path += f"/{metadata['name']}"
+    api = kube.connect(properties["kubeconfig"])
+    try:
+        return kube.ask(api, Request(method, path, body=body), limit=_LIMIT)
+    except ApiException as error:
+        if error.status == HTTPStatus.NOT_FOUND and method != "POST":
+            return None
+        if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            raise NotYet(kube.said(error)) from error
+        raise RuntimeError(f"{_called(properties)} is refused: {kube.said(error)}") from error
+
+
+def _called(properties: Properties) -> str:
+    metadata = properties["manifest"]["metadata"]
+    return f"PersistentVolumeClaim {metadata['namespace']}/{metadata['name']}"

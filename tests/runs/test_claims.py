@@ -1,0 +1,78 @@
+"""A claim of a job's own: what is in it outlives the job, and nobody else's is touched."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from infra.ownership import MADE_BY
+from infra.tenancy import NAME
+from jobs.life.claim import ClaimHandler
+from jobs.spec import TrainingJob, Volume
+from jobs.volumes import sized
+from tests.engine.pytorchjob_stack import Jobs
+from tests.runs.runner import Recorded
+
+CLAIM = ClaimHandler()
+
+
+@pytest.fixture
+def inputs(job_name: str, kubeconfig: str, jobs: Jobs) -> Iterator[dict[str, Any]]:
+    """What is asked for a volume of 10 MiB; its claim is removed afterwards."""
+    volumes = {"results": Volume(size="10Mi", mount_path="/results")}
+    ((claim, _),) = sized(TrainingJob(name=job_name, module="mnist", volumes=volumes), NAME)
+    claim["metadata"]["annotations"][MADE_BY] = "slipway/test"
+    yield {"manifest": claim, "kubeconfig": kubeconfig}
+    jobs.kubectl("delete", "pvc", claim["metadata"]["name"], "--ignore-not-found")
+
+
+def found(jobs: Jobs, inputs: dict[str, Any]) -> dict[str, Any]:
+    text = jobs.kubectl("get", "pvc", inputs["manifest"]["metadata"]["name"], "--output=json")
+    document: dict[str, Any] = json.loads(text)
+    return document
+
+
+def test_a_job_that_comes_back_finds_its_claim(jobs: Jobs, inputs: dict[str, Any]) -> None:
+    first, again = Recorded("urn:first"), Recorded("urn:again")
+    CLAIM.create(inputs, first)
+    uid = found(jobs, inputs)["metadata"]["uid"]
+    assert first.lines == []
+    CLAIM.create(inputs, again)
+    assert found(jobs, inputs)["metadata"]["uid"] == uid
+    assert "it is taken up with its files" in again.lines[0]
+
+
+def test_a_claim_that_the_stack_has_not_made_is_left_alone(
+    jobs: Jobs, inputs: dict[str, Any]
+) -> None:
+    foreign = json.loads(json.dumps(inputs))
+    foreign["manifest"]["metadata"]["annotations"][MADE_BY] = "slipway/other"
+    CLAIM.create(foreign, Recorded("urn:other"))
+    name = inputs["manifest"]["metadata"]["name"]
+    with pytest.raises(RuntimeError, match=rf"made by slipway/other.*`claim: {name}`"):
+        CLAIM.create(inputs, Recorded("urn:mine"))
+    assert found(jobs, inputs)["metadata"]["annotations"][MADE_BY] == "slipway/other"
+
+
+def test_a_size_that_the_storage_class_refuses_is_told_in_its_words(
+    jobs: Jobs, inputs: dict[str, Any]
+) -> None:
+    context = Recorded("urn:mine")
+    CLAIM.create(inputs, context)
+    larger = json.loads(json.dumps(inputs))
+    larger["manifest"]["spec"]["resources"]["requests"]["storage"] = "20Mi"
+    [change] = CLAIM.diff("", inputs, larger, context)
+    assert not change.replace
+    with pytest.raises(RuntimeError, match=r"is refused: .*resize"):
+        CLAIM.update("", inputs, larger, context)
+    assert found(jobs, inputs)["spec"]["resources"]["requests"]["storage"] == "10Mi"
+
+
+def test_one_that_is_not_kept_goes_and_a_refresh_sees_it(inputs: dict[str, Any]) -> None:
+    context = Recorded("urn:mine")
+    resource, _ = CLAIM.create(inputs, context)
+    assert CLAIM.read(resource, inputs, context) == {}
+    CLAIM.delete(resource, inputs, context)
+    assert CLAIM.read(resource, inputs, context) is None
+    CLAIM.delete(resource, inputs, context)

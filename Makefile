@@ -18,6 +18,8 @@ ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
 
 # With it, every start would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
+# Files are UTF-8, whatever the locale says.
+export PYTHONUTF8 := 1
 
 # Three processes for two cores, since most tests wait for a cluster; a fourth gains nothing.
 SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0

@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,6 +22,9 @@ _INLINE = {
     "client-certificate-data": "client-certificate",
     "client-key-data": "client-key",
 }
+_LOGIN_SECONDS = 30
+_TIMED_OUT = 124
+"""What timeout(1) exits with when the time is up."""
 
 Limit = float | tuple[float, float]
 
@@ -43,6 +47,8 @@ def connect(kubeconfig: str) -> client.ApiClient:
     """
     document = yaml.safe_load(kubeconfig)
     program = _login(document)
+    if program is not None:
+        document["users"][0]["user"]["exec"] = _limited(program)
     if sys.platform == "linux":
         # TLS reads keys from files only. The client would leave them in the temporary
         # directory when this process is killed; a file in memory goes with the process.
@@ -135,12 +141,27 @@ def _login(document: Any) -> dict[str, Any] | None:
     return user.get("exec")
 
 
+def _limited(program: dict[str, Any]) -> dict[str, Any]:
+    """Return a login command that ends in time: the client itself waits for ever."""
+    if shutil.which("timeout") is None:
+        return program
+    # In the foreground it may still ask a person something, but only itself is ended in time.
+    kept = ["--foreground"] if sys.stdin is not None and sys.stdin.isatty() else []
+    command = [str(_LOGIN_SECONDS), program.get("command"), *(program.get("args") or [])]
+    return {**program, "command": "timeout", "args": [*kept, "--kill-after=2", *command]}
+
+
 def _explain(program: dict[str, Any]) -> None:
     """Raise why a login command gives nothing: the client would go on as nobody and be refused."""
     told = f"its credentials come from `{program.get('command')}`, which failed; log in anew"
     try:
-        ExecProvider(ConfigNode("exec", program), None).run()  # type: ignore[no-untyped-call]
+        ExecProvider(ConfigNode("exec", _limited(program)), None).run()  # type: ignore[no-untyped-call]
     except Exception as error:  # whatever the command does
+        if f"returned {_TIMED_OUT}" in str(error):
+            raise config.ConfigException(
+                f"its credentials come from `{program.get('command')}`, which did not end within "
+                f"{_LOGIN_SECONDS} s: see what it waits for by running it yourself"
+            ) from error
         raise config.ConfigException(f"{told}: {error}") from error
     raise config.ConfigException(told)
 

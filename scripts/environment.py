@@ -60,7 +60,6 @@ def passphrase_file() -> Path:
 
 def exports(given: Mapping[str, str]) -> dict[str, str]:
     """The variables to set on top of a given environment. Applying them twice changes nothing."""
-    no_proxy = _without_proxy(given)
     return {
         "PATH": _path(given.get("PATH", os.defpath)),
         "PULUMI_BACKEND_URL": f"file://{backend()}",
@@ -69,9 +68,18 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
         "PULUMI_CONTINUE_ON_ERROR": "true",
         "PULUMI_HOME": str(pulumi_home()),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        "no_proxy": no_proxy,
-        "NO_PROXY": no_proxy,
+        # Files are UTF-8, whatever the locale says.
+        "PYTHONUTF8": "1",
+        **beside_proxies(given),
     }
+
+
+def beside_proxies(given: Mapping[str, str]) -> dict[str, str]:
+    """The variables that keep what goes to clusters away from a proxy."""
+    said = given.get("no_proxy") or given.get("NO_PROXY") or ""
+    kept = [address for address in said.split(",") if address]
+    all_ = ",".join([*kept, *(address for address in CLUSTER_ADDRESSES if address not in kept)])
+    return {"no_proxy": all_, "NO_PROXY": all_}
 
 
 def applied(given: Mapping[str, str]) -> dict[str, str]:
@@ -103,9 +111,3 @@ def _path(given: str) -> str:
     ours = {*first, *map(str, _STAND_INS.values())}
     rest = [directory for directory in given.split(os.pathsep) if directory not in ours]
     return os.pathsep.join([*first, *rest, *last])
-
-
-def _without_proxy(given: Mapping[str, str]) -> str:
-    said = given.get("no_proxy") or given.get("NO_PROXY") or ""
-    kept = [address for address in said.split(",") if address]
-    return ",".join([*kept, *(address for address in CLUSTER_ADDRESSES if address not in kept)])

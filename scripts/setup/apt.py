@@ -11,7 +11,7 @@ from scripts.setup.steps import Step, Steps
 POLICY = Path("/usr/sbin/policy-rc.d")
 """Maintainer scripts ask this program before they start a service; 101 means no."""
 
-_OURS = "#!/bin/sh\n# Made by Slipway's set-up for the time of an installation.\nexit 101\n"
+_OURS = "#!/bin/sh\n# Made by Slipway's set-up for the time of an installation.\n"
 
 
 def obstacle() -> str | None:
@@ -36,7 +36,7 @@ def install(packages: Sequence[str], steps: Steps) -> None:
         ("Reading the package lists", ("update",), "10 s, 50 MB", 300.0),
         (
             "Installing the packages",
-            ("install", "--yes", "--no-install-recommends", *packages),
+            ("install", "--yes", "--no-remove", "--no-install-recommends", *packages),
             "30 s, 250 MB",
             900.0,
         ),
@@ -59,11 +59,11 @@ def services_stay_down(policy: Path) -> Iterator[None]:
     """Lets no package start a service meanwhile.
 
     A policy that an administrator has made stays in force as it is. One of ours that a killed
-    set-up left behind is taken away at the end, too.
+    set-up left behind forbids nothing any more, and is taken away at the end, too.
     """
-    ours = not policy.exists() or policy.read_text() == _OURS
+    ours = not policy.exists() or policy.read_text().startswith(_OURS)
     if ours:
-        policy.write_text(_OURS)
+        policy.write_text(f"{_OURS}[ ! -d /proc/{os.getpid()} ] || exit 101\n")
         policy.chmod(0o755)
     try:
         yield

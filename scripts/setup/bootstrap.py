@@ -18,6 +18,8 @@ from pathlib import Path
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 OLDEST = (3, 11)
 INSTALL_LIMIT = 1200  # seconds; a cold install over a slow line
+_LOCKED = ("--require-hashes", "--only-binary=:all:", "--requirement")
+"""No package runs a program of its own to be installed."""
 
 
 def problems() -> "list[str]":
@@ -96,8 +98,7 @@ def install(venv: Path) -> None:
     """Fills the runtime environment from its lock file."""
     venv.parent.mkdir(parents=True, exist_ok=True)
     _run(sys.executable, "-m", "venv", venv)
-    lock = ("--require-hashes", "--requirement", CHECKOUT / "requirements.lock")
-    _pip(venv, "install", "--no-compile", *lock)
+    _pip(venv, "install", "--no-compile", *_LOCKED, CHECKOUT / "requirements.lock")
     # Instead of pip, which compiles on one core. A module that can't be compiled is no failure.
     compiling = ("-m", "compileall", "-qq", "-j0", str(site_packages(venv)))
     subprocess.run([venv / "bin" / "python", *compiling], check=False, timeout=INSTALL_LIMIT)
@@ -113,8 +114,8 @@ def install_tests(test_venv: Path, venv: Path, borrowed: "Sequence[Path]") -> No
     """
     _run(sys.executable, "-m", "venv", "--without-pip", test_venv)
     # What they need in turn is in one of the two lock files; a unit test looks.
-    lock = ("--require-hashes", "--no-deps", "--requirement", CHECKOUT / "requirements-test.lock")
-    _pip(venv, "--python", test_venv, "install", *lock)
+    lock = CHECKOUT / "requirements-test.lock"
+    _pip(venv, "--python", test_venv, "install", "--no-deps", *_LOCKED, lock)
     lines = "".join(f"{directory}\n" for directory in borrowed)
     (site_packages(test_venv) / "slipway.pth").write_text(lines)
 

@@ -56,6 +56,7 @@ def _install(extra: str, venv: Path, place: Path) -> None:
     # its modules is ever imported.
     command = [str(venv / "bin" / "python"), "-m", "pip", "install", "--quiet"]
     command += ["--disable-pip-version-check", "--require-hashes", "--no-deps", "--no-compile"]
+    command += ["--only-binary=:all:"]
     command += ["--target", str(partial), "--requirement", str(lock_of(extra))]
     subprocess.run(command, check=True, stdout=sys.stderr, timeout=INSTALL_LIMIT)
     partial.rename(place)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from infra.toolchain import ToolMissing
+from scripts.environment import beside_proxies
 from scripts.setup.state import PassphraseLost
 from scripts.stack.cli import INTERRUPTED
 from scripts.stack.errors import CommandError
@@ -18,6 +19,8 @@ _EXPECTED = (CommandError, PassphraseLost, ToolMissing, subprocess.SubprocessErr
 def main() -> int:
     """Exits with Pulumi's or kubectl's status, or with 1 after a message."""
     arguments = _parser().parse_args()
+    # For what is asked of a cluster here, and not through Pulumi.
+    os.environ.update(beside_proxies(os.environ))
     try:
         return _print_environment() if arguments.command == "env" else _dispatch(arguments)
     except BrokenPipeError:
@@ -48,10 +51,19 @@ def _dispatch(arguments: argparse.Namespace) -> int:
         from scripts.stack import kubeconfig
 
         code = kubeconfig.merge(stack)
-    elif command == "rerun":
+    else:
+        from scripts.stack.recovery import alone
+
+        with alone(stack):
+            code = _change(command, stack, getattr(arguments, "job", ""))
+    return code
+
+
+def _change(command: str, stack: str, job: str) -> int:
+    if command == "rerun":
         from scripts.stack import rerun
 
-        code = rerun.rerun(stack, arguments.job)
+        code = rerun.rerun(stack, job)
     elif command == "down":
         from scripts.stack.down import down
 

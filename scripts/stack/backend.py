@@ -15,8 +15,9 @@ from scripts.stack.errors import CommandError
 
 @dataclass(frozen=True)
 class Lock:
-    """A lock on a stack: which process holds it, where, since when."""
+    """A lock on a stack: its file, and which process holds it, where, since when."""
 
+    file: Path
     pid: int
     hostname: str
     timestamp: str
@@ -105,7 +106,7 @@ def _lock(file: Path) -> Lock | None:
         lock = json.loads(file.read_text())
     except FileNotFoundError:
         return None
-    return Lock(lock["pid"], lock["hostname"], lock["timestamp"])
+    return Lock(file, lock["pid"], lock["hostname"], lock["timestamp"])
 
 
 def project() -> str:

@@ -6,12 +6,15 @@ by exporting and importing it, which needs no cluster to answer: every resource 
 adopts what an interrupted create has made.
 """
 
+import fcntl
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
-from infra.paths import CHECKOUT
+from infra.paths import CHECKOUT, state_dir
 from scripts.stack.backend import Lock, exported, locks
 from scripts.stack.cli import Cli, rows
 from scripts.stack.errors import CommandError
@@ -20,6 +23,25 @@ from scripts.stack.orphans import end_orphans
 
 class StackBusy(CommandError):
     """Somebody else is at work on the stack, or may be."""
+
+
+@contextmanager
+def alone(stack: str) -> Iterator[None]:
+    """Keeps other commands of these away from a stack, from looking at it to the end.
+
+    Raises:
+        StackBusy: one is at work on it.
+    """
+    file = state_dir() / "locks" / f"{quote(stack, safe='')}.lock"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StackBusy(
+                f"Another `make` command is at work on stack {stack}. Wait for it, or end it."
+            ) from None
+        yield
 
 
 def recover(cli: Cli, say: Callable[[str], None]) -> None:
@@ -37,7 +59,10 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
         require_stale(lock, cli.stack)
     if found:
         say(f"A pulumi that was killed had left {cli.stack} locked; the lock is removed.")
-        cli.ask("cancel", "--yes")
+    for lock in found:
+        # `pulumi cancel` would also remove one that somebody has taken meanwhile.
+        lock.file.unlink(missing_ok=True)
+        lock.file.with_name(f"{lock.file.name}.attrs").unlink(missing_ok=True)
     end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
     pending = pending_operations(exported(cli.stack))
     if pending:

@@ -50,6 +50,7 @@ class Workers:
             "program": program,
             "workers": 2,
             "nodes": "1:2",
+            "host": "127.0.0.1",
             "blows": blows,
             "env": {"OMP_NUM_THREADS": "1", "SLIPWAY_RUN_ID": "run-1"},
         }

@@ -1,6 +1,7 @@
 """Nothing is made in a cluster before it answers and lets the person in; waiting has an end."""
 
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +12,7 @@ from kubernetes.config import ConfigException
 
 from clusters.access import handler
 from clusters.access.handler import AccessHandler
+from infra import kube
 from tests.unit.fake_api import Answer, FakeApi, served
 
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
@@ -90,6 +92,21 @@ def test_a_missing_login_is_told_at_once(api: FakeApi) -> None:
     document["users"][0]["user"] = {"exec": plugin}
     with pytest.raises(ConfigException, match="no-such-kubelogin"):
         AccessHandler().create(inputs(yaml.safe_dump(document)), Row())
+
+
+def test_a_login_that_hangs_ends_with_what_it_belongs_to(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kube, "_LOGIN_SECONDS", 0.2)
+    document = yaml.safe_load(api.kubeconfig)
+    # What it starts holds its output open.
+    hanging = {"command": "sh", "args": ["-c", "sleep 60; true"], "interactiveMode": "Never"}
+    version = "client.authentication.k8s.io/v1"
+    document["users"][0]["user"] = {"exec": {"apiVersion": version, **hanging}}
+    began = time.monotonic()
+    with pytest.raises(ConfigException, match=r"`sh`, which did not end within 0\.2 s"):
+        kube.connect(yaml.safe_dump(document))
+    assert time.monotonic() - began < 30
 
 
 def test_ctrl_c_ends_the_wait(api: FakeApi) -> None:

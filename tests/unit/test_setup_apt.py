@@ -1,6 +1,7 @@
 """Packages are named before they are installed, and no service starts with them."""
 
 import io
+import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,11 +38,18 @@ def test_an_administrators_policy_is_left_alone(policy: Path) -> None:
     assert policy.stat().st_mode & 0o777 == 0o700
 
 
-def test_what_a_killed_set_up_left_behind_is_removed(policy: Path) -> None:
+def test_what_a_killed_set_up_left_behind_refuses_nothing_and_is_removed(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
     killed = apt.services_stay_down(policy)
-    killed.__enter__()
+    with monkeypatch.context() as then:
+        then.setattr(os, "getpid", lambda: gone.pid)
+        killed.__enter__()
+    assert subprocess.run([policy, "etcd", "start"], check=False).returncode == 0
     with apt.services_stay_down(policy):
-        pass
+        assert subprocess.run([policy, "etcd", "start"], check=False).returncode == 101
     assert not policy.exists()
 
 
@@ -65,6 +73,7 @@ def test_packages_are_named_before_anything_runs(
     apt.install(["runc", "buildah"], Steps(Console(file=output, soft_wrap=True)))
     assert [command[4] for command in ran] == ["update", "install"]
     assert ran[1][-2:] == ("runc", "buildah")
+    assert "--no-remove" in ran[1]
     assert not policy.exists()
 
 

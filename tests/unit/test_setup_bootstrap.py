@@ -230,6 +230,7 @@ def test_an_extra_is_installed_once_beside_the_environment_and_with_its_hashes(
     assert place.parent == tmp_path / "cache" / "slipway"
     [asked] = pip("exit 0")
     assert "--require-hashes" in asked
+    assert "--only-binary=:all:" in asked
     assert asked.endswith(f"--requirement {extra.lock_of(extra.AZURE)}")
 
 
@@ -300,6 +301,6 @@ def test_the_environment_of_the_tests_sees_the_others(
         (tmp_path / name / f"only_in_{name}.py").touch()
     borrowed = (tmp_path / "runtime", tmp_path / "azure")
     bootstrap.install_tests(venv, tmp_path / "venv", borrowed)
-    assert {"--require-hashes", "--no-deps"} <= {*ran}
+    assert {"--require-hashes", "--no-deps", "--only-binary=:all:"} <= {*ran}
     code = "import only_in_runtime, only_in_azure"
     subprocess.run([str(venv / "bin" / "python"), "-c", code], check=True)

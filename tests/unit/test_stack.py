@@ -12,7 +12,7 @@ import pytest
 
 from clusters import owner
 from scripts.environment import backend
-from scripts.stack import commands, down, files
+from scripts.stack import commands, down, files, recovery
 from scripts.stack.backend import Lock, bookkeeping, exists, locks, state_file
 from scripts.stack.cli import Cli
 from scripts.stack.errors import CommandError
@@ -187,7 +187,8 @@ def test_the_lock_of_a_dead_process_is_removed() -> None:
     cli = FakeCli()
     (line,) = recovered(cli)
     assert "killed" in line
-    assert cli.asked[0] == ("cancel", "--yes")
+    assert locks("dev") == []
+    assert cli.asked == []
 
 
 def test_the_lock_of_another_program_with_the_same_number_is_removed() -> None:
@@ -195,7 +196,28 @@ def test_the_lock_of_another_program_with_the_same_number_is_removed() -> None:
     hold(os.getpid())
     cli = FakeCli()
     recovered(cli)
-    assert cli.asked[0] == ("cancel", "--yes")
+    assert locks("dev") == []
+
+
+def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(dead())
+    found = locks("dev")
+    monkeypatch.setattr(recovery, "locks", lambda _stack: found)
+    hold(1, hostname="elsewhere")
+    recovered(FakeCli())
+    assert [lock.hostname for lock in locks("dev")] == ["elsewhere"]
+
+
+def test_one_command_at_a_time_is_at_work_on_a_stack() -> None:
+    with (
+        recovery.alone("dev"),
+        recovery.alone("other"),
+        pytest.raises(StackBusy, match="at work on stack dev"),
+        recovery.alone("dev"),
+    ):
+        pytest.fail("two commands are at work on one stack")
+    with recovery.alone("dev"):
+        pass
 
 
 def test_the_lock_of_a_live_pulumi_is_respected(tmp_path: Path) -> None:
@@ -241,7 +263,7 @@ def test_an_empty_state_has_nothing_pending(deployment: Any) -> None:
 
 
 def test_a_stale_lock_is_that_of_a_process_that_has_gone() -> None:
-    require_stale(Lock(dead(), socket.gethostname(), "now"), "dev")
+    require_stale(Lock(Path(), dead(), socket.gethostname(), "now"), "dev")
 
 
 def test_the_backends_files_tell_whether_a_stack_is_there_and_who_holds_it() -> None:
@@ -253,7 +275,8 @@ def test_the_backends_files_tell_whether_a_stack_is_there_and_who_holds_it() -> 
     hold(7, "elsewhere")
     assert exists("dev")
     assert not exists("de")
-    assert locks("dev") == [Lock(7, "elsewhere", "2026-11-21T11:55:01Z")]
+    [lock] = locks("dev")
+    assert (lock.pid, lock.hostname, lock.timestamp) == (7, "elsewhere", "2026-11-21T11:55:01Z")
 
 
 def test_a_damaged_state_is_named() -> None:

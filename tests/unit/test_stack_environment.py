@@ -2,13 +2,17 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from kubernetes.client.rest import should_bypass_proxies
 
 from infra.paths import CHECKOUT
 from scripts import environment
 from scripts.environment import CLUSTER_ADDRESSES, UNSET, applied, exports, shell
+from scripts.stack import __main__ as command
+from scripts.stack import results
 
 STAND_INS = CHECKOUT / "scripts" / "offline" / "bin"
 BY_PACKAGE = {"kubernetes": str(STAND_INS), "azure-native": str(STAND_INS / "azure-native")}
@@ -71,6 +75,7 @@ def test_the_clusters_addresses_bypass_a_proxy_beside_the_persons_own(variable: 
     assert set(CLUSTER_ADDRESSES) <= set(addresses)
     assert len(addresses) == len(set(addresses))
     assert variables["https_proxy"] == "http://proxy:1"
+    assert variables["PYTHONUTF8"] == "1"
 
 
 def test_a_shell_that_evaluates_the_lines_has_that_environment() -> None:
@@ -98,3 +103,21 @@ def test_what_would_hide_a_stacks_state_is_dropped(name: str) -> None:
     given = {name: "true", "PATH": "/bin"}
     assert name not in applied(given)
     assert f"unset {name}" in shell(given).splitlines()
+
+
+def test_what_a_command_asks_of_a_cluster_itself_bypasses_a_proxy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("https_proxy", "http://proxy:1")
+    for variable in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(variable, raising=False)
+    asked: list[bool] = []
+
+    def show(*_: str) -> int:
+        asked.append(should_bypass_proxies("https://10.77.3.2:6443", os.environ["no_proxy"]))
+        return 0
+
+    monkeypatch.setattr(results, "show", show)
+    monkeypatch.setattr(sys, "argv", ["stack", "results", "dev", "", "text"])
+    assert command.main() == 0
+    assert asked == [True]

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 from images import debian
-from images.engines import Engine, answer
+from images.engines import Engine, Plan, answer
 from images.steps import BuildFailed, Runner
 from infra import toolchain
 
@@ -51,6 +51,6 @@ def _own(engine: Engine, runner: Runner, work: Path) -> str:
     mmdebstrap = toolchain.path("mmdebstrap")
     command = debian.bootstrap(mmdebstrap, context / "base.tar", mirrors)
     runner.run("making the base image", command)
-    runner.run("taking in the base image", engine.build(context, context / "Dockerfile", OWN, ()))
+    runner.run("taking in the base image", engine.build(Plan(context, context / "Dockerfile"), OWN))
     shutil.rmtree(context)
     return OWN

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from images import debian, engines
@@ -54,9 +55,9 @@ def _build(spec: Spec, reporter: Reporter) -> None:
         for command in engine.tidy():
             runner.run("tidying up", command)
         plan = spec.prepare(engine, runner, work)
-        finished, arguments = work / "image.tar", (*plan.arguments, *proxies)
-        command = engine.build(plan.context, plan.dockerfile, spec.reference, arguments)
-        runner.run(f"building {spec.name}", command)
+        finished = work / "image.tar"
+        plan = replace(plan, arguments=(*plan.arguments, *proxies))
+        runner.run(f"building {spec.name}", engine.build(plan, spec.reference))
         runner.run(f"writing {spec.name}", engine.save(spec.reference, finished))
         finished.replace(spec.archive)
         _forget_others(spec, engine)
@@ -86,3 +87,5 @@ def _forget_others(spec: Spec, engine: Engine) -> None:
     for name in (answer(*engine.names()) or "").split():
         if name.startswith(f"{prefix}:") and name != spec.reference:
             subprocess.run(engine.remove(name), capture_output=True, timeout=60, check=False)
+    for command in engine.prune():
+        subprocess.run(command, capture_output=True, timeout=60, check=False)

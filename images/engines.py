@@ -6,8 +6,8 @@ podman and buildah keep everything in a storage of ours; docker has its daemon's
 import shutil
 import subprocess
 import tarfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +17,24 @@ _ANSWER_LIMIT = 10.0
 Command = tuple[str, ...]
 # With zstd there is a third of the bytes to write: it is in containerd in 9 s, not in 14.
 _SEND = ("push", "--compression-format", "zstd")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A build that is ready to begin.
+
+    Args:
+        context: The directory that the Dockerfile copies from.
+        dockerfile: The Dockerfile's own path.
+        arguments: Build arguments: `NAME=value`, or `NAME` for the value that the environment has,
+            since a proxy's address may hold a password, which must not stand in a command line.
+        mounts: Files that its steps may read, by where; none stays in the image. docker can't.
+    """
+
+    context: Path
+    dockerfile: Path
+    arguments: tuple[str, ...] = ()
+    mounts: Mapping[str, Path] = field(default_factory=dict)
 
 
 class Engine(Protocol):
@@ -35,18 +53,8 @@ class Engine(Protocol):
     def load(self, archive: Path) -> Command:
         """Take in an archive, by the reference that it was written with."""
 
-    def build(
-        self, context: Path, dockerfile: Path, reference: str, arguments: Sequence[str]
-    ) -> Command:
-        """Build an image; steps that were built before are not run again.
-
-        Args:
-            context: What the Dockerfile copies from.
-            dockerfile: Its own path.
-            reference: What the image is called.
-            arguments: `NAME=value`, or `NAME` for the value that the environment has: a proxy's
-                address may hold a password, which must not stand in a command line.
-        """
+    def build(self, plan: Plan, reference: str) -> Command:
+        """Build an image of that name; steps that were built before are not run again."""
 
     def save(self, reference: str, archive: Path) -> Command:
         """Write the image to a file that `ctr images import` reads."""
@@ -68,6 +76,9 @@ class Engine(Protocol):
     def remove(self, reference: str) -> Command:
         """Forget a reference, and the image when it has no other."""
 
+    def prune(self) -> Sequence[Command]:
+        """Remove what no image is made of, such as the steps of builds that failed."""
+
     def tidy(self) -> Sequence[Command]:
         """Remove what a build that was killed left behind."""
 
@@ -87,11 +98,8 @@ class Docker:
     def load(self, archive: Path) -> Command:
         return ("docker", "load", "--input", str(archive))
 
-    def build(
-        self, context: Path, dockerfile: Path, reference: str, arguments: Sequence[str]
-    ) -> Command:
-        options = ("--file", str(dockerfile), "--tag", reference, *_build_args(arguments))
-        return ("docker", "build", *options, str(context))
+    def build(self, plan: Plan, reference: str) -> Command:
+        return ("docker", "build", *_options(plan, reference), str(plan.context))
 
     def save(self, reference: str, archive: Path) -> Command:
         return ("docker", "save", "--output", str(archive), reference)
@@ -106,6 +114,9 @@ class Docker:
 
     def remove(self, reference: str) -> Command:
         return ("docker", "rmi", reference)
+
+    def prune(self) -> Sequence[Command]:
+        return ()  # Its daemon has everybody's.
 
     def tidy(self) -> Sequence[Command]:
         return ()
@@ -138,13 +149,13 @@ class Buildah:
     def load(self, archive: Path) -> Command:
         return (*self._us, "pull", f"{_format(archive)}:{archive}")
 
-    def build(
-        self, context: Path, dockerfile: Path, reference: str, arguments: Sequence[str]
-    ) -> Command:
+    def build(self, plan: Plan, reference: str) -> Command:
+        # With vfs each layer is a copy of the whole image: then no step is kept for the next build.
+        layers = "--layers=true" if self.driver == "overlay" else "--layers=false"
         # With chroot isolation a build needs no container runtime and runs inside containers, too.
-        options = ("--layers", "--isolation", "chroot", "--file", str(dockerfile))
-        named = ("--tag", reference, *_build_args(arguments))
-        return (*self._us, "build", *options, *named, str(context))
+        options = (layers, "--isolation", "chroot", *_options(plan, reference))
+        mounts = (f"--volume={file}:{place}:ro" for place, file in plan.mounts.items())
+        return (*self._us, "build", *options, *mounts, str(plan.context))
 
     def save(self, reference: str, archive: Path) -> Command:
         target = f"oci-archive:{archive}:{reference}"
@@ -159,6 +170,10 @@ class Buildah:
 
     def remove(self, reference: str) -> Command:
         return (*self._us, "rmi", reference)
+
+    def prune(self) -> Sequence[Command]:
+        prune = ("image", "prune", "--force") if self.name == "podman" else ("rmi", "--prune")
+        return ((*self._us, *prune),)
 
     def tidy(self) -> Sequence[Command]:
         # Every container in this storage is one of a build's steps.
@@ -213,5 +228,6 @@ def _format(archive: Path) -> str:
         return "docker-archive" if "manifest.json" in tar.getnames() else "oci-archive"
 
 
-def _build_args(arguments: Sequence[str]) -> Command:
-    return tuple(word for argument in arguments for word in ("--build-arg", argument))
+def _options(plan: Plan, reference: str) -> Command:
+    arguments = (word for argument in plan.arguments for word in ("--build-arg", argument))
+    return ("--file", str(plan.dockerfile), "--tag", reference, *arguments)

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+from images import pip
 from images.contexts import digest_of
-from images.engines import Engine, answer
-from images.plan import Plan
+from images.engines import Engine, Plan, answer
 from images.spec import trainer_of
 from images.steps import BuildFailed, Reporter, Runner
 from infra.paths import cache_dir
@@ -127,7 +127,8 @@ class JobImageSpec:
                 where = f"{self.context / self.dockerfile}: FROM {name}"
                 raise BuildFailed(f"{where} can't be pulled. {_HOW}.\n{error}") from None
         arguments = () if self.trainer is None else (f"TRAINER={self.trainer}",)
-        return Plan(self.context, self.context / self.dockerfile, arguments)
+        path = self.context / self.dockerfile
+        return Plan(self.context, path, arguments, pip.mounts(work))
 
     @cached_property
     def _instructions(self) -> str:

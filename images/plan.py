@@ -1,26 +1,10 @@
 """What an engine is given to build an image."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from images.engines import Engine
+from images.engines import Engine, Plan
 from images.steps import Reporter, Runner
-
-
-@dataclass(frozen=True)
-class Plan:
-    """A build that is ready to begin.
-
-    Args:
-        context: The directory that the Dockerfile copies from.
-        dockerfile: The Dockerfile's own path.
-        arguments: Build arguments, as `NAME=value`.
-    """
-
-    context: Path
-    dockerfile: Path
-    arguments: tuple[str, ...]
 
 
 class Content(Protocol):

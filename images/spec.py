@@ -10,8 +10,7 @@ from pathlib import Path
 from images import base, packages
 from images.contexts import digest_of, files_of
 from images.datasets import DATASETS, Choice, Dataset
-from images.engines import Engine
-from images.plan import Plan
+from images.engines import Engine, Plan
 from images.steps import Reporter, Runner
 from images.targets.names import repository
 from infra.paths import CHECKOUT, cache_dir

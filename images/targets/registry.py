@@ -6,6 +6,7 @@ another person's, may run it. A registry that belongs to a stack goes with it.
 
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ from images.targets.names import by_digest, within
 from images.targets.target import TargetError
 from infra.paths import cache_dir
 
+_WORK = "push-"
 _PUSH_LIMIT = 3600.0
 """Seconds: the image for GPUs is 2.6 GB, which takes 45 minutes at 8 Mbit/s."""
 
@@ -64,10 +66,10 @@ class Registry:
                 cancelled=reporter.cancelled,
                 waiting=lambda: reporter.status("waiting for another build or push to end"),
             ),
-            tempfile.TemporaryDirectory(dir=images, prefix="push-") as work,
+            _workplace(images) as work,
         ):
             try:
-                self._push(archive, reference, _runner(reporter, Path(work)), Path(work))
+                self._push(archive, reference, _runner(reporter, work), work)
             except BuildFailed as error:
                 where = f"{self.name(reference)} can't be pushed; {self._remedy}"
                 raise TargetError(f"{where}\n{error}") from None
@@ -112,6 +114,15 @@ class Registry:
             return "log in with `az login` as somebody who has the role AcrPush there"
         where = "" if self.credentials is None else f" --config {Path(self.credentials).parent}"
         return f"log in with `docker{where} login {host(self.server)}` as somebody who may push"
+
+
+@contextmanager
+def _workplace(images: Path) -> Iterator[Path]:
+    """Yield a directory for one push, alone; with what a killed one left, its login goes."""
+    for left in images.glob(f"{_WORK}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=images, prefix=_WORK) as work:
+        yield Path(work)
 
 
 def _runner(reporter: Reporter, work: Path) -> Runner:

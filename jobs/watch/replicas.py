@@ -142,6 +142,11 @@ class Replica:
         return self._container.get("containerID")
 
     @property
+    def image(self) -> str:
+        """What its container was made of, by digest; empty until that is known."""
+        return str(self._container.get("imageID", ""))
+
+    @property
     def running(self) -> bool:
         """Whether its program runs."""
         return "running" in self._container.get("state", {})

@@ -33,6 +33,7 @@ _FROM_RANK_0 = (
     "dataset",
     "device",
     "device_name",
+    "torch",
     "goal",
     "goal_reached",
     "time_to_accuracy_seconds",
@@ -103,6 +104,7 @@ def result(
         "duration_seconds": _seconds(started, completed),
         "started": started,
         "completed": completed,
+        "image": next((each.image for each in replicas.values() if each.image), None),
         "exit_codes": {
             _key(number, topology): ended.code
             for number, ended in ends.items()

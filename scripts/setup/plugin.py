@@ -86,12 +86,11 @@ def settled(plugin: Plugin, recorded: Entry | None) -> bool:
     if recorded is None:
         return False
     on_path = shutil.which(plugin.name, path=search_path())
-    if on_path is not None:
-        return recorded.path == on_path and recorded.holds(plugin.version)
-    if is_stand_in(recorded):
+    if on_path is None and is_stand_in(recorded):
         same = recorded.stamp == plugin.version and plugin.stand_in.exists()
         return same and _downloaded(plugin) is None
-    return recorded.holds(plugin.version) and recorded.version == plugin.version
+    is_the_one = recorded.path == (on_path or recorded.path)
+    return is_the_one and recorded.holds(plugin.version) and recorded.version == plugin.version
 
 
 def provide(
@@ -111,6 +110,10 @@ def provide(
     on_path = shutil.which(plugin.name, path=search_path())
     if on_path is not None:
         version = versions.ask(Path(on_path), ("--version",)) or "not told"
+        if version != stamp:
+            # Pulumi would take it whatever its version, and hand it the cluster's kubeconfig.
+            why = f"{on_path} is version {version}, and {plugin.sdk} needs {stamp}"
+            return Problem(plugin.name, why, f"Take it off PATH, or put {stamp} there.")
         return Entry.of(Path(on_path), version, "on PATH", stamp)
     if recorded is not None and recorded.holds(stamp) and recorded.version == stamp:
         return recorded

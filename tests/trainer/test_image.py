@@ -3,10 +3,15 @@
 import gzip
 import hashlib
 import json
+import shlex
 import subprocess
+from pathlib import Path
 
+from images import pip
 from images.datasets.cifar10 import CIFAR10, FILES
 from images.datasets.mnist import ARCHIVES, MNIST
+from images.engines import Plan
+from images.spec import TRAINER_CIFAR
 from tests.trainer.conftest import Opened
 
 # Digits 0 to 9, as counted in the set that LeCun, Cortes and Burges published.
@@ -121,3 +126,22 @@ def test_results_can_go_to_azure_blob_storage(image: Opened) -> None:
 
 def test_programs_keep_their_licenses(image: Opened) -> None:
     assert image.run("ls", "/usr/share/doc/libtorch2.6/copyright").strip()
+
+
+def test_a_build_from_it_installs_with_what_pip_is_told_here_and_keeps_none_of_it(
+    image: Opened, tmp_path: Path
+) -> None:
+    """Through whatever stands between this machine and the index, with its certificates."""
+    (tmp_path / "Dockerfile").write_text(
+        "ARG TRAINER\nFROM ${TRAINER}\nUSER root\nRUN pip install --no-cache-dir six==1.17.0\n"
+    )
+    arguments = (f"TRAINER={TRAINER_CIFAR.reference}",)
+    plan = Plan(tmp_path, tmp_path / "Dockerfile", arguments, pip.mounts(tmp_path))
+    built = "localhost/from-trainer:1"
+    image.buildah(*image.engine.build(plan, built)[len(image.engine._us) :])
+    container = image.buildah("from", built).strip()
+    look = "import six, torch; print(six.__file__, open('/etc/pip.conf').read())"
+    asked = f"python3 -c {shlex.quote(look)}; cat /run/slipway* 2>/dev/null; true"
+    options = ("--isolation=chroot", container, "--", "sh", "-c", asked)
+    told = image.buildah("run", *options)
+    assert told.split() == ["/usr/local/lib/python3.13/dist-packages/six.py"], told

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from images.engines import Buildah, Command, Docker
+from images.engines import Buildah, Command, Docker, Plan
 from images.job import JobImageSpec
 from images.steps import BuildFailed, Runner
 from infra.paths import CHECKOUT
@@ -130,7 +130,8 @@ def test_the_trainers_image_is_a_build_argument(tmp_path: Path) -> None:
     "engine", [Docker(), Buildah("buildah", "/b", Path("/s"), Path("/t"), "vfs")]
 )
 def test_an_engine_is_told_which_dockerfile_and_the_context_last(engine: Docker | Buildah) -> None:
-    command = engine.build(Path("/context"), Path("/context/docker/File"), "image:1", ("A=b",))
+    plan = Plan(Path("/context"), Path("/context/docker/File"), ("A=b",))
+    command = engine.build(plan, "image:1")
     assert command[command.index("--file") + 1] == "/context/docker/File"
     assert command[command.index("--build-arg") + 1] == "A=b"
     assert command[-1] == "/context"

@@ -17,7 +17,9 @@ from images import registry_api, registry_files, registry_logins
 from images.registry_api import RegistryApi
 from images.registry_http import is_loopback
 from images.registry_login import Login, config
-from images.targets import TargetError
+from images.targets import TargetError, registry
+from images.targets.registry import Registry
+from tests.unit.test_operator_ready import Row
 
 _DIGEST = f"sha256:{'2' * 64}"
 
@@ -279,3 +281,22 @@ class TestAsking:
 )
 def test_loopback_is_this_machine_alone(name: str, expected: bool) -> None:
     assert is_loopback(name) is expected
+
+
+def test_the_login_that_a_killed_push_left_goes_with_the_next_push(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "cache_dir", lambda: tmp_path)
+    login = tmp_path / "images" / "push-killed" / "config.json"
+    login.parent.mkdir(parents=True)
+    login.write_text("{}")
+    seen: list[list[str]] = []
+
+    def push(_self: Registry, _archive: Path, _reference: str, _runner: Any, work: Path) -> None:
+        seen.append([each.name for each in work.parent.glob("push-*")])
+
+    monkeypatch.setattr(Registry, "_push", push)
+    Registry("example.org").load(tmp_path / "a.tar", "a:1", Row())
+    assert not login.exists()
+    [[alone]] = seen
+    assert not (tmp_path / "images" / alone).exists()

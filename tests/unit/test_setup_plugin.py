@@ -9,7 +9,7 @@ from rich.console import Console
 
 from scripts.environment import pulumi_home
 from scripts.setup import lookup, plugin, versions
-from scripts.setup.plugin import AZURE, KUBERNETES, Plugin, is_stand_in
+from scripts.setup.plugin import AZURE, KUBERNETES, STAND_IN_ORIGIN, Plugin, is_stand_in
 from scripts.setup.problems import Problem
 from scripts.setup.record import Entry
 
@@ -99,18 +99,40 @@ def test_another_checkouts_stand_in_is_replaced_by_ours(wanted: Plugin, cli: Cli
     assert len(cli.asked()) == 1
 
 
-def test_a_real_plugin_on_path_wins_over_a_recorded_stand_in(
-    wanted: Plugin, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first = entry(wanted, None, cli.will(REFUSE))
+@pytest.fixture
+def on_path(wanted: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A real plugin on PATH."""
     real = tmp_path / "bin" / wanted.name
     real.parent.mkdir()
     real.write_text("#!/bin/sh\n")
     real.chmod(0o755)
     monkeypatch.setenv("PATH", f"/usr/bin:/bin:{real.parent}")
-    monkeypatch.setattr(versions, "ask", lambda *_arguments: "4.34.2")
-    found = entry(wanted, first, cli.will(REFUSE))
-    assert (found.path, found.version, found.origin) == (str(real), "4.34.2", "on PATH")
+    return real
+
+
+def test_a_real_plugin_on_path_wins_over_a_recorded_stand_in(
+    wanted: Plugin, cli: Cli, on_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "ask", lambda *_arguments: wanted.version)
+    stand_in = Entry.of(wanted.stand_in, "-", f"{STAND_IN_ORIGIN}no such host", wanted.version)
+    found = entry(wanted, stand_in, cli.will(REFUSE))
+    assert (found.path, found.version, found.origin) == (str(on_path), wanted.version, "on PATH")
+
+
+@pytest.mark.parametrize("version", ["0.1.0", None])
+def test_a_plugin_on_path_of_another_version_is_refused(
+    wanted: Plugin,
+    cli: Cli,
+    on_path: Path,
+    version: str | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(versions, "ask", lambda *_arguments: version)
+    problem = plugin.provide(wanted, None, cli.will(REFUSE), CONSOLE)
+    assert isinstance(problem, Problem)
+    assert f"{on_path} is version {version or 'not told'}" in problem.why
+    assert wanted.version in problem.why
+    assert "Take it off PATH" in problem.remedy
 
 
 def test_without_a_stand_in_the_refusal_is_a_problem(
@@ -152,7 +174,7 @@ def test_what_was_recorded_is_settled_until_something_else_would_be_found(
     assert plugin.settled(wanted, fetched)
     real = tmp_path / "real" / wanted.name
     real.parent.mkdir()
-    real.write_text("#!/bin/sh\necho 1.2.3\n")
+    real.write_text(f"#!/bin/sh\necho {wanted.version}\n")
     real.chmod(0o755)
     monkeypatch.setenv("PATH", f"{real.parent}:/usr/bin:/bin")
     assert not plugin.settled(wanted, fetched)

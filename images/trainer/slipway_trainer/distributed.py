@@ -56,10 +56,11 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
 
 
 def device_facts(device: torch.device) -> dict[str, str]:
-    """Return what a rank computed on, as its summary tells it: `cpu`, or `cuda` and which GPU."""
-    if device.type != "cuda":
-        return {"device": device.type}
-    return {"device": device.type, "device_name": torch.cuda.get_device_name(device)}
+    """Return what a rank computed on and with: torch, and `cpu`, or `cuda` and which GPU."""
+    facts = {"device": device.type, "torch": str(torch.__version__)}
+    if device.type == "cuda":
+        facts["device_name"] = torch.cuda.get_device_name(device)
+    return facts
 
 
 def total(*values: float) -> list[float]:

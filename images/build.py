@@ -14,7 +14,7 @@ from images.engines import Engine, answer
 from images.exclusive import exclusively
 from images.plan import Spec
 from images.steps import Reporter, Runner
-from infra.paths import cache_dir
+from infra.paths import build_log
 
 
 def build(spec: Spec, reporter: Reporter) -> Path:
@@ -47,7 +47,7 @@ def _build(spec: Spec, reporter: Reporter) -> None:
     with _work(images / "work") as work:
         engine = engines.choose(images / "storage", work)
         reporter.info(f"building {spec.reference} with {engine.name}: {spec.estimate} in {images}")
-        log = cache_dir() / "logs" / f"image-{spec.name}.log"
+        log = build_log(spec.name)
         log.parent.mkdir(parents=True, exist_ok=True)
         log.write_bytes(b"")
         proxies = debian.proxies()

@@ -65,3 +65,8 @@ def _xdg(variable: str, default: str) -> Path:
     """The specification says that a relative path in the variable is invalid: it is ignored."""
     given = Path(os.environ.get(variable, ""))
     return (given if given.is_absolute() else Path.home() / default) / "slipway"
+
+
+def build_log(name: str) -> Path:
+    """Return the file with what the last build of an image printed."""
+    return cache_dir() / "logs" / f"image-{name}.log"

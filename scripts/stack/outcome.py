@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from jobs.life.limits import missed
 from scripts.stack.state import JobState, StackState
 
 if TYPE_CHECKING:  # It takes a second to import.
+    from pathlib import Path
+
     from jobs.spec import TrainingJob
 
 Verdict = Literal["passed", "missed", "not judged", ""]
@@ -21,7 +24,7 @@ class Outcome:
 
     Args:
         job: Its name.
-        state: Its result's, or `running`, `interrupted` or `no result`.
+        state: Its result's, or `running`, `interrupted`, `no image` or `no result`.
         result: None when it has none.
         gate: What its gate said; empty for one that did not succeed.
         missed: Each limit that it missed, and by how much.
@@ -44,7 +47,11 @@ class Outcome:
 
 
 def outcomes(
-    state: StackState, wanted: Sequence[TrainingJob], *, is_busy: bool
+    state: StackState,
+    wanted: Sequence[TrainingJob],
+    *,
+    is_busy: bool,
+    builds: Mapping[str, Path] = MappingProxyType({}),
 ) -> dict[str, Outcome]:
     """Return how each job has ended, by name, in the order in which they are declared.
 
@@ -52,6 +59,7 @@ def outcomes(
         state: The stack's.
         wanted: The jobs in its file, as far as they can be read: they have the gates' limits.
         is_busy: Whether somebody is at work on the stack.
+        builds: The log of each job's own image, where one was begun to be built.
     """
     declared = {job.name: job for job in wanted}
     names = dict.fromkeys([*declared, *state.jobs])
@@ -64,6 +72,9 @@ def outcomes(
             found[name] = _ended(there, declared.get(name))
         elif there is not None and there.operation is not None:
             found[name] = _begun(there, is_busy=is_busy)
+        elif not is_busy and name in builds and name not in state.images:
+            note = f"its image was not built: {builds[name]} tells why; `make up` builds it anew"
+            found[name] = Outcome(name, "no image", note=note)
         else:
             found[name] = Outcome(name, "no result", note=reasons.get(name, _waiting(is_busy)))
     return found

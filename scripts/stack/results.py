@@ -11,6 +11,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from infra.paths import build_log
 from infra.words import meant
 from jobs.watch.explain import explain
 from jobs.watch.progress import duration
@@ -67,7 +68,9 @@ def show(stack: str, job: str, form: Format) -> int:
 
         settings = asked(stack)
     wanted = () if settings is None else settings.jobs
-    found = outcomes(state, wanted, is_busy=bool(locks(stack)))
+    logs = {job.name: build_log(f"slipway-job-{job.name}") for job in wanted if job.build}
+    builds = {name: log for name, log in logs.items() if log.exists()}
+    found = outcomes(state, wanted, is_busy=bool(locks(stack)), builds=builds)
     skipped = state.skipped if settings is None else settings.skipped
     print_results(stack, found, skipped, job=job, form=form)
     return 0

@@ -10,7 +10,7 @@ from scripts.stack.cli import rows
 
 _NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
 _RUN, _GATE, _STACK = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "pulumi:pulumi:Stack"
-_READY = "slipway:infra:OperatorReady"
+_READY, _IMAGE = "slipway:infra:OperatorReady", "slipway:images:JobImage"
 
 
 @dataclass(frozen=True)
@@ -56,12 +56,14 @@ class StackState:
         namespace: Of its jobs; None when there is none yet.
         jobs: By name.
         skipped: Entries of the catalogue that the cluster can't run, and why.
+        images: The jobs whose own images were built and brought in.
     """
 
     kubeconfig: str | None = None
     namespace: str | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
+    images: frozenset[str] = frozenset()
 
     def has_passed(self, names: Collection[str]) -> bool:
         """Return whether these are all its jobs, and each has a result that its gate let pass."""
@@ -84,6 +86,7 @@ class StackState:
             namespaces[0] if namespaces else None,
             found,
             skipped=outputs.get("skipped") or {},
+            images=frozenset(_name(each) for each in resources if each["type"] == _IMAGE),
         )
 
 

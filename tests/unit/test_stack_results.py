@@ -115,6 +115,18 @@ def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
     assert found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note == "it is still to run"
 
 
+def test_a_job_whose_image_was_not_built_says_where_the_build_tells_why() -> None:
+    image = "slipway:images:JobImage"
+    built = {"type": image, "urn": urn(image, "c"), "inputs": {}, "outputs": {}}
+    builds = {name: Path(f"/logs/{name}.log") for name in "abc"}
+    wanted, there = [job("a"), job("b"), job("c")], state(run("a", FAILURE), built)
+    listed = outcomes(there, wanted, is_busy=False, builds=builds)
+    assert [listed[name].state for name in "abc"] == ["Failed", "no image", "no result"]
+    assert "/logs/b.log tells why" in listed["b"].note
+    assert "/logs/b.log tells why" in printed({"b": listed["b"]})
+    assert outcomes(there, wanted, is_busy=True, builds=builds)["b"].state == "no result"
+
+
 def printed(listed: Mapping[str, Outcome], **options: Any) -> str:
     out = io.StringIO()
     print_results("dev", listed, {"big": "it needs GPUs"}, out=out, **options)

@@ -66,7 +66,8 @@ _KNOWN = frozenset(
         "westus3",
     ]
 )
-"""https://learn.microsoft.com/azure/reliability/regions-list"""
+"""https://learn.microsoft.com/azure/reliability/regions-list, at second hand: quoted elsewhere, and
+not compared with the page."""
 _WHERE_IN = re.compile("north|south|east|west|central|[0-9]+")
 """What tells one region of a country from another: a new one may have any of these."""
 _ALIKE = 0.9

@@ -1,7 +1,8 @@
 """How many GPUs a node of each size has.
 
-https://learn.microsoft.com/azure/aks/aksarc/deploy-gpu-node-pool, as of 2024-06-05. What a machine
-really offers is told by `az aksarc vmsize list --custom-location ID`.
+https://learn.microsoft.com/azure/aks/aksarc/deploy-gpu-node-pool, as of 2024-06-05, at second
+hand: quoted elsewhere, and not compared with the page or a machine. What a machine really offers is
+told by `az aksarc vmsize list --custom-location ID`.
 """
 
 from collections.abc import Mapping

@@ -28,7 +28,8 @@ _STEP, _ERROR = "io.k8s.sigs.minikube.step", "io.k8s.sigs.minikube.error"
 def create_flags(inputs: Mapping[str, Any]) -> list[str]:
     """Return the flags of `minikube start` that make what a resource's inputs ask for.
 
-    https://minikube.sigs.k8s.io/docs/commands/start/
+    https://minikube.sigs.k8s.io/docs/commands/start/, at second hand: quoted elsewhere, and
+    tried on a double of minikube alone.
     """
     flags = [f"{flag}={inputs[key]}" for key, flag in _SHAPE.items() if inputs.get(key) is not None]
     if ports := inputs.get("ports"):

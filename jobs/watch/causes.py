@@ -60,6 +60,8 @@ class Failure:
         """Where it comes from."""
         if _PEER_HAS_GONE.search(self.exit.message) is not None:
             return Origin.PEER
+        if self.replica.evicted is not None:
+            return Origin.OWN
         stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
         return Origin.STOPPED if stopped else Origin.OWN
 
@@ -75,8 +77,11 @@ class Failure:
 
     def __str__(self) -> str:
         """Name the rank and what happened to it."""
+        who = f"rank {self.rank} ({self.replica.name})"
+        if self.replica.evicted is not None:
+            return f"{who} was evicted by its node: {self.replica.evicted}"
         early = " before the other ranks were done" if self.exit.code == 0 else ""
-        return f"rank {self.rank} ({self.replica.name}) {self.exit}{early}"
+        return f"{who} {self.exit}{early}"
 
 
 def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Failure:

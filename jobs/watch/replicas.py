@@ -142,6 +142,13 @@ class Replica:
         return self._container.get("containerID")
 
     @property
+    def evicted(self) -> str | None:
+        """Why its node put an end to it, in the node's words; None when it did not."""
+        if self._status.get("reason") != "Evicted":
+            return None
+        return str(self._status.get("message", "")).strip() or "no reason given"
+
+    @property
     def image(self) -> str:
         """What its container was made of, by digest; empty until that is known."""
         return str(self._container.get("imageID", ""))
@@ -150,6 +157,11 @@ class Replica:
     def running(self) -> bool:
         """Whether its program runs."""
         return "running" in self._container.get("state", {})
+
+    @property
+    def running_since(self) -> str:
+        """When its container began, as the API server says it; empty where it does not run."""
+        return str(self._container.get("state", {}).get("running", {}).get("startedAt", ""))
 
     @property
     def active(self) -> bool:

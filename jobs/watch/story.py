@@ -140,6 +140,8 @@ def _advice(end: End, cause: Failure | None, evidence: Evidence, disruption: str
         advice = "find out what kept that rank from taking part"
     elif failed is not None and failed.exit.out_of_memory:
         advice = "raise the job's `memory`, or use smaller batches"
+    elif cause is not None and cause.replica.evicted is not None:
+        advice = "use less of what its node ran short of, or ask for more, such as `limits`"
     elif cause is not None and cause.exit.reason == "StartError":
         advice = "see that the image has the job's `command`"
     elif cause is not None and cause.exit.code == 0:

@@ -16,7 +16,7 @@ from jobs.watch import causes
 from jobs.watch.causes import Failure, Origin
 from jobs.watch.disruption import Disruption, deleted, disruption, lost_node
 from jobs.watch.progress import Progress
-from jobs.watch.replicas import FailedInit, Replica, is_of, is_replica, replicas
+from jobs.watch.replicas import FailedInit, Replica, is_of, is_replica, moment, replicas
 from jobs.watch.results import End
 from jobs.watch.room import Shortage
 
@@ -91,7 +91,17 @@ class Tracker:
             return None
         if self.topology.elastic:
             return self.failures[-1]
-        return causes.first(self.failures, self._ended_well)
+        found = causes.first(self.failures, self._ended_well)
+        if found.origin is not Origin.PEER:
+            return found
+        return next((each for each in self.failures if self._is_outlived(each)), found)
+
+    def _is_outlived(self, failed: Failure) -> bool:
+        """Return whether a replica failed by itself in a world that another one is still in."""
+        others = (each for each in self.replicas.values() if each.number != failed.replica.number)
+        return failed.origin is Origin.OWN and any(
+            each.running and moment(each.running_since) <= failed.finished for each in others
+        )
 
     @property
     def silent(self) -> list[Replica]:
@@ -272,6 +282,8 @@ class Tracker:
             return End("Succeeded", message)
         if self._may_straggle(elapsed):
             return None
+        if self.cause is not None and self.cause.replica.number in missing:
+            return End("Failed", self._failed_beside_rank_0())
         listed = ", ".join(self.topology.ranks(number) for number in missing)
         reason = f"{listed} did not end within 30 s after rank 0 succeeded; {self.status}"
         return End("Failed", reason)

@@ -34,6 +34,7 @@ SAYS = {
     "early": "exited with code 0 before the other ranks were done",
     "hang": "did not answer its peers",
     "import": "exited with code 1",
+    "disk": "was evicted by its node: Pod ephemeral local storage usage exceeds the total limit",
 }
 """What is reported of the rank that breaks, by how it does."""
 
@@ -68,6 +69,8 @@ class Broken:
             "restartPolicy": self.policy,
             "timeout": 300,
         }
+        if self.cause == "disk":
+            declared["limits"] = {"ephemeralStorage": "100Mi"}
         with runs.training(name, **declared) as going:
             if self.cause == "kill":
                 await_true(lambda: "is about to break" in _log(jobs, f"{name}-{self.pod}"))

@@ -163,3 +163,36 @@ def test_a_node_that_is_gone_or_silent_explains_a_failure(nodes: list[dict[str, 
     assert isinstance(found, Disruption)
     assert "mine-master-0" in found.text
     assert lost_node([pod(0, state=RUNNING)], [node("node")]) is None
+
+
+def evicted(rank: int, message: str, **told: Any) -> dict[str, Any]:
+    found = pod(rank, phase="Failed", **told)
+    found["status"] |= {"reason": "Evicted", "message": message}
+    return found
+
+
+def test_a_pod_that_its_node_evicts_is_told_in_the_nodes_words() -> None:
+    full = "Pod ephemeral local storage usage exceeds the total limit of containers 100Mi. "
+    replica = Replica(evicted(1, full, state=ended(143)), Topology(replicas=2))
+    found = Failure(replica, replica.exits[-1])
+    assert found.origin is Origin.OWN
+    assert str(found) == f"rank 1 (mine-worker-0) was evicted by its node: {full.strip()}"
+
+
+def test_what_a_peer_outlived_is_the_cause_though_its_replacement_failed_otherwise() -> None:
+    """Rank 0 sleeps on in the old world, where the new rank 1 finds nobody."""
+    sleeping = {"running": {"startedAt": "2026-01-01T00:00:05Z"}}
+    first = evicted(1, "full", state=ended(137, finished="2026-01-01T00:00:20Z"))
+    again = pod(
+        1,
+        state=ended(1, RESET, started="2026-01-01T00:00:30Z", finished=LATER),
+        created="2026-01-01T00:00:25Z",
+    )
+    again["status"]["containerStatuses"][0]["containerID"] = "containerd://another"
+    tracker = Tracker(job())
+    for seen in ([pod(0, state=sleeping), first], [again]):
+        tracker.see_pods(seen)
+    assert "was evicted by its node: full" in str(tracker.cause)
+    assert tracker.silent == []
+    tracker.see_pods([pod(0, state={"running": {"startedAt": "2026-01-01T00:00:40Z"}})])
+    assert "exited with code 1" in str(tracker.cause)

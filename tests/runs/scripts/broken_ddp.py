@@ -13,6 +13,7 @@ import signal
 import sys
 import time
 from datetime import timedelta
+from pathlib import Path
 
 cause, broken, peers = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 is_broken = int(os.environ["RANK"]) == broken
@@ -40,6 +41,8 @@ def fail() -> None:
         hoard = []
         while True:
             hoard.append(b"x" * (64 << 20))
+    if cause == "disk":
+        Path("/tmp/too-much").write_bytes(bytes(200 << 20))
     if cause == "segfault":
         ctypes.string_at(0)
     if cause == "sigterm":
@@ -47,7 +50,7 @@ def fail() -> None:
         os.kill(os.getpid(), signal.SIGTERM)
     if cause == "early":
         sys.exit(0)
-    time.sleep(600)  # `hang`, and `kill` until it is
+    time.sleep(600)  # `hang`, and `kill` and `disk` until it is ended
 
 
 # On a busy machine one may start a minute after the other; a hang need not be waited out that long.

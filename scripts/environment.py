@@ -4,6 +4,7 @@ import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import quote
 
 from infra.paths import CHECKOUT, cache_dir, state_dir
 
@@ -62,7 +63,7 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
     """The variables to set on top of a given environment. Applying them twice changes nothing."""
     return {
         "PATH": _path(given.get("PATH", os.defpath)),
-        "PULUMI_BACKEND_URL": f"file://{backend()}",
+        "PULUMI_BACKEND_URL": f"file://{quote(str(backend()))}",
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),
         # A job that fails stops neither the other jobs nor the outputs with their results.
         "PULUMI_CONTINUE_ON_ERROR": "true",

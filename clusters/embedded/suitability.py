@@ -1,6 +1,7 @@
 """Whether this machine can run the cluster, asked before anything is changed."""
 
 import os
+import re
 import shutil
 import sys
 
@@ -29,6 +30,8 @@ TOOLS = (
     "tcp-wait",
     "training-operator",
 )
+_NOT_FOR_SUPERVISORD = re.compile(r"%|\s[#;]")
+"""It expands some settings twice, so that escaping does not help, and begins comments inside."""
 NEEDED = 2 * 2**30
 """Bytes: images stored and unpacked, the database, logs, and what eviction keeps free."""
 
@@ -59,6 +62,11 @@ def _problems(layout: Layout) -> list[str]:
             toolchain.path(name)
         except toolchain.ToolMissing as error:
             problems.append(str(error))
+    if (found := _NOT_FOR_SUPERVISORD.search(str(layout.directory))) is not None:
+        problems.append(
+            f'{layout.directory} has "{found[0]}" in it, which supervisord takes for a part of its '
+            "own configuration: point XDG_STATE_HOME to a directory without it"
+        )
     existing = next(path for path in (layout.directory, *layout.directory.parents) if path.exists())
     free = shutil.disk_usage(existing).free
     # A cluster that is there already has most of it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
 
-from jobs.watch.replicas import Exit, Replica, moment
+from jobs.watch.replicas import NEVER, Exit, Replica, moment
 from jobs.watch.results import summary
 
 _BURST = timedelta(seconds=10)
@@ -72,8 +72,12 @@ class Failure:
 
     @property
     def finished(self) -> datetime:
-        """When its container ended, by its node's clock."""
-        return moment(self.exit.finished)
+        """When its container ended, by its node's clock.
+
+        Of one that a node evicts it may not know that: then since when its pod has not been ready.
+        """
+        ended = moment(self.exit.finished)
+        return ended if ended > NEVER else moment(self.replica.unready_since)
 
     def __str__(self) -> str:
         """Name the rank and what happened to it."""
@@ -100,7 +104,9 @@ def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Fa
         left = [each for each in left if each not in group]
         before = [each for each in left if any(_ran_when(each, later) for later in group)]
         if not before:
-            early = [each for each in ended_well if each.finished <= last[-1].finished]
+            # Who was told to end did not miss a peer.
+            missed = any(each.origin is Origin.PEER for each in group)
+            early = [each for each in ended_well if missed and each.finished <= last[-1].finished]
             group = [min(early, key=lambda each: each.finished)] if early else group
             break
         group = _burst(before)

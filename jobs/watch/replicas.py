@@ -29,6 +29,8 @@ _CANNOT_START = frozenset(
 )
 _CRASH_LOOP = "CrashLoopBackOff"
 _SIGNAL_BASE = 128
+NEVER = datetime.min.replace(tzinfo=UTC)
+"""Before anything that happened."""
 
 
 @dataclass(frozen=True)
@@ -140,6 +142,14 @@ class Replica:
     def container_id(self) -> str | None:
         """The container of its latest start, None before the first one."""
         return self._container.get("containerID")
+
+    @property
+    def unready_since(self) -> str:
+        """Since when its pod has not been ready, as the API server says it; empty where it is."""
+        for condition in self._status.get("conditions") or []:
+            if condition["type"] == "Ready" and condition["status"] != "True":
+                return str(condition.get("lastTransitionTime", ""))
+        return ""
 
     @property
     def evicted(self) -> str | None:
@@ -309,7 +319,7 @@ def moment(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text)
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
+        return NEVER
 
 
 def _exit(terminated: Mapping[str, Any]) -> Exit:

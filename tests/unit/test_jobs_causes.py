@@ -179,10 +179,21 @@ def test_a_pod_that_its_node_evicts_is_told_in_the_nodes_words() -> None:
     assert str(found) == f"rank 1 (mine-worker-0) was evicted by its node: {full.strip()}"
 
 
-def test_what_a_peer_outlived_is_the_cause_though_its_replacement_failed_otherwise() -> None:
+def test_who_obeys_a_signal_to_end_did_not_miss_a_peer_that_ended_well() -> None:
+    told = failure(1, 143)
+    assert causes.first([told], [failure(0, 0)]) is told
+
+
+@pytest.mark.parametrize("finished", ["2026-01-01T00:00:20Z", None])
+def test_what_a_peer_outlived_is_the_cause_though_its_replacement_failed_otherwise(
+    finished: str | None,
+) -> None:
     """Rank 0 sleeps on in the old world, where the new rank 1 finds nobody."""
     sleeping = {"running": {"startedAt": "2026-01-01T00:00:05Z"}}
-    first = evicted(1, "full", state=ended(137, finished="2026-01-01T00:00:20Z"))
+    unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:20Z"}
+    first = evicted(1, "full", state=ended(137), conditions=[unready])
+    terminated = first["status"]["containerStatuses"][0]["state"]["terminated"]
+    terminated["finishedAt"] = finished
     again = pod(
         1,
         state=ended(1, RESET, started="2026-01-01T00:00:30Z", finished=LATER),

@@ -21,7 +21,7 @@ BY_PACKAGE = {"kubernetes": str(STAND_INS), "azure-native": str(STAND_INS / "azu
 @pytest.fixture(autouse=True)
 def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a state"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a #1? state"))
 
 
 def test_the_tools_come_first_and_the_stand_in_last(tmp_path: Path) -> None:
@@ -55,8 +55,9 @@ def test_applying_it_twice_changes_nothing() -> None:
 
 def test_the_backend_and_pulumis_home_are_slipways_own(tmp_path: Path) -> None:
     variables = exports({})
-    state = tmp_path / "a state" / "slipway"
-    assert variables["PULUMI_BACKEND_URL"] == f"file://{state}/pulumi"
+    state = tmp_path / "a #1? state" / "slipway"
+    url = f"file://{tmp_path}/a%20%231%3F%20state/slipway/pulumi"
+    assert variables["PULUMI_BACKEND_URL"] == url
     assert variables["PULUMI_CONFIG_PASSPHRASE_FILE"] == f"{state}/passphrase"
     assert variables["PULUMI_HOME"] == str(tmp_path / "cache" / "slipway" / "pulumi-home")
 

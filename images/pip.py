@@ -1,4 +1,4 @@
-"""What pip is told on this machine, for a build's own `pip install`: its index and certificates.
+"""This machine's settings of pip, for a build's own `pip install`: its index and certificates.
 
 Where a network inspects TLS or has an index of its own, no package can be had without them.
 """
@@ -24,10 +24,14 @@ def mounts(work: Path) -> Mapping[str, Path]:
     Args:
         work: Takes the files that are made for it.
     """
-    told = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
-    mine = [told.get("cert"), os.environ.get("REQUESTS_CA_BUNDLE"), os.environ.get("SSL_CERT_FILE")]
+    found = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
+    mine = [
+        found.get("cert"),
+        os.environ.get("REQUESTS_CA_BUNDLE"),
+        os.environ.get("SSL_CERT_FILE"),
+    ]
     bundle = next((Path(each) for each in mine if each and Path(each).is_file()), None)
-    kept = {name: told[name] for name in _KEPT if name in told}
+    kept = {name: found[name] for name in _KEPT if name in found}
     if bundle is None and not kept:
         return {}
     parser = RawConfigParser()

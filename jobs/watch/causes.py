@@ -104,7 +104,7 @@ def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Fa
         left = [each for each in left if each not in group]
         before = [each for each in left if any(_ran_when(each, later) for later in group)]
         if not before:
-            # Who was told to end did not miss a peer.
+            # A rank that obeyed a signal to end did not miss a peer.
             missed = any(each.origin is Origin.PEER for each in group)
             early = [each for each in ended_well if missed and each.finished <= last[-1].finished]
             group = [min(early, key=lambda each: each.finished)] if early else group

@@ -60,7 +60,7 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
     if found:
         say(f"A pulumi that was killed had left {cli.stack} locked; the lock is removed.")
     for lock in found:
-        # `pulumi cancel` would also remove one that somebody has taken meanwhile.
+        # `pulumi cancel` would also remove one that another command has taken meanwhile.
         lock.file.unlink(missing_ok=True)
         lock.file.with_name(f"{lock.file.name}.attrs").unlink(missing_ok=True)
     end_orphans(CHECKOUT)  # a preview that was killed leaves no lock

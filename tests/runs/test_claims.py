@@ -1,4 +1,4 @@
-"""A claim of a job's own: what is in it outlives the job, and nobody else's is touched."""
+"""A claim of a job's own: what is in it outlives the job, and another stack's is not touched."""
 
 import json
 from collections.abc import Iterator

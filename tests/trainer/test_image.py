@@ -128,7 +128,7 @@ def test_programs_keep_their_licenses(image: Opened) -> None:
     assert image.run("ls", "/usr/share/doc/libtorch2.6/copyright").strip()
 
 
-def test_a_build_from_it_installs_with_what_pip_is_told_here_and_keeps_none_of_it(
+def test_a_build_from_it_installs_with_this_machines_pip_settings_and_keeps_none(
     image: Opened, tmp_path: Path
 ) -> None:
     """Through whatever stands between this machine and the index, with its certificates."""
@@ -143,5 +143,5 @@ def test_a_build_from_it_installs_with_what_pip_is_told_here_and_keeps_none_of_i
     look = "import six, torch; print(six.__file__, open('/etc/pip.conf').read())"
     asked = f"python3 -c {shlex.quote(look)}; cat /run/slipway* 2>/dev/null; true"
     options = ("--isolation=chroot", container, "--", "sh", "-c", asked)
-    told = image.buildah("run", *options)
-    assert told.split() == ["/usr/local/lib/python3.13/dist-packages/six.py"], told
+    found = image.buildah("run", *options)
+    assert found.split() == ["/usr/local/lib/python3.13/dist-packages/six.py"], found

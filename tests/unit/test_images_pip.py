@@ -1,4 +1,4 @@
-"""A build's own `pip install` is told what pip is told on this machine."""
+"""A build's own `pip install` works with the settings of this machine's pip."""
 
 from configparser import RawConfigParser
 from pathlib import Path
@@ -14,7 +14,7 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(variable, raising=False)
 
 
-def told(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+def configure(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
     monkeypatch.setattr(pip, "answer", lambda *_: "\n".join(lines))
 
 
@@ -28,7 +28,9 @@ def test_an_index_and_certificates_are_handed_over(
 ) -> None:
     bundle = tmp_path / "bundle.crt"
     bundle.write_text("certificates")
-    told(monkeypatch, "global.index-url='https://u:p@a.example/'", f"global.cert={str(bundle)!r}")
+    configure(
+        monkeypatch, "global.index-url='https://u:p@a.example/'", f"global.cert={str(bundle)!r}"
+    )
     files = pip.mounts(tmp_path)
     parser = RawConfigParser()
     parser.read(files["/etc/pip.conf"])
@@ -41,7 +43,7 @@ def test_an_index_and_certificates_are_handed_over(
 def test_a_bundle_that_other_programs_use_is_pips_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told(monkeypatch)
+    configure(monkeypatch)
     (tmp_path / "bundle.crt").touch()
     monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "bundle.crt"))
     assert tmp_path / "bundle.crt" in pip.mounts(tmp_path).values()
@@ -50,5 +52,5 @@ def test_a_bundle_that_other_programs_use_is_pips_too(
 def test_what_names_places_of_this_machine_is_not_handed_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told(monkeypatch, ":env:.find-links='/opt/wheels'", "global.cert='/no/such/file'")
+    configure(monkeypatch, ":env:.find-links='/opt/wheels'", "global.cert='/no/such/file'")
     assert pip.mounts(tmp_path) == {}

@@ -165,8 +165,8 @@ def test_a_node_that_is_gone_or_silent_explains_a_failure(nodes: list[dict[str, 
     assert lost_node([pod(0, state=RUNNING)], [node("node")]) is None
 
 
-def evicted(rank: int, message: str, **told: Any) -> dict[str, Any]:
-    found = pod(rank, phase="Failed", **told)
+def evicted(rank: int, message: str, **fields: Any) -> dict[str, Any]:
+    found = pod(rank, phase="Failed", **fields)
     found["status"] |= {"reason": "Evicted", "message": message}
     return found
 
@@ -180,15 +180,15 @@ def test_a_pod_that_its_node_evicts_is_told_in_the_nodes_words() -> None:
 
 
 def test_who_obeys_a_signal_to_end_did_not_miss_a_peer_that_ended_well() -> None:
-    told = failure(1, 143)
-    assert causes.first([told], [failure(0, 0)]) is told
+    obeyed = failure(1, 143)
+    assert causes.first([obeyed], [failure(0, 0)]) is obeyed
 
 
 @pytest.mark.parametrize("finished", ["2026-01-01T00:00:20Z", None])
 def test_what_a_peer_outlived_is_the_cause_though_its_replacement_failed_otherwise(
     finished: str | None,
 ) -> None:
-    """Rank 0 sleeps on in the old world, where the new rank 1 finds nobody."""
+    """Rank 0 sleeps on in the old world, where the new rank 1 finds no peer."""
     sleeping = {"running": {"startedAt": "2026-01-01T00:00:05Z"}}
     unready = {"type": "Ready", "status": "False", "lastTransitionTime": "2026-01-01T00:00:20Z"}
     first = evicted(1, "full", state=ended(137), conditions=[unready])

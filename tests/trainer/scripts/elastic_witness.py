@@ -71,8 +71,8 @@ def only_seen(look: Any, mine: int) -> Any:
 
 def changed(change: Change) -> None:
     step = service.ledger.step
-    told = {"size": change.size, "world_step": step, "lost": change.lost, "joined": change.joined}
-    print(json.dumps({"event": "world", **told}), flush=True)
+    facts = {"size": change.size, "world_step": step, "lost": change.lost, "joined": change.joined}
+    print(json.dumps({"event": "world", **facts}), flush=True)
 
 
 look_at_all = peers.Peers.look

@@ -16,6 +16,7 @@ from infra.ownership import MADE_BY
 from infra.patience import NotYet, until
 from infra.plugin.context import Context
 from infra.plugin.handler import Change, Handler, Properties, compare
+from jobs.api import Unreachable
 
 _LIMIT = (5.0, 20.0)
 _SECONDS = 60
@@ -58,11 +59,15 @@ class ClaimHandler(Handler):
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
         """Remove it with its files, and wait until it is gone: a pod that ends may hold it."""
-        if kube.may_be_gone():
-            return
 
         def attempt() -> None:
-            if _ask(state, "DELETE") is not None:
+            try:
+                is_there = _ask(state, "DELETE") is not None
+            except Unreachable:
+                if not kube.may_be_gone():
+                    raise
+                is_there = False
+            if is_there:
                 raise NotYet("a pod uses it: `kubectl describe persistentvolumeclaim` names it")
 
         until(attempt, _SECONDS, f"the end of {resource_id}", context)

@@ -53,9 +53,10 @@ def fail() -> None:
     time.sleep(600)  # `hang`, and `kill` and `disk` until it is ended
 
 
-# On a busy machine one may start a minute after the other; a hang need not be waited out that long.
+# On a busy machine one may start a minute after the other; a hang need not be waited out that long,
+# and a node may take more than a minute to find out that a pod uses too much of its disk.
 dist.init_process_group("gloo", timeout=timedelta(minutes=4))
-group = dist.new_group(timeout=timedelta(seconds=8 if cause == "hang" else 60))
+group = dist.new_group(timeout=timedelta(seconds={"hang": 8, "disk": 180}.get(cause, 60)))
 model = DistributedDataParallel(nn.Linear(1000, 100), process_group=group)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 for step in range(10_000):

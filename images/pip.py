@@ -36,9 +36,11 @@ def mounts(work: Path) -> Mapping[str, Path]:
         return {}
     parser = RawConfigParser()
     parser["global"] = kept if bundle is None else {**kept, "cert": _CERTIFICATES}
-    with (work / "pip.conf").open("w") as file:
+    path = work / "pip.conf"
+    path.touch(mode=0o600)  # an index's address may hold a password
+    with path.open("w") as file:
         parser.write(file)
-    made = {_SETTINGS: work / "pip.conf"}
+    made = {_SETTINGS: path}
     return made if bundle is None else {**made, _CERTIFICATES: bundle.resolve()}
 
 

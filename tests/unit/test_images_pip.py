@@ -38,6 +38,7 @@ def test_an_index_and_certificates_are_handed_over(
     assert settings.pop("index-url") == "https://u:p@a.example/"
     assert files[settings.pop("cert")] == bundle
     assert settings == {}
+    assert files["/etc/pip.conf"].stat().st_mode & 0o077 == 0
 
 
 def test_a_bundle_that_other_programs_use_is_pips_too(

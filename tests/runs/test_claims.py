@@ -11,6 +11,7 @@ from infra.tenancy import NAME
 from jobs.life.claim import ClaimHandler
 from jobs.spec import TrainingJob, Volume
 from jobs.volumes import sized
+from tests.engine.awaiting import await_true
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Recorded
 
@@ -60,6 +61,8 @@ def test_a_size_that_the_storage_class_refuses_is_told_in_its_words(
 ) -> None:
     context = Recorded("urn:mine")
     CLAIM.create(inputs, context)
+    # Of one that has no volume yet, the API server refuses it in other words.
+    await_true(lambda: found(jobs, inputs)["status"]["phase"] == "Bound")
     larger = json.loads(json.dumps(inputs))
     larger["manifest"]["spec"]["resources"]["requests"]["storage"] = "20Mi"
     [change] = CLAIM.diff("", inputs, larger, context)

@@ -26,6 +26,11 @@ _HOW = (
 )
 
 
+def name_of(job: str) -> str:
+    """Return the repository's name of the image that a job brings."""
+    return f"slipway-job-{job}"
+
+
 @dataclass(frozen=True)
 class JobImageSpec:
     """An image to build out of a person's own folder.
@@ -51,7 +56,7 @@ class JobImageSpec:
     @property
     def name(self) -> str:
         """Its repository's name."""
-        return f"slipway-job-{self.job}"
+        return name_of(self.job)
 
     @cached_property
     def content_hash(self) -> str:

@@ -79,8 +79,8 @@ def beside_proxies(given: Mapping[str, str]) -> dict[str, str]:
     """The variables that keep what goes to clusters away from a proxy."""
     said = given.get("no_proxy") or given.get("NO_PROXY") or ""
     kept = [address for address in said.split(",") if address]
-    all_ = ",".join([*kept, *(address for address in CLUSTER_ADDRESSES if address not in kept)])
-    return {"no_proxy": all_, "NO_PROXY": all_}
+    listed = ",".join([*kept, *(address for address in CLUSTER_ADDRESSES if address not in kept)])
+    return {"no_proxy": listed, "NO_PROXY": listed}
 
 
 def applied(given: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, ClassVar, Literal
 
+from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
 from infra import kube
@@ -48,7 +49,7 @@ class ClaimHandler(Handler):
         return _called(inputs), {}
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        return None if _ask(state, "GET") is None else {}
+        return None if _ask(_api(state), state, "GET") is None else {}
 
     def update(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
@@ -59,10 +60,11 @@ class ClaimHandler(Handler):
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
         """Remove it with its files, and wait until it is gone: a pod that ends may hold it."""
+        api = _api(state)
 
         def attempt() -> None:
             try:
-                is_there = _ask(state, "DELETE") is not None
+                is_there = _ask(api, state, "DELETE") is not None
             except Unreachable:
                 if not kube.may_be_gone():
                     raise
@@ -75,14 +77,15 @@ class ClaimHandler(Handler):
 
 def _brought(inputs: Properties, context: Context) -> bool:
     """Bring the claim to what is asked for, and return whether there was one."""
-    return until(lambda: _bring(inputs), _SECONDS, _called(inputs), context)
+    api = _api(inputs)
+    return until(lambda: _bring(api, inputs), _SECONDS, _called(inputs), context)
 
 
-def _bring(inputs: Properties) -> bool:
+def _bring(api: ApiClient, inputs: Properties) -> bool:
     wanted = inputs["manifest"]
-    there = _ask(inputs, "GET")
+    there = _ask(api, inputs, "GET")
     if there is None:
-        _ask(inputs, "POST", wanted)
+        _ask(api, inputs, "POST", wanted)
         return False
     if "deletionTimestamp" in there["metadata"]:
         raise NotYet("one of that name is being deleted")
@@ -98,11 +101,16 @@ def _bring(inputs: Properties) -> bool:
     resources = wanted["spec"]["resources"]
     if there["spec"]["resources"] != resources or not own.items() <= annotations.items():
         change = {"metadata": {"annotations": own}, "spec": {"resources": resources}}
-        _ask(inputs, "PATCH", change)
+        _ask(api, inputs, "PATCH", change)
     return True
 
 
+def _api(properties: Properties) -> ApiClient:
+    return kube.connect(properties["kubeconfig"])
+
+
 def _ask(
+    api: ApiClient,
     properties: Properties,
     method: Literal["GET", "POST", "DELETE", "PATCH"],
     body: dict[str, Any] | None = None,
@@ -112,7 +120,6 @@ def _ask(
     path = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims"
     if method != "POST":
         path += f"/{metadata['name']}"
-    api = kube.connect(properties["kubeconfig"])
     try:
         return kube.ask(api, Request(method, path, body=body), limit=_LIMIT)
     except ApiException as error:

@@ -282,7 +282,8 @@ class Tracker:
             return End("Succeeded", message)
         if self._may_straggle(elapsed):
             return None
-        if self.cause is not None and self.cause.replica.number in missing:
+        cause = self.cause
+        if cause is not None and cause.replica.number in missing:
             return End("Failed", self._failed_beside_rank_0())
         listed = ", ".join(self.topology.ranks(number) for number in missing)
         reason = f"{listed} did not end within 30 s after rank 0 succeeded; {self.status}"

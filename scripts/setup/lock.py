@@ -21,7 +21,7 @@ def alone(file: Path) -> Iterator[None]:
     file.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
     with file.open("w") as held:
-        while not _taken(held.fileno()):
+        while not taken(held.fileno()):
             waited = time.monotonic() - started
             if waited > _LIMIT:
                 raise TimeoutError(f"another set-up has held {file} for {waited:.0f} s")
@@ -31,7 +31,8 @@ def alone(file: Path) -> Iterator[None]:
         yield
 
 
-def _taken(descriptor: int) -> bool:
+def taken(descriptor: int) -> bool:
+    """Takes the lock on an open file unless another process has it; says whether it did."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

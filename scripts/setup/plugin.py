@@ -89,8 +89,11 @@ def settled(plugin: Plugin, recorded: Entry | None) -> bool:
     if on_path is None and is_stand_in(recorded):
         same = recorded.stamp == plugin.version and plugin.stand_in.exists()
         return same and _downloaded(plugin) is None
-    is_the_one = recorded.path == (on_path or recorded.path)
-    return is_the_one and recorded.holds(plugin.version) and recorded.version == plugin.version
+    return (
+        on_path in {None, recorded.path}
+        and recorded.holds(plugin.version)
+        and recorded.version == plugin.version
+    )
 
 
 def provide(

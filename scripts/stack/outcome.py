@@ -73,7 +73,9 @@ def outcomes(
         elif there is not None and there.operation is not None:
             found[name] = _begun(there, is_busy=is_busy)
         elif not is_busy and name in builds and name not in state.images:
-            note = f"its image was not built: {builds[name]} tells why; `make up` builds it anew"
+            note = (
+                f"its image was not built: {builds[name]} has the reason; `make up` builds it anew"
+            )
             found[name] = Outcome(name, "no image", note=note)
         else:
             found[name] = Outcome(name, "no result", note=reasons.get(name, _waiting(is_busy)))

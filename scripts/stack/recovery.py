@@ -6,7 +6,6 @@ by exporting and importing it, which needs no cluster to answer: every resource 
 adopts what an interrupted create has made.
 """
 
-import fcntl
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from typing import Any
 from urllib.parse import quote
 
 from infra.paths import CHECKOUT, state_dir
+from scripts.setup.lock import taken
 from scripts.stack.backend import Lock, exported, locks
 from scripts.stack.cli import Cli, rows
 from scripts.stack.errors import CommandError
@@ -35,12 +35,10 @@ def alone(stack: str) -> Iterator[None]:
     file = state_dir() / "locks" / f"{quote(stack, safe='')}.lock"
     file.parent.mkdir(parents=True, exist_ok=True)
     with file.open("w") as held:
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not taken(held.fileno()):
             raise StackBusy(
                 f"Another `make` command is at work on stack {stack}. Wait for it, or end it."
-            ) from None
+            )
         yield
 
 

@@ -1,10 +1,13 @@
 """`make results JOB=…`: how each job has ended last, whatever has become of its cluster."""
 
+from __future__ import annotations
+
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Literal, TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import yaml
 from rich import box
@@ -20,6 +23,9 @@ from scripts.stack.errors import CommandError
 from scripts.stack.exported import read_state
 from scripts.stack.files import check, jobs_of
 from scripts.stack.outcome import Outcome, outcomes
+
+if TYPE_CHECKING:  # It takes a second to import.
+    from jobs.spec import TrainingJob
 
 Format = Literal["text", "json"]
 
@@ -68,12 +74,20 @@ def show(stack: str, job: str, form: Format) -> int:
 
         settings = asked(stack)
     wanted = () if settings is None else settings.jobs
-    logs = {job.name: build_log(f"slipway-job-{job.name}") for job in wanted if job.build}
-    builds = {name: log for name, log in logs.items() if log.exists()}
-    found = outcomes(state, wanted, is_busy=bool(locks(stack)), builds=builds)
+    found = outcomes(state, wanted, is_busy=bool(locks(stack)), builds=_builds(wanted))
     skipped = state.skipped if settings is None else settings.skipped
     print_results(stack, found, skipped, job=job, form=form)
     return 0
+
+
+def _builds(wanted: Sequence[TrainingJob]) -> dict[str, Path]:
+    """Return the log of each job's own image, where one was begun to be built."""
+    if not any(job.build for job in wanted):
+        return {}
+    from images.job import name_of  # noqa: PLC0415 - it takes a while, and most jobs have none
+
+    logs = {job.name: build_log(name_of(job.name)) for job in wanted if job.build}
+    return {name: log for name, log in logs.items() if log.exists()}
 
 
 def print_results(  # noqa: PLR0913  # what to print, how, and where to

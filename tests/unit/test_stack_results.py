@@ -122,8 +122,8 @@ def test_a_job_whose_image_was_not_built_says_where_the_build_tells_why() -> Non
     wanted, there = [job("a"), job("b"), job("c")], state(run("a", FAILURE), built)
     listed = outcomes(there, wanted, is_busy=False, builds=builds)
     assert [listed[name].state for name in "abc"] == ["Failed", "no image", "no result"]
-    assert "/logs/b.log tells why" in listed["b"].note
-    assert "/logs/b.log tells why" in printed({"b": listed["b"]})
+    assert "/logs/b.log has the reason" in listed["b"].note
+    assert "/logs/b.log has the reason" in printed({"b": listed["b"]})
     assert outcomes(there, wanted, is_busy=True, builds=builds)["b"].state == "no result"
 
 

@@ -73,6 +73,7 @@ check: test-python ## format, lint, types, unit and program tests (a minute or s
 lint:
 	.venv-test/bin/ruff format --check
 	.venv-test/bin/ruff check
+	.venv-test/bin/lint-imports --no-cache
 
 types:
 	.venv-test/bin/mypy

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from clusters.cluster import ClusterKind
-from infra.words import likeliest
+from core.text import likeliest
 
 CLUSTERS: Mapping[str, ClusterKind] = {
     "aks": ClusterKind("clusters.aks", extra="azure"),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from infra.quantities import gibibytes
+from core.quantities import gibibytes
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,15 @@ import pulumi
 
 from clusters.capacity import Capacity
 from clusters.pools import GpuPool, NodePool
-from infra.paths import use_extra
+from core.paths import use_extra
 
 if TYPE_CHECKING:  # the local provider imports this module, too, and declares nothing
     import pulumi_kubernetes
 
 JOBS = "slipway-jobs"
 """The namespace that jobs run in unless somebody has one for them."""
+JOB_ACCOUNT = "slipway-job"
+"""What a job's pods run as: it has no rights, and its token is not mounted."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +140,7 @@ class KindModule(Protocol):
     def remains(self, settings: Any, stack: str, /) -> Remains:
         """Look for what is left of the stack once it has been destroyed.
 
-        `stack` is what it is called in the marks of `infra.ownership`.
+        `stack` is what it is called in the marks of `core.manifests`.
 
         Where the cluster goes with the stack that is anything of the cluster; where it is somebody
         else's, whatever bears Slipway's labels in it.

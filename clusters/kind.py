@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from clusters import training_operator
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
 from clusters.local import declared, kind_config, room
@@ -20,11 +21,9 @@ from clusters.local.fields import ClusterName, Mount, PortMapping, Reserved, cla
 from clusters.local.kind_tool import KindTool
 from clusters.local.marks import Mark
 from clusters.pools import NodePool
-from infra import operator_manifests
-from infra.problem import Contradiction, contradictory
-from infra.quantities import cores, gibibytes, size
-from jobs.spec.fields import Image
-from jobs.spec.parts import CONFIG
+from core.fields import CONFIG, Image
+from core.problem import Contradiction, contradictory
+from core.quantities import cores, gibibytes, size
 
 _CONTROL_PLANE = ("650m", "100Mi")
 """What kubeadm's API server, controller manager, scheduler and etcd ask for on their node.
@@ -97,7 +96,7 @@ def capacity(settings: Settings) -> Capacity:
     more of them are only slower. Memory is not like that, so it is divided among the nodes.
     """
     nodes, memory = _nodes(settings), _memory(settings)
-    taken = [_EVERY_NODE, tuple(operator_manifests.REQUESTS.values())]
+    taken = [_EVERY_NODE, tuple(training_operator.REQUESTS.values())]
     if not settings.workers:
         taken += [_CONTROL_PLANE, _DNS]
     kept = settings.reserved or Reserved()

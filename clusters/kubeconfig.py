@@ -20,8 +20,8 @@ from clusters.existing.neighbors import require_alone
 from clusters.existing.operator import Situation, decide
 from clusters.existing.settings import Settings
 from clusters.pools import GpuPool, NodePool, Taint
+from core.manifests import stack
 from images.resource import helper_images
-from infra.ownership import stack
 
 __all__ = ["Settings", "capacity", "gpus", "pools", "provision", "remains"]
 

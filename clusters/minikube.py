@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from clusters import training_operator
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
 from clusters.local import declared, room
@@ -20,11 +21,9 @@ from clusters.local.fields import ClusterName, Mount, PortMapping, clashes
 from clusters.local.marks import Mark
 from clusters.local.minikube_tool import MinikubeTool
 from clusters.pools import NodePool
-from infra import operator_manifests
-from infra.problem import Contradiction, Problem, contradictory
-from infra.quantities import cores, gibibytes, size
-from jobs.spec.fields import Memory
-from jobs.spec.parts import CONFIG
+from core.fields import CONFIG, Memory
+from core.problem import Contradiction, Problem, contradictory
+from core.quantities import cores, gibibytes, size
 
 _SYSTEM = ("850m", "220Mi")
 """What kubeadm's control plane, one CoreDNS and the network plugin ask for on the first node."""
@@ -115,7 +114,7 @@ def pools(settings: Settings) -> tuple[NodePool, ...]:  # noqa: ARG001 (every ki
 
 def capacity(settings: Settings) -> Capacity:
     """What each node has for jobs; of several, the first one's share is taken for all."""
-    taken = (_SYSTEM, tuple(operator_manifests.REQUESTS.values()))
+    taken = (_SYSTEM, tuple(training_operator.REQUESTS.values()))
     return Capacity(
         cpu=Decimal(settings.cpus) - sum(cores(cpu) for cpu, _ in taken),
         memory=size(settings.memory) - sum(size(amount) for _, amount in taken),

@@ -16,7 +16,7 @@ class NotOurs(RuntimeError):
 
 
 def of(directory: Path) -> str | None:
-    """Return the stack that made the cluster, as `infra.ownership.called` has it; None: no note."""
+    """Return the stack that made the cluster, as `core.manifests.called` has it; None: no note."""
     try:
         return (directory / _FILE).read_text(encoding="utf-8")
     except FileNotFoundError:

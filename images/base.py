@@ -3,10 +3,10 @@
 import shutil
 from pathlib import Path
 
+from core import toolchain
 from images import debian
 from images.engines import Engine, Plan, answer
 from images.steps import BuildFailed, Runner
-from infra import toolchain
 
 PUBLISHED = "docker.io/library/debian:trixie-slim"
 """What every Dockerfile here starts from."""
@@ -25,7 +25,7 @@ def ensure(engine: Engine, runner: Runner, work: Path) -> str:
 
     Raises:
         BuildFailed: it can be neither pulled nor made.
-        infra.toolchain.ToolMissing: it can't be pulled, and there is no mmdebstrap.
+        core.toolchain.ToolMissing: it can't be pulled, and there is no mmdebstrap.
     """
     try:
         runner.run(f"pulling {PUBLISHED}", engine.pull(PUBLISHED), PULL_LIMIT)

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from core import lock
+from core.paths import build_log
 from images import debian, engines
 from images.engines import Engine, answer
-from images.exclusive import exclusively
 from images.plan import Spec
 from images.steps import Reporter, Runner
-from infra.paths import build_log
 
 
 def build(spec: Spec, reporter: Reporter) -> Path:
@@ -23,14 +23,14 @@ def build(spec: Spec, reporter: Reporter) -> Path:
     Raises:
         images.steps.BuildFailed: a step failed; with the end of its log.
         images.datasets.dataset.NotAvailable: a data set can't be fetched.
-        images.exclusive.Cancelled: the person asked to stop.
-        infra.toolchain.ToolMissing: there is no program to build with.
+        core.lock.Cancelled: the person asked to stop.
+        core.toolchain.ToolMissing: there is no program to build with.
         TimeoutError: another build did not end.
     """
     spec.settle(reporter)
     if spec.archive.exists():
         return spec.archive
-    with exclusively(
+    with lock.held(
         spec.archive.parent / "lock",
         cancelled=reporter.cancelled,
         waiting=lambda: reporter.status("waiting for another build to end"),

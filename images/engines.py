@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from infra import toolchain
+from core import toolchain
 
 _ANSWER_LIMIT = 10.0
 Command = tuple[str, ...]
@@ -189,7 +189,7 @@ def choose(storage: Path, scratch: Path) -> Engine:
     """Return the first engine that works here: docker, podman, buildah.
 
     Raises:
-        infra.toolchain.ToolMissing: none does; buildah is what `make setup` provides.
+        core.toolchain.ToolMissing: none does; buildah is what `make setup` provides.
     """
     if answer("docker", "version", "--format", "{{.Server.Version}}") is not None:
         return Docker()

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import ClassVar
 
+from core.context import Context
+from core.handler import Properties
 from images.build import build
 from images.datasets import DATASETS
 from images.life import ImageLife
 from images.spec import DOCKERFILE, ImageSpec
-from infra.plugin.context import Context
-from infra.plugin.handler import Properties
 
 
 class ImageHandler(ImageLife[ImageSpec]):

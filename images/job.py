@@ -7,12 +7,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
+from core.paths import cache_dir
 from images import pip
 from images.contexts import digest_of
 from images.engines import Engine, Plan, answer
 from images.spec import trainer_of
 from images.steps import BuildFailed, Reporter, Runner
-from infra.paths import cache_dir
 
 PULL_LIMIT = 1200.0
 _TRAINER = re.compile(r"^\s*ARG\s+TRAINER\b", re.IGNORECASE | re.MULTILINE)

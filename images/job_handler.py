@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import ClassVar
 
+from core.context import Context
+from core.handler import CheckFailure, Properties
 from images.build import build
 from images.job import JobImageSpec
 from images.life import ImageLife
 from images.spec import trainer_of
 from images.targets.target import Target
-from infra.plugin.context import Context
-from infra.plugin.handler import CheckFailure, Properties
 
 
 class JobImageHandler(ImageLife[JobImageSpec]):

@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
+from core.context import Context
+from core.handler import Change, Handler, Properties
+from core.values import UNKNOWN
 from images.plan import Content
 from images.targets.target import Target, TargetError, name_in, target_of
-from infra.plugin.context import Context
-from infra.plugin.handler import Change, Handler, Properties
-from infra.plugin.values import UNKNOWN
 
 C = TypeVar("C", bound=Content)
 

@@ -10,9 +10,9 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from core.paths import cache_dir
 from images import debian
 from images.steps import Runner
-from infra.paths import cache_dir
 
 LOCK = "requirements.lock"
 """The file of a context that lists them: versions and hashes."""

@@ -5,13 +5,13 @@ import tempfile
 from pathlib import Path
 from typing import ClassVar
 
+from core.context import Context
+from core.handler import Properties
+from core.paths import cache_dir
+from core.toolchain import Tool
 from images.life import ImageLife
 from images.programs import Program, write_archive
 from images.targets.target import Target
-from infra.paths import cache_dir
-from infra.plugin.context import Context
-from infra.plugin.handler import Properties
-from infra.toolchain import Tool
 
 
 class ProgramHandler(ImageLife[Program]):

@@ -13,8 +13,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import IO, ClassVar
 
+from core.toolchain import Tool
 from images.steps import Reporter
-from infra.toolchain import Tool
 
 NOBODY = "65532:65532"
 ENTRYPOINTS = {"training-operator": "/manager", "tcp-wait": "/tcp-wait"}

@@ -7,12 +7,12 @@ from typing import Any
 import pulumi
 from pulumi import Input, Output, ResourceOptions
 
+from core import toolchain
 from images.job import JobImageSpec
 from images.programs import ENTRYPOINTS, Program
 from images.spec import ImageSpec
 from images.targets.target import target_of
 from images.there import given, way_in
-from infra import toolchain
 
 _KNOWN_LATER = {"reference": None, "imageDigest": None, "built": None}
 
@@ -126,7 +126,7 @@ def helper_images(
         `Cluster.images`, and what to add to `Cluster.needs`.
 
     Raises:
-        infra.toolchain.ToolMissing: `make setup` has not provided a program.
+        core.toolchain.ToolMissing: `make setup` has not provided a program.
         images.there.NotThere: the target names no such image, and no way to bring it in.
     """
     images: dict[str, str] = {}

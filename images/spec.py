@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
+from core.paths import CHECKOUT, cache_dir
 from images import base, packages
 from images.contexts import digest_of, files_of
 from images.datasets import DATASETS, Choice, Dataset
 from images.engines import Engine, Plan
 from images.steps import Reporter, Runner
 from images.targets.names import repository
-from infra.paths import CHECKOUT, cache_dir
 
 DOCKERFILE = "Dockerfile"
 _DIGITS = 12
@@ -69,7 +69,7 @@ class ImageSpec:
 
         Raises:
             images.datasets.dataset.NotAvailable: none can be fetched.
-            images.exclusive.Cancelled: the person asked to stop.
+            core.lock.Cancelled: the person asked to stop.
             TimeoutError: another process has been fetching them for too long.
         """
         for dataset in self.datasets.values():

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from images.exclusive import Cancelled
+from core.lock import Cancelled
 
 LIMIT = 1800.0
 _PAUSE = 1.0
@@ -34,7 +34,7 @@ class BuildFailed(Exception):
 
 
 class Reporter(Protocol):
-    """Whoever waits; `infra.plugin.context.Context` is one."""
+    """Whoever waits; `core.context.Context` is one."""
 
     @property
     def cancelled(self) -> threading.Event:
@@ -66,7 +66,7 @@ class Runner:
 
         Raises:
             BuildFailed: it could not be started, failed, or ran longer than `limit` seconds.
-            images.exclusive.Cancelled: the person asked to stop; it has been ended.
+            core.lock.Cancelled: the person asked to stop; it has been ended.
         """
         began = time.monotonic()
         for _ in range(ATTEMPTS):

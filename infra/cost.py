@@ -13,7 +13,7 @@ from decimal import Decimal
 import pulumi
 
 from clusters.pools import NodePool
-from infra import closing
+from core import summary
 from infra.prices.files import ours
 from infra.prices.table import Price, PriceTable, Source
 
@@ -70,7 +70,7 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     if pools:
         table = ours() if own is None else own
         today = datetime.now().astimezone().date()
-        closing.tell(told(pools, table, today), pulumi.log.info)
+        summary.tell(told(pools, table, today), pulumi.log.info)
 
 
 def told(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:

@@ -6,7 +6,7 @@ from importlib.metadata import version
 import pulumi
 from pulumi import CustomResource, Output
 
-from infra.manifests import Manifest
+from core.manifests import Manifest
 
 # Only its Provider is imported: an object's class there comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.

@@ -6,7 +6,7 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from infra.kube import Request, ask, said, send
+from core.kube import Request, ask, said, send
 
 _LOG_LINES = 20
 _EVENTS = 10

@@ -10,14 +10,13 @@ from typing import Any
 import pulumi
 from pulumi import Input, Output, ResourceOptions
 
-from clusters.cluster import Cluster
-from clusters.pools import GpuPool
+from clusters.cluster import JOB_ACCOUNT, Cluster
+from clusters.pools import DEVICE_PLUGIN, GpuPool
+from core.manifests import Manifest
 from images.trainers import TrainerImages
 from infra.declare import declare
-from infra.gpu_manifests import IMAGE, NAMESPACE, PLUGIN, device_plugin, facts
-from infra.manifests import Manifest
+from infra.gpu_manifests import NAMESPACE, PLUGIN, device_plugin, facts
 from infra.pulling import secret
-from infra.tenancy import JOB_ACCOUNT
 from jobs.accelerated import wants_gpus
 from jobs.spec import TrainingJob
 
@@ -128,7 +127,7 @@ class GpuReady(pulumi.CustomResource):
 
 def _plugin(pool: GpuPool, cluster: Cluster) -> list[Manifest]:
     """Return the device plugin, out of a private registry where that has it."""
-    image = cluster.images.get(PLUGIN, IMAGE)
+    image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
     if image not in cluster.mirrors:
         return device_plugin(pool, image)
     pull, mirror = cluster.pull_secret, cluster.mirrors[image]

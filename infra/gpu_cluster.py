@@ -8,11 +8,11 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
+from clusters import autoscaler
 from clusters.pools import GpuPool
-from infra import autoscaler
+from core.kube import Request, ask, send
 from infra.gpu_manifests import NAMESPACE, PLUGIN, PROBE
 from infra.gpu_reasons import Object, Seen
-from infra.kube import Request, ask, send
 
 _LIMIT_SECONDS = 5
 _LOG_LINES = 30

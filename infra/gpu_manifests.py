@@ -4,20 +4,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from clusters.pools import GpuPool, Taint
-from infra.manifests import Manifest
-from jobs.spec.names import MANAGED_BY
+from core.manifests import MANAGED_BY, Manifest
 from jobs.spec.resources import GPU
 
 NAMESPACE = "slipway-gpu"
 """Of the device plugin alone: nothing else may do what it has to."""
 PLUGIN = "nvidia-device-plugin"
 """The DaemonSet's name, and the plugin's image in `Cluster.images`."""
-IMAGE = (
-    "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
-    "@sha256:7089559ce6153018806857f5049085bae15b3bf6f1c8bd19d8b12f707d087dea"
-)
-"""A release with the digest that minikube has pinned for it, at second hand: it was never pulled.
-https://github.com/kubernetes/minikube/blob/master/pkg/minikube/assets/addons.go"""
 PROBE = "slipway-cuda-probe"
 _SELECTOR = {"app.kubernetes.io/name": PLUGIN}
 _SOCKETS = "/var/lib/kubelet/device-plugins"

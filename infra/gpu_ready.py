@@ -6,15 +6,15 @@ import urllib3
 from kubernetes.client.exceptions import ApiException
 
 from clusters.pools import GpuPool
+from core.context import Context
+from core.handler import Change, Handler, Properties, compare
+from core.kube import connect, may_be_gone, said
+from core.values import UNKNOWN
+from core.wait import NotYet, until
 from infra import gpu_trial
 from infra.gpu_cluster import GpuCluster
 from infra.gpu_manifests import pool_of
 from infra.gpu_reasons import Object, offered, offering, reasons
-from infra.kube import connect, may_be_gone, said
-from infra.patience import NotYet, until
-from infra.plugin.context import Context
-from infra.plugin.handler import Change, Handler, Properties, compare
-from infra.plugin.values import UNKNOWN
 from jobs.spec.resources import GPU
 
 NODES_SECONDS = 600

@@ -6,12 +6,12 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 
 from clusters.pools import GpuPool
+from core.context import Context
+from core.kube import said
+from core.wait import NotYet, until
 from infra.gpu_cluster import GpuCluster, message_of, obstacle, settled
 from infra.gpu_manifests import PROBE, probe_pod
 from infra.gpu_reasons import Object
-from infra.kube import said
-from infra.patience import NotYet, until
-from infra.plugin.context import Context
 from jobs.spec.resources import GPU
 
 SECONDS = 900

@@ -9,16 +9,15 @@ from pathlib import Path
 
 import yaml
 
-from infra.manifests import Manifest, read, restricted_namespace
-from infra.operator_rights import CERTIFICATE, NAME, NAMESPACE, WEBHOOK, rights
+from clusters.training_operator import NAME, NAMESPACE, REQUESTS
+from core.manifests import Manifest, read, restricted_namespace
+from infra.operator_rights import CERTIFICATE, WEBHOOK, rights
 
 _INIT_CONTAINER = "training-operator-init-container"
 _TEMPLATE_DIRECTORY = "/etc/training-operator"
 _TEMPLATE_FILE = "init-container.yaml"
 _MASTER_PORT = 23456  # PyTorchJobDefaultPort
 _NONROOT = 65532
-REQUESTS = {"cpu": "50m", "memory": "64Mi"}
-"""What the operator's only pod asks for."""
 _RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},

@@ -14,10 +14,12 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from infra.kube import Request, ask, connect, said
-from infra.operator_rights import CERTIFICATE, NAME, NAMESPACE
-from infra.patience import NotYet
-from infra.plugin.handler import Properties
+from clusters.existing.webhook import judges
+from clusters.training_operator import NAME, NAMESPACE
+from core.handler import Properties
+from core.kube import Request, ask, connect, said
+from core.wait import NotYet
+from infra.operator_rights import CERTIFICATE
 
 _LIMIT_SECONDS = 5
 
@@ -122,27 +124,6 @@ class Operator:
             raise NotYet("the API server does not ask the operator's webhook yet")
 
 
-def judges(api: client.ApiClient, namespace: str) -> bool:
-    """Return whether a webhook refuses a PyTorchJob that nothing else refuses, and a good one not.
-
-    Raises:
-        ApiException: the good one is refused, or the other by somebody else.
-    """
-    _try(api, namespace, _job(container="pytorch"))
-    try:
-        _try(api, namespace, _job(container="not-pytorch"))
-    except ApiException as error:
-        if "denied the request" not in said(error):
-            raise
-        return True
-    return False
-
-
-def _try(api: client.ApiClient, namespace: str, job: dict[str, Any]) -> None:
-    jobs = f"/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs"
-    ask(api, Request("POST", jobs, {"dryRun": "All"}, job), limit=_LIMIT_SECONDS)
-
-
 @contextmanager
 def _not_ready_on_errors() -> Iterator[None]:
     try:
@@ -151,14 +132,3 @@ def _not_ready_on_errors() -> Iterator[None]:
         raise NotYet(said(error)) from error
     except urllib3.exceptions.HTTPError as error:
         raise NotYet(f"the API server does not answer: {error}") from error
-
-
-def _job(*, container: str) -> dict[str, Any]:
-    """Return a PyTorchJob that the CRD allows; the webhook wants a container named pytorch."""
-    template = {"spec": {"containers": [{"name": container, "image": "readiness-probe"}]}}
-    return {
-        "apiVersion": "kubeflow.org/v1",
-        "kind": "PyTorchJob",
-        "metadata": {"name": "readiness-probe"},
-        "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}},
-    }

@@ -5,11 +5,10 @@ uses for PyTorchJobs in one namespace: the reconciler in `pkg/controller.v1/pyto
 `common`, and the webhook's certificate in `pkg/cert`, v1.9.4.
 """
 
-from infra.manifests import Manifest
+from clusters.training_operator import NAME, NAMESPACE
+from core.manifests import Manifest
 from infra.rbac import grant, rule
 
-NAME = "training-operator"
-NAMESPACE = "kubeflow"
 CERTIFICATE = "training-operator-webhook-cert"
 """The Secret that the operator fills with its webhook's certificate."""
 WEBHOOK = "validator.training-operator.kubeflow.org"

@@ -9,7 +9,7 @@ import base64
 import pulumi
 
 from clusters.cluster import PullSecret
-from infra.manifests import Manifest
+from core.manifests import Manifest
 
 
 def secret(namespace: str, pull: PullSecret) -> Manifest:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from infra.manifests import Manifest
+from core.manifests import Manifest
 
 _GROUP = "rbac.authorization.k8s.io"
 

@@ -2,13 +2,13 @@
 
 from typing import ClassVar
 
+from core.context import Context
+from core.handler import Change, Handler, Properties, compare
+from core.values import UNKNOWN
+from core.wait import NotYet, until
 from infra import stray_runs
 from infra.diagnosis import explain
 from infra.operator_probe import Operator
-from infra.patience import NotYet, until
-from infra.plugin.context import Context
-from infra.plugin.handler import Change, Handler, Properties, compare
-from infra.plugin.values import UNKNOWN
 
 LIMIT_SECONDS = 120
 _POLL_SECONDS = 0.5

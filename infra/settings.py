@@ -21,12 +21,12 @@ import yaml
 from clusters import CLUSTERS, meant
 from clusters.capacity import Capacity
 from clusters.reach import reach
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
+from core.problem import Problem
+from core.text import choices, likeliest, quote
+from core.validation import check
 from infra.prices import files as prices
 from infra.prices.table import PriceTable
-from infra.problem import Problem
-from infra.validation import check
-from infra.words import choices, likeliest, quote
 from jobs.script import Script
 from jobs.spec import TrainingJob
 from jobs.wanted import Site, read

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 from kubernetes.client.exceptions import ApiException
 
-from infra import kube
-from infra.plugin.context import Context
+from core import kube
+from core.context import Context
 from jobs.api import JobApi, Unreachable
 from jobs.life.submit import remove
 

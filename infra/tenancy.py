@@ -6,17 +6,13 @@ from typing import Literal
 
 import pulumi
 
-from clusters.cluster import JOBS, Cluster
+from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster
+from core.manifests import MANAGED_BY, Manifest, marked, restricted_namespace
 from infra.declare import declare, declare_all
-from infra.manifests import Manifest, restricted_namespace
-from infra.ownership import marked
 from infra.pulling import with_pulling
 from infra.rbac import grant, rule
-from jobs.spec.names import MANAGED_BY
 
 NAME = JOBS
-JOB_ACCOUNT = "slipway-job"
-"""What a job's pods run as: it has no rights, and its token is not mounted."""
 SUBMITTER = "slipway-submitter"
 """For people and pipelines that submit and follow jobs without being cluster administrators."""
 

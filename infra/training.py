@@ -8,12 +8,13 @@ import pulumi
 from pulumi import Output, ResourceOptions
 
 from clusters.capacity import Capacity
-from clusters.cluster import Cluster
+from clusters.cluster import JOB_ACCOUNT, Cluster
+from core import manifests
+from core.manifests import Manifest
 from images.resource import job_image
 from images.trainers import Trainer, TrainerImages
-from infra import later, ownership, tenancy
+from infra import later
 from infra.declare import declare
-from infra.manifests import Manifest
 from jobs import build_files, dependencies, inputs, volumes
 from jobs.accelerated import accelerated, wants_gpus
 from jobs.identity import known_as
@@ -119,7 +120,7 @@ def _run(
     namespace = ground.cluster.namespace
     claims = [
         Claim(
-            ownership.marked(claim),
+            manifests.marked(claim),
             kubeconfig=ground.cluster.kubeconfig,
             keep=keep,
             opts=ResourceOptions(depends_on=ground.needs),
@@ -130,7 +131,7 @@ def _run(
     rendered = manifest(
         job,
         namespace=namespace,
-        service_account=tenancy.JOB_ACCOUNT,
+        service_account=JOB_ACCOUNT,
         trainer_image=_image(job, script, ground),
         script=None if script is None else script.mounted,
         fetching=Fetching(

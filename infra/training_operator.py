@@ -8,12 +8,11 @@ from typing import Any
 import pulumi
 
 from clusters.cluster import Cluster, ExistingOperator
-from infra import toolchain
+from clusters.training_operator import NAME, NAMESPACE
+from core import toolchain
+from core.manifests import Manifest, marked
 from infra.declare import declare, declare_all
-from infra.manifests import Manifest
 from infra.operator_manifests import deployment, foundations
-from infra.operator_rights import NAME, NAMESPACE
-from infra.ownership import marked
 from infra.pulling import with_pulling
 
 
@@ -26,7 +25,7 @@ class TrainingOperator(pulumi.ComponentResource):
             not of itself: Pulumi can't leave a component out when what it depends on has failed.
 
     Raises:
-        infra.toolchain.ToolMissing: the operator's manifests are not there.
+        core.toolchain.ToolMissing: the operator's manifests are not there.
     """
 
     ready: pulumi.Resource

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import tenacity
@@ -10,8 +12,9 @@ from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 
-from infra import autoscaler, kube
-from infra.kube import Request
+from clusters import autoscaler
+from core import kube
+from core.kube import Request
 from jobs.logs.lines import Line
 from jobs.logs.stream import LogPart, log_lines
 
@@ -81,6 +84,15 @@ class JobApi:
     def get(self) -> Object | None:
         """Return the job, None when there is none: no CRD and no namespace are none, too."""
         return self._unless_gone(Request("GET", self._job))
+
+    def age(self, job: Object) -> float:
+        """Return how many seconds ago the job was created, by the API server's clock."""
+        answer = self._call(
+            lambda: kube.send(self.client, Request("GET", self._jobs, {"limit": "1"}), limit=_LIMIT)
+        )
+        now = parsedate_to_datetime(answer.headers["Date"])
+        created = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
+        return max(0.0, (now - created).total_seconds())
 
     def create(self, manifest: Object) -> Object:
         """Submit the job; the API server's 409 tells that there is one of that name."""

@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from infra.problem import Problem
-from infra.validation import check
-from infra.words import choices, quote
+from core.problem import Problem
+from core.text import choices, quote
+from core.validation import check
 from jobs.catalog import CATALOG
 from jobs.spec import TrainingJob
 from jobs.spec.consistency import NO_PROGRAM

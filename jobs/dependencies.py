@@ -4,8 +4,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 
-from infra.problem import Path, Problem, located
-from infra.words import choices, quote
+from core.problem import Path, Problem, located
+from core.text import choices, quote
 from jobs.catalog import CATALOG
 from jobs.spec import TrainingJob
 

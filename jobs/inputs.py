@@ -8,7 +8,7 @@ from posixpath import normpath
 from typing import Any
 from urllib.parse import urlsplit
 
-from infra.plugin.handler import Change
+from core.handler import Change
 from jobs.spec import TrainingJob
 from jobs.spec.inputs import Lent, literal
 from jobs.spec.mounts import claim_name

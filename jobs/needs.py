@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from clusters.capacity import Capacity
-from infra import quantities
+from core import quantities
 from jobs.placement import fits, shares
 from jobs.spec import TrainingJob
 from jobs.spec.resources import GPU, Share

@@ -7,7 +7,7 @@ import pulumi
 from pulumi import Input, Output, ResourceOptions
 from pydantic import TypeAdapter
 
-from infra.manifests import Manifest
+from core.manifests import Manifest
 from jobs.spec import TrainingJob
 
 _GATES = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy"})

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from infra.manifests import Manifest
-from jobs.spec import MANAGED_BY
+from core.manifests import MANAGED_BY, Manifest
 from jobs.spec.mounts import MountedScript
 
 _BYTES_PER_FILE = 64

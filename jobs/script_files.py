@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from infra.paths import CHECKOUT
-from infra.problem import Problem
-from infra.quantities import gibibytes
-from infra.words import choices, quote
+from core.paths import CHECKOUT
+from core.problem import Problem
+from core.quantities import gibibytes
+from core.text import choices, quote
 from jobs.script import Script
 from jobs.spec import TrainingJob
 from jobs.spec.program import DEFAULT_ENTRY
@@ -14,7 +14,9 @@ from jobs.spec.program import DEFAULT_ENTRY
 LIMIT = 2**20
 """Bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
 
-_OWN = frozenset({"clusters", "docs", "images", "infra", "jobs", "scripts", "stacks", "tests"})
+_OWN = frozenset(
+    {"clusters", "core", "docs", "images", "infra", "jobs", "scripts", "stacks", "tests"}
+)
 """Folders at the checkout's top that are Slipway's: nobody means them."""
 
 
@@ -56,9 +58,13 @@ def _file(job: TrainingJob, path: Path, key: str) -> Script | Problem:
 
 def _folder(job: TrainingJob, path: Path, key: str, checkout: Path) -> Script | Problem:
     if not path.is_dir():
-        near = _near(path.parent, checkout)
+        # As the person would write them, beside what is not there.
+        beside = Path(str(job.script)).parent
+        near = [str(beside / name) for name in _near(path.parent, checkout)]
         text = f"{quote(job.script)} is neither a file nor a folder: there is no {path}"
-        return Problem(f"{key}.script", f"{text}; {choices(path.name, near)}" if near else text)
+        return Problem(
+            f"{key}.script", f"{text}; {choices(str(job.script), near)}" if near else text
+        )
     files = {str(each.relative_to(path)): each for each in _files(path)}
     entry = DEFAULT_ENTRY if job.script_entry is None else job.script_entry
     if entry not in files or not entry.endswith(".py"):

@@ -2,10 +2,9 @@
 
 from collections.abc import Iterator
 
-from infra.manifests import Manifest
-from jobs.spec import MANAGED_BY, TrainingJob, Volume
+from core.manifests import KEPT, MANAGED_BY, Manifest
+from jobs.spec import TrainingJob, Volume
 from jobs.spec.mounts import claim_name
-from jobs.spec.names import KEPT
 
 _NOMINAL = "1Gi"
 """A directory of a node has no size of its own, but a volume has to say one."""

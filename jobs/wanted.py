@@ -7,10 +7,10 @@ from typing import Any
 from clusters.capacity import Capacity
 from clusters.pools import GpuPool, NodePool
 from clusters.reach import Reach
+from core.paths import CHECKOUT
+from core.problem import Problem, located
+from core.text import quote
 from images.job import JobImageSpec
-from infra.paths import CHECKOUT
-from infra.problem import Problem, located
-from infra.words import quote
 from jobs import build_files, dependencies, policy, script_files
 from jobs.catalog import CATALOG
 from jobs.declaration import declare

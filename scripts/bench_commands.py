@@ -23,7 +23,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from infra.paths import CHECKOUT, cache_dir
+from core.paths import CHECKOUT, cache_dir
 from scripts.scratch import Finished, Scratch
 
 BASE = "2d6921f37411"

@@ -9,8 +9,8 @@ import subprocess
 import sys
 import tempfile
 
+from core import toolchain
 from images.spec import TRAINER_CIFAR
-from infra import toolchain
 
 LIMIT_SECONDS = 1800
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
-from infra.paths import CHECKOUT, cache_dir, state_dir
+from core.paths import CHECKOUT, cache_dir, state_dir
 
 CLUSTER_ADDRESSES = (
     "localhost",
@@ -67,6 +67,8 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
         "PULUMI_CONFIG_PASSPHRASE_FILE": str(passphrase_file()),
         # A job that fails stops neither the other jobs nor the outputs with their results.
         "PULUMI_CONTINUE_ON_ERROR": "true",
+        # The engine would install what is missing without its publisher's checksum.
+        "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_HOME": str(pulumi_home()),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Files are UTF-8, whatever the locale says.

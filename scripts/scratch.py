@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 
 # A person's shell may point to their own stack, and `make` passes its own flags on.
 _OF_THE_CALLER = ("PULUMI_", "MAKE", "MFLAGS", "PYTEST_", "SLIPWAY_", "KUBECONFIG", "VIRTUAL_ENV")

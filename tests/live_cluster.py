@@ -15,11 +15,11 @@ import pytest
 from clusters.embedded import kubeconfig as kubeconfigs
 from clusters.embedded import lifecycle
 from clusters.embedded.layout import Layout
-from infra import toolchain
-from infra.manifests import restricted_namespace
+from clusters.training_operator import NAME as OPERATOR
+from core import toolchain
+from core.context import Silence
+from core.manifests import restricted_namespace
 from infra.operator_manifests import deployment, foundations
-from infra.operator_rights import NAME as OPERATOR
-from infra.plugin.context import Silence
 from infra.readiness import OperatorReadyHandler
 from infra.tenancy import NAME, contents
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, program_images

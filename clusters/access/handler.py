@@ -5,10 +5,10 @@ from typing import ClassVar
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
-from infra import kube
-from infra.patience import NotYet, until
-from infra.plugin.context import Context
-from infra.plugin.handler import Handler, Properties
+from core import kube
+from core.context import Context
+from core.handler import Handler, Properties
+from core.wait import NotYet, until
 
 LIMIT_SECONDS = 600
 """A cloud may take minutes until a right that was given is known everywhere; Azure up to ten

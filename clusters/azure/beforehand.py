@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 from pydantic.alias_generators import to_camel
 
-from infra import closing
-from infra.problem import Path, Problem, located
-from infra.words import quote
+from core import summary
+from core.problem import Path, Problem, located
+from core.text import quote
 
 if TYPE_CHECKING:
     from clusters.azure.settings import Settings as Aks
@@ -71,7 +71,7 @@ def check(settings: Aks | AzureLocal, *, pushes: bool = False) -> None:
         return
     if pulumi.runtime.is_dry_run():
         text = f"`up` will refuse this, which a preview can do without:{lines}"
-        closing.tell(text, pulumi.log.warn)
+        summary.tell(text, pulumi.log.warn)
         return
     raise pulumi.RunError(
         f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"

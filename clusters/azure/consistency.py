@@ -10,8 +10,8 @@ from pydantic.alias_generators import to_camel
 
 from clusters.azure import possible
 from clusters.azure.sizes import GPUS, PARTIAL
-from infra.problem import Contradiction
-from infra.words import quote
+from core.problem import Contradiction
+from core.text import quote
 
 if TYPE_CHECKING:
     from clusters.azure.nodes import GpuNodes

@@ -7,8 +7,7 @@ from pulumi_azure_native import managedidentity
 
 from clusters.azure.place import Place
 from clusters.azure.roles import grant
-from clusters.cluster import JobIdentity
-from infra import tenancy
+from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
 
 AUDIENCE = "api://AzureADTokenExchange"
 """Of the tokens that Entra takes
@@ -73,7 +72,7 @@ def trust(
         resource_group_name=place.group_name,
         resource_name_=_name(place, "jobs"),
         issuer=issuer,
-        subject=f"system:serviceaccount:{tenancy.NAME}:{tenancy.JOB_ACCOUNT}",
+        subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
         audiences=[AUDIENCE],
         opts=place.opts(jobs),
     )

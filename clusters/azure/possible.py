@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clusters.azure.regions import misspelt
-from infra.problem import Contradiction, Path, dotted
-from infra.words import quote
+from core.problem import Contradiction, Path, dotted
+from core.text import quote
 
 if TYPE_CHECKING:
     from clusters.azure.nodes import GpuNodes, NodeTaint

@@ -22,7 +22,7 @@ from clusters.azure.fields import (
 )
 from clusters.azure.nodes import CpuPool, GpuNodes, SystemPool
 from clusters.azure.services import Budget, Images, Logs, RegistrySettings, StorageSettings
-from infra.problem import contradictory
+from core.problem import contradictory
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

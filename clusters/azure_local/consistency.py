@@ -11,8 +11,8 @@ from clusters.azure.possible import of as _of
 from clusters.azure_local import sources
 from clusters.azure_local.nodes import LogicalNetwork
 from clusters.azure_local.sizes import GPUS
-from infra.problem import Contradiction
-from infra.words import quote
+from core.problem import Contradiction
+from core.text import quote
 
 if TYPE_CHECKING:
     from clusters.azure_local.settings import Settings

@@ -27,7 +27,7 @@ from clusters.azure_local.fields import (
 )
 from clusters.azure_local.nodes import ControlPlane, GpuNodes, LogicalNetwork, SystemPool
 from clusters.registry import Registry
-from infra.problem import contradictory
+from core.problem import contradictory
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

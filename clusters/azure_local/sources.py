@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from clusters.azure.possible import of
 from clusters.reach import Reach
-from infra.problem import Contradiction
-from infra.words import quote
+from core.problem import Contradiction
+from core.text import quote
 
 if TYPE_CHECKING:
     from clusters.azure_local.settings import Settings

@@ -8,7 +8,7 @@ import urllib3.exceptions
 from kubernetes import client
 
 from clusters.embedded.layout import Layout
-from infra import kube
+from core import kube
 
 LIMIT = (2, 10)
 """Seconds to connect, and to answer."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from infra.toolchain import Tool
+from core.toolchain import Tool
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,7 @@ class Host:
     """What this machine has that the cluster's configuration depends on.
 
     Args:
-        tool: Gives a tool by its name, as `infra.toolchain.tool` does.
+        tool: Gives a tool by its name, as `core.toolchain.tool` does.
         snapshotter: How containerd stacks an image's layers.
     """
 
@@ -21,7 +21,7 @@ class Host:
     snapshotter: Literal["overlayfs", "native"]
 
     def path(self, tool: str) -> str:
-        """The path of a tool. Raises `infra.toolchain.ToolMissing`."""
+        """The path of a tool. Raises `core.toolchain.ToolMissing`."""
         return str(self.tool(tool).path)
 
 

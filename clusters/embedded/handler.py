@@ -7,10 +7,10 @@ from clusters.embedded import health, images, kubeconfig, lifecycle
 from clusters.embedded.host import examine
 from clusters.embedded.layout import Layout
 from clusters.embedded.suitability import require
-from infra.paths import state_dir
-from infra.plugin.context import Context
-from infra.plugin.handler import Change, CheckFailure, Handler, Properties, compare
-from infra.plugin.values import UNKNOWN
+from core.context import Context
+from core.handler import Change, CheckFailure, Handler, Properties, compare
+from core.paths import state_dir
+from core.values import UNKNOWN
 
 
 class EmbeddedHandler(Handler):

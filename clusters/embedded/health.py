@@ -19,7 +19,7 @@ from clusters.embedded.command import CommandFailed
 from clusters.embedded.component import Host
 from clusters.embedded.components import components
 from clusters.embedded.layout import Layout
-from infra.toolchain import ToolMissing
+from core.toolchain import ToolMissing
 
 _SECOND_LOOK_SECONDS = 2
 

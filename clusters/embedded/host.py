@@ -4,7 +4,7 @@ from pathlib import Path
 
 from clusters.embedded.component import Host
 from clusters.embedded.layout import Layout
-from infra import toolchain
+from core import toolchain
 
 # Stacking directories needs a file system that allows it; these don't.
 UNSTACKABLE = frozenset({"overlay", "nfs", "nfs4", "ecryptfs", "fuse"})

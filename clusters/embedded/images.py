@@ -10,11 +10,11 @@ from clusters.embedded import waiting
 from clusters.embedded.command import CommandFailed, run
 from clusters.embedded.component import Host
 from clusters.embedded.layout import Layout
+from core.paths import cache_dir
+from core.toolchain import Tool
 from images.programs import ENTRYPOINTS, Program, write_archive
 from images.targets.containerd import Node
 from images.targets.unpacked import SUFFIX
-from infra.paths import cache_dir
-from infra.toolchain import Tool
 
 NAMESPACE = "k8s.io"
 """containerd's namespace of the images that the kubelet sees."""
@@ -47,7 +47,7 @@ IMAGES = {
 
 
 def reference(tool: Callable[[str], Tool], name: str) -> str:
-    """What a pod calls the image. Raises `infra.toolchain.ToolMissing`."""
+    """What a pod calls the image. Raises `core.toolchain.ToolMissing`."""
     return f"slipway.local/{name}:{tool(name).version}"
 
 

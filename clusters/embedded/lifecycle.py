@@ -4,6 +4,7 @@ import shutil
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
 from clusters.embedded import (
@@ -27,13 +28,14 @@ from clusters.embedded.component import Host
 from clusters.embedded.components import components
 from clusters.embedded.host import examine
 from clusters.embedded.layout import Layout
-from clusters.embedded.lock import locked
 from clusters.embedded.suitability import require
+from core import lock
 
 API_LIMIT = 180
 NODE_LIMIT = 180
 DNS_LIMIT = 180
 HEALTH_LIMIT = 180
+_LOCK_LIMIT = 120
 """Seconds, of which a machine that is busy with other things takes some."""
 
 Report = Callable[[str], None]
@@ -49,6 +51,11 @@ class _Stopwatch:
         self.report(f"{what} ({time.monotonic() - self.started:.1f} s)")
 
 
+def _alone(layout: Layout) -> AbstractContextManager[None]:
+    """Keep others away: a program that was left behind may still be at work on the cluster."""
+    return lock.held(layout.directory / "lock", limit=_LOCK_LIMIT)
+
+
 def bring_up(layout: Layout, report: Report) -> None:
     """Make the cluster work: a new one, a half-made one, a stopped one, a broken one.
 
@@ -62,7 +69,7 @@ def bring_up(layout: Layout, report: Report) -> None:
     require(layout)
     host = examine(layout)
     files.private_directory(layout.directory)
-    with locked(layout):
+    with _alone(layout):
         clock = _Stopwatch(report)
         if health.displaced(layout, host) or not cgroups.components(layout):
             # Nothing can go on: what is left of the last time must not get in the way.
@@ -99,7 +106,7 @@ def bring_up(layout: Layout, report: Report) -> None:
 
 def stop(layout: Layout) -> None:
     """End everything that runs and keep the data, as a reboot does."""
-    with locked(layout):
+    with _alone(layout):
         removal.halt(layout, examine(layout))
 
 
@@ -111,7 +118,7 @@ def remove(layout: Layout) -> None:
     """
     host = examine(layout)
     if layout.directory.exists():
-        with locked(layout):
+        with _alone(layout):
             removal.halt(layout, host)
             shutil.rmtree(layout.directory)
     else:

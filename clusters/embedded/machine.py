@@ -3,16 +3,16 @@
 import os
 from decimal import Decimal
 
+from clusters import training_operator
 from clusters.capacity import Capacity
 from clusters.embedded.addons import coredns
-from infra import operator_manifests
-from infra.quantities import cores, size
+from core.quantities import cores, size
 
 SYSTEM_RESERVED = "512Mi"
 """Memory for the cluster's own programs, which are no pods."""
 KEPT_FREE = "100Mi"
 """Memory below which pods are evicted."""
-_OTHERS = (coredns.REQUESTS, operator_manifests.REQUESTS)
+_OTHERS = (coredns.REQUESTS, training_operator.REQUESTS)
 """What the pods ask for that are there besides the jobs'."""
 
 

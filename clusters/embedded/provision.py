@@ -15,8 +15,8 @@ from clusters.embedded import images, machine
 from clusters.embedded import remains as search
 from clusters.embedded.layout import Layout
 from clusters.pools import NodePool
-from infra import ownership, toolchain
-from infra.paths import state_dir
+from core import manifests, toolchain
+from core.paths import state_dir
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ def provision(settings: Settings) -> Cluster:
     embedded = Embedded(
         settings.name,
         directory=str(directory),
-        owner=ownership.stack(),
+        owner=manifests.stack(),
         # The provider says so too; this way a preview of the first `up` knows it.
         opts=pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )

@@ -30,7 +30,7 @@ from clusters.embedded.volumes import (
     refusal,
     volume,
 )
-from infra import kube
+from core import kube
 
 RESYNC = 30
 """Seconds after which everything is looked at, whether anything changed or not."""

@@ -7,7 +7,7 @@ import sys
 
 from clusters.embedded import cgroups
 from clusters.embedded.layout import Layout
-from infra import toolchain
+from core import toolchain
 
 TOOLS = (
     "etcd",

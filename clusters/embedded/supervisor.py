@@ -12,7 +12,7 @@ from typing import Any
 from clusters.embedded import cgroups, network, rpc, supervision, waiting
 from clusters.embedded.component import Component, Host
 from clusters.embedded.layout import Layout
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 
 _ALREADY_STARTED = 60  # supervisor.xmlrpc.Faults, whose module imports all of supervisord
 START_LIMIT = 20

@@ -13,8 +13,8 @@ import yaml
 
 from clusters.existing.credentials import portable, problem
 from clusters.existing.problem import Absent, Unusable
-from infra import toolchain
-from infra.words import choices, quote
+from core import toolchain
+from core.text import choices, quote
 
 _FOR_EXEC = "client.authentication.k8s.io/exec"
 """The one extension of a cluster that credentials depend on
@@ -68,7 +68,7 @@ def choose(path: str | None, context: str | None, environment: Mapping[str, str]
     Raises:
         Absent: there is no such file or context.
         Unusable: kubectl can't read it, or its credentials can't be used by a program.
-        infra.toolchain.ToolMissing: there is no kubectl.
+        core.toolchain.ToolMissing: there is no kubectl.
     """
     files = _files(path, environment)
     shown = os.pathsep.join(map(str, files))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from clusters.pools import DEVICE_PLUGIN
+from core.problem import Contradiction
 from images.registry_login import host
-from infra.gpu_manifests import IMAGE
-from infra.problem import Contradiction
 
 if TYPE_CHECKING:
     from clusters.existing.settings import Settings
@@ -39,8 +39,11 @@ def _unmirrored(settings: Settings) -> Iterator[Contradiction]:
             yield Contradiction(("registry", "mirrors", public), text, about)
     if settings.gpus is None:
         return
-    if settings.gpus.device_plugin and IMAGE not in settings.registry.mirrors:
-        text = f"has not {IMAGE}, which `gpus.devicePlugin` installs; copy it, and say where it is"
+    if settings.gpus.device_plugin and DEVICE_PLUGIN not in settings.registry.mirrors:
+        text = (
+            f"has not {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; copy it, and say where "
+            "it is"
+        )
         about = frozenset({"disconnected", "registry", "gpus"})
         yield Contradiction(("registry", "mirrors"), text, about)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from infra.words import quote
+from core.text import quote
 
 _VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 """https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"""

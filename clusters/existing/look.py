@@ -15,13 +15,13 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
+from clusters.cluster import JOB_ACCOUNT
 from clusters.existing.choice import Choice
 from clusters.existing.problem import Unusable
-from infra.kube import connect, plain, said
-from infra.operator_probe import judges
-from infra.operator_rights import NAME, NAMESPACE
-from infra.ownership import MADE_BY
-from infra.tenancy import JOB_ACCOUNT
+from clusters.existing.webhook import judges
+from clusters.training_operator import NAME, NAMESPACE
+from core.kube import connect, plain, said
+from core.manifests import MADE_BY
 
 Answer = TypeVar("Answer")
 

@@ -2,7 +2,7 @@
 
 from clusters.existing.look import Found
 from clusters.existing.problem import Unusable
-from infra.operator_rights import NAMESPACE as OPERATORS
+from clusters.training_operator import NAMESPACE as OPERATORS
 
 
 def require_own(found: Found, namespace: str, stack: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from clusters.existing.look import Found
 from clusters.existing.problem import Unusable
-from infra.operator_rights import NAMESPACE as OPERATORS
+from clusters.training_operator import NAMESPACE as OPERATORS
 
 
 def require_alone(found: Found, namespace: str, stack: str) -> None:

@@ -8,7 +8,7 @@ from clusters.cluster import ExistingOperator
 from clusters.existing import versions
 from clusters.existing.look import Deployed, Found
 from clusters.existing.problem import Unusable
-from infra.words import quote
+from core.text import quote
 
 Wanted = Literal["auto", "install", "existing"]
 _ALLOWED = "allowed: auto, existing, install"

@@ -15,9 +15,9 @@ from clusters.existing.choice import choose, kubectl
 from clusters.existing.look import owner, silence
 from clusters.existing.problem import Absent
 from clusters.existing.settings import Settings
-from infra.kube import connect, plain, said
-from infra.toolchain import ToolMissing
-from jobs.spec.names import KEPT, MANAGED_BY
+from core.kube import connect, plain, said
+from core.manifests import KEPT, MANAGED_BY
+from core.toolchain import ToolMissing
 
 _KIND = "objects with Slipway's labels"
 _UNASKED = "objects known to be in a cluster that was not asked"

@@ -9,9 +9,8 @@ from pydantic.dataclasses import dataclass
 
 from clusters.existing.consistency import contradictions
 from clusters.registry import Registry
-from infra.problem import contradictory
-from jobs.spec.fields import Count, Image, LabelKey, LabelValue, Positive
-from jobs.spec.parts import CONFIG
+from core.fields import CONFIG, Count, Image, LabelKey, LabelValue, Positive
+from core.problem import contradictory
 
 Path = Annotated[
     str,

@@ -12,7 +12,7 @@ from clusters.local.kind_tool import KindTool
 from clusters.local.marks import Mark
 from clusters.local.minikube_tool import MinikubeTool
 from clusters.local.protocol import Tool
-from infra.toolchain import ToolMissing
+from core.toolchain import ToolMissing
 
 _TOOLS: Mapping[str, Callable[[str], Tool]] = {"kind": KindTool, "minikube": MinikubeTool}
 

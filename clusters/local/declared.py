@@ -7,8 +7,8 @@ import pulumi
 import pulumi_kubernetes
 
 from clusters.cluster import Cluster
+from core import manifests
 from images.resource import helper_images
-from infra import ownership
 
 
 class LocalCluster(pulumi.CustomResource):
@@ -39,7 +39,7 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
         inputs: What the resource's handler takes; `name` is the cluster's.
         target: How images get in.
     """
-    made = LocalCluster(token, {**inputs, "owner": ownership.stack()})
+    made = LocalCluster(token, {**inputs, "owner": manifests.stack()})
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(made.kubeconfig)
     # The images' nodes are there once the cluster is.
     way_in = {**target, "after": made.id}

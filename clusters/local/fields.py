@@ -9,9 +9,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
-from infra.problem import Contradiction
-from jobs.spec.fields import Cpu, Directory, Memory
-from jobs.spec.parts import CONFIG
+from core.fields import CONFIG, Cpu, Directory, Memory
+from core.problem import Contradiction
 
 _ADDRESS = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
 _EVERYWHERE = "0.0.0.0"  # noqa: S104  # compared with, not listened on

@@ -6,10 +6,10 @@ from typing import ClassVar
 from clusters.local import nodes
 from clusters.local.marks import Mark
 from clusters.local.protocol import Tool, problems
-from infra import closing
-from infra.plugin.context import Context
-from infra.plugin.handler import Change, Handler, Properties, compare
-from infra.plugin.values import UNKNOWN
+from core import summary
+from core.context import Context
+from core.handler import Change, Handler, Properties, compare
+from core.values import UNKNOWN
 
 READY_SECONDS = 300.0
 _OF_THE_CLUSTER = ("kubeconfig", "clusterId")
@@ -54,7 +54,7 @@ class LocalHandler(Handler):
         tool = self.tool(inputs)
         needs = tool.needs()
         for need in needs:
-            closing.tell(f"`up` will need it: {need}", context.warn)
+            summary.tell(f"`up` will need it: {need}", context.warn)
         known = super().preview(state, inputs, shown, context)
         if state is not None and not needs and not tool.exists():
             return known | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)

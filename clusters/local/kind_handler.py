@@ -5,7 +5,7 @@ from typing import ClassVar
 from clusters.local import kind_config, tools
 from clusters.local.handler import LocalHandler
 from clusters.local.kind_tool import KindTool
-from infra.plugin.handler import CheckFailure, Properties
+from core.handler import CheckFailure, Properties
 
 
 class KindHandler(LocalHandler):

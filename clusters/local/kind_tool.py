@@ -13,7 +13,7 @@ from clusters.local import kubeconfig, tools
 from clusters.local.command import run
 from clusters.local.engine import Engine, lacking
 from clusters.local.nodes import Problem
-from infra.plugin.context import Context
+from core.context import Context
 
 CREATE_SECONDS = 1200.0
 """The nodes' image, about 1 GB, may have to be fetched first."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters import owner
-from infra.paths import state_dir
+from core.paths import state_dir
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from clusters.local.handler import LocalHandler
 from clusters.local.minikube_tool import MinikubeTool
-from infra.plugin.handler import Properties
+from core.handler import Properties
 
 
 class MinikubeHandler(LocalHandler):

@@ -17,7 +17,7 @@ from clusters.local.command import CommandFailed, run
 from clusters.local.engine import Engine
 from clusters.local.minikube_words import RUNTIME
 from clusters.local.nodes import Problem
-from infra.plugin.context import Context
+from core.context import Context
 
 CREATE_SECONDS = 1800.0
 """The nodes' image or disk, about 1.5 GB, may have to be fetched first."""

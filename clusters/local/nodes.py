@@ -8,8 +8,8 @@ import tenacity
 import urllib3.exceptions
 from kubernetes import client, config
 
-from infra import kube
-from infra.plugin.context import Context
+from core import kube
+from core.context import Context
 
 _LIMIT = (5, 10)
 """Seconds to connect, and to answer."""

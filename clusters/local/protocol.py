@@ -5,7 +5,7 @@ from typing import Protocol
 from clusters.local import nodes
 from clusters.local.command import CommandFailed
 from clusters.local.nodes import Problem
-from infra.plugin.context import Context
+from core.context import Context
 
 
 class Tool(Protocol):

@@ -7,7 +7,7 @@ from pathlib import Path
 import pulumi
 
 from clusters.local.fields import Mount
-from infra.problem import Problem
+from core.problem import Problem
 
 
 def cores() -> int:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from infra import toolchain
+from core import toolchain
 
 INSTALL: Mapping[str, str] = {
     "kind": "Install kind, or Go, from which `make setup` builds it: "
@@ -16,7 +16,7 @@ def find(name: str) -> Path:
     """Return where the tool is that `make setup` found, of a version that will do.
 
     Raises:
-        infra.toolchain.ToolMissing: it is not there; with what to do.
+        core.toolchain.ToolMissing: it is not there; with what to do.
     """
     reason = missing(name)
     if reason is not None:

@@ -38,7 +38,7 @@ class Choice:
 
         Raises:
             NotAvailable: none could be fetched; with what was the matter with each.
-            images.exclusive.Cancelled: the person asked to stop.
+            core.lock.Cancelled: the person asked to stop.
             TimeoutError: another process has been fetching for too long.
         """
         problems: list[str] = []

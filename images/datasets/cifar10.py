@@ -58,7 +58,7 @@ def from_home(directory: Path, reporter: Reporter) -> None:
 
     Raises:
         NotAvailable: it can't be downloaded.
-        images.exclusive.Cancelled: the person asked to stop.
+        core.lock.Cancelled: the person asked to stop.
     """
     fetched = directory / ARCHIVE
     download(URL, fetched, ARCHIVE_MD5, reporter)

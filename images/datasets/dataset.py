@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from images.exclusive import exclusively
+from core import lock
+from core.paths import cache_dir
 from images.steps import Reporter
-from infra.paths import cache_dir
 
 DESCRIPTION = "DATASET"
 """The file that an image has beside a data set's own: what it is, as JSON."""
@@ -32,7 +32,7 @@ class Source:
     Args:
         name: As a message names it.
         fetch: Puts every file into the directory that it is given, and tells the reporter how far
-            it is; raises `NotAvailable`, or `images.exclusive.Cancelled`.
+            it is; raises `NotAvailable`, or `core.lock.Cancelled`.
         at_hand: Whether it is surely there, on this machine, where a person has put it.
     """
 
@@ -83,10 +83,10 @@ class Dataset:
 
         Raises:
             NotAvailable: no source had them; with what was the matter with each.
-            images.exclusive.Cancelled: the person asked to stop.
+            core.lock.Cancelled: the person asked to stop.
             TimeoutError: another process has been fetching them for too long.
         """
-        with exclusively(
+        with lock.held(
             kept() / f"{self.name}.lock",
             cancelled=reporter.cancelled,
             waiting=lambda: reporter.status(f"another process is fetching {self.name}"),

@@ -4,8 +4,8 @@ import hashlib
 import time
 from pathlib import Path
 
+from core.lock import Cancelled
 from images.datasets.dataset import NotAvailable
-from images.exclusive import Cancelled
 from images.steps import Reporter
 
 CONNECT_LIMIT, READ_LIMIT, LIMIT = 5.0, 30.0, 1200.0
@@ -23,7 +23,7 @@ def download(url: str, target: Path, md5: str, reporter: Reporter) -> None:
 
     Raises:
         NotAvailable: it can't be reached, takes longer than `LIMIT` seconds, or is something else.
-        images.exclusive.Cancelled: the person asked to stop.
+        core.lock.Cancelled: the person asked to stop.
     """
     import requests  # noqa: PLC0415 (whatever knows of data sets would load it)
 

@@ -91,7 +91,7 @@ def from_mirror(directory: Path, reporter: Reporter) -> None:
 
     Raises:
         NotAvailable: the mirror can't be reached, or has something else.
-        images.exclusive.Cancelled: the person asked to stop.
+        core.lock.Cancelled: the person asked to stop.
     """
     for archive in ARCHIVES:
         target = directory / archive.path

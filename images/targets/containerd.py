@@ -6,11 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from core import toolchain
 from images.steps import Reporter
 from images.targets.names import by_digest, listed
 from images.targets.target import TargetError
 from images.targets.unpacked import SUFFIX, NotLinked, Unpacked
-from infra import toolchain
 
 _ANSWER_LIMIT = 20.0
 _IMPORT_LIMIT = 600.0
@@ -100,6 +100,3 @@ class Node:
             said = (done.stderr or done.stdout).strip()
             raise TargetError(f"`{' '.join(command)}` failed with {done.returncode}: {said}")
         return done.stdout
-
-
-TARGET = Node

@@ -13,9 +13,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from core import lock
+from core.paths import cache_dir
 from images import debian, engines, registry_files, registry_logins
 from images.engines import answer
-from images.exclusive import exclusively
 from images.registry_api import RegistryApi
 from images.registry_http import is_loopback
 from images.registry_login import config, host
@@ -23,7 +24,6 @@ from images.registry_logins import How
 from images.steps import BuildFailed, Reporter, Runner
 from images.targets.names import by_digest, within
 from images.targets.target import TargetError
-from infra.paths import cache_dir
 
 _WORK = "push-"
 _PUSH_LIMIT = 3600.0
@@ -61,7 +61,7 @@ class Registry:
     def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
         images = cache_dir() / "images"
         with (
-            exclusively(
+            lock.held(
                 images / "lock",
                 cancelled=reporter.cancelled,
                 waiting=lambda: reporter.status("waiting for another build or push to end"),
@@ -130,6 +130,3 @@ def _runner(reporter: Reporter, work: Path) -> Runner:
     log.parent.mkdir(parents=True, exist_ok=True)
     log.write_bytes(b"")
     return Runner(log, reporter, environment={"TMPDIR": str(work), **debian.proxies()})
-
-
-TARGET = Registry

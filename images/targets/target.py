@@ -2,27 +2,27 @@
 
     target_of({"kind": "kind", "cluster": "slipway-kind"}).load(archive, reference)
 
-A kind is one module here, whose `TARGET` is a frozen dataclass: the map's other keys are its
-fields. A module is imported only when a stack needs it.
+A kind is a frozen dataclass: the map's other keys are its fields. Its module is imported only
+when a stack needs it; a kind of cluster that has a way of its own has it beside its tool.
 """
 
 from collections.abc import Mapping
 from dataclasses import fields
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol, cast
 
+from core.text import choices, quote
+from core.values import UNKNOWN, Unknown
 from images.steps import Reporter
-from infra.plugin.values import UNKNOWN, Unknown
-from infra.words import choices, quote
 
 KINDS: Mapping[str, str] = {
-    "containerd": "images.targets.containerd",
-    "kind": "images.targets.kind",
-    "minikube": "images.targets.minikube",
-    "registry": "images.targets.registry",
+    "containerd": "images.targets.containerd.Node",
+    "kind": "clusters.local.image_nodes.KindNodes",
+    "minikube": "clusters.local.image_nodes.MinikubeNodes",
+    "registry": "images.targets.registry.Registry",
 }
-"""The module of each kind."""
+"""The class of each kind: a frozen dataclass."""
 
 AFTER = "after"
 """A key of any kind's map: what has to be there before, such as a registry's ID. It is not used
@@ -67,7 +67,7 @@ class Target(Protocol):
 
         Raises:
             TargetError: it can't be brought in.
-            images.exclusive.Cancelled: the person asked to stop.
+            core.lock.Cancelled: the person asked to stop.
         """
 
     def tag(self, name: str, other: str) -> None:
@@ -86,7 +86,7 @@ def target_of(target: Mapping[str, Any]) -> Target:
     kind = str(target.get("kind"))
     if kind not in KINDS:
         raise ValueError(f"target.kind: {quote(kind)} is not allowed; {choices(kind, KINDS)}")
-    made = cast("Any", import_module(KINDS[kind])).TARGET
+    made = resolve_name(KINDS[kind])
     allowed = [each.name for each in fields(made)]
     given = {key: value for key, value in target.items() if key not in {"kind", AFTER}}
     for key in given:

@@ -17,7 +17,6 @@ import re
 import shutil
 import subprocess
 import tarfile
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, cast
 from uuid import uuid4
 
-from images.exclusive import exclusively
+from core import lock
 from images.targets.names import listed
 from images.targets.target import TargetError
 
@@ -96,12 +95,7 @@ class Unpacked:
             TimeoutError: another process has been keeping images for too long.
         """
         images = self.directory.parent
-        with exclusively(
-            images / "unpacked.lock",
-            cancelled=threading.Event(),
-            waiting=lambda: None,
-            limit=_LIMIT,
-        ):
+        with lock.held(images / "unpacked.lock", limit=_LIMIT):
             if not self.directory.exists():
                 self._keep(name, images / "unpacked.partial")
 

@@ -4,7 +4,7 @@ import sys
 
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from infra.plugin.context import connect
+from core.context import connect
 from infra.plugin.provider import SlipwayProvider
 from infra.plugin.resources import Handlers
 from infra.plugin.server import exit_with, serve

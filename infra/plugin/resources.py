@@ -1,9 +1,9 @@
 """Every resource type of the local provider. A new one is one line."""
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
+from pkgutil import resolve_name
 
-from infra.plugin.handler import Handler
+from core.handler import Handler
 
 CLASSES: Mapping[str, str] = {
     "slipway:clusters:Access": "clusters.access.handler.AccessHandler",
@@ -29,8 +29,7 @@ class Handlers(Mapping[str, Handler]):
 
     def __getitem__(self, token: str) -> Handler:
         if token not in self._made:
-            module, _, name = CLASSES[token].rpartition(".")
-            self._made[token] = getattr(import_module(module), name)()
+            self._made[token] = resolve_name(CLASSES[token])()
         return self._made[token]
 
     def __iter__(self) -> Iterator[str]:

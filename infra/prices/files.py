@@ -7,11 +7,11 @@ from typing import Any
 
 import yaml
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
+from core.problem import Problem
+from core.text import quote
+from core.validation import check
 from infra.prices.table import PriceTable
-from infra.problem import Problem
-from infra.validation import check
-from infra.words import quote
 
 OURS = Path(__file__).with_name("azure.yaml")
 KEY = "slipway:prices"

@@ -11,8 +11,8 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from infra.problem import Contradiction, contradictory
-from infra.words import choices, quote
+from core.problem import Contradiction, contradictory
+from core.text import choices, quote
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
 

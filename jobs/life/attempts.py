@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infra.plugin.context import Context
+from core.context import Context
 from jobs.spec.names import run_of
 
 LABEL = "slipway.dev/attempt"

@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
-from infra import kube
-from infra.kube import Request
-from infra.ownership import MADE_BY
-from infra.patience import NotYet, until
-from infra.plugin.context import Context
-from infra.plugin.handler import Change, Handler, Properties, compare
+from core import kube
+from core.context import Context
+from core.handler import Change, Handler, Properties, compare
+from core.kube import Request
+from core.manifests import MADE_BY
+from core.wait import NotYet, until
 from jobs.api import Unreachable
 
 _LIMIT = (5.0, 20.0)

@@ -6,8 +6,8 @@ A resource of its own beside the run, so that the run's result is kept whatever 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from infra.plugin.context import Context
-from infra.plugin.handler import Change, Handler, Properties, compare
+from core.context import Context
+from core.handler import Change, Handler, Properties, compare
 from jobs.life.limits import missed
 from jobs.watch.explain import explain
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from infra.plugin.handler import Change
+from core.handler import Change
 from jobs.inputs import is_other_content
 
 _TEMPLATE = r"manifest\.spec\.pytorchReplicaSpecs\.\w+\.template"

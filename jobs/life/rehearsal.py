@@ -8,8 +8,8 @@ import yaml
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from infra.plugin.context import Context
-from infra.plugin.values import SECRET, UNKNOWN
+from core.context import Context
+from core.values import SECRET, UNKNOWN
 from jobs.api import JobApi, Unreachable, said
 from jobs.needs import Needs
 

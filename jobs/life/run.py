@@ -9,9 +9,9 @@ from typing import ClassVar
 
 from kubernetes.client.exceptions import ApiException
 
-from infra import kube
-from infra.plugin.context import Context
-from infra.plugin.handler import Change, Handler, Properties, compare
+from core import kube
+from core.context import Context
+from core.handler import Change, Handler, Properties, compare
 from jobs.api import JobApi, Unreachable, said
 from jobs.inputs import PROPERTY as ARTIFACTS
 from jobs.inputs import filled, require

@@ -12,12 +12,11 @@ from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
-from infra.finalizers import held
-from infra.plugin.context import Context
+from core.context import Context
+from core.manifests import MANAGED_BY, held
 from jobs.api import JobApi, Object
 from jobs.life import attempts, in_place, upkeep
 from jobs.life.attempts import Attempt
-from jobs.spec import MANAGED_BY
 from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
 
@@ -80,7 +79,7 @@ def submit(
         if _adoptable(there, wanted, pods=len(api.pods())):
             context.info(f"PyTorchJob {api.name} is there already: waiting for it")
             upkeep.complete(api, there, manifest)
-            return Submitted(there, _age(there))
+            return Submitted(there, api.age(there))
         if there["metadata"]["labels"].get(HASH_LABEL) == wanted:
             before = before or attempts.earlier(there)
         context.info(f"removing the PyTorchJob {api.name} of an earlier run")
@@ -200,8 +199,3 @@ def _conditions(job: Object) -> set[str]:
     """Return the conditions that hold."""
     conditions = (job.get("status") or {}).get("conditions") or []
     return {entry["type"] for entry in conditions if entry["status"] == "True"}
-
-
-def _age(job: Object) -> float:
-    created = datetime.fromisoformat(job["metadata"]["creationTimestamp"])
-    return max(0.0, (datetime.now(UTC) - created).total_seconds())

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from infra.plugin.handler import Change
-from infra.plugin.values import UNKNOWN
-from infra.words import quote
+from core.handler import Change
+from core.text import quote
+from core.values import UNKNOWN
 from jobs.inputs import PROPERTY as ARTIFACTS
 from jobs.inputs import is_other_content
 from jobs.life.in_place import decisive

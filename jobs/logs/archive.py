@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from infra.paths import state_dir
+from core.paths import state_dir
 from jobs.logs.lines import LONGEST, Cursor, Line
 from jobs.topology import Topology
 

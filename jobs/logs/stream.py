@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import urllib3
 from kubernetes.client import ApiClient
 
-from infra import kube
+from core import kube
 from jobs.logs.lines import LONGEST, Line
 from jobs.spec import CONTAINER
 

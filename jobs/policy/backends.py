@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from infra.words import quote
+from core.text import quote
 from jobs.policy.rule import Case, Finding, Rule
 
 _GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"

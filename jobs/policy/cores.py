@@ -4,7 +4,7 @@ import operator
 from collections.abc import Iterator
 
 from clusters.pools import NodePool
-from infra.problem import Path
+from core.problem import Path
 from jobs.policy.rule import Case, Finding, Rule
 from jobs.spec.resources import Share, roles, share
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from infra.problem import Path
+from core.problem import Path
 from jobs.policy.rule import Case, Finding, Rule
 from jobs.spec.resources import roles, share
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from infra.words import quote
+from core.text import quote
 from jobs.policy.rule import Case, Finding, Rule
 
 

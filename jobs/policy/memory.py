@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from infra.problem import Path
-from infra.quantities import cores, mebibytes, size
+from core.problem import Path
+from core.quantities import cores, mebibytes, size
 from jobs.policy.rule import Case, Finding, Rule
 from jobs.spec.modules import MODULES
 from jobs.spec.resources import Role, roles, share

@@ -5,7 +5,7 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import urlsplit
 
-from infra.words import quote
+from core.text import quote
 from jobs.policy.rule import Case, Finding, Rule
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from infra.quantities import gibibytes
+from core.quantities import gibibytes
 from jobs.placement import fits, shares
 from jobs.policy.gpus import are_short
 from jobs.policy.rule import Case, Finding, Rule

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from clusters.capacity import Capacity
 from clusters.pools import GpuPool, NodePool
 from clusters.reach import Reach
-from infra.problem import Path, Problem, located
+from core.problem import Path, Problem, located
 from jobs.spec import TrainingJob
 
 

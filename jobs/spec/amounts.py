@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from infra import quantities
-from infra.problem import Contradiction
-from infra.words import quote
+from core import quantities
+from core.problem import Contradiction
+from core.text import quote
 from jobs.spec.contradiction import of
 from jobs.spec.names import THREADS
 from jobs.spec.resources import roles, share

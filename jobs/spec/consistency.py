@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
-from infra.problem import Contradiction
+from core.problem import Contradiction
 from jobs.spec import amounts, mount_rules
 from jobs.spec.contradiction import of
 from jobs.spec.modules import HYPERPARAMETERS, MODULES

@@ -2,7 +2,7 @@
 
 from pydantic.alias_generators import to_camel
 
-from infra.problem import Contradiction, Path
+from core.problem import Contradiction, Path
 
 
 def of(path: Path, text: str, *others: str) -> Contradiction:

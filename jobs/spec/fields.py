@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from core.fields import exact, whole
 from jobs.spec.names import OWN_VOLUMES
 
 _TAKEN = frozenset(
@@ -15,43 +16,19 @@ _TAKEN = frozenset(
         *("LOCAL_RANK", "LOCAL_WORLD_SIZE", "TORCHELASTIC_RUN_ID"),
     }
 )
-_LABEL_KEY = re.compile(
-    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-)
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _DURATIONS = "a duration such as 90s, 5m or 1h30m"
-_DIRECTORY = "an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data"
 _URL = "a URL that fsspec knows, such as file:///results or abfs://container/folder"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
-_OWN_LABELS = ("slipway.dev/", "training.kubeflow.org/", "app.kubernetes.io/managed-by")
-
-
-def _text(value: object) -> object:
-    """Let a YAML number stand for a quantity: `cpu: 2` means `cpu: "2"`."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if is_number else value
-
-
-def _whole(value: object) -> object:
-    """Let the text of a whole number stand for it: `pulumi config set` writes "2" for 2."""
-    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def _seconds(value: object) -> object:
     """Let 90s, 5m and 1h30m stand for so many seconds."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
     if found is None:
-        return _whole(value)
+        return whole(value)
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return 3600 * hours + 60 * minutes + seconds
-
-
-def _exact(value: object) -> object:
-    """Let a whole number or a truth value stand for its text: the command line writes 1, not "1".
-
-    A fraction can't: whether 1.1 was 1.10 nobody knows any more.
-    """
-    return json.dumps(value) if isinstance(value, int) else value
 
 
 def _word(value: object) -> object:
@@ -65,25 +42,6 @@ def _variable(name: str) -> str:
     if name in _TAKEN or name.startswith(("PET_", "SLIPWAY_")):
         raise ValueError("a name that neither the training operator nor Slipway sets itself")
     return name
-
-
-def _key(name: str) -> str:
-    if not _LABEL_KEY.fullmatch(name):
-        raise ValueError("a name such as team or example.org/team")
-    return name
-
-
-def _label(name: str) -> str:
-    if _key(name).startswith(_OWN_LABELS):
-        raise ValueError("a name that neither the training operator nor Slipway sets itself")
-    return name
-
-
-def _directory(path: str) -> str:
-    # Two names of one place could not be told from two places.
-    if {".", ".."} & set(path.split("/")):
-        raise ValueError(_DIRECTORY)
-    return path
 
 
 def _artifact(path: str) -> str:
@@ -124,39 +82,13 @@ Name = Annotated[
         description="a DNS label: at most 40 of a-z, 0-9 and -, a letter first and no - last",
     ),
 ]
-Cpu = Annotated[
-    str,
-    BeforeValidator(_text),
-    Field(
-        pattern=r"^([1-9]\d*(\.\d{1,3})?|0\.\d{0,2}[1-9]|[1-9]\d*m)$",
-        description="cores above 0, such as 2, 0.5 or 500m",
-    ),
-]
-Memory = Annotated[
-    str,
-    Field(
-        pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|k|M|G|T)$",
-        description="an amount above 0 with its unit, such as 512Mi or 2Gi",
-    ),
-]
 Variable = Annotated[str, AfterValidator(_variable)]
 Value = Annotated[
     str,
-    BeforeValidator(_exact),
+    BeforeValidator(exact),
     Field(description='text; a number with a fraction stands in quotes, such as "1.10"'),
 ]
 Word = Annotated[str, BeforeValidator(_word), Field(description="text")]
-LabelKey = Annotated[str, AfterValidator(_label)]
-NodeKey = Annotated[str, AfterValidator(_key)]
-"""Of a node's label or taint: whoever made the node has set it, Slipway too."""
-LabelValue = Annotated[
-    str,
-    BeforeValidator(_exact),
-    Field(
-        pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$",
-        description="at most 63 letters, digits, -, _ and ., a letter or digit first and last",
-    ),
-]
 ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
 InputName = Annotated[str, AfterValidator(_input)]
 VolumeName = Annotated[str, AfterValidator(_volume)]
@@ -165,19 +97,6 @@ ObjectName = Annotated[
     Field(
         pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$",
         description="an object's name: a-z, 0-9, - and ., and none of - and . first or last",
-    ),
-]
-Directory = Annotated[
-    str,
-    Field(pattern=r"^/([^/:]+/)*[^/:]+$", description=_DIRECTORY),
-    AfterValidator(_directory),
-]
-Image = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9]([^\s@]*[A-Za-z0-9_.-])?(@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$",
-        description="an image's reference, such as registry.example/team/train:1, or one with its "
-        "whole digest (@sha256:…)",
     ),
 ]
 FilePath = Annotated[
@@ -207,7 +126,5 @@ WholeSeconds = Annotated[
     Field(ge=1, description=f"a whole number of seconds, at least 1, or {_DURATIONS}"),
     BeforeValidator(_seconds),
 ]
-Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
-Positive = Annotated[int, Field(ge=1), BeforeValidator(_whole)]
-Replicas = Annotated[int, Field(ge=1, le=999), BeforeValidator(_whole)]
-Workers = Annotated[int, Field(ge=0, le=999), BeforeValidator(_whole)]
+Replicas = Annotated[int, Field(ge=1, le=999), BeforeValidator(whole)]
+Workers = Annotated[int, Field(ge=0, le=999), BeforeValidator(whole)]

@@ -7,25 +7,18 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from infra.problem import contradictory
+from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory, NodeKey, Positive
+from core.problem import contradictory
 from jobs.spec.amounts import START_TIMEOUT
 from jobs.spec.consistency import contradictions
 from jobs.spec.fields import (
     Accuracy,
-    Count,
-    Cpu,
     FilePath,
     Goal,
-    Image,
     InnerPath,
     InputName,
-    LabelKey,
-    LabelValue,
-    Memory,
     Name,
-    NodeKey,
     ObjectName,
-    Positive,
     Seconds,
     Url,
     Value,
@@ -36,17 +29,7 @@ from jobs.spec.fields import (
     Workers,
 )
 from jobs.spec.modules import MODULES, ModuleName
-from jobs.spec.parts import (
-    CONFIG,
-    Build,
-    Elastic,
-    JobInput,
-    Limits,
-    Master,
-    SecretKey,
-    Toleration,
-    Volume,
-)
+from jobs.spec.parts import Build, Elastic, JobInput, Limits, Master, SecretKey, Toleration, Volume
 
 _ELASTIC_SLACK = 1
 

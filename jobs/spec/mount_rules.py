@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
-from infra.problem import Contradiction, Path
+from core.problem import Contradiction, Path
 from jobs.spec.names import DATA, INPUT_DIR, LENT, OWN_VOLUMES, PACKAGES, SCRIPT
 
 if TYPE_CHECKING:

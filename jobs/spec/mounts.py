@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-from infra import quantities
+from core import quantities
 from jobs.spec.job import TrainingJob
 from jobs.spec.names import OWN_VOLUMES
 from jobs.spec.parts import Volume

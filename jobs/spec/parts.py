@@ -4,26 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from jobs.spec.fields import (
-    ArtifactPath,
-    Count,
-    Cpu,
-    Directory,
-    FilePath,
-    InnerPath,
-    LabelValue,
-    Memory,
-    Name,
-    NodeKey,
-    ObjectName,
-    Replicas,
-)
-
-CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
+from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeKey
+from jobs.spec.fields import ArtifactPath, FilePath, InnerPath, Name, ObjectName, Replicas
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic.alias_generators import to_camel
 
+from core.manifests import MANAGED_BY
 from jobs.spec import inputs
 from jobs.spec.job import TrainingJob
 from jobs.spec.mounts import MountedScript, mounts, volumes
-from jobs.spec.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, MANAGED_BY, WORK
+from jobs.spec.names import CONTAINER, INPUTS_CONTAINER, JOB_LABEL, WORK
 from jobs.spec.parts import Toleration
 from jobs.spec.program import environment, program
 from jobs.spec.resources import Share

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
-from infra import quantities
+from core import quantities
 from jobs.spec.parts import Limits, Master
 
 if TYPE_CHECKING:

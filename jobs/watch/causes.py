@@ -85,7 +85,8 @@ class Failure:
         if self.replica.evicted is not None:
             return f"{who} was evicted by its node: {self.replica.evicted}"
         early = " before the other ranks were done" if self.exit.code == 0 else ""
-        return f"{who} {self.exit}{early}"
+        raised = f": {self.exit.exception}" if self.exit.exception is not None else ""
+        return f"{who} {self.exit}{early}{raised}"
 
 
 def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Failure:

@@ -1,5 +1,6 @@
 """The end of the log of each container that failed, taken before its pod may be gone."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
@@ -41,10 +42,15 @@ class LastWords:
         self._fetched[container] = log or _left(failed.exit)
         return True
 
-    def matter(self, tracker: Tracker) -> list[str]:
-        """Return the log that tells most: of the failure that matters, otherwise of replica 0."""
-        if len(tracker.silent) == 1:
-            return self._before_dump(tracker.silent[0])
+    def matter(self, tracker: Tracker, silent: Sequence[Replica]) -> list[str]:
+        """Return the log that says most: of the failure that matters, otherwise of replica 0.
+
+        Args:
+            tracker: Of the run.
+            silent: Who did not answer its peers, as `silent` returns it.
+        """
+        if len(silent) == 1:
+            return self._before_dump(silent[0])
         if tracker.cause is not None:
             return self._of(tracker.cause) or self._fetch(tracker.cause)
         if (init := tracker.failed_init) is not None:
@@ -67,9 +73,25 @@ class LastWords:
 
     def stacks(self, tracker: Tracker) -> dict[str, list[str]]:
         """Return where ranks that hang stood when they were stopped, by name; some don't report."""
+        return {replica.ranks: frames for replica, frames in self._stood(tracker)}
+
+    def silent(self, tracker: Tracker) -> list[Replica]:
+        """Return who did not answer its peers.
+
+        As their failures say; of a run that got nowhere without any, the only one that stood
+        outside of torch while others waited in it. On GPUs a stack says no such thing: a
+        collective's call returns before its end there.
+        """
+        gpus = any(each.gpus for each in tracker.replicas.values())
+        says = tracker.all_started and not tracker.failures and not gpus
+        stood = self._stood(tracker) if says else []
+        apart = [replica for replica, frames in stood if not stacks.waits(frames)]
+        return apart if len(apart) == 1 < len(stood) else tracker.silent
+
+    def _stood(self, tracker: Tracker) -> list[tuple[Replica, list[str]]]:
         hanging = tracker.hanging[:_FETCHED]
-        found = {each.ranks: stacks.where(self._now(each)) for each in hanging}
-        return {ranks: frames for ranks, frames in found.items() if frames}
+        found = ((each, stacks.where(self._now(each))) for each in hanging)
+        return [(replica, frames) for replica, frames in found if frames]
 
     def _before_dump(self, replica: Replica) -> list[str]:
         return list(stacks.without(self._now(replica)))[-LOG_LINES:]

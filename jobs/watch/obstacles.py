@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
 
-from infra import autoscaler
+from clusters import autoscaler
 from jobs.api import JobApi, Object, Unreachable, said
 from jobs.watch import room, story
 from jobs.watch.room import Shortage
 from jobs.watch.tracker import Tracker
 
 _EVENTS_SECONDS = 2.0
-_BINDING_SECONDS = 4.0
+_PLACING_SECONDS = 20.0
+"""So long a volume may be bound, or pods that are being deleted may still take their room."""
 _ROOM_SECONDS = 10.0
 """It takes a listing of all pods of the cluster."""
 
@@ -40,9 +41,9 @@ class Obstacles:
         if tracker.all_started or now - self._events_at < _EVENTS_SECONDS:
             return
         self._events_at = now
-        events = self.events(tracker)
+        events = self._events(tracker)
         tracker.see_events(events)
-        for warning in story.warnings(self._lasting(events, tracker)):
+        for warning in story.warnings(self._lasting(events, tracker, _PLACING_SECONDS)):
             self.warn(warning)
         if tracker.growth is not None and not tracker.growth.coming:
             self.warn(autoscaler.explained(str(tracker.growth)))
@@ -59,17 +60,24 @@ class Obstacles:
             self.warn(tracker.shortage.text)
             self._see_setbacks(tracker)
 
-    def _lasting(self, events: Iterable[Object], tracker: Tracker) -> Iterator[Object]:
-        """Return events without those of a scheduler that only waits for a volume to be bound."""
+    def _lasting(
+        self, events: Iterable[Object], tracker: Tracker, seconds: float
+    ) -> Iterator[Object]:
+        """Return events without a scheduler's about pods that have lacked a node for less time."""
         now = time.monotonic()
         unplaced = {each.uid for each in tracker.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}
         for event in events:
-            since = self._unplaced.get(event["involvedObject"].get("uid"), now)
-            if event.get("reason") != "FailedScheduling" or now - since >= _BINDING_SECONDS:
+            since = self._unplaced.get(event["involvedObject"].get("uid"))
+            lasts = since is not None and now - since >= seconds
+            if lasts or event.get("reason") != "FailedScheduling":
                 yield event
 
     def events(self, tracker: Tracker) -> list[Object]:
+        """Return Kubernetes' events that still matter when a run has ended."""
+        return list(self._lasting(self._events(tracker), tracker, 0))
+
+    def _events(self, tracker: Tracker) -> list[Object]:
         """Return Kubernetes' events of the job and its pods; none when they can't be read."""
         uids = {tracker.uid, *(replica.uid for replica in tracker.replicas.values())}
         try:

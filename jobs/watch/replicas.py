@@ -1,5 +1,6 @@
 """What the pod of a replica says about it. Pure: pods are the API server's JSON."""
 
+import re
 import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from typing import Any
 
 from jobs.spec import CONTAINER
 from jobs.spec.names import INPUTS_CONTAINER
+from jobs.spec.resources import GPU
 from jobs.topology import Topology
 
 TYPE_LABEL = "training.kubeflow.org/replica-type"
@@ -29,6 +31,11 @@ _CANNOT_START = frozenset(
 )
 _CRASH_LOOP = "CrashLoopBackOff"
 _SIGNAL_BASE = 128
+# torch marks the lines of a traceback with the rank.
+_EXCEPTION = re.compile(
+    r"(?:\[rank\d+\]: )?(?P<what>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?)"
+)
+_TAIL_LINES, _LONGEST_EXCEPTION = 10, 200
 NEVER = datetime.min.replace(tzinfo=UTC)
 """Before anything that happened."""
 
@@ -65,6 +72,16 @@ class Exit:
     def out_of_memory(self) -> bool:
         """Whether the kernel ended it at its memory limit."""
         return self.reason == "OOMKilled"
+
+    @property
+    def exception(self) -> str | None:
+        """The line that ends a traceback of Python's at the end of its log; None without one."""
+        if self.code != 1:
+            return None
+        for line in reversed(self.message.splitlines()[-_TAIL_LINES:]):
+            if found := _EXCEPTION.fullmatch(line.rstrip()):
+                return found["what"][:_LONGEST_EXCEPTION]
+        return None
 
     def __str__(self) -> str:
         """Say it in a few words."""
@@ -156,7 +173,7 @@ class Replica:
         """Why its node put an end to it, in the node's words; None when it did not."""
         if self._status.get("reason") != "Evicted":
             return None
-        return str(self._status.get("message", "")).strip() or "no reason given"
+        return str(self._status.get("message", "")).strip(" .") or "no reason given"
 
     @property
     def image(self) -> str:
@@ -174,9 +191,19 @@ class Replica:
         return str(self._container.get("state", {}).get("running", {}).get("startedAt", ""))
 
     @property
+    def has_failed(self) -> bool:
+        """Whether the pod is over and failed: no node starts anything in it again."""
+        return bool(self._status.get("phase") == "Failed")
+
+    @property
+    def there(self) -> bool:
+        """Whether the pod is not being deleted."""
+        return "deletionTimestamp" not in self.pod["metadata"]
+
+    @property
     def active(self) -> bool:
         """Whether its program runs, or is going to."""
-        if self._status.get("phase") in {"Succeeded", "Failed"}:
+        if self.has_failed or self._status.get("phase") == "Succeeded":
             return False
         # The phase of the pod follows the end of its container by a moment.
         if self.ended is None:
@@ -204,6 +231,12 @@ class Replica:
     def started(self) -> bool:
         """Whether its program has ever run."""
         return self.running or bool(self.exits)
+
+    @property
+    def gpus(self) -> bool:
+        """Whether it has GPUs."""
+        containers = self.pod["spec"].get("containers") or []
+        return any(GPU in (each.get("resources", {}).get("limits") or {}) for each in containers)
 
     @property
     def unschedulable(self) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from infra.quantities import gibibytes
+from core.quantities import gibibytes
 
 Amounts = dict[str, Decimal]
 _NONE = Decimal(0)
@@ -40,7 +40,8 @@ def without_node(
 ) -> Shortage | None:
     """Return what a pod that has no node lacks; None where a node has room for it.
 
-    For such a pod the scheduler waits for something else, perhaps for its volume for a moment.
+    For such a pod the scheduler waits for something else for a moment: for its volume, or for pods
+    that are being deleted.
 
     Args:
         pod: The pod.
@@ -65,7 +66,8 @@ def without_node(
     taken: dict[str, Amounts] = {}
     for other in pods:
         name = other["spec"].get("nodeName")
-        if name is not None and other.get("status", {}).get("phase") not in _ENDED:
+        leaves = "deletionTimestamp" in other["metadata"]
+        if name is not None and not leaves and other.get("status", {}).get("phase") not in _ENDED:
             taken[name] = _plus(taken.get(name, {}), _requests(other["spec"]))
     free = [_less(_allocatable(node), taken.get(node["metadata"]["name"], {})) for node in matching]
     if any(all(value <= each.get(key, _NONE) for key, value in wanted.items()) for each in free):

@@ -3,7 +3,7 @@
 import time
 from dataclasses import dataclass, field
 
-from infra.plugin.context import Context
+from core.context import Context
 from jobs.watch.progress import Progress
 
 _SHORTEST, _LONGEST = 15.0, 30.0

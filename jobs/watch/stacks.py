@@ -9,6 +9,15 @@ _BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call
 _FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)$')
 
 
+# Of gloo, whose calls return when all have taken part; DDP's are in the engine that runs backward.
+_WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
+
+
+def waits(frames: Sequence[str]) -> bool:
+    """Return whether a rank with these frames may be waiting for others in a collective."""
+    return any(_WAITS.search(frame) for frame in frames)
+
+
 def where(lines: Sequence[str]) -> list[str]:
     """Return the innermost frames of the main thread in the last dump of a log, innermost first.
 

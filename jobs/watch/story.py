@@ -49,9 +49,11 @@ def details(
         disruption: What the cluster did that ended it, where a retry may cure that.
     """
     logs = {"previous_log": evidence.before, "log": evidence.log}
+    evicted = None if cause is None else cause.replica.evicted
+    is_news = disruption is not None and (evicted is None or evicted not in disruption)
     return {
         **_who(cause, evidence),
-        **({} if disruption is None else {"disruption": disruption}),
+        **({"disruption": disruption} if is_news else {}),
         **({"stacks": evidence.stacks} if evidence.stacks else {}),
         **({"followers": evidence.followers} if evidence.followers else {}),
         **{key: list(log)[-LOG_LINES:] for key, log in logs.items() if log or key == "log"},
@@ -138,6 +140,8 @@ def _advice(end: End, cause: Failure | None, evidence: Evidence, disruption: str
         advice = "nothing, or let it be tried again by itself with `retries: 2`"
     elif evidence.silent:
         advice = "find out what kept that rank from taking part"
+        if end.state == "TimedOut":
+            advice += ", or raise the job's `timeout`"
     elif failed is not None and failed.exit.out_of_memory:
         advice = "raise the job's `memory`, or use smaller batches"
     elif cause is not None and cause.replica.evicted is not None:
@@ -145,7 +149,10 @@ def _advice(end: End, cause: Failure | None, evidence: Evidence, disruption: str
     elif cause is not None and cause.exit.reason == "StartError":
         advice = "see that the image has the job's `command`"
     elif cause is not None and cause.exit.code == 0:
-        advice = "let every rank make as many steps as the others, and end behind a barrier"
+        advice = (
+            "let every rank make as many steps as the others and end behind a barrier, and let no "
+            "error be caught and dropped"
+        )
     elif cause is not None and "ModuleNotFoundError" in cause.exit.message:
         advice = "add the package to an image with `build` (docs/jobs.md#build)"
     return f"{advice}; then a plain `pulumi up` trains again"

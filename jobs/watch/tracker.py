@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from infra import autoscaler
-from infra.autoscaler import Growth
+from clusters import autoscaler
+from clusters.autoscaler import Growth
 from jobs.topology import Topology
 from jobs.watch import causes
 from jobs.watch.causes import Failure, Origin
@@ -22,6 +22,8 @@ from jobs.watch.room import Shortage
 
 _STRAGGLERS_SECONDS = 30
 """The operator calls a job Succeeded once rank 0 is done; so long the others may still take."""
+_OPERATOR_SECONDS = 60
+"""The operator acts on a pod that failed at once; it may have to be started again before."""
 _DEADLINE_WORDS = "active longer than specified deadline"
 """https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
 
@@ -63,6 +65,7 @@ class Tracker:
     _ended_well: list[Failure] = field(default_factory=list)
     """Exits with code 0, in the order in which they were seen."""
     _succeeded_at: float | None = None
+    _failed_at: float | None = None
 
     @property
     def uid(self) -> str:
@@ -240,7 +243,24 @@ class Tracker:
             return self._failed(message, limits)
         if (message := self._condition("Succeeded")) is not None:
             return self._succeeded(message, elapsed)
-        return self._never_starts() or self._too_late(elapsed, limits)
+        return self._never_starts() or self._unnoticed(elapsed) or self._too_late(elapsed, limits)
+
+    def _unnoticed(self, elapsed: float) -> End | None:
+        """Return the end of a run of which a pod failed, and no operator acts on it.
+
+        A node that is short of something evicts the operator, too.
+        """
+        failed = [each for each in self.replicas.values() if each.has_failed and each.there]
+        if not failed or self.topology.elastic:
+            self._failed_at = None
+            return None
+        if self._failed_at is None:
+            self._failed_at = elapsed
+        if elapsed - self._failed_at < _OPERATOR_SECONDS:
+            return None
+        why = f"pod {failed[0].name} failed" if self.cause is None else self._why()
+        reason = f"{why}; the training operator did not act on that for {_OPERATOR_SECONDS} s"
+        return End("Failed", reason, _SEE_OPERATOR)
 
     def _too_late(self, elapsed: float, limits: Limits) -> End | None:
         if elapsed > limits.total:
@@ -357,6 +377,7 @@ _REFUSED = ("is forbidden", "denied the request", "is invalid")
 _OVER_QUOTA = "exceeded quota"
 """What others' pods give back when they end."""
 _SEE_REFUSAL = "change what the message names, in the job or in the cluster"
+_SEE_OPERATOR = "see why it does not run with `kubectl get pods,events --all-namespaces`"
 _SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
 _ASK_LESS = "ask for less `cpu`, `memory` or `workers`, or raise `startTimeout`"
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"

@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from infra.plugin.context import Context
+from core.context import Context
 from jobs.api import JobApi
 from jobs.logs.archive import Run
 from jobs.watch import story
@@ -159,12 +159,17 @@ class Wait:
         told = {}
         if end.state != "Succeeded":
             self._obstacles.see_nodes(tracker)
+            silent = self._logs.silent(tracker)
+            if end.state == "TimedOut" and len(silent) == 1:
+                [one] = silent
+                reason = f"{end.reason}; the others waited for {one.ranks} ({one.name})"
+                end = replace(end, reason=reason)
             evidence = Evidence(
-                log=self._logs.matter(tracker),
+                log=self._logs.matter(tracker, silent),
                 events=self._obstacles.events(tracker),
                 before=self._logs.before(tracker),
                 followers=tracker.followers,
-                silent=tracker.silent,
+                silent=silent,
                 stacks=self._logs.stacks(tracker),
                 failed_init=tracker.failed_init,
             )

@@ -6,9 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from infra.paths import cache_dir, use_extra
+from core.paths import cache_dir, use_extra
 from scripts.setup import extra, plugin, record
-from scripts.setup.lock import alone
 from scripts.setup.state import PassphraseLost, prepare
 from scripts.setup.tools import tools_of
 from scripts.stack.files import StackFileError, cluster_of
@@ -49,7 +48,7 @@ def set_up(kind: str, *, brief: bool, build: bool) -> int:
         extra.add(extra.AZURE, Path(sys.prefix))
         use_extra(extra.AZURE)
     tools, plugins = tools_of(kind), plugin.of_kind(kind)
-    with alone(cache_dir() / "setup.lock"):
+    with extra.alone(cache_dir() / "setup.lock"):
         prepare()
         recorded = record.load()
         there = record.still_good(recorded, tools, build=build)

@@ -45,7 +45,7 @@ def complete() -> bool:
     """Whether this Python is new enough, and the runtime environment is there."""
     if sys.version_info < OLDEST:
         return False
-    from infra.paths import venv_dir  # noqa: PLC0415
+    from core.paths import venv_dir  # noqa: PLC0415
 
     return (venv_dir() / ".complete").exists()
 
@@ -53,7 +53,7 @@ def complete() -> bool:
 def environment() -> Path:
     """Makes the runtime environment unless it is there, and returns its directory."""
     # These need a Python that `problems` has accepted.
-    from infra.paths import venv_dir  # noqa: PLC0415
+    from core.paths import venv_dir  # noqa: PLC0415
 
     return _made(venv_dir(), "Python environment", "30 s, 400 MB", install)
 
@@ -64,7 +64,7 @@ def environment_for_tests(venv: Path) -> Path:
     Args:
         venv: The runtime environment.
     """
-    from infra.paths import venv_dir_for_tests  # noqa: PLC0415
+    from core.paths import venv_dir_for_tests  # noqa: PLC0415
     from scripts.setup.extra import AZURE, add  # noqa: PLC0415
 
     borrowed = (site_packages(venv), add(AZURE, venv))
@@ -76,8 +76,8 @@ def environment_for_tests(venv: Path) -> Path:
 
 
 def _made(venv: Path, title: str, estimate: str, fill: "Callable[[Path], None]") -> Path:
-    from infra.paths import cache_dir  # noqa: PLC0415
-    from scripts.setup.lock import alone  # noqa: PLC0415
+    from core.paths import cache_dir  # noqa: PLC0415
+    from scripts.setup.extra import alone  # noqa: PLC0415
 
     complete = venv / ".complete"
     if complete.exists():

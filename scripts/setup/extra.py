@@ -8,16 +8,27 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-from infra.paths import CHECKOUT, cache_dir, extra_dir
-from scripts.setup.lock import alone
+from core import lock
+from core.paths import CHECKOUT, cache_dir, extra_dir
 
 AZURE = "azure"
 """The extra with azure-native's SDK."""
 AZURE_KINDS = ("aks", "azure-stack")
 """The kinds of cluster that need it."""
 INSTALL_LIMIT = 600  # seconds
+_LIMIT = 2400  # seconds: a whole cold set-up, and more
+
+
+def alone(file: Path) -> AbstractContextManager[None]:
+    """Keeps another set-up away, which would build into the same places; see `core.lock.held`."""
+
+    def announce() -> None:
+        print("Waiting for another set-up to end …", file=sys.stderr, flush=True)
+
+    return lock.held(file, limit=_LIMIT, waiting=announce)
 
 
 def lock_of(extra: str) -> Path:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from infra.paths import cache_dir
+from core.paths import cache_dir
 from scripts.setup import versions
 from scripts.setup.modules import GoModule
 from scripts.setup.problems import Problem

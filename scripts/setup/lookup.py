@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from infra.paths import CHECKOUT, cache_dir
+from core.paths import CHECKOUT, cache_dir
 from scripts.setup import versions
 from scripts.setup.record import Entries, Entry
 from scripts.setup.tools import Tool

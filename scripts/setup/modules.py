@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 
 WRAPPERS = CHECKOUT / "scripts" / "toolchain"
 

@@ -136,13 +136,13 @@ class Provision:
             self._add(made)
 
     def add_plugin(self, wanted: Plugin) -> None:
-        """Adds a plugin, which the CLI itself can fetch."""
+        """Adds a plugin, which the CLI installs."""
         pulumi = self.found.get("pulumi")
         if pulumi is None:
             why = "its download needs pulumi, which is missing"
             self._refuse(Problem(wanted.name, why, "Mend that first."))
             return
-        result = plugin.provide(wanted, self.recorded.get(wanted.name), pulumi, self.steps.console)
+        result = plugin.provide(wanted, self.recorded.get(wanted.name), pulumi, self.steps)
         if isinstance(result, Entry):
             self._add({wanted.name: result})
         else:

@@ -1,6 +1,6 @@
 """toolchain.json, from the side that writes it, and how it stays right without running anything.
 
-Besides what `infra.toolchain` reads, an entry keeps the file's size and time of change, and what
+Besides what `core.toolchain` reads, an entry keeps the file's size and time of change, and what
 this repository asked of the tool then. While all three hold, the tool is taken as it is: that is
 what makes a set-up that has nothing to do fast.
 """
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from infra import toolchain
+from core import toolchain
 from scripts.setup.tools import Tool
 
 RELEASE = "release of "

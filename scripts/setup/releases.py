@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from infra.paths import cache_dir
+from core.paths import cache_dir
 from scripts.setup import record
 from scripts.setup.modules import COREDNS, KUBERNETES, PULUMI, GoModule
 from scripts.setup.record import Entries, Entry
@@ -89,6 +89,17 @@ RELEASES: tuple[Release, ...] = (_KUBERNETES, _PULUMI, _COREDNS)
 """Those whose publisher serves a checksum beside each file."""
 
 
+def of_plugin(package: str, version: str) -> tuple[str, str]:
+    """Return the addresses of a plugin of Pulumi's for this machine, and of its checksums.
+
+    https://github.com/pulumi/pulumi-kubernetes/releases, and likewise for each provider.
+    """
+    base = f"https://github.com/pulumi/pulumi-{package}/releases/download/v{version}"
+    machine = _GO_NAMES.get(platform.machine(), platform.machine())
+    archive = f"pulumi-resource-{package}-v{version}-{sys.platform}-{machine}.tar.gz"
+    return f"{base}/{archive}", f"{base}/pulumi-{package}_{version}_checksums.txt"
+
+
 @dataclass(frozen=True)
 class Download:
     """A file to fetch, and the tools that come out of it."""
@@ -148,7 +159,7 @@ def fetch(wanted: Sequence[Download], steps: Steps) -> Entries:
     Sites get 5 s for the checksums, all at once; the files come only from those that answered.
     """
     pool = ThreadPoolExecutor(max_workers=8)
-    asked = {pool.submit(_published, each): each for each in wanted}
+    asked = {pool.submit(published, each.checksums, each.address): each for each in wanted}
     answered, silent = wait(asked, timeout=_ANSWER_SECONDS)
     refused = [(asked[each], _NO_ANSWER) for each in silent]
     files: dict[Future[Entries], Download] = {}
@@ -171,16 +182,24 @@ def fetch(wanted: Sequence[Download], steps: Steps) -> Entries:
     return entries
 
 
-def _published(download: Download) -> str:
-    """Return the checksum that the publisher serves for a file, unless it is another than once."""
-    with _answer(download.checksums, _ANSWER_SECONDS) as answer:
+def published(checksums: str, address: str) -> str:
+    """Return the SHA-256 that the publisher serves for a file.
+
+    Args:
+        checksums: The address of the publisher's checksums.
+        address: Of the file.
+
+    Raises:
+        Refused: there is none within 5 s, or another than when the file was first used.
+    """
+    with _answer(checksums, _ANSWER_SECONDS) as answer:
         text = answer.text
-    name = download.address.rpartition("/")[2]
+    name = address.rpartition("/")[2]
     for line in text.splitlines():
         found = _CHECKSUM.fullmatch(line.strip())
         if found is not None and found["file"] in {None, name}:
-            return _as_before(download.address, found["checksum"])
-    raise Refused(f"{download.checksums} has no SHA-256 checksum of {name}")
+            return _as_before(address, found["checksum"])
+    raise Refused(f"{checksums} has no SHA-256 checksum of {name}")
 
 
 def _as_before(address: str, checksum: str) -> str:
@@ -202,10 +221,7 @@ def _fetch(download: Download, checksum: str, steps: Steps) -> Entries:
         tempfile.TemporaryDirectory(dir=work, prefix="release-") as fresh,
     ):
         file = Path(fresh) / "file"
-        if (found := _save(download.address, file, steps)) != checksum:
-            raise Refused(
-                f"{download.address} has the checksum {found}, and its publisher tells {checksum}"
-            )
+        save(download.address, checksum, file, steps)
         made = {}
         for tool in download.tools:
             path = _program(file, download.release.tools[tool.name], Path(fresh) / tool.name)
@@ -213,12 +229,22 @@ def _fetch(download: Download, checksum: str, steps: Steps) -> Entries:
             path = path.replace(bin_dir / tool.name)
             origin = f"{record.RELEASE}{download.host}"
             made[tool.name] = Entry.of(path, download.release.module.version, origin, tool.stamp)
-        record.trust(download.address, checksum)
+    record.trust(download.address, checksum)
     return made
 
 
-def _save(address: str, file: Path, steps: Steps) -> str:
-    """Write what an address serves to a file, and return its SHA-256."""
+def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
+    """Write what an address serves to a file.
+
+    Args:
+        address: Of what a publisher has released.
+        checksum: The SHA-256 that it must have.
+        file: Where it goes.
+        steps: Their end ends this, too.
+
+    Raises:
+        Refused: it did not come whole, or has another checksum.
+    """
     digest, started = hashlib.sha256(), time.monotonic()
     with _answer(address, _SILENCE_SECONDS) as answer, file.open("wb") as opened:
         for chunk in answer.iter_content(_CHUNK):
@@ -226,7 +252,8 @@ def _save(address: str, file: Path, steps: Steps) -> str:
             opened.write(chunk)
             if steps.ended or time.monotonic() - started > _LIMIT:
                 raise Refused(f"{address} was not complete within {_LIMIT:.0f} s")
-    return digest.hexdigest()
+    if (found := digest.hexdigest()) != checksum:
+        raise Refused(f"{address} has the checksum {found}, and its publisher's is {checksum}")
 
 
 def _program(file: Path, member: str, target: Path) -> Path:

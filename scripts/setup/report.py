@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from infra.paths import cache_dir
+from core.paths import cache_dir
 from scripts.setup import plugin
 from scripts.setup.problems import Problem
 from scripts.setup.record import Entries, Entry

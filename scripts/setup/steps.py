@@ -19,7 +19,7 @@ from typing import IO, Self
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from infra.paths import cache_dir
+from core.paths import cache_dir
 
 _HEARTBEAT = 60.0  # seconds between two signs of life where there is no terminal to redraw
 _LOG_LINES = 15

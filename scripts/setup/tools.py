@@ -16,7 +16,7 @@ class Tool:
     """One tool and where it may come from.
 
     Args:
-        name: As in `infra.toolchain`, and the program's name unless it is a directory.
+        name: As in `core.toolchain`, and the program's name unless it is a directory.
         accepts: Versions that will do; None where the program can't tell its own.
         version_command: Arguments that make it print its version.
         package: Debian's package of it.

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 
-from infra.toolchain import ToolMissing
+from core.toolchain import ToolMissing
 from scripts.environment import beside_proxies
 from scripts.setup.state import PassphraseLost
 from scripts.stack.cli import INTERRUPTED
@@ -76,7 +76,7 @@ def _change(command: str, stack: str, job: str) -> int:
 
 
 def _print_environment() -> int:
-    from infra import toolchain
+    from core import toolchain
     from scripts.environment import shell
     from scripts.setup.state import prepare
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
+from core.paths import CHECKOUT
 from infra import settings
-from infra.paths import CHECKOUT
 from infra.settings import Settings
 from scripts.stack.files import own, template
 

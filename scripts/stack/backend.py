@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from scripts.environment import backend
 from scripts.stack.errors import CommandError
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from infra import toolchain
-from infra.paths import CHECKOUT
+from core import toolchain
+from core.paths import CHECKOUT
 from scripts.environment import applied
 from scripts.stack.errors import CommandError
 

@@ -4,9 +4,10 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from infra import closing
+from core import summary
 from scripts.stack.backend import exists
-from scripts.stack.cli import Cli
+from scripts.stack.cli import INTERRUPTED, Cli
+from scripts.stack.exported import read_state
 from scripts.stack.files import ensure_own
 from scripts.stack.recovery import recover
 from scripts.stack.torn import mend
@@ -21,7 +22,15 @@ place of a success only if the API server admits it (`jobs/life/run.py`).
 
 def up(stack: str) -> int:
     """Makes the stack's file and the stack if they are missing, and updates it."""
-    return prepared(stack).run(*UPDATE)
+    code = prepared(stack).run(*UPDATE)
+    if code == INTERRUPTED:
+        say(
+            "Interrupted: what Pulumi shows as removed from the outputs is in the stack's state "
+            "still, and runs that have begun go on. The next `make up` takes them up again."
+        )
+    elif code != 0 and any(job.result for job in read_state(stack).jobs.values()):
+        say(f"How each job ended, and why: `make results STACK={stack}`.")
+    return code
 
 
 def preview(stack: str) -> int:
@@ -36,7 +45,7 @@ def preview(stack: str) -> int:
     cli = prepared(stack)
     with TemporaryDirectory() as directory:
         last = Path(directory) / "last"
-        code = cli.run("preview", **{closing.VARIABLE: str(last)})
+        code = cli.run("preview", **{summary.VARIABLE: str(last)})
         if last.exists():
             say(last.read_text().rstrip())
     return code

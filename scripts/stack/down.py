@@ -8,8 +8,8 @@ from pathlib import Path
 
 from clusters import owner
 from clusters.local.marks import Mark
-from infra.ownership import called
-from infra.paths import CHECKOUT, state_dir
+from core.manifests import called
+from core.paths import CHECKOUT, state_dir
 from jobs.logs import archive
 from scripts.stack import remains
 from scripts.stack.backend import exists, exported, files, hidden_states, project

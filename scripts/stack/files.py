@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from infra.paths import CHECKOUT
-from infra.words import meant, quote
+from core.paths import CHECKOUT
+from core.text import meant, quote
 from scripts.stack.backend import exists, latest_settings
 from scripts.stack.errors import CommandError
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from infra import toolchain
+from core import toolchain
 from scripts.stack.errors import CommandError
 from scripts.stack.exported import read_state
 from scripts.stack.files import check
@@ -35,7 +35,7 @@ def merge(stack: str) -> int:
         StackFileError: there is no such stack.
         NoKubeconfig: it has no cluster, or kubectl refuses.
         PulumiFailed: its state can't be read.
-        infra.toolchain.ToolMissing: there is no kubectl.
+        core.toolchain.ToolMissing: there is no kubectl.
     """
     check(stack)
     kubeconfig = read_state(stack, secrets=True).kubeconfig

@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from scripts.stack.backend import exists, exported, latest_settings
 from scripts.stack.cli import rows
 from scripts.stack.files import check, own, template

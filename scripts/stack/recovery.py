@@ -8,13 +8,13 @@ adopts what an interrupted create has made.
 
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from infra.paths import CHECKOUT, state_dir
-from scripts.setup.lock import taken
+from core import lock
+from core.paths import CHECKOUT, state_dir
 from scripts.stack.backend import Lock, exported, locks
 from scripts.stack.cli import Cli, rows
 from scripts.stack.errors import CommandError
@@ -33,12 +33,13 @@ def alone(stack: str) -> Iterator[None]:
         StackBusy: one is at work on it.
     """
     file = state_dir() / "locks" / f"{quote(stack, safe='')}.lock"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    with file.open("w") as held:
-        if not taken(held.fileno()):
+    with ExitStack() as held:
+        try:
+            held.enter_context(lock.held(file, limit=0))
+        except TimeoutError as error:
             raise StackBusy(
                 f"Another `make` command is at work on stack {stack}. Wait for it, or end it."
-            )
+            ) from error
         yield
 
 
@@ -53,14 +54,14 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
         StackBusy: its lock is held by a live process, or by another machine.
     """
     found = locks(cli.stack)
-    for lock in found:
-        require_stale(lock, cli.stack)
+    for each in found:
+        require_stale(each, cli.stack)
     if found:
         say(f"A pulumi that was killed had left {cli.stack} locked; the lock is removed.")
-    for lock in found:
+    for each in found:
         # `pulumi cancel` would also remove one that another command has taken meanwhile.
-        lock.file.unlink(missing_ok=True)
-        lock.file.with_name(f"{lock.file.name}.attrs").unlink(missing_ok=True)
+        each.file.unlink(missing_ok=True)
+        each.file.with_name(f"{each.file.name}.attrs").unlink(missing_ok=True)
     end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
     pending = pending_operations(exported(cli.stack))
     if pending:

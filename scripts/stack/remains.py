@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from clusters import CLUSTERS
+from core.manifests import called
+from core.paths import CHECKOUT
 from infra import settings
-from infra.ownership import called
-from infra.paths import CHECKOUT
 from jobs.logs import archive
 from scripts.stack import backend
 from scripts.stack.orphans import orphans

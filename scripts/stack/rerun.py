@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from infra.words import meant
+from core.text import meant
 from scripts.stack import commands
 from scripts.stack.backend import exported
 from scripts.stack.cli import rows

@@ -14,8 +14,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from infra.paths import build_log
-from infra.words import meant
+from core.paths import build_log
+from core.text import meant
 from jobs.watch.explain import explain
 from jobs.watch.progress import duration
 from scripts.stack.backend import locks

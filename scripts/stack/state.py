@@ -21,7 +21,8 @@ class JobState:
         name: Its name.
         inputs: Of its run, as it was declared last.
         result: Of its last run that came to an end; None when there is none.
-        operation: What an update that is on, or was interrupted, does with the run: `creating`.
+        operation: What an update that is on, or was interrupted, does with the run: `creating`,
+            or `replacing` where it ended before the new run had a result.
         gate: The gate's inputs, where a result passed; None when none did.
     """
 
@@ -104,11 +105,15 @@ def kubeconfig_of(export: Mapping[str, Any]) -> str | None:
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
     # Those that were replaced are to go yet, or are gone and remembered until the new one is there.
-    resources = [
-        each for each in resources if not each.get("delete") and not each.get("pendingReplacement")
-    ]
+    resources = [each for each in resources if not each.get("delete")]
+    begun = {
+        _name(each): {"resource": each, "type": "replacing"}
+        for each in resources
+        if each["type"] == _RUN and each.get("pendingReplacement")
+    }
+    begun |= {_name(each["resource"]): each for each in pending if each["resource"]["type"] == _RUN}
+    resources = [each for each in resources if not each.get("pendingReplacement")]
     runs = {_name(each): each for each in resources if each["type"] == _RUN}
-    begun = {_name(each["resource"]): each for each in pending if each["resource"]["type"] == _RUN}
     gates = {_name(each): each for each in resources if each["type"] == _GATE}
     for name in dict.fromkeys([*runs, *begun]):
         latest = begun[name]["resource"] if name in begun else runs[name]

@@ -15,12 +15,12 @@ from clusters.embedded import health, images, kubeconfig, lifecycle, mounts, sup
 from clusters.embedded.component import Host
 from clusters.embedded.host import examine
 from clusters.embedded.layout import Layout
+from core import toolchain
+from core.context import Silence
+from core.paths import CHECKOUT
 from images import programs
 from images.handler import ImageHandler
 from images.spec import TRAINER
-from infra import toolchain
-from infra.paths import CHECKOUT
-from infra.plugin.context import Silence
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 
 API_NAME = "kubernetes.default.svc"

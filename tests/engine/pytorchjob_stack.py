@@ -12,7 +12,7 @@ from typing import Any
 
 from kubernetes.client import ApiClient
 
-from infra import kube, toolchain
+from core import kube, toolchain
 from infra.tenancy import NAME
 from jobs.life.attempts import LABEL as ATTEMPT
 from jobs.logs import archive

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from infra import toolchain
+from core import toolchain
 from scripts.scratch import Finished, Scratch
 from tests import readme
 from tests.engine import checkpoint

@@ -9,7 +9,7 @@ from typing import Any, NoReturn, cast
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, status_pb2
 
-from infra.plugin.values import plain_map, wrap_map
+from core.values import plain_map, wrap_map
 from scripts.offline.kubernetes_standin.messages import struct, values
 from scripts.offline.kubernetes_standin.servicer import StandIn
 from scripts.offline.kubernetes_standin.session import Session

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra import toolchain
+from core import toolchain
 from scripts.environment import pulumi_home
 from tests.engine import checkpoint
 from tests.engine.awaiting import COMMAND_SECONDS

@@ -12,9 +12,9 @@ import pytest
 
 from clusters import CLUSTERS
 from clusters.existing.settings import Settings
-from infra import toolchain
+from core import toolchain
+from core.validation import check
 from infra.operator_manifests import deployment, foundations
-from infra.validation import check
 from tests.engine.awaiting import await_true
 from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import (

@@ -20,8 +20,8 @@ import pytest
 
 from clusters.embedded import cgroups, dns, keys, lifecycle, mounts, network, pki, supervisor
 from clusters.embedded.components import components
-from infra import toolchain
-from infra.paths import CHECKOUT
+from core import toolchain
+from core.paths import CHECKOUT
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.embedded_cluster import TestCluster, kernel_parameters, restricted_pod
 from tests.engine.procfs import PROC, everyone

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from infra import toolchain
+from core import toolchain
 from tests.engine.footprint import Baseline, Footprint
 
 NAMESPACE = f"slw-test-{os.getpid()}"

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from kubernetes import client
 
-from infra import toolchain
+from core import toolchain
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.standin_stack import Stack
 

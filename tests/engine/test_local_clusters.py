@@ -20,12 +20,12 @@ from clusters.local.marks import Mark
 from clusters.local.minikube_handler import MinikubeHandler
 from clusters.local.minikube_tool import MinikubeTool
 from clusters.local.protocol import Tool
+from core import toolchain
+from core.handler import Properties
+from core.paths import cache_dir
+from core.validation import check
 from images.programs import Program, write_archive
 from images.targets import target_of
-from infra import toolchain
-from infra.paths import cache_dir
-from infra.plugin.handler import Properties
-from infra.validation import check
 from tests.local.machine import Listener
 
 NAME = f"slipway-test-{os.getpid()}"

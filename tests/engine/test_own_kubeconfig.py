@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.paths import cache_dir
+from core.paths import cache_dir
 from scripts.stack import kubeconfig
 from scripts.stack.kubeconfig import NoKubeconfig, explanation, merge, own
 from scripts.stack.state import StackState

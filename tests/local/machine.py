@@ -27,7 +27,7 @@ from cryptography.x509.oid import NameOID
 from rich.console import Console
 
 from clusters.local import handler
-from infra import toolchain
+from core import toolchain
 from scripts.setup import golang
 from scripts.setup.modules import KIND
 from scripts.setup.steps import Steps

@@ -15,10 +15,10 @@ from clusters import kind
 from clusters.local import kind_config
 from clusters.local.kind_handler import KindHandler
 from clusters.local.marks import Mark
+from core.handler import Properties
+from core.validation import check
+from core.values import UNKNOWN
 from images.targets import TargetError, target_of
-from infra.plugin.handler import Properties
-from infra.plugin.values import UNKNOWN
-from infra.validation import check
 from scripts.stack import down
 from tests.local.machine import (
     IMAGE,

@@ -14,10 +14,10 @@ from clusters import minikube
 from clusters.local import minikube_words
 from clusters.local.marks import Mark
 from clusters.local.minikube_handler import MinikubeHandler
+from core.handler import Properties
+from core.validation import check
+from core.values import UNKNOWN
 from images.targets import target_of
-from infra.plugin.handler import Properties
-from infra.plugin.values import UNKNOWN
-from infra.validation import check
 from scripts.stack import down
 from tests.local.machine import (
     IMAGE,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusters.capacity import Capacity
-from infra.manifests import Manifest, read
+from core.manifests import Manifest, read
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -8,8 +8,7 @@ import pulumi_kubernetes
 
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, PullSecret, Remains
-from clusters.pools import GpuPool, NodePool, Taint
-from infra.gpu_manifests import IMAGE
+from clusters.pools import DEVICE_PLUGIN, GpuPool, NodePool, Taint
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ def provision(settings: Settings) -> Cluster:
         image_target={"kind": "containerd", "address": "/run/it", "namespace": "k8s.io"},
         images={"training-operator": "operator:1", "tcp-wait": "wait:1"},
         gpus=gpus(settings),
-        mirrors={IMAGE: "registry.example.org/plugin@sha256:0"} if settings.private else {},
+        mirrors={DEVICE_PLUGIN: "registry.example.org/plugin@sha256:0"} if settings.private else {},
         pull_secret=PullSecret("pull", "a login") if settings.private else None,
     )
 

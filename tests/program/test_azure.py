@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra import toolchain
+from core import toolchain
 from tests.program.declared import Declared, Program, declare
 
 ME, GROUP = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from clusters.existing.look import Found
-from infra.gpu_manifests import IMAGE as PLUGIN
+from clusters.pools import DEVICE_PLUGIN as PLUGIN
 from tests.program.addresses import public
 from tests.program.declared import Declared, Program, declare, secret
 

@@ -11,8 +11,9 @@ import pytest
 
 from clusters.cluster import PullSecret
 from clusters.pools import GpuPool
-from infra import declare, gpu_manifests, operator_manifests, tenancy, toolchain
-from infra.manifests import Manifest, restricted_namespace
+from core import toolchain
+from core.manifests import Manifest, restricted_namespace
+from infra import declare, gpu_manifests, operator_manifests, tenancy
 from infra.pulling import with_pulling
 from jobs import volumes
 from jobs.spec import TrainingJob, Volume

@@ -9,7 +9,7 @@ import pulumi
 import pytest
 import yaml
 
-from infra import toolchain
+from core import toolchain
 from tests.program.declared import Declared, Program, declare, secret
 
 STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))

@@ -39,7 +39,7 @@ NEVER = re.compile(
     # Half a second and more, each: the API's classes, and those of the objects of a group.
     r"kubernetes\.client\.(api|models)\.|pulumi_kubernetes\.[a-z]\w*\."
 )
-OURS = {"clusters", "images", "infra", "jobs", "scripts", "tests"}
+OURS = {"clusters", "core", "images", "infra", "jobs", "scripts", "tests"}
 LINE = re.compile(r"import time: +\d+ \| +\d+ \| ( *)(\S+)")
 
 DECLARES_DEV = """
@@ -148,11 +148,11 @@ def test_what_is_too_much_is_told_with_who_imports_it() -> None:
     told = """\
 import time:        10 |         10 |     pytest
 import time:        10 |         10 |       kubernetes.client.api.core_v1_api
-import time:        10 |         30 |     infra.kube
+import time:        10 |         30 |     core.kube
 import time:        10 |         40 |   infra.gpu
 import time:        10 |         50 | infra.program
 """
     assert too_many(told, CLIENT) == [
-        "kubernetes.client.api.core_v1_api < infra.kube < infra.gpu < infra.program",
+        "kubernetes.client.api.core_v1_api < core.kube < infra.gpu < infra.program",
         "pytest < infra.gpu < infra.program",
     ]

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from jobs.logs import archive
 from jobs.logs.archive import Log
 from jobs.spec import TrainingJob

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.plugin.handler import Handler, Properties
-from infra.plugin.values import plain_map, wrap_map
-from infra.tenancy import JOB_ACCOUNT, NAME
+from clusters.cluster import JOB_ACCOUNT, JOBS
+from core.handler import Handler, Properties
+from core.values import plain_map, wrap_map
 from infra.training import objects
 from jobs import volumes
 from jobs.life.gate import GateHandler
@@ -198,13 +198,13 @@ class Runs:
     def _inputs(self, name: str, declared: Mapping[str, Any]) -> tuple[TrainingJob, Properties]:
         [job], scripts = read_jobs({name: declared})
         script = scripts.get(name)
-        claims = [claim for claim, _ in volumes.sized(job, NAME)]
-        if made := [*objects(job, script, NAME), *claims]:
+        claims = [claim for claim, _ in volumes.sized(job, JOBS)]
+        if made := [*objects(job, script, JOBS), *claims]:
             self.jobs.kubectl("apply", "--filename", "-", given=_listed(made))
             self._objects += made
         rendered = manifest(
             job,
-            namespace=NAME,
+            namespace=JOBS,
             service_account=JOB_ACCOUNT,
             trainer_image=job.image or self.trainer,
             script=None if script is None else script.mounted,

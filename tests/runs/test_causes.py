@@ -15,7 +15,7 @@ from subprocess import CalledProcessError
 
 import pytest
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from tests.engine.awaiting import await_true
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs

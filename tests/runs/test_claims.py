@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.ownership import MADE_BY
+from core.manifests import MADE_BY
 from infra.tenancy import NAME
 from jobs.life.claim import ClaimHandler
 from jobs.spec import TrainingJob, Volume

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra import quantities
+from core import quantities
 from jobs.spec.names import CONTAINER
 from tests.engine.job_programs import FAILING, HUNGRY, SLEEPING, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import testinfra
 
-from infra import toolchain
+from core import toolchain
 from tests.smoke.kubectl import Kubectl
 from tests.smoke.outputs import StackNotUpError, read
 from tests.smoke.rights import Rights

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.paths import cache_dir
+from core.paths import cache_dir
 from tests.trainer import listening
 
 _PACKAGE = "azurite@3.37.0"

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
+from core import toolchain
+from core.context import Silence
 from images.build import build
 from images.engines import Buildah, best_driver
 from images.spec import TRAINER_CIFAR
 from images.steps import ATTEMPTS, BUSY
-from infra import toolchain
-from infra.plugin.context import Silence
 
 _LIMIT_SECONDS = 630
 RUNNERS: Mapping[Path, str] = {

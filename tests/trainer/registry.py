@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.paths import cache_dir
+from core.paths import cache_dir
 from tests.trainer import listening
 
 _SOURCE = Path(__file__).parent / "registry_program"

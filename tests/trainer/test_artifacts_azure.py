@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from tests.trainer import azurite
 from tests.trainer.azurite import Storage
 from tests.trainer.conftest import Opened

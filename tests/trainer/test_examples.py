@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from tests.trainer.conftest import RUNNERS, Opened
 
 _EXAMPLES = CHECKOUT / "examples/tracked"

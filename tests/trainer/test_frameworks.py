@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.paths import cache_dir
+from core.paths import cache_dir
 from jobs.spec import TrainingJob, manifest
 from jobs.spec.names import RUN_LABEL
 from tests.trainer.conftest import Opened

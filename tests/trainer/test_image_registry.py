@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import requests
 
+from core import toolchain
 from images import registry_api
 from images.job import JobImageSpec
 from images.job_handler import JobImageHandler
 from images.program_handler import ProgramHandler
 from images.programs import ENTRYPOINTS, Program
 from images.targets import TargetError, target_of
-from infra import toolchain
 from tests.trainer.registry import OTHERS, PASSWORD, USER, RunningRegistry, running
 from tests.unit.images_objects import Listener
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from tests.trainer import azurite
 from tests.trainer.azurite import Storage
 from tests.trainer.conftest import Opened

@@ -14,6 +14,8 @@ from typing import Any
 import grpc
 import pytest
 
+from core import toolchain
+from core.paths import cache_dir
 from images import base, job, job_handler
 from images.build import build
 from images.job import JobImageSpec
@@ -22,8 +24,6 @@ from images.spec import ImageSpec
 from images.steps import BuildFailed
 from images.targets import TargetError, target_of
 from images.targets.containerd import Node
-from infra import toolchain
-from infra.paths import cache_dir
 from tests.unit.images_objects import Listener
 
 _START_LIMIT = 30.0

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from clusters.embedded.component import Host
-from infra.toolchain import Tool
+from core.toolchain import Tool
 
 
 def host(directory: Path) -> Host:

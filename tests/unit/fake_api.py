@@ -22,12 +22,14 @@ class FakeApi:
     Args:
         answers: By method and path, without the query: a function from the request's body to
             status and document. What is not there is answered 404.
+        clock: Its time, in seconds since 1970; None for this machine's.
     """
 
     answers: dict[tuple[str, str], Respond] = field(default_factory=dict)
     asked: list[tuple[str, str, Any]] = field(default_factory=list)
     kubeconfig: str = ""
     port: int = 0
+    clock: float | None = None
 
     def says(self, method: str, path: str, document: Any, status: int = 200) -> None:
         """Answer the same whatever is sent."""
@@ -59,6 +61,9 @@ def served(api: FakeApi, tls: ssl.SSLContext | None = None) -> Iterator[FakeApi]
             self.wfile.write(text.encode())
 
         do_GET = do_POST = do_PATCH = do_DELETE = answer  # noqa: N815 (as http.server calls them)
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return super().date_time_string(api.clock if timestamp is None else timestamp)
 
         def log_message(self, *_arguments: Any) -> None:
             """Print nothing."""

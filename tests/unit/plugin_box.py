@@ -8,8 +8,8 @@ from typing import ClassVar
 
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from infra.plugin.context import Context, connect
-from infra.plugin.handler import Change, CheckFailure, Handler, Properties, compare
+from core.context import Context, connect
+from core.handler import Change, CheckFailure, Handler, Properties, compare
 from infra.plugin.provider import SlipwayProvider
 from infra.plugin.server import exit_with, serve
 

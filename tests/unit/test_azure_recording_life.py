@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.azure_recording import life
 from scripts.offline.azure_recording.catalog import TYPES, Unserved, served
 from scripts.offline.azure_recording.checking import Asked, completed

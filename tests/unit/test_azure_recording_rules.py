@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.azure_recording.catalog import TYPES
 from scripts.offline.azure_recording.checking import without_nulls, wrong
 from scripts.offline.azure_recording.rules import RULES

@@ -12,7 +12,7 @@ from kubernetes.config import ConfigException
 
 from clusters.access import handler
 from clusters.access.handler import AccessHandler
-from infra import kube
+from core import kube
 from tests.unit.fake_api import Answer, FakeApi, served
 
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

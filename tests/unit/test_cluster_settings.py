@@ -17,7 +17,7 @@ import yaml
 from pydantic import TypeAdapter
 
 from clusters import CLUSTERS
-from infra.schema import Schema
+from core.schema import Schema
 from infra.settings import Settings, SettingsError, parse
 
 FIXTURES = Path(__file__).resolve().parents[1] / "clusters"

@@ -12,7 +12,7 @@ from clusters import CLUSTERS, aks
 from clusters.azure import kubeconfig, names, remains
 from clusters.azure.settings import Settings
 from clusters.pools import Taint
-from infra.validation import check
+from core.validation import check
 
 ME = "11111111-2222-3333-4444-555555555555"
 PLAIN: dict[str, Any] = {

@@ -11,7 +11,7 @@ from clusters import CLUSTERS
 from clusters.azure.beforehand import check, missing, placeholders
 from clusters.azure.cores import cores, for_pods
 from clusters.azure.regions import misspelt
-from infra.validation import check as read
+from core.validation import check as read
 from tests.engine.azure_stack import own
 
 STACKS = {"azure": "aks", "azure-stack": "azure-stack"}

@@ -15,8 +15,8 @@ from pydantic.alias_generators import to_camel
 from clusters import azure_stack
 from clusters.azure_local.settings import Settings
 from clusters.pools import Taint
+from core.validation import check
 from infra import settings
-from infra.validation import check
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = yaml.safe_load((ROOT / "stacks/azure-stack.yaml").read_text())["config"]

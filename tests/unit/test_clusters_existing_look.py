@@ -14,8 +14,7 @@ from clusters.existing.choice import Choice
 from clusters.existing.look import Deployed, Found, look
 from clusters.existing.problem import Unusable
 from clusters.existing.settings import Images, Settings
-from infra.ownership import MADE_BY
-from jobs.spec.names import KEPT
+from core.manifests import KEPT, MADE_BY
 from tests.unit.fake_api import Answer, FakeApi, served
 
 GROUPS, KINDS = "/apis/", "/apis/kubeflow.org/v1"

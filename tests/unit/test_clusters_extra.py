@@ -7,7 +7,7 @@ import pulumi
 import pytest
 
 from clusters.cluster import ClusterKind
-from infra.paths import extra_dir
+from core.paths import extra_dir
 
 KIND = ClusterKind("slipway_made_up_kind", extra="azure")
 

@@ -14,7 +14,7 @@ from clusters.existing.choice import Choice, choose
 from clusters.existing.problem import Unusable
 from clusters.existing.settings import Settings
 from clusters.pools import GpuPool, Taint
-from infra.validation import check
+from core.validation import check
 
 API = "client.authentication.k8s.io/v1"
 

@@ -9,7 +9,7 @@ import pulumi
 import pytest
 
 from clusters.registry import Registry
-from infra.validation import check
+from core.validation import check
 
 _DIGEST = f"sha256:{'3' * 64}"
 

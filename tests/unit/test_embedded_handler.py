@@ -10,8 +10,8 @@ from clusters.embedded.handler import EmbeddedHandler
 from clusters.embedded.health import Problem
 from clusters.embedded.kubeconfig import embedded
 from clusters.embedded.layout import Layout
-from infra.paths import state_dir
-from infra.plugin.values import UNKNOWN
+from core.paths import state_dir
+from core.values import UNKNOWN
 from tests.unit.images_objects import Listener
 
 

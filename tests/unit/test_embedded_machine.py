@@ -10,7 +10,7 @@ from clusters.embedded import cgroups, mounts, network, suitability, waiting
 from clusters.embedded.command import CommandFailed, run
 from clusters.embedded.host import filesystem
 from clusters.embedded.layout import Layout
-from infra.toolchain import ToolMissing
+from core.toolchain import ToolMissing
 
 LAYOUT = Layout(Path("/state/dev"))
 
@@ -84,7 +84,7 @@ def test_everything_that_is_in_the_way_is_said_at_once(
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**10, 10**10, 2**29))
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    monkeypatch.setattr("infra.toolchain.path", _unequipped)
+    monkeypatch.setattr("core.toolchain.path", _unequipped)
     with pytest.raises(suitability.Unsuitable) as raised:
         suitability.require(Layout(tmp_path / "new"))
     text = str(raised.value)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import yaml
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from infra.settings import parse
 from jobs.declaration import declare
 from jobs.spec import TrainingJob

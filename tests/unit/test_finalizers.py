@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.finalizers import held
+from core.manifests import held
 
 
 def test_a_foreign_finalizer_is_named_with_the_command_that_takes_it_off() -> None:

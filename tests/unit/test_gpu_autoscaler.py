@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra import autoscaler
+from clusters import autoscaler
 
 
 def event(reason: str, message: str, at: str = "2026-01-01T00:00:00Z") -> dict[str, Any]:

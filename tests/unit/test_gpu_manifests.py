@@ -5,23 +5,23 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from clusters.pools import GpuPool
-from infra.gpu_manifests import IMAGE, device_plugin, facts, pool_of, probe_pod
+from clusters.pools import DEVICE_PLUGIN, GpuPool
+from infra.gpu_manifests import device_plugin, facts, pool_of, probe_pod
 from tests.unit.gpu_objects import POOL
 
 TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
 
 
 def daemon(pool: GpuPool = POOL) -> dict[str, Any]:
-    _, found = device_plugin(pool, IMAGE)
+    _, found = device_plugin(pool, DEVICE_PLUGIN)
     spec: dict[str, Any] = found["spec"]["template"]["spec"]
     return spec
 
 
 def test_the_plugin_is_pinned_by_version_and_digest() -> None:
-    assert re.fullmatch(r"\S+/k8s-device-plugin:v\d+\.\d+\.\d+@sha256:[0-9a-f]{64}", IMAGE)
+    assert re.fullmatch(r"\S+/k8s-device-plugin:v\d+\.\d+\.\d+@sha256:[0-9a-f]{64}", DEVICE_PLUGIN)
     (container,) = daemon()["containers"]
-    assert container["image"] == IMAGE
+    assert container["image"] == DEVICE_PLUGIN
 
 
 def test_the_plugin_runs_on_the_pools_nodes_alone() -> None:
@@ -30,7 +30,7 @@ def test_the_plugin_runs_on_the_pools_nodes_alone() -> None:
 
 
 def test_the_plugin_may_do_nothing_but_mount_the_kubelets_directory() -> None:
-    namespace, _ = device_plugin(POOL, IMAGE)
+    namespace, _ = device_plugin(POOL, DEVICE_PLUGIN)
     labels = namespace["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
     spec = daemon()
@@ -53,7 +53,7 @@ def test_the_plugin_tries_again_where_a_node_has_gpus_and_waits_where_it_may_hav
 
 
 def test_a_pool_without_nodes_is_not_waited_for_by_the_engine() -> None:
-    _, found = device_plugin(POOL, IMAGE)
+    _, found = device_plugin(POOL, DEVICE_PLUGIN)
     assert found["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
 
 

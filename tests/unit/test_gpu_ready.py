@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from infra import gpu_ready, gpu_trial, patience
+from core import wait
+from core.handler import Change
+from core.values import UNKNOWN
+from infra import gpu_ready, gpu_trial
 from infra.gpu_manifests import facts
 from infra.gpu_ready import GpuReadyHandler
-from infra.plugin.handler import Change
-from infra.plugin.values import UNKNOWN
 from tests.unit.fake_api import Answer, FakeApi, served
 from tests.unit.gpu_objects import POOL, node, plugin
 
@@ -97,7 +98,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """End each wait after a moment."""
     monkeypatch.setattr(gpu_ready, "NODES_SECONDS", 0.3)
     monkeypatch.setattr(gpu_trial, "SECONDS", 1)
-    monkeypatch.setattr(patience, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(wait, "POLL_SECONDS", 0.05)
 
 
 def inputs(cluster: Cluster, **changed: Any) -> dict[str, Any]:

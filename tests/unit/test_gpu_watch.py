@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from infra import kube
+from core import kube
 from jobs.api import JobApi
 from jobs.watch.obstacles import Obstacles
 from jobs.watch.room import Shortage
@@ -140,3 +140,15 @@ def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
     told = looked(api, tracked)
     assert any("no node is made for it" in line for line in told)
     assert tracked.end(1, LIMITS) is None
+
+
+def test_a_scheduler_that_has_placed_a_pod_since_has_nothing_to_say(
+    api: FakeApi, tracked: Tracker
+) -> None:
+    refused = about(1, "FailedScheduling", "0/1 nodes are available")
+    api.says("GET", "/api/v1/namespaces/slipway-jobs/events", {"items": [refused]})
+    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", patience=0)
+    obstacles = Obstacles(client, pytest.fail)
+    assert obstacles.events(tracked) == [refused]
+    tracked.see_pods([pod(0), pod(1)])
+    assert obstacles.events(tracked) == []

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from core.lock import Cancelled
 from images.datasets.dataset import NotAvailable
 from images.datasets.download import download
-from images.exclusive import Cancelled
 from tests.unit.images_objects import Listener
 
 _CONTENT = b"pictures" * 1000

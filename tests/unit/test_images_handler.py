@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from core.handler import Handler, Properties
+from core.values import UNKNOWN
 from images import handler, job_handler
 from images.handler import ImageHandler
 from images.job_handler import JobImageHandler
@@ -13,8 +15,6 @@ from images.plan import Spec
 from images.spec import TRAINER
 from images.steps import Reporter
 from images.targets import containerd
-from infra.plugin.handler import Handler, Properties
-from infra.plugin.values import UNKNOWN
 from tests.unit.images_objects import Listener
 
 _TARGET = {"kind": "containerd", "address": "/run/c.sock", "namespace": "k8s.io"}

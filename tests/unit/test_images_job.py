@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from core.paths import CHECKOUT
 from images.engines import Buildah, Command, Docker, Plan
 from images.job import JobImageSpec
 from images.steps import BuildFailed, Runner
-from infra.paths import CHECKOUT
 from tests.unit.images_objects import Listener
 
 _FROM_TRAINER = "# mine\nARG TRAINER\nFROM ${TRAINER}\nCOPY train.py /\n"

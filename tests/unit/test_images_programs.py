@@ -10,15 +10,15 @@ from typing import Any
 import pulumi
 import pytest
 
+from core import toolchain
+from core.handler import Properties
+from core.toolchain import Tool
+from core.values import UNKNOWN
 from images import life, resource
 from images.program_handler import ProgramHandler
 from images.programs import Program
 from images.steps import Reporter
 from images.there import NotThere
-from infra import toolchain
-from infra.plugin.handler import Properties
-from infra.plugin.values import UNKNOWN
-from infra.toolchain import Tool
 from tests.unit.images_objects import Listener
 
 _OF = ProgramHandler()

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from core.values import UNKNOWN
 from images import engines
 from images.targets import names, target_of
 from images.targets.containerd import Node
@@ -16,7 +17,6 @@ from images.targets.registry import Registry
 from images.targets.target import name_in
 from images.targets.unpacked import chain
 from images.there import NotThere, given, way_in
-from infra.plugin.values import UNKNOWN
 
 _BUILT = "localhost/slipway-trainer:0123456789ab"
 _DIGEST = f"sha256:{'1' * 64}"

@@ -176,7 +176,7 @@ def test_a_pod_that_its_node_evicts_is_told_in_the_nodes_words() -> None:
     replica = Replica(evicted(1, full, state=ended(143)), Topology(replicas=2))
     found = Failure(replica, replica.exits[-1])
     assert found.origin is Origin.OWN
-    assert str(found) == f"rank 1 (mine-worker-0) was evicted by its node: {full.strip()}"
+    assert str(found) == f"rank 1 (mine-worker-0) was evicted by its node: {full.strip(' .')}"
 
 
 def test_who_obeys_a_signal_to_end_did_not_miss_a_peer_that_ended_well() -> None:

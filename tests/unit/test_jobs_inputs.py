@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from infra.plugin.handler import compare
-from infra.plugin.values import UNKNOWN
+from core.handler import compare
+from core.values import UNKNOWN
 from jobs.inputs import filled, found, is_other_content, lent, require
 from jobs.spec import Build, JobInput, SecretKey, TrainingJob, Volume, manifest
 from jobs.spec.inputs import Fetching, Lent

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from jobs.catalog import CATALOG
 from jobs.life.gate import GateHandler
 from jobs.life.run import PyTorchJobHandler

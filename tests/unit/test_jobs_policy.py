@@ -14,8 +14,8 @@ import yaml
 from clusters.capacity import Capacity
 from clusters.pools import GpuPool, NodePool
 from clusters.reach import Reach
-from infra.problem import Problem
-from infra.quantities import size
+from core.problem import Problem
+from core.quantities import size
 from jobs.policy import RULES
 from jobs.wanted import Site, Wanted, read
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from clusters.capacity import Capacity
-from infra.plugin.values import SECRET, UNKNOWN
-from infra.quantities import cores
+from core.quantities import cores
+from core.values import SECRET, UNKNOWN
 from jobs.catalog import CATALOG
 from jobs.life.rehearsal import Rehearsal, ask, render
 from jobs.life.run import PyTorchJobHandler

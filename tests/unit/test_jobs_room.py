@@ -19,6 +19,7 @@ def pod(
     resources = {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": memory}}
     placed = {} if on is None else {"nodeName": on}
     return {
+        "metadata": {},
         "spec": {"containers": [{"resources": resources}], **placed, **spec},
         "status": {"phase": phase},
     }
@@ -48,6 +49,11 @@ def test_a_pod_for_which_there_is_room_lacks_nothing() -> None:
     others = [pod("1", on="one"), pod("2", on="two")]
     nodes = [node(), node(name="two")]
     assert room.without_node(pod("1"), nodes, others, may_grow=False) is None
+
+
+def test_pods_that_are_being_deleted_make_room() -> None:
+    leaves = pod("2", on="one", phase="Running") | {"metadata": {"deletionTimestamp": "now"}}
+    assert room.without_node(pod("1"), [node()], [leaves], may_grow=False) is None
 
 
 def test_more_than_any_node_has_never_fits() -> None:

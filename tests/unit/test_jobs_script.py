@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.problem import Problem
+from core.problem import Problem
 from jobs.script import Script
 from jobs.script_files import LIMIT, read
 from jobs.spec import TrainingJob
@@ -117,13 +117,13 @@ def test_what_is_not_there_is_told_with_what_is(tmp_path: Path) -> None:
 
 
 def test_only_what_could_be_a_script_is_offered_instead_of_one(tmp_path: Path) -> None:
-    for name in ("mine", "infra", ".git", "__pycache__"):
+    for name in ("mine", "infra", "core", ".git", "__pycache__"):
         (tmp_path / name).mkdir()
     for name in ("own.py", "__main__.py", "LICENSE", "Makefile"):
         (tmp_path / name).write_text("")
     assert refusal(tmp_path, "nowhere").text.endswith("; allowed: mine, own.py")
     (tmp_path / "mine/infra").mkdir()
-    assert refusal(tmp_path, "mine/nowhere").text.endswith("; allowed: infra")
+    assert refusal(tmp_path, "mine/nowhere").text.endswith("? Allowed: mine/infra")
 
 
 def test_an_absolute_path_is_taken(tmp_path: Path) -> None:

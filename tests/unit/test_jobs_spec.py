@@ -10,7 +10,7 @@ import pytest
 import yaml
 from hypothesis import given, settings
 
-from infra import toolchain
+from core import toolchain
 from jobs.catalog import CATALOG
 from jobs.life.submit import spec_hash
 from jobs.spec import Build, Elastic, Limits, Master, SecretKey, TrainingJob, Volume, manifest

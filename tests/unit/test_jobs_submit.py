@@ -1,6 +1,7 @@
 """What a job is submitted with, besides what its declaration renders."""
 
 import copy
+from datetime import datetime
 from typing import Any, cast
 
 from jobs.api import JobApi
@@ -8,6 +9,7 @@ from jobs.catalog import CATALOG
 from jobs.life.submit import HASH_LABEL, spec_hash, submit
 from jobs.spec import manifest
 from jobs.spec.names import RUN_LABEL
+from tests.unit.fake_api import FakeApi, served
 from tests.unit.test_jobs_life import Quiet
 
 MANIFEST = manifest(
@@ -49,3 +51,12 @@ def test_the_manifest_itself_and_its_hash_stay_the_same() -> None:
     job = submitted()
     assert before == MANIFEST
     assert job["metadata"]["labels"][HASH_LABEL] == spec_hash(MANIFEST)
+
+
+def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
+    created = datetime.fromisoformat("2030-01-01T00:00:00Z")
+    api = FakeApi(clock=created.timestamp() + 90)
+    api.says("GET", "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs", {"items": []})
+    job = {"metadata": {"creationTimestamp": "2030-01-01T00:00:00Z"}}
+    with served(api):
+        assert JobApi.connect(api.kubeconfig, "slipway-jobs", "mine").age(job) == 90

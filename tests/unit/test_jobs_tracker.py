@@ -55,6 +55,38 @@ def test_a_rank_that_fails_beside_a_successful_master_fails_the_run() -> None:
     assert "rank 1 (mine-worker-0) exited with code 3" in end.reason
 
 
+def test_a_failed_pod_that_no_operator_acts_on_ends_the_run() -> None:
+    """Its node may have evicted the operator as well."""
+    lost = pod(1, state=ended(137), phase="Failed")
+    lost["status"] |= {"reason": "Evicted", "message": "The node was low on resource: memory."}
+    tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))
+    assert tracked.end(100, LIMITS) is None
+    assert tracked.end(159, LIMITS) is None
+    end = tracked.end(160, LIMITS)
+    assert end is not None
+    assert end.state == "Failed"
+    assert end.reason == (
+        "rank 1 (mine-worker-0) was evicted by its node: The node was low on resource: memory; "
+        "the training operator did not act on that for 60 s"
+    )
+    assert "kubectl get pods,events" in end.advice
+
+
+def test_a_failed_pod_that_is_replaced_or_of_an_elastic_job_ends_nothing() -> None:
+    lost = pod(1, state=ended(137), phase="Failed")
+    tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))
+    assert tracked.end(100, LIMITS) is None
+    tracked.see_pods([pod(1, state=RUNNING, created="2026-01-01T00:02:00Z")])
+    assert tracked.end(400, LIMITS) is None
+    leaves = {**lost, "metadata": {**lost["metadata"], "deletionTimestamp": "now"}}
+    for tracked in (
+        tracker(pod(0, state=RUNNING), leaves, of=job("Running")),
+        tracker(pod(0, state=RUNNING), lost, of=job("Running", elastic=True)),
+    ):
+        assert tracked.end(100, LIMITS) is None
+        assert tracked.end(400, LIMITS) is None
+
+
 def test_a_rank_that_failed_once_and_then_succeeded_is_forgiven() -> None:
     again = pod(1, state=ended(0, summary(1)), last=ended(1), restarts=1)
     end = tracker(done(0), again, of=job("Succeeded")).end(10, LIMITS)
@@ -367,6 +399,22 @@ def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() 
     assert end.state == "CannotStart"
 
 
+@pytest.mark.parametrize(
+    ("log", "said"),
+    [
+        ("Traceback …\n[rank1]: ValueError: label 7\n", ": ValueError: label 7"),
+        ("Traceback …\ntorch.OutOfMemoryError: x\n\n", ": torch.OutOfMemoryError: x"),
+        ("Traceback …\nKeyboardInterrupt\n", ": KeyboardInterrupt"),
+        ("an Error: this is no exception\n", ""),
+        ("ValueError: long ago\n" + "a line\n" * 10, ""),
+    ],
+)
+def test_the_exception_that_ended_a_program_is_named(log: str, said: str) -> None:
+    failed = tracker(pod(1, state=ended(1, log)))
+    assert str(failed.cause) == f"rank 1 (mine-worker-0) exited with code 1{said}"
+    assert str(tracker(pod(1, state=ended(7, log))).cause).endswith("exited with code 7")
+
+
 GONE = "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:81] Timed out waiting 8000ms for recv"
 
 
@@ -375,7 +423,8 @@ def test_who_its_peers_waited_for_in_vain_is_named() -> None:
     end = tracked.end(10, LIMITS)
     assert end is not None
     assert end.reason == (
-        "rank 1 (mine-worker-0) did not answer its peers: rank 0 (mine-master-0) exited with code 1"
+        "rank 1 (mine-worker-0) did not answer its peers: "
+        f"rank 0 (mine-master-0) exited with code 1: {GONE}"
     )
     assert tracked.is_stuck(end)
     assert [each.number for each in tracked.hanging] == [1]
@@ -386,7 +435,7 @@ def test_where_several_went_on_none_is_accused() -> None:
     tracked.see_pods([pod(0, state=ended(1, GONE)), *(pod(n, state=RUNNING) for n in (1, 2))])
     end = tracked.end(10, LIMITS)
     assert end is not None
-    assert end.reason == "rank 0 (mine-master-0) exited with code 1"
+    assert end.reason == f"rank 0 (mine-master-0) exited with code 1: {GONE}"
     assert [each.number for each in tracked.hanging] == [1, 2]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from infra.plugin.handler import Change, compare
-from infra.plugin.values import UNKNOWN
+from core.handler import Change, compare
+from core.values import UNKNOWN
 from jobs.catalog import CATALOG
 from jobs.life.in_place import is_in_place
 from jobs.life.words import told

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from infra.kube import connect
+from core.kube import connect
 
 # The client reads these only when it opens a connection.
 _CREDENTIALS = {

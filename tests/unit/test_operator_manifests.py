@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import yaml
 
-from infra import toolchain
-from infra.manifests import read
+from core import toolchain
+from core.manifests import read
 from infra.operator_manifests import deployment, foundations
 
 JOBS = "slipway-jobs"

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from core.handler import Change
+from core.values import UNKNOWN
+from core.wait import NotYet
 from infra import readiness
 from infra.operator_probe import Operator
-from infra.patience import NotYet
-from infra.plugin.handler import Change
-from infra.plugin.values import UNKNOWN
 from infra.readiness import OperatorReadyHandler
 from tests.unit.fake_api import Answer, FakeApi, served
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infra import paths
+from core import paths
 
 
 @pytest.mark.parametrize(
@@ -52,5 +52,5 @@ def test_another_python_means_another_environment(
     lock = tmp_path / "requirements.lock"
     lock.write_text("a==1")
     first = paths.venv_dir(lock)
-    monkeypatch.setattr("infra.paths.sys.version_info", (3, 99, 0))
+    monkeypatch.setattr("core.paths.sys.version_info", (3, 99, 0))
     assert paths.venv_dir(lock) != first

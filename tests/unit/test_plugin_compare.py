@@ -2,7 +2,7 @@
 
 from hypothesis import given, strategies
 
-from infra.plugin.handler import Change, compare
+from core.handler import Change, compare
 
 _leaves = strategies.none() | strategies.booleans() | strategies.integers() | strategies.text()
 _names = strategies.text("abc", min_size=1, max_size=2)

@@ -5,11 +5,11 @@ import subprocess
 import sys
 import time
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 
 _PLUGIN = """
 import sys, time
-from infra.plugin.context import connect
+from core.context import connect
 from infra.plugin.server import exit_with
 channel = connect(sys.argv[1])
 exit_with(channel)

@@ -3,7 +3,7 @@
 import pytest
 from pulumi.provider.experimental.provider import PropertyDiffKind
 
-from infra.plugin.handler import Change
+from core.handler import Change
 from infra.plugin.provider import _response
 
 

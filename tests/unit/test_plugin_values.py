@@ -6,7 +6,7 @@ from pulumi import FileAsset
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime import rpc
 
-from infra.plugin.values import SECRET, UNKNOWN, plain, plain_map, wrap, wrap_map
+from core.values import SECRET, UNKNOWN, plain, plain_map, wrap, wrap_map
 
 # What JSON has, less integers that a 64-bit float cannot hold.
 _scalars = (

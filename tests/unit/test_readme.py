@@ -55,3 +55,11 @@ def test_a_file_of_settings_is_taken_as_it_stands(settings: str) -> None:
     config = yaml.safe_load(settings)["config"]
     wanted = parse({key: json.dumps(value) for key, value in config.items()}, "dev")
     assert wanted.jobs
+
+
+def test_a_kubeconfig_is_written_where_its_owner_alone_reads_it(root: Path) -> None:
+    pages = [root / "README.md", *(root / "docs").glob("*.md")]
+    lines = [line for page in pages for line in page.read_text().splitlines()]
+    written = [line for line in lines if "output kubeconfig" in line and ">" in line]
+    assert written
+    assert [line for line in written if not line.startswith("(umask 077; ")] == []

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from infra.problem import Problem
-from infra.validation import check
-from infra.words import choices, quote
+from core.problem import Problem
+from core.text import choices, quote
+from core.validation import check
 
 
 @dataclass(frozen=True)

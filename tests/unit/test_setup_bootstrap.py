@@ -14,8 +14,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from clusters import CLUSTERS
+from core import lock
 from scripts.setup import __main__ as setup
-from scripts.setup import bootstrap, extra, lock, plugin, record, whole
+from scripts.setup import bootstrap, extra, plugin, record, whole
 from scripts.setup.record import Entry
 from scripts.setup.tools import Tool
 
@@ -50,7 +51,9 @@ def test_it_is_read_by_pythons_that_are_too_old() -> None:
 
 
 def test_it_uses_nothing_but_the_standard_library(tmp_path: Path, root: Path) -> None:
-    code = "import scripts.setup.bootstrap, scripts.setup.lock, infra.paths, infra.toolchain"
+    code = (
+        "import scripts.setup.bootstrap, scripts.setup.extra, core.lock, core.paths, core.toolchain"
+    )
     isolated = [sys.executable, "-S", "-c", code]  # -S: no installed packages
     subprocess.run(isolated, cwd=root, check=True, env={"HOME": str(tmp_path)})
 
@@ -108,13 +111,13 @@ def test_an_environment_that_was_interrupted_is_made_again(
 def test_a_second_set_up_waits_and_gives_up_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lock, "_LIMIT", 0.3)
+    monkeypatch.setattr(extra, "_LIMIT", 0.3)
     monkeypatch.setattr(lock, "_PAUSE", 0.05)
     file = tmp_path / "cache" / "setup.lock"
     with (
-        lock.alone(file),
-        pytest.raises(TimeoutError, match=f"another set-up has held {file}"),
-        lock.alone(file),
+        extra.alone(file),
+        pytest.raises(TimeoutError, match=f"{file} is still held by another process"),
+        extra.alone(file),
     ):
         pass
 
@@ -127,11 +130,11 @@ def test_a_second_set_up_goes_on_when_the_first_has_ended(
     entered = threading.Event()
 
     def second() -> None:
-        with lock.alone(file):
+        with extra.alone(file):
             entered.set()
 
     thread = threading.Thread(target=second)
-    with lock.alone(file):
+    with extra.alone(file):
         thread.start()
         assert not entered.wait(0.2)
     thread.join(5)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from scripts.setup import lookup
 from scripts.setup.lookup import find
 from scripts.setup.record import Entry

@@ -8,10 +8,11 @@ import pytest
 from rich.console import Console
 
 from scripts.environment import pulumi_home
-from scripts.setup import lookup, plugin, versions
+from scripts.setup import lookup, plugin, record, releases, versions
 from scripts.setup.plugin import AZURE, KUBERNETES, STAND_IN_ORIGIN, Plugin, is_stand_in
 from scripts.setup.problems import Problem
 from scripts.setup.record import Entry
+from scripts.setup.steps import Steps
 
 
 class Cli:
@@ -31,8 +32,9 @@ class Cli:
         return self.calls.read_text().splitlines()
 
 
+CHECKSUM = "ab" * 32
 REFUSE = "echo no such host >&2; exit 1"
-CONSOLE = Console(file=io.StringIO())
+STEPS = Steps(Console(file=io.StringIO()))
 
 
 @pytest.fixture
@@ -40,6 +42,8 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     monkeypatch.setattr(lookup, "_SYSTEM", ())
+    monkeypatch.setattr(releases, "published", lambda *_addresses: CHECKSUM)
+    monkeypatch.setattr(releases, "save", lambda _address, _checksum, file, _steps: file.touch())
     return Cli(tmp_path)
 
 
@@ -50,7 +54,7 @@ def wanted(request: pytest.FixtureRequest) -> Plugin:
 
 
 def entry(wanted: Plugin, recorded: Entry | None, pulumi: Entry) -> Entry:
-    result = plugin.provide(wanted, recorded, pulumi, CONSOLE)
+    result = plugin.provide(wanted, recorded, pulumi, STEPS)
     assert isinstance(result, Entry)
     return result
 
@@ -60,7 +64,11 @@ def test_the_version_that_the_sdk_needs_is_downloaded(wanted: Plugin, cli: Cli) 
     pulumi = cli.will(f"mkdir -p {place.parent} && touch {place}")
     first = entry(wanted, None, pulumi)
     assert first.path == str(place)
-    assert cli.asked() == [f"plugin install resource {wanted.package} {wanted.version}"]
+    (asked,) = cli.asked()
+    command, archive = asked.split(" --file ")
+    assert command == f"plugin install resource {wanted.package} {wanted.version}"
+    assert not Path(archive).exists()  # any more
+    assert list(record.checksums().values()) == [CHECKSUM]  # the next must have the same
     assert entry(wanted, first, pulumi) == first
     assert len(cli.asked()) == 1
 
@@ -71,7 +79,7 @@ def test_the_stand_in_serves_when_the_download_is_refused_and_it_is_tried_once(
     first = entry(wanted, None, cli.will(REFUSE))
     assert first.path == str(wanted.stand_in)
     assert is_stand_in(first)
-    assert first.origin.endswith("no such host")
+    assert "non-zero exit status 1" in first.origin
     assert entry(wanted, first, cli.will(REFUSE)) == first
     assert len(cli.asked()) == 1
 
@@ -79,8 +87,8 @@ def test_the_stand_in_serves_when_the_download_is_refused_and_it_is_tried_once(
 def test_a_download_that_hangs_is_given_up(
     wanted: Plugin, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(plugin, "_DOWNLOAD_LIMIT", 0.2)
-    assert "no end within 0.2 s" in entry(wanted, None, cli.will("exec sleep 20")).origin
+    monkeypatch.setattr(plugin, "_INSTALL_LIMIT", 0.2)
+    assert "timed out after" in entry(wanted, None, cli.will("exec sleep 20")).origin
 
 
 def test_a_refused_download_is_tried_again_for_another_version(
@@ -89,7 +97,21 @@ def test_a_refused_download_is_tried_again_for_another_version(
     first = entry(wanted, None, cli.will(REFUSE))
     monkeypatch.setattr(plugin, "version_of_package", lambda _name: "99.0.0")
     entry(wanted, first, cli.will(REFUSE))
-    assert cli.asked()[-1] == f"plugin install resource {wanted.package} 99.0.0"
+    assert f"plugin install resource {wanted.package} 99.0.0 " in cli.asked()[-1]
+
+
+def test_a_plugin_without_its_publishers_checksum_is_not_installed(
+    wanted: Plugin, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(checksums: str, address: str) -> str:
+        assert address.startswith(f"https://github.com/pulumi/pulumi-{wanted.package}/releases/")
+        raise releases.Refused(f"{checksums}: 404")
+
+    monkeypatch.setattr(releases, "published", refuse)
+    found = entry(wanted, None, cli.will("exit 0"))
+    assert is_stand_in(found)
+    assert f"pulumi-{wanted.package}_{wanted.version}_checksums.txt: 404" in found.origin
+    assert not cli.asked()
 
 
 def test_another_checkouts_stand_in_is_replaced_by_ours(wanted: Plugin, cli: Cli) -> None:
@@ -128,7 +150,7 @@ def test_a_plugin_on_path_of_another_version_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(versions, "ask", lambda *_arguments: version)
-    problem = plugin.provide(wanted, None, cli.will(REFUSE), CONSOLE)
+    problem = plugin.provide(wanted, None, cli.will(REFUSE), STEPS)
     assert isinstance(problem, Problem)
     assert f"{on_path} is version {version or 'not told'}" in problem.why
     assert wanted.version in problem.why
@@ -139,9 +161,9 @@ def test_without_a_stand_in_the_refusal_is_a_problem(
     wanted: Plugin, cli: Cli, tmp_path: Path
 ) -> None:
     elsewhere = replace(wanted, directory=tmp_path / "nothing")
-    problem = plugin.provide(elsewhere, None, cli.will(REFUSE), CONSOLE)
+    problem = plugin.provide(elsewhere, None, cli.will(REFUSE), STEPS)
     assert isinstance(problem, Problem)
-    assert "no such host" in problem.why
+    assert "non-zero exit status 1" in problem.why
     assert problem.remedy == f"Put {wanted.name} {wanted.version} on PATH."
 
 

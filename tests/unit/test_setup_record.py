@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from infra import toolchain
+from core import toolchain
 from scripts.setup import record
 from scripts.setup.record import Entry
 from scripts.setup.tools import Tool

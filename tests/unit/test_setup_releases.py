@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from rich.console import Console
 
-from infra.paths import cache_dir
-from infra.toolchain import tool
+from core.paths import cache_dir
+from core.toolchain import tool
 from scripts.setup import record, releases
 from scripts.setup.modules import COREDNS, KUBERNETES, PULUMI
 from scripts.setup.record import Entries
@@ -164,17 +164,17 @@ def test_a_truncated_release_is_refused(site: Site) -> None:
     assert "/kubelet: " in refusal()
     site.serves(content=CONTENT[:-5])
     site.short = set()
-    assert f"publisher tells {CHECKSUM}" in refusal()
+    assert f"publisher's is {CHECKSUM}" in refusal()
 
 
 def test_a_release_with_another_checksum_is_refused(site: Site) -> None:
     site.serves(content=b"something else")
-    assert f"publisher tells {CHECKSUM}" in refusal()
+    assert f"publisher's is {CHECKSUM}" in refusal()
 
 
 def test_an_html_page_is_neither_a_checksum_nor_a_release(site: Site) -> None:
     site.serves(content=HTML)
-    assert "publisher tells" in refusal()
+    assert "publisher's is" in refusal()
     site.serves(content=HTML, checksum=HTML.decode())
     assert "kubelet.sha256 has no SHA-256 checksum of kubelet" in refusal()
 
@@ -216,14 +216,14 @@ def test_a_site_that_hangs_is_asked_once_and_for_seconds(
 def test_a_file_that_stops_coming_is_given_up(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(releases, "_SILENCE_SECONDS", 0.3)
     site.serves()
-    published = releases._published
+    published = releases.published
 
-    def then_hang(download: releases.Download) -> str:
-        found = published(download)
+    def then_hang(checksums: str, address: str) -> str:
+        found = published(checksums, address)
         site.hangs.set()
         return found
 
-    monkeypatch.setattr(releases, "_published", then_hang)
+    monkeypatch.setattr(releases, "published", then_hang)
     assert "no answer" in refusal()
 
 

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra import kube, stray_runs
+from core import kube
+from infra import stray_runs
 from jobs.api import JobApi, Unreachable
 from scripts.offline.kubernetes_standin import transport
 from tests.unit.fake_api import FakeApi, served

@@ -14,7 +14,7 @@ from clusters import owner
 from scripts.environment import backend
 from scripts.stack import commands, down, files, recovery
 from scripts.stack.backend import Lock, bookkeeping, exists, locks, state_file
-from scripts.stack.cli import Cli
+from scripts.stack.cli import INTERRUPTED, Cli
 from scripts.stack.errors import CommandError
 from scripts.stack.files import StackFileError, cluster_of, ensure_own, jobs_of
 from scripts.stack.recovery import StackBusy, pending_operations, recover, require_stale
@@ -365,3 +365,16 @@ def test_only_what_ran_in_a_cluster_of_the_stacks_own_is_forgotten_when_it_does_
     monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": kind})
     assert down._destroy_resources(Cli("dev")) == 0
     assert ("PULUMI_K8S_DELETE_UNREACHABLE" in told) is forgets
+
+
+def test_after_ctrl_c_it_is_said_that_outputs_and_runs_are_still_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pulumi shows the outputs of a stack whose update was cancelled as removed."""
+    codes = iter([INTERRUPTED, 0])
+    monkeypatch.setattr(commands, "prepared", Cli)
+    monkeypatch.setattr(Cli, "run", lambda *_arguments: next(codes))
+    assert commands.up("dev") == INTERRUPTED
+    assert "is in the stack's state still" in capsys.readouterr().err
+    assert commands.up("dev") == 0
+    assert capsys.readouterr().err == ""

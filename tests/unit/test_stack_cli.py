@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from infra import toolchain
+from core import toolchain
 from scripts.stack.cli import INTERRUPTED, Cli
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kubernetes.client.rest import should_bypass_proxies
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from scripts import environment
 from scripts.environment import CLUSTER_ADDRESSES, UNSET, applied, exports, shell
 from scripts.stack import __main__ as command

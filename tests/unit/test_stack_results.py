@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from jobs.spec import TrainingJob
 from scripts.stack import results
 from scripts.stack.asked import asked
@@ -101,6 +101,13 @@ def test_a_run_that_was_taken_up_again_has_its_result() -> None:
 def test_a_result_stays_while_its_run_is_changed_in_place() -> None:
     listed = found(state(run("a", SUCCESS), pending=(pending("a", "updating"),)), is_busy=True)
     assert listed["a"].state == "Succeeded"
+
+
+def test_a_run_whose_replacement_ended_with_ctrl_c_is_interrupted() -> None:
+    """Pulumi keeps no pending operation of what has been cancelled in good order."""
+    listed = found(state(run("a", SUCCESS, pendingReplacement=True), gate("a", SUCCESS)))
+    assert (listed["a"].state, listed["a"].gate) == ("interrupted", "")
+    assert "`make up`" in listed["a"].note
 
 
 def test_a_run_that_was_replaced_and_is_still_to_go_is_no_result() -> None:

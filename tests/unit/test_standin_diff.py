@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.kubernetes_standin.differ import changes
 from scripts.offline.kubernetes_standin.drift import as_inputs, drifted
 from scripts.offline.kubernetes_standin.immutable import fixed_fields

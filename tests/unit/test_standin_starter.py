@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 
 NAME = "pulumi-resource-kubernetes"
 

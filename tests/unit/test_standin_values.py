@@ -8,7 +8,7 @@ import pytest
 import yaml
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from infra.plugin.values import UNKNOWN, wrap_map
+from core.values import UNKNOWN, wrap_map
 from scripts.offline.kubernetes_standin import settings
 from scripts.offline.kubernetes_standin.applying import leave_ignored
 from scripts.offline.kubernetes_standin.decoding import decode

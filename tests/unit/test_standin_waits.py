@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from infra.plugin.context import Context
+from core.context import Context
 from scripts.offline.kubernetes_standin.awaiting import basics, pods, wait, workloads
 from scripts.offline.kubernetes_standin.awaiting.custom import wait_for
 from scripts.offline.kubernetes_standin.awaiting.looks import look_for

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from core.context import Context
 from infra import stray_runs
-from infra.plugin.context import Context
 from jobs.api import JobApi
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.test_operator_ready import JOBS, Row

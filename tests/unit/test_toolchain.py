@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from infra import toolchain
-from infra.toolchain import Tool, ToolMissing
+from core import toolchain
+from core.toolchain import Tool, ToolMissing
 
 
 @pytest.fixture

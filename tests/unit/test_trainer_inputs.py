@@ -14,7 +14,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 from slipway_trainer import inputs
 from slipway_trainer.inputs import Input, NotFetchedError
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 
 _LIMIT_SECONDS = 20
 

@@ -7,7 +7,7 @@ from clusters import embedded
 from clusters.embedded import kubeconfig
 from clusters.embedded.component import Component, Host, flags
 from clusters.embedded.layout import Layout
-from infra.paths import CHECKOUT
+from core.paths import CHECKOUT
 
 
 def component(layout: Layout, host: Host) -> Component:  # noqa: ARG001 (every component's shape)

@@ -4,8 +4,8 @@ import sys
 
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from infra.paths import use_extra
-from infra.plugin.context import connect
+from core.context import connect
+from core.paths import use_extra
 from infra.plugin.server import exit_with, serve
 from scripts.offline.azure_recording.sdk import sdk_version
 from scripts.offline.azure_recording.servicer import Double

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from infra.plugin.handler import Change, compare
+from core.handler import Change, compare
 from scripts.offline.azure_recording.catalog import ResourceType
 
 _INDEX = re.compile(r"\[\d+\]")

@@ -10,8 +10,8 @@ from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime import proto
 from pulumi.runtime.proto import provider_pb2
 
-from infra.plugin.handler import Change
-from infra.plugin.values import plain_map, wrap_map
+from core.handler import Change
+from core.values import plain_map, wrap_map
 from scripts.offline.azure_recording import life
 from scripts.offline.azure_recording.catalog import served
 from scripts.offline.azure_recording.checking import Asked, completed, without_nulls, wrong

@@ -8,7 +8,7 @@ from typing import Any
 from pulumi.provider.experimental.provider import Provider
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from infra.plugin.context import EngineContext
+from core.context import EngineContext
 from scripts.offline.azure_recording.recording import Recording
 from scripts.offline.azure_recording.sdk import sdk_version
 

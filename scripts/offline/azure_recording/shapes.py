@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from infra.plugin.values import UNKNOWN
-from infra.words import choices, meant
+from core.text import choices, meant
+from core.values import UNKNOWN
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from infra.plugin.context import Context
+from core.context import Context
 from scripts.offline.kubernetes_standin.cluster import Cluster
 from scripts.offline.kubernetes_standin.kinds import Kind, Place
 from scripts.offline.kubernetes_standin.manifest import Object, is_set

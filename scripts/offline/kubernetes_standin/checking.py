@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.kubernetes_standin.awaiting.looks import look_for
 from scripts.offline.kubernetes_standin.kinds import Kind
 from scripts.offline.kubernetes_standin.manifest import (

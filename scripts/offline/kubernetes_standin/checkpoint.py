@@ -10,7 +10,7 @@ from typing import Any
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.kubernetes_standin.manifest import (
     Object,
     Properties,

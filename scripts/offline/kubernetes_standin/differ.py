@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.kubernetes_standin.immutable import Path, touches
 from scripts.offline.kubernetes_standin.paths import Steps
 

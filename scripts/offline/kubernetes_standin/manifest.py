@@ -5,7 +5,7 @@ from typing import Any
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from infra.plugin.values import UNKNOWN, plain_map, wrap_map
+from core.values import UNKNOWN, plain_map, wrap_map
 
 Object = dict[str, Any]
 Properties = dict[str, PropertyValue]

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.kubernetes_standin.cluster import Cluster, NoSuchKind
 from scripts.offline.kubernetes_standin.kinds import Kind
 from scripts.offline.kubernetes_standin.manifest import Object, is_set, metadata, with_metadata

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.kubernetes_standin.awaiting.workloads import job
 from scripts.offline.kubernetes_standin.cluster import Cluster, NoSuchKind
 from scripts.offline.kubernetes_standin.differ import FieldChange, changes

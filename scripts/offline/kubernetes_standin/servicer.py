@@ -15,7 +15,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime import proto
 
-from infra.plugin.values import UNKNOWN, plain_map, wrap_map
+from core.values import UNKNOWN, plain_map, wrap_map
 from scripts.offline.kubernetes_standin import settings
 from scripts.offline.kubernetes_standin.checking import check, name_of
 from scripts.offline.kubernetes_standin.checkpoint import InitFailed, inputs_in

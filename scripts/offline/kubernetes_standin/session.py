@@ -8,7 +8,7 @@ from typing import Any
 from pulumi.provider.experimental.provider import Provider
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from infra.plugin.context import EngineContext
+from core.context import EngineContext
 from scripts.offline.kubernetes_standin.cluster import Cluster
 from scripts.offline.kubernetes_standin.connection import Connection
 from scripts.offline.kubernetes_standin.settings import Settings

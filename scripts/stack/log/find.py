@@ -6,7 +6,7 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from infra.words import meant
+from core.text import meant
 from jobs.api import JobApi, Unreachable, said
 from jobs.logs import archive
 from jobs.logs.containers import Container

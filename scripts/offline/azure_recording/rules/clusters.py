@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.azure_recording.rules.pools import CLUSTER
 from scripts.offline.azure_recording.rules.rule import Inputs, Rule, listed, within
 from scripts.offline.azure_recording.shapes import Finding

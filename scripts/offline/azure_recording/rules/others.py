@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.azure_recording.rules.rule import Inputs, Rule, listed, within
 from scripts.offline.azure_recording.shapes import Finding
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.azure_recording.rules.rule import Inputs, Rule, listed, within
 from scripts.offline.azure_recording.shapes import Finding, joined
 

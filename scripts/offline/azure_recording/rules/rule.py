@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from infra.plugin.values import UNKNOWN
+from core.values import UNKNOWN
 from scripts.offline.azure_recording.shapes import Finding
 
 Inputs = Mapping[str, Any]

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from infra.finalizers import held
+from core.manifests import held
 from scripts.offline.kubernetes_standin.awaiting import pods
 from scripts.offline.kubernetes_standin.cluster import Cluster, NoSuchKind
 from scripts.offline.kubernetes_standin.kinds import Kind

@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from infra.plugin.context import Context
+from core.context import Context
 from scripts.offline.kubernetes_standin.awaiting.report import evidence, holders
 from scripts.offline.kubernetes_standin.awaiting.verdict import Look, Verdict
 from scripts.offline.kubernetes_standin.cluster import Cluster, NoSuchKind

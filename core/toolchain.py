@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.paths import cache_dir
+from core.paths import cache_dir
 
 
 class ToolMissing(Exception):

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from infra.plugin.context import Context
-from infra.plugin.values import UNKNOWN
+from core.context import Context
+from core.values import UNKNOWN
 
 Properties = dict[str, Any]
 

@@ -1,18 +1,21 @@
-"""Images in the containerds of several nodes, each of which is asked by a local cluster's tool."""
+"""Images in the containerds of a local cluster's nodes, each of which is asked by its tool."""
 
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from clusters.local.command import CommandFailed
-from images.exclusive import Cancelled
+from clusters.local.kind_tool import KindTool
+from clusters.local.minikube_tool import MinikubeTool
+from core.lock import Cancelled
+from core.toolchain import ToolMissing
 from images.steps import Reporter
 from images.targets.names import by_digest, listed
 from images.targets.target import TargetError
-from infra.toolchain import ToolMissing
 
 _ANSWER_LIMIT = 60.0
 _REMOVE_LIMIT = 300.0
@@ -89,6 +92,36 @@ class EveryNode(ABC):
     def _images(self, node: str, *arguments: str, limit: float = _ANSWER_LIMIT) -> str:
         command = ("ctr", "--namespace=k8s.io", "images", *arguments)
         return self.tool.execute(node, *command, limit=limit)
+
+
+@dataclass(frozen=True)
+class KindNodes(EveryNode):
+    """A cluster of kind's, into which `kind load image-archive` brings images.
+
+    Args:
+        cluster: Its name.
+    """
+
+    cluster: str
+
+    @property
+    def tool(self) -> KindTool:
+        return KindTool(self.cluster)
+
+
+@dataclass(frozen=True)
+class MinikubeNodes(EveryNode):
+    """A profile of minikube's, into which `minikube image load` brings images.
+
+    Args:
+        profile: Its name.
+    """
+
+    profile: str
+
+    @property
+    def tool(self) -> MinikubeTool:
+        return MinikubeTool(self.profile)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import TypeVar
 import tenacity
 import urllib3
 
-from infra.plugin.context import Context
+from core.context import Context
 
 T = TypeVar("T")
 POLL_SECONDS = 2.0

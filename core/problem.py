@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pydantic_core import PydanticCustomError
 
-from infra.words import quote
+from core.text import quote
 
 Path = tuple[str | int, ...]
 """The keys and indices that lead to a place in a document."""

@@ -13,9 +13,9 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from infra.problem import CONTRADICTORY, Contradiction, Path, Problem, dotted, keys, located
-from infra.schema import Schema
-from infra.words import choices, quote
+from core.problem import CONTRADICTORY, Contradiction, Path, Problem, dotted, keys, located
+from core.schema import Schema
+from core.text import choices, quote
 
 T = TypeVar("T")
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.problem import Path
-from infra.words import describe
+from core.problem import Path
+from core.text import describe
 
 
 @dataclass(frozen=True)

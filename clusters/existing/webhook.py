@@ -1,0 +1,42 @@
+"""Whether an operator's webhook is asked about PyTorchJobs: it is tried, and none is made."""
+
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client.exceptions import ApiException
+
+from core.kube import Request, ask, said
+
+_LIMIT_SECONDS = 5
+
+
+def judges(api: client.ApiClient, namespace: str) -> bool:
+    """Return whether a webhook refuses a PyTorchJob that nothing else refuses, and a good one not.
+
+    Raises:
+        ApiException: the good one is refused, or the other by somebody else.
+    """
+    _try(api, namespace, _job(container="pytorch"))
+    try:
+        _try(api, namespace, _job(container="not-pytorch"))
+    except ApiException as error:
+        if "denied the request" not in said(error):
+            raise
+        return True
+    return False
+
+
+def _try(api: client.ApiClient, namespace: str, job: dict[str, Any]) -> None:
+    jobs = f"/apis/kubeflow.org/v1/namespaces/{namespace}/pytorchjobs"
+    ask(api, Request("POST", jobs, {"dryRun": "All"}, job), limit=_LIMIT_SECONDS)
+
+
+def _job(*, container: str) -> dict[str, Any]:
+    """Return a PyTorchJob that the CRD allows; the webhook wants a container named pytorch."""
+    template = {"spec": {"containers": [{"name": container, "image": "readiness-probe"}]}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "readiness-probe"},
+        "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}},
+    }

@@ -1,0 +1,1 @@
+"""What every other package stands on; it imports none of them."""

@@ -1,0 +1,97 @@
+"""The types of what a person may write: their descriptions say what a field takes."""
+
+import json
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
+"""Of a dataclass of settings: in the stack's configuration keys are camelCase."""
+_LABEL_KEY = re.compile(
+    r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
+)
+_DIRECTORY = "an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data"
+_OWN_LABELS = ("slipway.dev/", "training.kubeflow.org/", "app.kubernetes.io/managed-by")
+
+
+def _text(value: object) -> object:
+    """Let a YAML number stand for a quantity: `cpu: 2` means `cpu: "2"`."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else value
+
+
+def whole(value: object) -> object:
+    """Let the text of a whole number stand for it: `pulumi config set` writes "2" for 2."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def exact(value: object) -> object:
+    """Let a whole number or a truth value stand for its text: the command line writes 1, not "1".
+
+    A fraction can't: whether 1.1 was 1.10 nobody knows any more.
+    """
+    return json.dumps(value) if isinstance(value, int) else value
+
+
+def _key(name: str) -> str:
+    if not _LABEL_KEY.fullmatch(name):
+        raise ValueError("a name such as team or example.org/team")
+    return name
+
+
+def _label(name: str) -> str:
+    if _key(name).startswith(_OWN_LABELS):
+        raise ValueError("a name that neither the training operator nor Slipway sets itself")
+    return name
+
+
+def _directory(path: str) -> str:
+    # Two names of one place could not be told from two places.
+    if {".", ".."} & set(path.split("/")):
+        raise ValueError(_DIRECTORY)
+    return path
+
+
+Cpu = Annotated[
+    str,
+    BeforeValidator(_text),
+    Field(
+        pattern=r"^([1-9]\d*(\.\d{1,3})?|0\.\d{0,2}[1-9]|[1-9]\d*m)$",
+        description="cores above 0, such as 2, 0.5 or 500m",
+    ),
+]
+Memory = Annotated[
+    str,
+    Field(
+        pattern=r"^[1-9]\d*(Ki|Mi|Gi|Ti|k|M|G|T)$",
+        description="an amount above 0 with its unit, such as 512Mi or 2Gi",
+    ),
+]
+LabelKey = Annotated[str, AfterValidator(_label)]
+NodeKey = Annotated[str, AfterValidator(_key)]
+"""Of a node's label or taint: whoever made the node has set it, Slipway too."""
+LabelValue = Annotated[
+    str,
+    BeforeValidator(exact),
+    Field(
+        pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$",
+        description="at most 63 letters, digits, -, _ and ., a letter or digit first and last",
+    ),
+]
+Directory = Annotated[
+    str,
+    Field(pattern=r"^/([^/:]+/)*[^/:]+$", description=_DIRECTORY),
+    AfterValidator(_directory),
+]
+Image = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([^\s@]*[A-Za-z0-9_.-])?(@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?$",
+        description="an image's reference, such as registry.example/team/train:1, or one with its "
+        "whole digest (@sha256:…)",
+    ),
+]
+Count = Annotated[int, Field(ge=0), BeforeValidator(whole)]
+Positive = Annotated[int, Field(ge=1), BeforeValidator(whole)]

@@ -1,0 +1,77 @@
+"""Kubernetes objects as plain dicts: read, marked as a stack's own, and what holds them back."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+
+Manifest = dict[str, Any]
+
+MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
+"""The label of all that Slipway makes."""
+KEPT = "slipway.dev/kept"
+"""The annotation of a claim that stays when its job goes."""
+MADE_BY = "slipway.dev/stack"
+"""The annotation that says which stack has made what there is only one of in a cluster.
+
+A stack may stand in somebody else's cluster, beside other stacks. By its mark it knows its own
+things again, also those of an `up` that was killed before it could write them down.
+"""
+_RELEASE = """--type=merge --patch='{"metadata":{"finalizers":null}}'"""
+
+
+def read(path: Path) -> Manifest:
+    """Return the one object in the YAML file at `path`."""
+    # The C loader: the PyTorchJob CRD has 8,000 lines, and is read on every `up`.
+    return cast("Manifest", yaml.load(path.read_text(), Loader=yaml.CSafeLoader))
+
+
+def restricted_namespace(name: str) -> Manifest:
+    """Return a Namespace in which only pods of Pod Security's level `restricted` may run."""
+    # https://kubernetes.io/docs/concepts/security/pod-security-admission/
+    labels = {
+        f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "audit", "warn")
+    }
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
+
+
+def stack() -> str:
+    """Return what the running stack is called in `MADE_BY`."""
+    import pulumi  # noqa: PLC0415 - only a program has a stack, and this takes a while to load
+
+    return called(pulumi.get_project(), pulumi.get_stack())
+
+
+def called(project: str, name: str) -> str:
+    """Return what a project's stack is called in `MADE_BY`."""
+    return f"{project}/{name}"
+
+
+def marked(manifest: Manifest) -> Manifest:
+    """Return `manifest` as the running stack's own."""
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), MADE_BY: stack()}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+
+def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
+    """Return which finalizers hold an object, and the command that takes them off; None for none.
+
+    Those of Kubernetes itself don't count: it takes them off when all else is done.
+    """
+    foreign = [
+        name
+        for name in metadata.get("finalizers") or ()
+        if "/" in name and not name.startswith("kubernetes.io/")
+    ]
+    if not foreign:
+        return None
+    name, namespace = metadata["name"], metadata.get("namespace")
+    where = f"--namespace {namespace} " if namespace else ""
+    finalizers = "finalizer" if len(foreign) == 1 else "finalizers"
+    return (
+        f"{kind} {name} is held by the {finalizers} {', '.join(foreign)}, to be taken off by "
+        "whoever put it there. If that is gone for good: "
+        f"kubectl {where}patch {kind.lower()} {name} {_RELEASE}"
+    )

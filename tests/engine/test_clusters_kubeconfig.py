@@ -4,6 +4,7 @@ A service account has exactly those; what comes out shows that they suffice.
 """
 
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,14 @@ from typing import Any
 import pytest
 
 from clusters import CLUSTERS
+from clusters.embedded import kubeconfig as kubeconfigs
 from clusters.existing.settings import Settings
+from clusters.training_operator import NAME as OPERATOR
 from core import toolchain
+from core.context import Silence
 from core.validation import check
 from infra.operator_manifests import deployment, foundations
+from infra.readiness import OperatorReadyHandler
 from tests.engine.awaiting import await_true
 from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import (
@@ -45,12 +50,15 @@ def operator(cluster: TestCluster) -> Iterator[None]:
     manager, wait = needed["trainingOperator"], needed["tcpWait"]
     team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
     whole = [team, *foundations(source, TEAM, wait), deployment(source, TEAM, manager, wait)]
-    cluster.kubectl("apply", "--server-side", "--filename=-", manifests=whole)
-    where = ("deployment/training-operator", "--namespace", "kubeflow")
-    cluster.kubectl("rollout", "status", *where, "--timeout=90s")
-    yield
-    for each in reversed(whole):
-        cluster.kubectl("delete", "--ignore-not-found", "--filename=-", manifests=[each])
+    kubeconfig = kubeconfigs.embedded(cluster.layout, "admin")
+    ready = {"kubeconfig": kubeconfig, "jobNamespace": TEAM, "deployment": OPERATOR}
+    try:
+        cluster.kubectl("apply", "--server-side", "--filename=-", manifests=whole)
+        OperatorReadyHandler().create(ready, Silence("", threading.Event()))
+        yield
+    finally:
+        for each in reversed(whole):
+            cluster.kubectl("delete", "--ignore-not-found", "--filename=-", manifests=[each])
 
 
 def names(cluster: TestCluster, *kind: str) -> set[str]:

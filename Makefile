@@ -14,7 +14,7 @@ BASE   ?=
 
 IN_VENV     := .venv/bin/python -m
 IN_TESTS    := .venv-test/bin/python -m
-ENVIRONMENT := eval "$$($(IN_VENV) scripts.stack env)" &&
+ENVIRONMENT := eval "$$($(IN_VENV) scripts.cli env)" &&
 
 # With it, every start would compile the program anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -44,28 +44,28 @@ test-python: # the Python environment of the checks and tests
 	@$(PYTHON) -m scripts.setup.bootstrap --python-only --tests
 
 up: tools ## bring the stack up: cluster, operator, image, jobs
-	@$(IN_VENV) scripts.stack up "$(STACK)"
+	@$(IN_VENV) scripts.cli up "$(STACK)"
 
 preview: tools ## show what `up` would change
-	@$(IN_VENV) scripts.stack preview "$(STACK)"
+	@$(IN_VENV) scripts.cli preview "$(STACK)"
 
 down: python ## destroy the stack and leave nothing behind
-	@$(IN_VENV) scripts.stack down "$(STACK)"
+	@$(IN_VENV) scripts.cli down "$(STACK)"
 
 rerun: tools ## train a job again on purpose, though nothing about it has changed: JOB=…
-	@$(IN_VENV) scripts.stack rerun "$(STACK)" "$(JOB)"
+	@$(IN_VENV) scripts.cli rerun "$(STACK)" "$(JOB)"
 
 logs: python ## what a job prints and printed: JOB=… and, of one rank alone, RANK=…; FOLLOW=0
-	@$(IN_VENV) scripts.stack logs "$(STACK)" "$(JOB)" "$(RANK)" "$(FOLLOW)"
+	@$(IN_VENV) scripts.cli logs "$(STACK)" "$(JOB)" "$(RANK)" "$(FOLLOW)"
 
 results: python ## how each job has ended last; JOB=… for all of one, FORMAT=json for programs
-	@$(IN_VENV) scripts.stack results "$(STACK)" "$(JOB)" "$(FORMAT)"
+	@$(IN_VENV) scripts.cli results "$(STACK)" "$(JOB)" "$(FORMAT)"
 
 kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
-	@$(IN_VENV) scripts.stack kubeconfig "$(STACK)"
+	@$(IN_VENV) scripts.cli kubeconfig "$(STACK)"
 
 env: python ## exports for working by hand, to be evaluated: make -s env
-	@$(IN_VENV) scripts.stack env
+	@$(IN_VENV) scripts.cli env
 
 check: test-python ## format, lint, types, unit and program tests (a minute or so)
 	@$(MAKE) --no-print-directory --keep-going --jobs=2 --output-sync=target lint types unit

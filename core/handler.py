@@ -1,7 +1,7 @@
 """What a resource of the local provider has to say for itself.
 
 A `Handler` is the life of one resource type in plain Python values. The provider
-(`infra.plugin.provider`) speaks the engine's protocol; handlers never see it.
+(`infra.provider.provider`) speaks the engine's protocol; handlers never see it.
 """
 
 import json

@@ -6,7 +6,7 @@ from typing import Any
 import pulumi
 from pulumi import Output
 
-from infra import later
+from infra import outputs
 from infra.training import Run
 from jobs import dependencies
 
@@ -53,5 +53,5 @@ def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
         return found
 
     results = {name: run.result for name, run in runs.items()}
-    passed = {name: later.exists(run.gate) for name, run in runs.items()}
+    passed = {name: outputs.exists(run.gate) for name, run in runs.items()}
     return Output.all(results=results, passed=passed).apply(told)

@@ -4,11 +4,12 @@ import pulumi
 
 from clusters import CLUSTERS
 from images.trainers import TrainerImages
-from infra import cost, cuda, later, outcomes, settings
-from infra.gpu import gpus_of
-from infra.tenancy import JobNamespace
+from infra import cost, outcomes, outputs, settings
+from infra.gpus import cuda
+from infra.gpus.component import gpus_of
+from infra.namespace import JobNamespace
+from infra.operator.component import TrainingOperator
 from infra.training import Ground, train
-from infra.training_operator import TrainingOperator
 
 
 def main() -> None:
@@ -31,7 +32,7 @@ def main() -> None:
     cluster = kind.provision(wanted.cluster.options)
     on_cluster = pulumi.ResourceOptions(
         providers=[cluster.provider],
-        depends_on=later.required(cluster.provider, "without the cluster nothing is made in it"),
+        depends_on=outputs.required(cluster.provider, "without the cluster nothing is made in it"),
     )
 
     images = TrainerImages(cluster.image_target)

@@ -13,7 +13,7 @@ from core import manifests
 from core.manifests import Manifest
 from images.resource import job_image
 from images.trainers import Trainer, TrainerImages
-from infra import later
+from infra import outputs
 from infra.declare import declare
 from jobs import build_files, dependencies, inputs, volumes
 from jobs.accelerated import accelerated, wants_gpus
@@ -144,7 +144,7 @@ def _run(
         job,
         rendered,
         # Not before it is known where to: so it comes after those whose room it needs.
-        kubeconfig=later.once_ended(room, ground.cluster.kubeconfig),
+        kubeconfig=outputs.once_ended(room, ground.cluster.kubeconfig),
         artifacts=_artifacts(job, needed),
         room=ground.room,
         opts=ResourceOptions(depends_on=[*ground.needed(job), *made, *gates]),

@@ -19,9 +19,9 @@ from clusters.training_operator import NAME as OPERATOR
 from core import toolchain
 from core.context import Silence
 from core.manifests import restricted_namespace
-from infra.operator_manifests import deployment, foundations
-from infra.readiness import OperatorReadyHandler
-from infra.tenancy import NAME, contents
+from infra.namespace import NAME, contents
+from infra.operator.handler import OperatorReadyHandler
+from infra.operator.manifests import deployment, foundations
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, program_images
 from tests.engine.pytorchjob_stack import Jobs
 

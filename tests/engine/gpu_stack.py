@@ -10,8 +10,8 @@ import pulumi
 
 from clusters.pools import GpuPool
 from images.trainers import TrainerImages
-from infra import cuda
-from infra.gpu import gpus_of
+from infra.gpus import cuda
+from infra.gpus.component import gpus_of
 from infra.training import train
 from jobs.wanted import Site, read
 from tests.engine import pytorchjob_program

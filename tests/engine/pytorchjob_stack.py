@@ -13,7 +13,7 @@ from typing import Any
 from kubernetes.client import ApiClient
 
 from core import kube, toolchain
-from infra.tenancy import NAME
+from infra.namespace import NAME
 from jobs.life.attempts import LABEL as ATTEMPT
 from jobs.logs import archive
 from tests.engine import checkpoint

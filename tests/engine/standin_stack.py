@@ -123,7 +123,7 @@ class Stack:
             "name": "standin",  # as the stack was made for
             "runtime": "python",
             "plugins": {
-                "providers": [{"name": "slipway", "path": str(self._root / "infra/plugin")}]
+                "providers": [{"name": "slipway", "path": str(self._root / "infra/provider")}]
             },
         }
         (self.directory / "Pulumi.yaml").write_text(json.dumps(project))

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from core.paths import cache_dir
-from scripts.stack import kubeconfig
-from scripts.stack.kubeconfig import NoKubeconfig, explanation, merge, own
-from scripts.stack.state import StackState
+from scripts.cli import kubeconfig
+from scripts.cli.kubeconfig import NoKubeconfig, explanation, merge, own
+from scripts.cli.state import StackState
 
 
 def document(name: str, server: str, **user: Any) -> dict[str, Any]:

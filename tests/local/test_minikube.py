@@ -18,7 +18,7 @@ from core.handler import Properties
 from core.validation import check
 from core.values import UNKNOWN
 from images.targets import target_of
-from scripts.stack import down
+from scripts.cli import down
 from tests.local.machine import (
     IMAGE,
     NOT_READY,

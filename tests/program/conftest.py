@@ -21,7 +21,7 @@ def machine() -> Iterator[pytest.MonkeyPatch]:
         # The committed stacks are declared with their placeholders, and nobody logs in.
         patch.setattr("clusters.azure.beforehand.check", lambda *_, **__: None)
         # It would be parsed and sent for each of hundreds of programs.
-        patch.setattr("infra.operator_manifests.read", _without_schemas)
+        patch.setattr("infra.operator.manifests.read", _without_schemas)
         yield patch
 
 

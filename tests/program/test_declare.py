@@ -13,7 +13,9 @@ from clusters.cluster import PullSecret
 from clusters.pools import GpuPool
 from core import toolchain
 from core.manifests import Manifest, restricted_namespace
-from infra import declare, gpu_manifests, operator_manifests, tenancy
+from infra import declare, namespace
+from infra.gpus import manifests as gpu_manifests
+from infra.operator import manifests as operator_manifests
 from infra.pulling import with_pulling
 from jobs import volumes
 from jobs.spec import TrainingJob, Volume
@@ -51,7 +53,7 @@ _ARGUMENTS = {
 def manifests() -> list[Manifest]:
     """Return objects of every kind that a stack may declare."""
     source = toolchain.path("training-operator-manifests")
-    inside = with_pulling(tenancy.contents("jobs"), "jobs", PullSecret("pull", "{}"))
+    inside = with_pulling(namespace.contents("jobs"), "jobs", PullSecret("pull", "{}"))
     return [
         restricted_namespace("jobs"),
         *inside,

@@ -132,7 +132,7 @@ def test_the_program_loads_no_client_and_no_class_of_an_object(root: Path) -> No
 def test_the_local_provider_loads_no_class_of_the_api(
     root: Path, engine: str, tmp_path: Path
 ) -> None:
-    told = started([str(root / "infra/plugin/pulumi-resource-slipway")], engine, tmp_path, OF_DEV)
+    told = started([str(root / "infra/provider/pulumi-resource-slipway")], engine, tmp_path, OF_DEV)
     assert "jobs.watch.wait" in told
     assert too_many(told, PROVIDER) == []
 
@@ -149,10 +149,10 @@ def test_what_is_too_much_is_told_with_who_imports_it() -> None:
 import time:        10 |         10 |     pytest
 import time:        10 |         10 |       kubernetes.client.api.core_v1_api
 import time:        10 |         30 |     core.kube
-import time:        10 |         40 |   infra.gpu
+import time:        10 |         40 |   infra.gpus.component
 import time:        10 |         50 | infra.program
 """
     assert too_many(told, CLIENT) == [
-        "kubernetes.client.api.core_v1_api < core.kube < infra.gpu < infra.program",
-        "pytest < infra.gpu < infra.program",
+        "kubernetes.client.api.core_v1_api < core.kube < infra.gpus.component < infra.program",
+        "pytest < infra.gpus.component < infra.program",
     ]

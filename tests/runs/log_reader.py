@@ -20,12 +20,12 @@ from core.paths import CHECKOUT
 from jobs.logs import archive
 from jobs.logs.archive import Log
 from jobs.spec import TrainingJob
-from scripts.stack.log.command import show
-from scripts.stack.log.target import NoLogs
-from scripts.stack.log.view import Options
-from scripts.stack.outcome import outcomes
-from scripts.stack.results import print_results
-from scripts.stack.state import StackState
+from scripts.cli.logs.command import show
+from scripts.cli.logs.target import NoLogs
+from scripts.cli.logs.view import Options
+from scripts.cli.outcome import outcomes
+from scripts.cli.results import print_results
+from scripts.cli.state import StackState
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.pytorchjob_stack import Jobs
 

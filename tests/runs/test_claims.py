@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.manifests import MADE_BY
-from infra.tenancy import NAME
+from infra.namespace import NAME
 from jobs.life.claim import ClaimHandler
 from jobs.spec import TrainingJob, Volume
 from jobs.volumes import sized

@@ -10,8 +10,8 @@ from pulumi.runtime.proto import engine_pb2_grpc
 
 from core.context import Context, connect
 from core.handler import Change, CheckFailure, Handler, Properties, compare
-from infra.plugin.provider import SlipwayProvider
-from infra.plugin.server import exit_with, serve
+from infra.provider.provider import SlipwayProvider
+from infra.provider.server import exit_with, serve
 
 TOKEN = "slipway:test:Box"
 

@@ -19,7 +19,7 @@ from images.registry_http import is_loopback
 from images.registry_login import Login, config
 from images.targets import TargetError, registry
 from images.targets.registry import Registry
-from tests.unit.test_operator_ready import Row
+from tests.unit.infra.operator.test_handler import Row
 
 _DIGEST = f"sha256:{'2' * 64}"
 

@@ -7,7 +7,7 @@ import pytest
 from jobs.life import claim
 from jobs.life.claim import ClaimHandler
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.test_operator_ready import Row
+from tests.unit.infra.operator.test_handler import Row
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from infra import stray_runs
 from jobs.api import JobApi, Unreachable
 from scripts.offline.kubernetes_standin import transport
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.test_operator_ready import Row
+from tests.unit.infra.operator.test_handler import Row
 
 
 @pytest.fixture

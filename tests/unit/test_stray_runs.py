@@ -8,7 +8,7 @@ from core.context import Context
 from infra import stray_runs
 from jobs.api import JobApi
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.test_operator_ready import JOBS, Row
+from tests.unit.infra.operator.test_handler import JOBS, Row
 
 
 @pytest.fixture

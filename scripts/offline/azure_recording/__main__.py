@@ -6,7 +6,7 @@ from pulumi.runtime.proto import engine_pb2_grpc
 
 from core.context import connect
 from core.paths import use_extra
-from infra.plugin.server import exit_with, serve
+from infra.provider.server import exit_with, serve
 from scripts.offline.azure_recording.sdk import sdk_version
 from scripts.offline.azure_recording.servicer import Double
 from scripts.offline.azure_recording.session import Session

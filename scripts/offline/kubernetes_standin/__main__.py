@@ -5,7 +5,7 @@ import sys
 from pulumi.runtime.proto import engine_pb2_grpc
 
 from core.context import connect
-from infra.plugin.server import exit_with, serve
+from infra.provider.server import exit_with, serve
 from scripts.offline.kubernetes_standin.servicer import StandIn
 from scripts.offline.kubernetes_standin.session import Session
 from scripts.offline.kubernetes_standin.unserved import SDK_VERSION

@@ -1,0 +1,122 @@
+"""The resource `slipway:infra:GpuReady`: the cluster's GPUs are there, and one has been tried."""
+
+from typing import Any, ClassVar
+
+import urllib3
+from kubernetes.client.exceptions import ApiException
+
+from clusters.pools import GpuPool
+from core.context import Context
+from core.handler import Change, Handler, Properties, compare
+from core.kube import connect, may_be_gone, said
+from core.values import UNKNOWN
+from core.wait import NotYet, until
+from infra.gpus import trial
+from infra.gpus.cluster import GpuCluster
+from infra.gpus.manifests import pool_of
+from infra.gpus.reasons import Object, offered, offering, reasons
+from jobs.spec.resources import GPU
+
+NODES_SECONDS = 600
+"""How long nodes that are there may take to offer their GPUs: drivers and images are large."""
+
+Cuda = dict[str, Any]
+"""`state`: verified or unverified; and what is known of the GPUs, or the `reason`."""
+
+
+class GpuReadyHandler(Handler):
+    """Waits until the pool's nodes offer their GPUs, and has a pod calculate on one of them.
+
+    Of a pool that may have no nodes nothing is waited for: a node costs money from the moment that
+    it is made. The first job with GPUs has one made, and its result tells (`infra.gpus.cuda`).
+
+    Inputs: `kubeconfig`; `namespace` and `account` of the pod; `pool` (`manifests.facts`);
+    `image`, the trainer's for GPUs, where a job of the stack needs it; and `rollout`, which changes
+    with the device plugin.
+    """
+
+    type: ClassVar[str] = "slipway:infra:GpuReady"
+    outputs: ClassVar[tuple[str, ...]] = ("cuda",)
+
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
+        changes = compare(state, inputs)
+        if changes or UNKNOWN in inputs.values():
+            return changes
+        pool = pool_of(inputs["pool"])
+        try:
+            found = offering(_cluster(inputs).nodes(pool))
+        except ApiException:
+            return []  # Who may not see nodes sees no drift either.
+        except urllib3.exceptions.HTTPError:
+            return [Change("pool", drift=True)]
+        return [Change("pool", drift=True)] if len(found) < pool.min_nodes else []
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        return f"{inputs['namespace']}/gpus", {"cuda": _verified(inputs, context)}
+
+    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+        return {"cuda": state["cuda"]}
+
+    def update(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> Properties:
+        """Wait for nodes that are gone, and try a GPU again: the change may concern it."""
+        return {"cuda": _verified(inputs, context)}
+
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        try:
+            _cluster(state).end_probe()
+        except urllib3.exceptions.HTTPError:
+            if not may_be_gone():
+                raise
+
+
+def _verified(inputs: Properties, context: Context) -> Cuda:
+    """Return what the cluster's GPUs are.
+
+    Raises:
+        TimeoutError: they are not offered, or none could be tried, in time; with the reasons.
+        RuntimeError: what was tried is no use to jobs, though there is a driver.
+        InterruptedError: the person pressed Ctrl-C.
+    """
+    pool = pool_of(inputs["pool"])
+    if pool.min_nodes == 0:
+        return trial.unverified(
+            "the pool may have no nodes, so none was made to try it: the first job with GPUs has "
+            "one made, and its result tells"
+        )
+    cluster = _cluster(inputs)
+    try:
+        nodes = _awaited(cluster, pool, context)
+    except ApiException as error:
+        return trial.unverified(f"this account may not look at nodes: {said(error)}", context)
+    known = {"nodes": len(nodes), "gpus": sum(map(offered, nodes))}
+    for node in nodes:
+        if (count := offered(node)) < pool.per_node:
+            name = node["metadata"]["name"]
+            context.warn(f"node {name} offers {count} of its {pool.per_node} x {GPU}")
+    image = inputs.get("image")
+    if image is None:
+        return known | trial.unverified(
+            "no job of the stack asks for GPUs, so that no image for CUDA is there to try one with"
+        )
+    return known | trial.tried(cluster, pool, image, inputs["account"], context)
+
+
+def _awaited(cluster: GpuCluster, pool: GpuPool, context: Context) -> list[Object]:
+    """Return the nodes that offer GPUs once there are as many as the pool has at least."""
+
+    def look() -> list[Object]:
+        found = offering(cluster.nodes(pool))
+        if len(found) < pool.min_nodes:
+            missing = "\n".join(f"  {each}" for each in reasons(pool, cluster.look(pool)))
+            raise NotYet(f"{len(found)} of {pool.min_nodes} nodes offer {GPU}:\n{missing}")
+        return found
+
+    return until(look, NODES_SECONDS, "the cluster's GPUs", context)
+
+
+def _cluster(properties: Properties) -> GpuCluster:
+    return GpuCluster(connect(properties["kubeconfig"]), properties["namespace"])

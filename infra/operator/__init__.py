@@ -1,0 +1,1 @@
+"""The training operator: what is installed for it, and whether it works."""

@@ -1,0 +1,116 @@
+"""Kubeflow's training operator: installed for PyTorchJobs alone, or the one that is there."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pulumi
+
+from clusters.cluster import Cluster, ExistingOperator
+from clusters.training_operator import NAME, NAMESPACE
+from core import toolchain
+from core.manifests import Manifest, marked
+from infra.declare import declare, declare_all
+from infra.operator.manifests import deployment, foundations
+from infra.pulling import with_pulling
+
+
+class TrainingOperator(pulumi.ComponentResource):
+    """The operator, and `ready`: what is declared after it may submit PyTorchJobs.
+
+    Args:
+        cluster: Where it is installed, unless there is one.
+        after: What has to be there before: the namespace of the jobs. Of each of its resources,
+            not of itself: Pulumi can't leave a component out when what it depends on has failed.
+
+    Raises:
+        core.toolchain.ToolMissing: the operator's manifests are not there.
+    """
+
+    ready: pulumi.Resource
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cluster: Cluster,
+        after: Sequence[pulumi.Resource],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        super().__init__("slipway:infra:TrainingOperator", name, None, opts)
+        child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
+        which: dict[str, Any]
+        if cluster.operator is None:
+            running, rollout = _install(cluster, child)
+            which, child = {"deployment": NAME, "rollout": rollout}, _with(child, [running])
+        else:
+            which = {"existing": _seen(cluster.operator)}
+        self.ready = OperatorReady(name, cluster=cluster, which=which, opts=child)
+        self.register_outputs({})
+
+
+class OperatorReady(pulumi.CustomResource):
+    """Created once the operator's webhook judges PyTorchJobs; see `infra.operator.handler`.
+
+    Args:
+        cluster: Where it is.
+        which: The stack's own `deployment`, and `rollout`, which changes with it so that its new
+            pod is waited for; or `existing`, somebody else's.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        cluster: Cluster,
+        which: Mapping[str, Any],
+        opts: pulumi.ResourceOptions,
+    ) -> None:
+        kubeconfig: pulumi.Output[str] = pulumi.Output.secret(cluster.kubeconfig)
+        properties: dict[str, Any] = {
+            "kubeconfig": kubeconfig,
+            "jobNamespace": cluster.namespace,
+            **which,
+        }
+        if not cluster.own_namespace:
+            properties["shared"] = True
+        super().__init__("slipway:infra:OperatorReady", name, properties, opts)
+
+
+def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Resource, str]:
+    """Declare all of the operator; return its Deployment and what that one's digest is."""
+    source, jobs = toolchain.path("training-operator-manifests"), cluster.namespace
+    image, wait_image = cluster.images["training-operator"], cluster.images["tcp-wait"]
+    namespace, definition, *others, webhook = foundations(source, jobs, wait_image)
+    home = declare(marked(namespace), child)
+    inside = _with(child, [home])
+    inner = with_pulling([marked(definition), *others], NAMESPACE, cluster.pull_secret)
+    needed = declare_all(inner, inside)
+    # The operator writes its CA there, and anew when it rotates.
+    ignored = pulumi.ResourceOptions(ignore_changes=["webhooks[*].clientConfig.caBundle"])
+    needed.append(declare(webhook, pulumi.ResourceOptions.merge(inside, ignored)))
+    program = deployment(source, jobs, image, wait_image)
+    running = declare(marked(program), _with(child, [home, *needed]))
+    return running, _digest(program)
+
+
+def _seen(operator: ExistingOperator) -> dict[str, Any]:
+    """Return what is known of somebody else's operator."""
+    known = {
+        "version": operator.version,
+        "namespace": operator.namespace,
+        "deployment": operator.deployment,
+        "judges": operator.judges,
+    }
+    return {key: value for key, value in known.items() if value is not None}
+
+
+def _with(
+    opts: pulumi.ResourceOptions, depends_on: list[pulumi.Resource]
+) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=depends_on))
+
+
+def _digest(manifest: Manifest) -> str:
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()[:12]

@@ -1,0 +1,165 @@
+"""The training operator's objects: its release's own manifests, cut down to PyTorchJobs.
+
+Pure functions from the files of the release to plain dicts. The release serves six kinds of
+job in every namespace; here it serves PyTorchJobs in the job namespace, and may do no more.
+"""
+
+from copy import deepcopy
+from pathlib import Path
+
+import yaml
+
+from clusters.training_operator import NAME, NAMESPACE, REQUESTS
+from core.manifests import Manifest, read, restricted_namespace
+from infra.operator.rights import CERTIFICATE, WEBHOOK, rights
+
+_INIT_CONTAINER = "training-operator-init-container"
+_TEMPLATE_DIRECTORY = "/etc/training-operator"
+_TEMPLATE_FILE = "init-container.yaml"
+_MASTER_PORT = 23456  # PyTorchJobDefaultPort
+_NONROOT = 65532
+_RESTRICTED = {
+    "allowPrivilegeEscalation": False,
+    "capabilities": {"drop": ["ALL"]},
+    "readOnlyRootFilesystem": True,
+    "runAsNonRoot": True,
+    "runAsUser": _NONROOT,
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+
+
+def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manifest]:
+    """Return everything that has to be there before the operator starts, in order.
+
+    Args:
+        source: The release's `manifests` directory.
+        job_namespace: The only namespace whose PyTorchJobs it looks after.
+        wait_image: Image whose entry point waits for HOST:PORT, for the workers' init container.
+    """
+    base = source / "base"
+    return [
+        restricted_namespace(NAMESPACE),
+        read(base / "crds" / "kubeflow.org_pytorchjobs.yaml"),
+        _placed(read(base / "rbac" / "service-account.yaml")),
+        *rights(job_namespace),
+        _certificate(),
+        _init_container(wait_image),
+        _not_awaited(_placed(read(base / "service.yaml"))),
+        _webhook(read(base / "webhook" / "manifests.yaml")),
+    ]
+
+
+def deployment(source: Path, job_namespace: str, image: str, wait_image: str) -> Manifest:
+    """Return the operator's Deployment.
+
+    Args:
+        source: As for `foundations`, like `job_namespace` and `wait_image`.
+        job_namespace: See there.
+        image: The operator's own.
+        wait_image: See there; the operator reads its template once, so a new one restarts it.
+    """
+    manifest = _not_awaited(_placed(read(source / "base" / "deployment.yaml")))
+    # Two at a time would both act on each job: there is no leader election among one replica.
+    manifest["spec"]["strategy"] = {"type": "Recreate"}
+    template = manifest["spec"]["template"]
+    template["metadata"]["annotations"]["slipway.dev/init-container-image"] = wait_image
+    pod = template["spec"]
+    pod["volumes"].append({"name": "init-container", "configMap": {"name": _INIT_CONTAINER}})
+    (container,) = pod["containers"]
+    container |= {
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "args": [
+            "--enable-scheme=pytorchjob",
+            f"--namespace={job_namespace}",
+            f"--pytorch-init-container-template-file={_TEMPLATE_DIRECTORY}/{_TEMPLATE_FILE}",
+            "--zap-log-level=info",
+        ],
+        "resources": {
+            "requests": REQUESTS,
+            "limits": {"memory": "256Mi"},
+        },
+        "securityContext": _RESTRICTED,
+        # Its certificate takes it two seconds or three, and each probe before that leaves a
+        # warning in the events. The release waits 10 s, and 15 s more each time.
+        "readinessProbe": _probe("/readyz", after=2, every=1),
+        "livenessProbe": _probe("/healthz", after=15, every=20),
+    }
+    container["volumeMounts"].append(
+        {"name": "init-container", "mountPath": _TEMPLATE_DIRECTORY, "readOnly": True}
+    )
+    return manifest
+
+
+def _not_awaited(manifest: Manifest) -> Manifest:
+    """Return `manifest` as one that Pulumi goes on from at once.
+
+    Who waits for the operator waits for its webhook to answer, which says more. The Service
+    would even wait for pods of a Deployment that comes after it.
+    """
+    metadata = manifest["metadata"]
+    annotations = {**metadata.get("annotations", {}), "pulumi.com/skipAwait": "true"}
+    return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+
+def _placed(manifest: Manifest) -> Manifest:
+    """Return `manifest` in the operator's namespace, as the release's overlay puts it there."""
+    placed = deepcopy(manifest)
+    placed["metadata"]["namespace"] = NAMESPACE
+    return placed
+
+
+def _certificate() -> Manifest:
+    """Return the empty Secret that the operator expects to find and fills itself."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": CERTIFICATE, "namespace": NAMESPACE},
+    }
+
+
+def _init_container(image: str) -> Manifest:
+    """Return the template of the container that keeps a worker until its master is there.
+
+    The operator's own looks the master's name up with a shell and an image that it has to
+    pull. `{{.MasterAddr}}` is filled in by the operator (`pkg/controller.v1/pytorch`).
+    """
+    container = {
+        "name": "wait-for-master",
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        # As long as nodes may have to be made first (`jobs.accelerated.GROWN_SECONDS`).
+        "args": ["-limit", "30m", "-every", "250ms", f"{{{{.MasterAddr}}}}:{_MASTER_PORT}"],
+        "resources": {
+            "requests": {"cpu": "10m", "memory": "16Mi"},
+            "limits": {"cpu": "100m", "memory": "32Mi"},
+        },
+        "securityContext": _RESTRICTED,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": _INIT_CONTAINER, "namespace": NAMESPACE},
+        "data": {_TEMPLATE_FILE: yaml.safe_dump([container], sort_keys=False)},
+    }
+
+
+def _webhook(manifest: Manifest) -> Manifest:
+    """Return the release's webhooks with the one for PyTorchJobs alone.
+
+    Name and service as its overlay patches them. The operator adds the CA to it.
+    """
+    (webhook,) = (
+        hook for hook in deepcopy(manifest["webhooks"]) if "pytorchjob" in hook["name"].split(".")
+    )
+    webhook["clientConfig"]["service"] |= {"name": NAME, "namespace": NAMESPACE}
+    return manifest | {"metadata": {"name": WEBHOOK}, "webhooks": [webhook]}
+
+
+def _probe(path: str, *, after: int, every: int) -> Manifest:
+    return {
+        "httpGet": {"path": path, "port": 8081},
+        "initialDelaySeconds": after,
+        "periodSeconds": every,
+        "timeoutSeconds": 3,
+    }

@@ -1,0 +1,117 @@
+"""Serve a provider to the Pulumi engine, and end when the engine does.
+
+`pulumi.provider.experimental` has the servicer; what it lacks is added here: other users of the
+machine are refused, an error is shown as its own text (it would arrive as
+`Unexpected <class ...>`), handlers may block, and a plugin whose engine was killed ends at once, so
+that no create goes on unseen.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import grpc.aio
+from pulumi.provider.experimental.provider import Provider
+from pulumi.provider.experimental.server import ProviderServicer
+from pulumi.runtime.proto import provider_pb2_grpc
+
+from infra.provider.peers import is_trusted
+
+# A message holds a whole resource; the engine sends up to this many bytes and so do we.
+_MESSAGE_LIMIT = 400 << 20
+_PARALLEL_RESOURCES = 64
+_LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
+_WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
+_STRANGER = "this plugin serves the user who started it"
+
+
+class Answers(grpc.aio.ServerInterceptor):
+    """Refuses requests of other users: a plugin that runs as root would do for them what root may.
+
+    A failed request ends with the text of its exception, and nothing around it.
+    With SLIPWAY_TRACEBACK set, the traceback goes to stderr as well.
+    """
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> Any:
+        handler = await continuation(handler_call_details)
+        if handler is None or handler.unary_unary is None:
+            return handler
+
+        async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
+            if not is_trusted(context.peer()):
+                await context.abort(grpc.StatusCode.PERMISSION_DENIED, _STRANGER)
+            try:
+                return await handler.unary_unary(request, context)
+            except grpc.aio.AbortError:
+                raise
+            except NotImplementedError as error:
+                # The engine asks what a plugin can do by trying; only this code means "no".
+                await context.abort(grpc.StatusCode.UNIMPLEMENTED, str(error))
+            except Exception as error:  # noqa: BLE001  # the engine must get an answer
+                if _WITH_TRACEBACK in os.environ:
+                    sys.excepthook(type(error), error, error.__traceback__)
+                await context.abort(grpc.StatusCode.UNKNOWN, str(error) or repr(error))
+
+        return grpc.unary_unary_rpc_method_handler(
+            answer, handler.request_deserializer, handler.response_serializer
+        )
+
+
+def exit_with(channel: grpc.Channel) -> None:
+    """End this process once `channel`, the connection to the engine, is lost or can't be made.
+
+    The engine listens before it starts a plugin: who can't reach it at first was started by one
+    that has been killed since.
+    """
+    connected = threading.Event()
+
+    def watch(state: grpc.ChannelConnectivity) -> None:
+        if state is grpc.ChannelConnectivity.READY:
+            connected.set()
+        elif state in _LOST or (connected.is_set() and state is grpc.ChannelConnectivity.IDLE):
+            # No cleanup: whatever is half done is adopted by the next run.
+            os._exit(1)
+
+    channel.subscribe(watch, try_to_connect=True)
+
+
+def serve(
+    provider: Provider,
+    engine_address: str,
+    version: str,
+    servicer_class: type[ProviderServicer] = ProviderServicer,
+) -> None:
+    """Serve `provider` on a free loopback port, printed on stdout as the engine expects."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        # How the engine ends a plugin that it needs no more (its Ctrl-C comes as Cancel); it
+        # would kill it after 5 s. An orderly end would wait for threads at work.
+        loop.add_signal_handler(signal.SIGINT, os._exit, 0)
+        loop.set_default_executor(ThreadPoolExecutor(_PARALLEL_RESOURCES))
+        server = grpc.aio.server(
+            options=[
+                ("grpc.max_receive_message_length", _MESSAGE_LIMIT),
+                ("grpc.max_send_message_length", _MESSAGE_LIMIT),
+            ],
+            interceptors=[Answers()],
+        )
+        servicer = servicer_class([], version, provider, engine_address=engine_address)
+        provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        sys.stdout.write(f"{port}\n")
+        sys.stdout.flush()
+        await server.wait_for_termination()
+
+    asyncio.run(run())

@@ -1,0 +1,115 @@
+"""What Pulumi's file backend holds for a stack, read from its files: the state and the locks."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from core.paths import CHECKOUT
+from scripts.cli.errors import CommandError
+from scripts.environment import backend
+
+
+@dataclass(frozen=True)
+class Lock:
+    """A lock on a stack: its file, and which process holds it, where, since when."""
+
+    file: Path
+    pid: int
+    hostname: str
+    timestamp: str
+
+
+def exists(stack: str) -> bool:
+    """Whether there is a stack, empty or not. Asked of the file, so that it needs no CLI."""
+    return state_file(stack).exists()
+
+
+def exported(stack: str) -> dict[str, Any]:
+    """What `pulumi stack export` prints, read from the file; empty when there is no stack.
+
+    It needs no CLI, which takes a second. Secrets are as they are stored: encrypted.
+
+    Raises:
+        CommandError: the file is damaged.
+    """
+    file = state_file(stack)
+    try:
+        document = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise CommandError(f"the state of {stack}, {file}, can't be read: {error}") from error
+    return {"deployment": (document.get("checkpoint") or {}).get("latest")}
+
+
+def locks(stack: str) -> list[Lock]:
+    """The locks on a stack; more than one only while processes race for it."""
+    found = map(_lock, sorted(lock_directory(stack).glob("*.json")))
+    return [lock for lock in found if lock is not None]
+
+
+def state_file(stack: str) -> Path:
+    """Where a stack's state is."""
+    return bookkeeping("stacks", project(), f"{stack}.json")
+
+
+def lock_directory(stack: str) -> Path:
+    """Where a stack's locks are; Pulumi takes every file in it for one but `.attrs`."""
+    return bookkeeping("locks", "organization", project(), stack)
+
+
+def files(stack: str) -> list[Path]:
+    """Every file that is kept for a stack: its state, locks, history and backups."""
+    state = state_file(stack)
+    kept = [lock_directory(stack), *(bookkeeping(part, project(), stack) for part in _PAST)]
+    found = [file for directory in kept for file in directory.rglob("*") if file.is_file()]
+    return sorted([*found, *state.parent.glob(f"{state.name}*")])
+
+
+def hidden_states(stack: str) -> list[Path]:
+    """Where else Pulumi may have put a stack's state: compressed, or in its old layout."""
+    name = f"{stack}.json"
+    compressed = [state_file(stack).with_name(f"{name}.{suffix}") for suffix in ("gz", "zst")]
+    legacy = [bookkeeping("stacks", f"{name}{suffix}") for suffix in ("", ".gz", ".zst")]
+    return [file for file in (*compressed, *legacy) if file.exists()]
+
+
+def latest_settings(stack: str) -> Mapping[str, Any]:
+    """The settings with which Pulumi last changed a stack; empty when it never has.
+
+    An update that was killed is not in the history, nor are settings of one that had no file.
+    """
+    history = bookkeeping("history", project(), stack)
+    # Their names end in the time, in nanoseconds.
+    for file in sorted(history.glob(f"{stack}-*.history.json"), reverse=True):
+        settings: Mapping[str, Any] = json.loads(file.read_text()).get("config") or {}
+        if settings:
+            return settings
+    return {}
+
+
+def bookkeeping(*parts: str) -> Path:
+    """A path in Pulumi's own directory of the backend."""
+    return backend().joinpath(".pulumi", *parts)
+
+
+_PAST = ("backups", "history")
+
+
+def _lock(file: Path) -> Lock | None:
+    """A lock; None when its holder has released it meanwhile."""
+    try:
+        lock = json.loads(file.read_text())
+    except FileNotFoundError:
+        return None
+    return Lock(file, lock["pid"], lock["hostname"], lock["timestamp"])
+
+
+def project() -> str:
+    """Return what Pulumi.yaml calls the project."""
+    name: str = yaml.safe_load((CHECKOUT / "Pulumi.yaml").read_text())["name"]
+    return name

@@ -1,0 +1,125 @@
+"""`make down`: destroys a stack, removes whatever else there is of it, and proves that."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from clusters import owner
+from clusters.local.marks import Mark
+from core.manifests import called
+from core.paths import CHECKOUT, state_dir
+from jobs.logs import archive
+from scripts.cli import remains
+from scripts.cli.backend import exists, exported, files, hidden_states, project
+from scripts.cli.commands import say
+from scripts.cli.errors import CommandError
+from scripts.cli.files import cluster_of
+from scripts.cli.pulumi_cli import INTERRUPTED, Cli, rows
+from scripts.cli.recovery import recover
+from scripts.cli.repair import mend
+from scripts.cli.temporary_config import lent
+
+_REMOVED_BY = {
+    "embedded": "clusters.embedded",
+    "kind": "clusters.local",
+    "minikube": "clusters.local",
+}
+"""The program that removes a cluster which is a stack's own, by the cluster's kind."""
+_REMOVAL_LIMIT = 300  # seconds for what a cluster left behind
+
+
+def down(stack: str) -> int:
+    """Destroys the stack and forgets it, and proves that nothing of it is left.
+
+    What an interrupted `up` left of its cluster goes, too. Nothing to destroy is a success. The
+    person's Pulumi.<stack>.yaml stays; one that is gone is not needed.
+    """
+    with lent(stack, say):
+        cluster_of(stack)  # refuses a file that nobody can read, before anything is done
+        return _down(stack)
+
+
+def _down(stack: str) -> int:
+    if exists(stack):
+        code = _destroy(Cli(stack))
+        if code != 0:
+            return code
+    elif hidden := hidden_states(stack):
+        raise CommandError(
+            f"the state of {stack} is in a file that is not read, {hidden[0]}, so nothing was "
+            "removed: take the stack down with the settings of Pulumi's backend that it was made "
+            f"with, or convert it with `pulumi stack export` and `import`"
+        )
+    else:
+        say(f"Stack {stack} is not there: nothing to destroy.")
+    code = _remove_cluster(stack, "what an interrupted run left in")
+    if code != 0:
+        return code
+    for file in files(stack):
+        file.unlink()
+    shutil.rmtree(archive.of_stack(stack), ignore_errors=True)
+    return 0 if remains.prove(stack, cluster_of(stack), say) else 1
+
+
+def _destroy(cli: Cli) -> int:
+    mend(cli.stack)
+    recover(cli, say)
+    code = _destroy_resources(cli)
+    if code not in {0, INTERRUPTED} and _may_go_as_a_whole(cli):
+        say("The cluster is this stack's own, so what could not be deleted in it goes with it.")
+        code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
+    if code != 0:
+        return code
+    return cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
+
+
+def _may_go_as_a_whole(cli: Cli) -> bool:
+    """Whether the stack's cluster may be removed with all that is in it.
+
+    Not one that somebody else has begun to work on meanwhile: `recover` raises `StackBusy`.
+    """
+    recover(cli, say)
+    resources = rows(exported(cli.stack), "resources")
+    is_protected = any(resource.get("protect") for resource in resources)
+    return _cluster_directory(cli.stack) is not None and not is_protected
+
+
+def _destroy_resources(cli: Cli) -> int:
+    if cluster_of(cli.stack).get("kind") not in _REMOVED_BY:
+        # Who can't reach somebody else's cluster must not forget what goes on running in it.
+        return cli.run("destroy", "--yes")
+    # What runs in a cluster that is gone can't be deleted, and is gone as well.
+    return cli.run("destroy", "--yes", PULUMI_K8S_DELETE_UNREACHABLE="true")
+
+
+def _remove_cluster(stack: str, what: str) -> int:
+    """Removes the stack's own cluster that is there, whether or not the state knows of it."""
+    directory = _cluster_directory(stack)
+    if directory is None:
+        return 0
+    say(f"Removing {what} {directory}.")
+    program = _REMOVED_BY[cluster_of(stack)["kind"]]
+    command = [sys.executable, "-m", program, "delete", "--directory", str(directory)]
+    return subprocess.run(
+        command, cwd=CHECKOUT, env=os.environ, timeout=_REMOVAL_LIMIT, check=False
+    ).returncode
+
+
+def _cluster_directory(stack: str) -> Path | None:
+    """Where the stack's own cluster is, or is noted; None when there is none."""
+    cluster = cluster_of(stack)
+    kind, name = str(cluster.get("kind")), str(cluster.get("name", stack))
+    # No cluster was ever made with another name: it could lead out of the directory of clusters.
+    if kind not in _REMOVED_BY or not owner.NAME.fullmatch(name):
+        return None
+    embedded = state_dir() / "clusters" / name
+    directory = embedded if kind == "embedded" else Mark(kind, name).directory
+    if not directory.exists():
+        return None
+    made_by = owner.of(directory)
+    if made_by == called(project(), stack) or (made_by is None and exists(stack)):
+        return directory
+    say(f"Cluster {name} stays: it belongs to {made_by or 'no stack that is known'}.")
+    return None

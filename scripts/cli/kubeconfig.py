@@ -1,0 +1,129 @@
+"""`make kubeconfig`: puts a stack's cluster into the person's own kubeconfig, by kubectl's merging.
+
+Nothing else ever touches that file.
+"""
+
+import os
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from core import toolchain
+from scripts.cli.errors import CommandError
+from scripts.cli.exported import read_state
+from scripts.cli.files import check
+
+_LIMIT = 60  # seconds; kubectl reads and prints files
+
+
+class NoKubeconfig(CommandError):
+    """There is nothing to merge, or it can't be merged; the text says what to do."""
+
+
+def merge(stack: str) -> int:
+    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it.
+
+    The context that the person works in stays the current one.
+
+    Returns:
+        The exit status: 0.
+
+    Raises:
+        StackFileError: there is no such stack.
+        NoKubeconfig: it has no cluster, or kubectl refuses.
+        PulumiFailed: its state can't be read.
+        core.toolchain.ToolMissing: there is no kubectl.
+    """
+    check(stack)
+    kubeconfig = read_state(stack, secrets=True).kubeconfig
+    if kubeconfig is None:
+        raise NoKubeconfig(f"{stack} has no cluster yet; `make up STACK={stack}` makes it.")
+    name, file = f"slipway-{stack}", own()
+    merged = _merged(named(kubeconfig, name), file)
+    _replace(file, merged)
+    print(explanation(name, file, yaml.safe_load(merged).get("current-context") or ""))
+    return 0
+
+
+def own() -> Path:
+    """Return the file that kubectl reads first: of $KUBECONFIG, else ~/.kube/config."""
+    listed = [each for each in os.environ.get("KUBECONFIG", "").split(os.pathsep) if each]
+    return Path(listed[0]) if listed else Path.home() / ".kube" / "config"
+
+
+def named(kubeconfig: str, name: str) -> str:
+    """Return a kubeconfig's current context alone, with all of its parts called `name`. Pure."""
+    document = yaml.safe_load(kubeconfig)
+    context = _part(document, "contexts", "context", document["current-context"])
+    cluster = _part(document, "clusters", "cluster", context["cluster"])
+    user = _part(document, "users", "user", context["user"])
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": name, "cluster": cluster}],
+            "users": [{"name": name, "user": user}],
+            "contexts": [{"name": name, "context": {**context, "cluster": name, "user": name}}],
+        },
+        sort_keys=False,
+    )
+
+
+def explanation(name: str, file: Path, current: str = "") -> str:
+    """Return what has been done, and how to undo it. Pure.
+
+    Args:
+        name: Of the context, and of its parts.
+        file: Where it is.
+        current: The file's current context; empty when it has none.
+    """
+    kubectl = f"kubectl --kubeconfig {file} config"
+    kept = f"the current context is {current}, as before"
+    if not current:
+        # kubectl then asks localhost:8080, where nobody is.
+        kept = f"none is the current one, as before; to work in it: {kubectl} use-context {name}"
+    undo = " && ".join(f"{kubectl} delete-{part} {name}" for part in ("context", "cluster", "user"))
+    return (
+        f"{file} has the context {name} now; {kept}\n"
+        f"Try it: kubectl --kubeconfig {file} --context {name} get nodes\n"
+        f"Undo it: {undo}"
+    )
+
+
+def _merged(added: str, file: Path) -> str:
+    """Return both as kubectl merges them: of two entries by one name the first one counts."""
+    with tempfile.TemporaryDirectory(prefix="slipway-kubeconfig-") as directory:
+        first = Path(directory, "config")
+        first.touch(mode=0o600)
+        first.write_text(added)
+        # Not --flatten: what the person's own entries name stays outside of the file.
+        finished = subprocess.run(
+            [toolchain.path("kubectl"), "config", "view", "--raw"],
+            env={**os.environ, "KUBECONFIG": f"{first}{os.pathsep}{file}"},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_LIMIT,
+            check=False,
+        )
+    if finished.returncode != 0:
+        raise NoKubeconfig(f"kubectl can't merge into {file}: {finished.stderr.strip()}")
+    return finished.stdout
+
+
+def _replace(file: Path, text: str) -> None:
+    """Write it in one step, readable by nobody else; a link stays a link."""
+    place = file.resolve()
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    descriptor, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+    with os.fdopen(descriptor, "w") as opened:
+        opened.write(text)
+    Path(partial).replace(place)
+
+
+def _part(document: Any, section: str, part: str, name: str) -> dict[str, Any]:
+    (found,) = (each[part] for each in document[section] if each["name"] == name)
+    return dict(found)

@@ -1,0 +1,131 @@
+"""How a stack's jobs have ended, from its state. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from jobs.life.limits import missed
+from scripts.cli.state import JobState, StackState
+
+if TYPE_CHECKING:  # It takes a second to import.
+    from pathlib import Path
+
+    from jobs.spec import TrainingJob
+
+Verdict = Literal["passed", "missed", "not judged", ""]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a job has ended last, or where it is.
+
+    Args:
+        job: Its name.
+        state: Its result's, or `running`, `interrupted`, `no image` or `no result`.
+        result: None when it has none.
+        gate: What its gate said; empty for one that did not succeed.
+        missed: Each limit that it missed, and by how much.
+        note: Why it has no result, or what becomes of it.
+    """
+
+    job: str
+    state: str
+    result: Mapping[str, Any] | None = None
+    gate: Verdict = ""
+    missed: tuple[str, ...] = ()
+    note: str = ""
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The same for programs to read; what says nothing is left out."""
+        said = {"gate": self.gate, "missed": list(self.missed), "note": self.note}
+        kept = {key: value for key, value in said.items() if value}
+        return {"state": self.state, **kept, "result": self.result}
+
+
+def outcomes(
+    state: StackState,
+    wanted: Sequence[TrainingJob],
+    *,
+    is_busy: bool,
+    builds: Mapping[str, Path] = MappingProxyType({}),
+) -> dict[str, Outcome]:
+    """Return how each job has ended, by name, in the order in which they are declared.
+
+    Args:
+        state: The stack's.
+        wanted: The jobs in its file, as far as they can be read: they have the gates' limits.
+        is_busy: Whether somebody is at work on the stack.
+        builds: The log of each job's own image, where one was begun to be built.
+    """
+    declared = {job.name: job for job in wanted}
+    names = dict.fromkeys([*declared, *state.jobs])
+    reasons = {} if is_busy else _not_run(wanted, state)
+    found = {}
+    for name in names:
+        there = state.jobs.get(name)
+        if there is not None and there.result is not None:
+            # An operation may be pending all the same: of an interrupted run that was taken up.
+            found[name] = _ended(there, declared.get(name))
+        elif there is not None and there.operation is not None:
+            found[name] = _begun(there, is_busy=is_busy)
+        elif not is_busy and name in builds and name not in state.images:
+            note = (
+                f"its image was not built: {builds[name]} has the reason; `make up` builds it anew"
+            )
+            found[name] = Outcome(name, "no image", note=note)
+        else:
+            found[name] = Outcome(name, "no result", note=reasons.get(name, _waiting(is_busy)))
+    return found
+
+
+def _waiting(is_busy: bool) -> str:
+    return (
+        "it is still to run"
+        if is_busy
+        else "`make up` trains it, or waits for it if it was interrupted and goes on"
+    )
+
+
+def _begun(job: JobState, *, is_busy: bool) -> Outcome:
+    if is_busy:
+        return Outcome(job.name, "running", note="`make logs` follows it")
+    return Outcome(job.name, "interrupted", note="the next `make up` takes its run up again")
+
+
+def _ended(job: JobState, declared: TrainingJob | None) -> Outcome:
+    result = job.result or {}
+    state = str(result.get("state"))
+    if state != "Succeeded":
+        return Outcome(job.name, state, result)
+    if job.passed:
+        return Outcome(job.name, state, result, "passed")
+    limits = {} if declared is None else _limits(declared)
+    misses = tuple(missed(limits, result))
+    return Outcome(job.name, state, result, "missed" if misses else "not judged", misses)
+
+
+def _limits(job: TrainingJob) -> dict[str, Any]:
+    return {
+        "minAccuracy": job.min_accuracy,
+        "maxDuration": job.max_duration,
+        "maxTimeToAccuracy": job.max_time_to_accuracy,
+    }
+
+
+def _not_run(wanted: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
+    """Return why jobs did not run that needed others."""
+    if not wanted:
+        return {}
+    from jobs.dependencies import not_run  # noqa: PLC0415 - see above
+
+    known = {job.name: state.jobs.get(job.name) for job in wanted}
+    states = {
+        name: None if job is None or job.result is None else str(job.result["state"])
+        for name, job in known.items()
+    }
+    passed = {name: job is not None and job.passed for name, job in known.items()}
+    return not_run(wanted, states, passed)

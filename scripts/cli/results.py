@@ -1,0 +1,206 @@
+"""`make results JOB=…`: how each job has ended last, whatever has become of its cluster."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TextIO
+
+import yaml
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from core.paths import build_log
+from core.text import meant
+from jobs.watch.explain import explain
+from jobs.watch.progress import duration
+from scripts.cli.backend import locks
+from scripts.cli.errors import CommandError
+from scripts.cli.exported import read_state
+from scripts.cli.files import check, jobs_of
+from scripts.cli.outcome import Outcome, outcomes
+
+if TYPE_CHECKING:  # It takes a second to import.
+    from jobs.spec import TrainingJob
+
+Format = Literal["text", "json"]
+
+_COLUMNS = {
+    "job": "left",
+    "state": "left",
+    "gate": "left",
+    "accuracy": "right",
+    "loss": "right",
+    "samples": "right",
+    "ranks": "right",
+    "duration": "right",
+    "attempts": "right",
+    "ended (UTC)": "left",
+}
+_PIPE_WIDTH = 10_000
+"""Columns of what is no terminal: a table there is as wide as what is in it."""
+
+
+class NoResults(CommandError):
+    """There is nothing to show; the text says what to do."""
+
+
+def show(stack: str, job: str, form: Format) -> int:
+    """Print the results of a stack's jobs, or of one job all that is known.
+
+    Args:
+        stack: Its name.
+        job: The job's name; empty for all.
+        form: For a person or for a program.
+
+    Returns:
+        The exit status: 0.
+
+    Raises:
+        StackFileError: there is no such stack.
+        NoResults: it has no results, or no such job.
+        PulumiFailed: its state can't be read.
+    """
+    check(stack)
+    state = read_state(stack)
+    settings = None
+    if not state.has_passed(jobs_of(stack)):
+        # The limits that were missed, and why a job did not run. It takes a second to import.
+        from scripts.cli.config import asked  # noqa: PLC0415
+
+        settings = asked(stack)
+    wanted = () if settings is None else settings.jobs
+    found = outcomes(state, wanted, is_busy=bool(locks(stack)), builds=_builds(wanted))
+    skipped = state.skipped if settings is None else settings.skipped
+    print_results(stack, found, skipped, job=job, form=form)
+    return 0
+
+
+def _builds(wanted: Sequence[TrainingJob]) -> dict[str, Path]:
+    """Return the log of each job's own image, where one was begun to be built."""
+    if not any(job.build for job in wanted):
+        return {}
+    from images.job import name_of  # noqa: PLC0415 - it takes a while, and most jobs have none
+
+    logs = {job.name: build_log(name_of(job.name)) for job in wanted if job.build}
+    return {name: log for name, log in logs.items() if log.exists()}
+
+
+def print_results(  # noqa: PLR0913  # what to print, how, and where to
+    stack: str,
+    found: Mapping[str, Outcome],
+    skipped: Mapping[str, str],
+    *,
+    job: str = "",
+    form: Format = "text",
+    out: TextIO | None = None,
+) -> None:
+    """See `show`; of outcomes that are known."""
+    out = sys.stdout if out is None else out
+    if job and job not in found:
+        raise NoResults(_unknown(stack, found, job))
+    if all(each.state == "no result" for each in found.values()):
+        raise NoResults(f"{stack} has no results yet; `make up STACK={stack}` trains its jobs.")
+    if form == "json":
+        jobs = {name: each.document for name, each in found.items()}
+        document = jobs[job] if job else {"jobs": jobs, "skipped": dict(skipped)}
+        print(json.dumps(document, indent=2), file=out)
+    elif job:
+        print(_whole(found[job]), file=out)
+    else:
+        _print_table(found, out)
+        for text in (*_stories(found), *_skipped(skipped)):
+            print(f"\n{text}", file=out)
+
+
+def _print_table(found: Mapping[str, Outcome], out: TextIO) -> None:
+    console = Console(file=out, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal:
+        console = Console(
+            file=out, highlight=False, markup=False, emoji=False, width=_PIPE_WIDTH, no_color=True
+        )
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
+    for name, justify in _COLUMNS.items():
+        # Narrow terminals break a cell into lines; nothing is cut off.
+        table.add_column(name, justify="right" if justify == "right" else "left", overflow="fold")
+    for outcome in found.values():
+        table.add_row(*_cells(outcome), style=_style(outcome) if console.is_terminal else None)
+    console.print(table)
+
+
+def _cells(outcome: Outcome) -> list[str]:
+    result = outcome.result or {}
+    attempts = len(result.get("attempts", [])) + 1
+    return [
+        outcome.job,
+        outcome.state,
+        outcome.gate or "-",
+        _figure(result.get("accuracy"), "{:.4f}"),
+        _figure(result.get("loss"), "{:.4f}"),
+        _figure(result.get("samples_seen"), "{:,}"),
+        _figure(result.get("world_size"), "{}"),
+        "-" if "duration_seconds" not in result else duration(result["duration_seconds"]),
+        str(attempts) if result else "-",
+        _moment(result.get("completed")),
+    ]
+
+
+def _figure(value: Any, form: str) -> str:
+    return form.format(value) if isinstance(value, int | float) else "-"
+
+
+def _moment(text: object) -> str:
+    if not isinstance(text, str):
+        return "-"
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def _style(outcome: Outcome) -> str:
+    if outcome.state in {"running", "interrupted", "no result"}:
+        return "dim"
+    return "green" if outcome.gate == "passed" else "red"
+
+
+def _stories(found: Mapping[str, Outcome]) -> list[str]:
+    """Return what a row can't tell, for each job of which there is more to say."""
+    told = (_story(each) for each in found.values())
+    return [text for text in told if text]
+
+
+def _story(outcome: Outcome) -> str:
+    if outcome.result is None:
+        return f"job {outcome.job}: {outcome.state}; {outcome.note}"
+    if outcome.state != "Succeeded":
+        return explain(outcome.job, outcome.result)
+    if outcome.missed:
+        missed = "; ".join(outcome.missed)
+        return (
+            f"job {outcome.job} succeeded, but missed: {missed}\n"
+            "what to do: change what it trains with, or the limit; then `make up`"
+        )
+    if outcome.gate == "not judged":
+        return f"job {outcome.job} succeeded and was not judged yet; `make up` does that"
+    return ""
+
+
+def _skipped(skipped: Mapping[str, str]) -> list[str]:
+    if not skipped:
+        return []
+    lines = (f"  {name}: {reason}" for name, reason in skipped.items())
+    return ["\n".join(["of the catalogue, this cluster can't run", *lines])]
+
+
+def _whole(outcome: Outcome) -> str:
+    document = outcome.document
+    story = _story(outcome)
+    text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=_PIPE_WIDTH)
+    return f"{text}\n{story}" if story else text.rstrip("\n")
+
+
+def _unknown(stack: str, found: Mapping[str, Outcome], job: str) -> str:
+    there = f"Jobs of {stack}: {', '.join(sorted(found))}." if found else f"{stack} has no jobs."
+    return f"There is no job {job!r}.{meant(job, found)} {there}"

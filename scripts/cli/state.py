@@ -1,0 +1,149 @@
+"""What a stack's exported state says of its jobs. Pure."""
+
+import json
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from jobs.topology import Topology
+from scripts.cli.pulumi_cli import rows
+
+_NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
+_RUN, _GATE, _STACK = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "pulumi:pulumi:Stack"
+_READY, _IMAGE = "slipway:infra:OperatorReady", "slipway:images:JobImage"
+
+
+@dataclass(frozen=True)
+class JobState:
+    """One job.
+
+    Args:
+        name: Its name.
+        inputs: Of its run, as it was declared last.
+        result: Of its last run that came to an end; None when there is none.
+        operation: What an update that is on, or was interrupted, does with the run: `creating`,
+            or `replacing` where it ended before the new run had a result.
+        gate: The gate's inputs, where a result passed; None when none did.
+    """
+
+    name: str
+    inputs: Mapping[str, Any]
+    result: Mapping[str, Any] | None = None
+    operation: str | None = None
+    gate: Mapping[str, Any] | None = None
+
+    @property
+    def namespace(self) -> str:
+        """Where its PyTorchJob is."""
+        return str(self.inputs["namespace"])
+
+    @property
+    def topology(self) -> Topology:
+        """What it consists of."""
+        return Topology.of(self.inputs["manifest"])
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate has let this result pass."""
+        return self.gate is not None and self.gate.get("result") == self.result
+
+
+@dataclass(frozen=True)
+class StackState:
+    """A stack's state, as far as it is about jobs.
+
+    Args:
+        kubeconfig: The cluster's, its content; None without a cluster, or where it is encrypted.
+        namespace: Of its jobs; None when there is none yet.
+        jobs: By name.
+        skipped: Entries of the catalogue that the cluster can't run, and why.
+        images: The jobs whose own images were built and brought in.
+    """
+
+    kubeconfig: str | None = None
+    namespace: str | None = None
+    jobs: Mapping[str, JobState] = field(default_factory=dict)
+    skipped: Mapping[str, str] = field(default_factory=dict)
+    images: frozenset[str] = frozenset()
+
+    def has_passed(self, names: Collection[str]) -> bool:
+        """Return whether these are all its jobs, and each has a result that its gate let pass."""
+        return self.jobs.keys() == set(names) and all(job.passed for job in self.jobs.values())
+
+    @classmethod
+    def of(cls, export: Mapping[str, Any]) -> "StackState":
+        """Return what `pulumi stack export` printed."""
+        resources, pending = rows(export, "resources"), rows(export, "pending_operations")
+        found = {each.name: each for each in _jobs(resources, pending)}
+        outputs = next((_outputs(each) for each in resources if each["type"] == _STACK), {})
+        namespaces = [_name(each) for each in resources if _NAMESPACE in each["urn"]]
+        # One that is somebody else's is no resource of the stack.
+        namespaces += [
+            each["inputs"]["jobNamespace"] for each in resources if each["type"] == _READY
+        ]
+        namespaces += [job.namespace for job in found.values()]
+        return cls(
+            kubeconfig_of(export),
+            namespaces[0] if namespaces else None,
+            found,
+            skipped=outputs.get("skipped") or {},
+            images=frozenset(_name(each) for each in resources if each["type"] == _IMAGE),
+        )
+
+
+def kubeconfig_of(export: Mapping[str, Any]) -> str | None:
+    """Return the kubeconfig in an exported state with plain secrets.
+
+    Taken from the cluster's resource, since the stack's outputs appear only when `up` has ended.
+    """
+    for resource in rows(export, "resources"):
+        value = _plain(_outputs(resource).get("kubeconfig"))
+        if isinstance(value, str):
+            return value
+    return None
+
+
+def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
+    # Those that were replaced are to go yet, or are gone and remembered until the new one is there.
+    resources = [each for each in resources if not each.get("delete")]
+    begun = {
+        _name(each): {"resource": each, "type": "replacing"}
+        for each in resources
+        if each["type"] == _RUN and each.get("pendingReplacement")
+    }
+    begun |= {_name(each["resource"]): each for each in pending if each["resource"]["type"] == _RUN}
+    resources = [each for each in resources if not each.get("pendingReplacement")]
+    runs = {_name(each): each for each in resources if each["type"] == _RUN}
+    gates = {_name(each): each for each in resources if each["type"] == _GATE}
+    for name in dict.fromkeys([*runs, *begun]):
+        latest = begun[name]["resource"] if name in begun else runs[name]
+        inputs = _plain(latest.get("inputs")) or {}
+        if "manifest" not in inputs:
+            continue
+        yield JobState(
+            name,
+            inputs,
+            result=_plain(_outputs(runs[name]).get("result")) if name in runs else None,
+            operation=begun[name]["type"] if name in begun else None,
+            gate=_plain(gates[name]["inputs"]) if name in gates else None,
+        )
+
+
+def _outputs(resource: Mapping[str, Any]) -> Mapping[str, Any]:
+    outputs: Mapping[str, Any] = resource.get("outputs") or {}
+    return outputs
+
+
+def _name(resource: Mapping[str, Any]) -> str:
+    return str(resource["urn"]).rsplit("::", 1)[-1]
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with its secrets as they are; one that is encrypted stays as it is stored."""
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if isinstance(value.get("plaintext"), str):
+        return json.loads(value["plaintext"])
+    return {key: _plain(each) for key, each in value.items()}

@@ -1,0 +1,76 @@
+"""Lends a stack whose Pulumi.<stack>.yaml is gone a file, for as long as it is taken down.
+
+What the cluster was is known all the same: from the stack's state, or from its history. Pulumi
+itself would write the file anew, with nothing but its encryption salt in it.
+"""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from core.paths import CHECKOUT
+from scripts.cli.backend import exists, exported, latest_settings
+from scripts.cli.files import check, own, template
+from scripts.cli.pulumi_cli import rows
+from scripts.cli.repair import mend
+
+_OWN = {
+    "slipway:clusters:Embedded": "embedded",
+    "slipway:clusters:Kind": "kind",
+    "slipway:clusters:Minikube": "minikube",
+}
+"""The kinds of cluster that are a resource of the stack, by that resource's type."""
+
+
+@contextmanager
+def lent(stack: str, say: Callable[[str], None], root: Path = CHECKOUT) -> Iterator[None]:
+    """Let there be a file of the stack's; one that was not there before is gone again after.
+
+    Args:
+        stack: Its name.
+        say: Takes lines for the person.
+        root: The checkout.
+
+    Raises:
+        StackFileError: there is no such stack, neither a file nor a state.
+    """
+    file = own(stack, root)
+    if file.exists() or not exists(stack):
+        check(stack, root)
+        yield
+        return
+    mend(stack)
+    state = exported(stack)
+    cluster = cluster_in(state) or latest_settings(stack).get("slipway:cluster")
+    try:
+        if isinstance(cluster, dict):
+            say(f"{file.name} is not there; the cluster is the one that the stack was last using.")
+            file.write_text(yaml.safe_dump({"config": {"slipway:cluster": cluster}}))
+        elif template(stack, root).exists():
+            shutil.copyfile(template(stack, root), file)
+        elif rows(state, "resources"):
+            say(
+                f"{file.name} is gone, and neither the state nor the history of {stack} has what "
+                "its cluster was. What the state has goes; whether anything else is left in that "
+                "cluster can't be looked for."
+            )
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def cluster_in(export: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what an exported state has of the stack's own cluster; None without one. Pure.
+
+    One that an interrupted run had begun to make is among what is pending.
+    """
+    pending = [each["resource"] for each in rows(export, "pending_operations")]
+    for resource in [*rows(export, "resources"), *pending]:
+        if resource["type"] in _OWN:
+            name = resource["urn"].rsplit("::", 1)[-1]
+            return {"kind": _OWN[resource["type"]], "name": name}
+    return None

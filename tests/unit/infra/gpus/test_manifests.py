@@ -1,0 +1,91 @@
+"""The device plugin and the pod that tries a GPU have what they need, and nothing more."""
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+from clusters.pools import DEVICE_PLUGIN, GpuPool
+from infra.gpus.manifests import device_plugin, facts, pool_of, probe_pod
+from tests.unit.gpu_objects import POOL
+
+TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
+
+
+def daemon(pool: GpuPool = POOL) -> dict[str, Any]:
+    _, found = device_plugin(pool, DEVICE_PLUGIN)
+    spec: dict[str, Any] = found["spec"]["template"]["spec"]
+    return spec
+
+
+def test_the_plugin_is_pinned_by_version_and_digest() -> None:
+    assert re.fullmatch(r"\S+/k8s-device-plugin:v\d+\.\d+\.\d+@sha256:[0-9a-f]{64}", DEVICE_PLUGIN)
+    (container,) = daemon()["containers"]
+    assert container["image"] == DEVICE_PLUGIN
+
+
+def test_the_plugin_runs_on_the_pools_nodes_alone() -> None:
+    assert daemon()["nodeSelector"] == {"pool": "gpu"}
+    assert daemon()["tolerations"] == [TOLERATION]
+
+
+def test_the_plugin_may_do_nothing_but_mount_the_kubelets_directory() -> None:
+    namespace, _ = device_plugin(POOL, DEVICE_PLUGIN)
+    labels = namespace["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "privileged"
+    spec = daemon()
+    (container,) = spec["containers"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    assert spec["automountServiceAccountToken"] is False
+    assert [each["hostPath"]["path"] for each in spec["volumes"]] == [
+        "/var/lib/kubelet/device-plugins"
+    ]
+
+
+def test_the_plugin_tries_again_where_a_node_has_gpus_and_waits_where_it_may_have_none() -> None:
+    (labelled,) = daemon()["containers"]
+    (any_node,) = daemon(replace(POOL, labels={}))["containers"]
+    assert labelled["env"] == [{"name": "FAIL_ON_INIT_ERROR", "value": "true"}]
+    assert any_node["env"] == [{"name": "FAIL_ON_INIT_ERROR", "value": "false"}]
+
+
+def test_a_pool_without_nodes_is_not_waited_for_by_the_engine() -> None:
+    _, found = device_plugin(POOL, DEVICE_PLUGIN)
+    assert found["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
+
+
+def test_a_gpu_is_tried_as_a_job_would_use_it_and_not_for_ever() -> None:
+    pod = probe_pod(POOL, "trainer-cuda:1", "slipway-job", 900)["spec"]
+    assert pod["nodeSelector"] == {"pool": "gpu"}
+    assert pod["tolerations"] == [TOLERATION]
+    assert pod["restartPolicy"] == "Never"
+    assert pod["activeDeadlineSeconds"] == 900
+    assert pod["serviceAccountName"] == "slipway-job"
+    (container,) = pod["containers"]
+    assert container["image"] == "trainer-cuda:1"
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
+    assert container["resources"]["requests"]["nvidia.com/gpu"] == "1"
+
+
+def test_a_gpu_is_tried_by_a_pod_that_the_namespace_of_the_jobs_admits() -> None:
+    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
+    pod = probe_pod(POOL, "trainer-cuda:1", "slipway-job", 900)["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"]["allowPrivilegeEscalation"] is False
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert all("hostPath" not in volume for volume in pod["volumes"])
+
+
+def test_a_pool_that_went_through_the_engine_is_the_same_for_who_looks_at_it() -> None:
+    for pool in (POOL, GpuPool(per_node=8, min_nodes=0, device_plugin=False)):
+        assert pool_of(json.loads(json.dumps(facts(pool)))) == pool
+
+
+def test_facts_have_no_empty_maps_which_would_show_as_a_change_each_time() -> None:
+    assert {} not in facts(GpuPool(per_node=1)).values()
+    assert None not in facts(GpuPool(per_node=1)).values()

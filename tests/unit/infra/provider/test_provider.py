@@ -1,0 +1,47 @@
+"""How changes are told to the engine, which shows them in a preview."""
+
+import pytest
+from pulumi.provider.experimental.provider import PropertyDiffKind
+
+from core.handler import Change
+from infra.provider.provider import _response
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "input_diff"),
+    [
+        (Change("a", "add"), PropertyDiffKind.ADD, True),
+        (Change("a", "update"), PropertyDiffKind.UPDATE, True),
+        (Change("a", "delete"), PropertyDiffKind.DELETE, True),
+        (Change("a", "add", replace=True), PropertyDiffKind.ADD_REPLACE, True),
+        (Change("a", "update", replace=True), PropertyDiffKind.UPDATE_REPLACE, True),
+        (Change("a", "delete", replace=True), PropertyDiffKind.DELETE_REPLACE, True),
+        (Change("a", drift=True), PropertyDiffKind.UPDATE, False),
+    ],
+)
+def test_each_change_keeps_its_kind(
+    change: Change, kind: PropertyDiffKind, *, input_diff: bool
+) -> None:
+    detail = _response([change]).detailed_diff
+    assert detail is not None
+    assert (detail["a"].kind, detail["a"].input_diff) == (kind, input_diff)
+
+
+def test_only_what_asks_for_it_replaces() -> None:
+    response = _response([Change("spec.a"), Change("spec.b", replace=True)])
+    assert response.changes
+    assert response.replaces == ["spec.b"]
+    assert response.delete_before_replace
+
+
+def test_paths_are_whole_and_their_properties_are_named() -> None:
+    response = _response([Change("manifest.spec.workers")])
+    assert response.diffs == ["manifest"]
+    assert response.detailed_diff is not None
+    assert [*response.detailed_diff] == ["manifest.spec.workers"]
+
+
+def test_no_change_is_none() -> None:
+    response = _response([])
+    assert not response.changes
+    assert response.replaces == []

@@ -1,0 +1,380 @@
+"""`make logs` puts all ranks' lines in one order, and says what there is when it finds none."""
+
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.logs import archive
+from jobs.logs.containers import Container
+from jobs.logs.lines import Cursor, Line
+from jobs.logs.recording import Recording
+from jobs.topology import Topology
+from scripts.cli.logs.command import show
+from scripts.cli.logs.find import containers, find, has_ended
+from scripts.cli.logs.lines import Printer, Said, Window, joined, merged, printer
+from scripts.cli.logs.target import NoLogs, archived
+from scripts.cli.logs.view import Options
+from scripts.cli.state import JobState, StackState
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
+
+JOB = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs/mine"
+PODS = "/api/v1/namespaces/slipway-jobs/pods"
+RUN = {"slipway.dev/run": "mine-2"}
+
+
+@pytest.fixture(autouse=True)
+def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def line(second: int, text: str) -> Line:
+    return Line(f"2026-01-01T00:00:{second:02}.000000000Z", text)
+
+
+def keep(
+    run_id: str,
+    *logs: tuple[int, str, list[Line]],
+    topology: Topology | None = None,
+    is_complete: bool = False,
+) -> None:
+    """Put logs into the archive: of which replica, of which container, and what."""
+    topology = Topology(2) if topology is None else topology
+    with Recording(archive.of_job("dev", "mine").run(run_id), topology, pytest.fail) as recording:
+        for replica, id_, lines in logs:
+            container = Container(replica, f"mine-{replica}", id_, ended=True, previous=False)
+            recording.open(container)
+            recording.write(container, lines)
+        if is_complete:
+            recording.seal()
+
+
+def submitted(*conditions: str, **fields: Any) -> dict[str, Any]:
+    there = job(*conditions, **fields)
+    there["metadata"]["labels"] = RUN
+    return there
+
+
+def labelled(there: dict[str, Any]) -> dict[str, Any]:
+    there["metadata"]["labels"] |= RUN
+    return there
+
+
+@pytest.fixture(name="api")
+def _api() -> Iterator[FakeApi]:
+    """A cluster with a job of two ranks that has succeeded."""
+    with served(FakeApi()) as api:
+        api.says("GET", JOB, submitted("Succeeded"))
+        done = [
+            labelled(
+                pod(rank, state=ended(0, container=f"containerd://c{rank}"), phase="Succeeded")
+            )
+            for rank in (0, 1)
+        ]
+        api.says("GET", PODS, {"kind": "PodList", "items": done, "metadata": {}})
+        for each in done:
+            [status] = each["status"]["containerStatuses"]
+            status["containerID"] = status["state"]["terminated"]["containerID"]
+            # What the client insists on, and nobody here looks at.
+            status |= {"imageID": "", "ready": False}
+            del each["metadata"]["ownerReferences"]
+            api.says("GET", f"{PODS}/{each['metadata']['name']}", each)
+        yield api
+
+
+def state(api: FakeApi | None = None, **jobs: Any) -> StackState:
+    return StackState(None if api is None else api.kubeconfig, "slipway-jobs", jobs)
+
+
+def shown(capsys: pytest.CaptureFixture[str], there: StackState, options: Options) -> list[str]:
+    assert show("dev", "mine", options, lambda _stack, **_options: there) == 0
+    said = capsys.readouterr()
+    return [*said.out.splitlines(), *said.err.splitlines()]
+
+
+def test_what_is_kept_and_what_the_pods_have_is_one_log(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep("mine-2", (0, "c0", [line(1, "kept"), line(3, "kept, too")]))
+    logs = {
+        "mine-master-0": [line(1, "kept"), line(3, "kept, too"), line(5, "new")],
+        "mine-worker-0": [line(2, "new as well"), line(4, "")],
+    }
+    for name, lines in logs.items():
+        api.says("GET", f"{PODS}/{name}/log", "".join(f"{each}\n" for each in lines))
+    assert shown(capsys, state(api), Options()) == [
+        "[rank 0] kept",
+        "[rank 1] new as well",
+        "[rank 0] kept, too",
+        "[rank 1] ",
+        "[rank 0] new",
+    ]
+    assert shown(capsys, state(api), Options(rank=0)) == ["kept", "kept, too", "new"]
+    [since] = {asked for _, asked, _ in api.asked if "master-0/log" in asked and "since" in asked}
+    assert "sinceTime=2026-01-01T00%3A00%3A02Z" in since
+
+
+def test_without_a_cluster_it_is_the_archive_attempt_after_attempt(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    keep("mine-1", (0, "a", [line(1, "first")]), (1, "b", [line(2, "second")]))
+    keep("mine-2", (0, "c", [line(3, "third")]), (0, "d", [line(4, "fourth")]))
+    assert shown(capsys, state(), Options()) == [
+        "[rank 0] first",
+        "[rank 1] second",
+        "[rank 0] third",
+        "[rank 0] fourth",
+        "--- next attempt: mine-2",
+        "--- rank 0 was started again",
+    ]
+
+
+def ended_state(run_id: str, **fields: Any) -> StackState:
+    """What is known of a run that has ended, without the secrets."""
+    return state(mine=JobState("mine", {}, result={"run_id": run_id}, **fields))
+
+
+def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_secrets(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def read(_stack: str, *, secrets: bool = False) -> StackState:
+        return pytest.fail("asked for secrets") if secrets else ended_state("mine-1")
+
+    keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)
+    assert show("dev", "mine", Options(), read) == 0
+    assert capsys.readouterr().out == "[rank 0] kept\n"
+
+
+@pytest.mark.parametrize(
+    ("there", "is_complete"),
+    [
+        (ended_state("mine-1"), False),
+        (ended_state("mine-2"), True),
+        (ended_state("mine-1", operation="creating"), True),
+    ],
+)
+def test_of_a_run_that_goes_on_or_is_not_kept_to_its_end_the_cluster_is_asked(
+    there: StackState, is_complete: bool
+) -> None:
+    keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=is_complete)
+    assert archived("dev", there, "mine", None) is None
+
+
+def test_logs_of_a_run_that_another_machine_has_replaced_are_left_out(
+    api: FakeApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keep("mine-1", (0, "a", [line(1, "of old")]))
+    for name in ("mine-master-0", "mine-worker-0"):
+        api.says("GET", f"{PODS}/{name}/log", f"{line(5, 'new')}\n")
+    assert shown(capsys, state(api), Options()) == ["[rank 0] new", "[rank 1] new"]
+
+
+@pytest.mark.parametrize(
+    ("topology", "labels"),
+    [
+        (Topology(2), ["rank 0", "rank 1"]),
+        (Topology(2, processes=2), ["rank 0-1", "rank 2-3"]),
+        (Topology(2, has_master=False, elastic=True), ["worker 0", "worker 1"]),
+    ],
+)
+def test_a_line_begins_with_the_ranks_whose_log_it_is(
+    topology: Topology, labels: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = [(number, f"c{number}", [line(number, "x")]) for number in (0, 1)]
+    keep("mine-1", *logs, topology=topology)
+    assert shown(capsys, state(), Options()) == [f"[{label}] x" for label in labels]
+
+
+def test_a_rank_among_several_is_found_in_its_replica() -> None:
+    keep("mine-1", (0, "a", []), topology=Topology(2, processes=2))
+    assert find("dev", state(), "mine", 3).replicas == [1]
+
+
+@pytest.mark.parametrize(
+    ("topology", "rank", "message"),
+    [
+        (Topology(3), 3, "Job mine has no rank 3. There are ranks 0 to 2."),
+        (Topology(1), 1, "Job mine has no rank 1. There is only rank 0."),
+        (
+            Topology(2, has_master=False, elastic=True),
+            2,
+            "Job mine has no worker 2. There are workers 0 to 1.",
+        ),
+    ],
+)
+def test_a_rank_that_is_not_there_is_named_with_what_is(
+    topology: Topology, rank: int, message: str
+) -> None:
+    keep("mine-1", (0, "a", []), topology=topology)
+    with pytest.raises(NoLogs) as nothing:
+        find("dev", state(), "mine", rank)
+    assert str(nothing.value) == message
+
+
+def test_a_job_that_is_not_there_is_named_with_what_is_in_state_archive_and_cluster(
+    api: FakeApi,
+) -> None:
+    keep("mine-1", (0, "a", []))
+    listing = {"items": [{"metadata": {"name": "submitted"}}]}
+    api.says("GET", JOB.rpartition("/")[0], listing)
+    with pytest.raises(NoLogs) as nothing:
+        find("dev", state(api, declared=object()), "mime", None)
+    assert str(nothing.value) == (
+        "There is no job 'mime'. Did you mean mine? Jobs of dev: declared, mine, submitted."
+    )
+    with pytest.raises(NoLogs, match=r"^Say which job: JOB=NAME. Jobs of dev: declared"):
+        find("dev", state(api, declared=object()), "", None)
+
+
+def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("scripts.cli.logs.find._PATIENCE_SECONDS", 0)
+    with served(FakeApi()) as gone:
+        kubeconfig = gone.kubeconfig
+    there = StackState.of(export(kubeconfig))
+    with pytest.raises(NoLogs, match="its cluster does not answer"):
+        find("dev", there, "mine", None)
+    keep("mine-1", (0, "a", [line(1, "x")]))
+    assert find("dev", there, "mine", None).api is None
+
+
+def test_a_job_that_was_not_submitted_is_told_of_with_its_stack() -> None:
+    with pytest.raises(NoLogs, match="`make results STACK=kind` says more"):
+        find("kind", StackState(), "mine", None, ["mine"])
+
+
+def test_a_stack_that_is_not_there_has_no_logs() -> None:
+    with pytest.raises(NoLogs, match="`make up STACK=dev` makes one"):
+        show("dev", "mine", Options())
+
+
+@pytest.mark.parametrize(
+    ("there", "over"),
+    [
+        (None, True),
+        (job("Running"), False),
+        (job("Succeeded"), True),
+        (job("Running", "Failed"), True),
+    ],
+)
+def test_a_run_has_ended_when_its_job_says_so_or_is_gone(
+    there: dict[str, Any] | None, over: bool
+) -> None:
+    assert has_ended(there) is over
+
+
+@pytest.mark.parametrize("again", [0, 1, 3])
+def test_what_was_kept_meanwhile_is_shown_once(again: int) -> None:
+    everything = [line(second, str(second)) for second in range(4)]
+    cursor = Cursor()
+    assert list(joined(everything, everything[again:2], cursor)) == everything
+    assert list(joined(everything[:2], everything[again:], Cursor())) == (
+        everything if again < 3 else [*everything[:2], everything[3]]
+    )
+    assert cursor == Cursor(everything[-1].stamp, 1)
+
+
+def test_lines_of_several_logs_are_in_the_order_of_time_and_none_waits_for_long() -> None:
+    window = Window(seconds=60)
+    for second, container in ((3, "a"), (1, "b"), (2, "b"), (2, "a")):
+        window.put(Said(line(second, container), 0, "run", container))
+    assert list(window.take()) == []
+    # The two of "a" keep their order.
+    assert [said.line for said in window.take(everything=True)] == [
+        line(1, "b"),
+        line(2, "b"),
+        line(3, "a"),
+        line(2, "a"),
+    ]
+    eager = Window(seconds=0)
+    eager.put(Said(line(1, "x"), 0, "run", "a"))
+    assert len(list(eager.take())) == 1
+    both = [[Said(line(each, "x"), rank, "run", "a") for each in (rank, 9)] for rank in (1, 0)]
+    assert [said.replica for said in merged(both)] == [0, 1, 1, 0]
+
+
+def test_names_are_aligned_and_colored_in_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = {0: "rank 0", 10: "rank 10"}
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert printer(names, raw=False, out=io.StringIO()).labels == {
+        0: "[rank 0]  ",
+        10: "[rank 10] ",
+    }
+    colored = printer(names, raw=False, out=Terminal()).labels[0]
+    assert colored.startswith("\x1b[")
+    assert "[rank 0]" in colored
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert printer(names, raw=False, out=Terminal()).labels[0] == "[rank 0]  "
+    assert printer(names, raw=True, out=Terminal()).labels == {}
+
+
+def test_what_is_said_about_the_lines_is_apart_from_them() -> None:
+    out, err = io.StringIO(), io.StringIO()
+    printing = Printer({}, {0: "rank 0"}, out, err)
+    for container in ("a", "b"):
+        printing.print(Said(line(1, '{"event": "x"}'), 0, "run", container))
+    assert out.getvalue() == '{"event": "x"}\n' * 2
+    assert err.getvalue() == "--- rank 0 was started again\n"
+
+
+SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}
+
+
+def export(kubeconfig: str) -> dict[str, Any]:
+    manifest: dict[str, Any] = {"spec": {"pytorchReplicaSpecs": {"Master": {}}}}
+    inputs = {"namespace": "slipway-jobs", "manifest": manifest}
+    run = {"type": "slipway:jobs:PyTorchJob", "urn": "urn:pulumi:dev::slipway::t::mine"}
+    cluster = {
+        "type": "slipway:clusters:Embedded",
+        "urn": "urn:pulumi:dev::slipway::t::dev",
+        "outputs": {"kubeconfig": {**SECRET, "plaintext": json.dumps(kubeconfig)}},
+    }
+    outputs = {"result": {"state": "Succeeded"}}
+    return {"deployment": {"resources": [cluster, {**run, "inputs": inputs, "outputs": outputs}]}}
+
+
+@pytest.mark.parametrize(
+    ("outputs", "kubeconfig"),
+    [
+        ({"kubeconfig": "plain"}, "plain"),
+        ({"kubeconfig": {**SECRET, "plaintext": json.dumps("a\nb")}}, "a\nb"),
+        ({"kubeconfig": {**SECRET, "ciphertext": "v1:x"}}, None),
+        ({}, None),
+    ],
+)
+def test_the_kubeconfig_is_that_of_the_clusters_resource(
+    outputs: dict[str, Any], kubeconfig: str | None
+) -> None:
+    resources = [{"type": "a", "urn": "::a", "outputs": outputs}]
+    assert StackState.of({"deployment": {"resources": resources}}).kubeconfig == kubeconfig
+    assert StackState.of({"deployment": {"resources": None}}).kubeconfig is None
+
+
+def test_containers_of_another_run_are_not_this_ones(api: FakeApi) -> None:
+    target = find("dev", state(api), "mine", None)
+    other = labelled(pod(0, state=RUNNING))
+    other["metadata"]["labels"] = other["metadata"]["labels"] | {"slipway.dev/run": "mine-9"}
+    pods = [other, labelled(pod(1, state=RUNNING)), labelled(pod(0, state=waiting("x")))]
+    assert [each.pod for each in containers(target, pods)] == ["mine-worker-0"]
+
+
+def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_operator() -> None:
+    ready = {
+        "urn": "urn:pulumi:dev::slipway::slipway:infra:OperatorReady::training-operator",
+        "type": "slipway:infra:OperatorReady",
+        "inputs": {"jobNamespace": "team-a"},
+    }
+    assert StackState.of({"deployment": {"resources": [ready]}}).namespace == "team-a"

@@ -1,0 +1,380 @@
+"""What a stack's commands do around Pulumi: its file, its lock, and what was interrupted."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters import owner
+from scripts.cli import commands, down, files, recovery
+from scripts.cli.backend import Lock, bookkeeping, exists, locks, state_file
+from scripts.cli.errors import CommandError
+from scripts.cli.files import StackFileError, cluster_of, ensure_own, jobs_of
+from scripts.cli.pulumi_cli import INTERRUPTED, Cli
+from scripts.cli.recovery import StackBusy, pending_operations, recover, require_stale
+from scripts.environment import backend
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout with the stacks dev and kind, and a person's own one, mine."""
+    (tmp_path / "stacks").mkdir()
+    for name in ("dev", "kind"):
+        text = f"config:\n  slipway:cluster:\n    kind: {name}\n"
+        (tmp_path / "stacks" / f"{name}.yaml").write_text(text)
+    (tmp_path / "Pulumi.mine.yaml").write_text("config: {'slipway:cluster': {kind: mine}}")
+    return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path / "state" / "slipway"
+
+
+def test_a_stacks_file_starts_as_a_copy_and_is_then_the_persons(checkout: Path) -> None:
+    file = ensure_own("dev", checkout)
+    assert file == checkout / "Pulumi.dev.yaml"
+    assert file.read_text() == (checkout / "stacks" / "dev.yaml").read_text()
+    file.write_text("changed: true")
+    assert ensure_own("dev", checkout).read_text() == "changed: true"
+
+
+def test_the_persons_file_says_what_the_cluster_is(checkout: Path) -> None:
+    assert cluster_of("dev", checkout) == {"kind": "dev"}
+    assert cluster_of("mine", checkout) == {"kind": "mine"}
+    ensure_own("dev", checkout).write_text("config: {'slipway:cluster': {kind: other, name: n}}")
+    assert cluster_of("dev", checkout) == {"kind": "other", "name": "n"}
+
+
+@pytest.mark.parametrize("text", ["", "config:", "config: {}", "a: 1", "config: {x: 1}"])
+def test_a_file_that_names_no_cluster_is_left_for_the_program_to_judge(
+    text: str, checkout: Path
+) -> None:
+    (checkout / "Pulumi.mine.yaml").write_text(text)
+    assert cluster_of("mine", checkout) == {}
+
+
+@pytest.mark.parametrize(
+    ("jobs", "names"),
+    [("{a: {}, b: 7}", ["a", "b"]), ("{}", []), ("7", []), ("[", [])],
+)
+def test_the_names_of_the_jobs_are_known_whatever_is_wrong_with_them(
+    jobs: str, names: list[str], checkout: Path
+) -> None:
+    (checkout / "Pulumi.mine.yaml").write_text(f"config: {{'slipway:jobs': {jobs}}}")
+    assert jobs_of("mine", checkout) == names
+
+
+def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: Path) -> None:
+    with pytest.raises(StackFileError) as unknown:
+        ensure_own("knid", checkout)
+    text = str(unknown.value)
+    assert text.startswith(
+        "There is no stack 'knid'. Did you mean kind? There are: dev, kind, mine"
+    )
+    assert "\n" not in text
+    assert not (checkout / "Pulumi.knid.yaml").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("config:\n  a: {b: c\n  d: [\n", "line 3, column 4: expected ',' or '}', but got ':'"),
+        ("config:\n\ta: b\n", "line 2, column 1: found character"),
+        ("a: \x01", "special characters are not allowed"),
+        ("[]", "it takes a map, with the settings under `config:`"),
+        ("config: 7", "7 under `config:` is not allowed; it takes a map"),
+    ],
+)
+def test_a_file_that_nobody_can_read_is_named_with_the_place(
+    text: str, told: str, checkout: Path
+) -> None:
+    (checkout / "Pulumi.mine.yaml").write_text(text)
+    for reads in (ensure_own, cluster_of):
+        with pytest.raises(StackFileError) as unreadable:
+            reads("mine", checkout)
+        said = str(unreadable.value)
+        assert said.startswith("Pulumi.mine.yaml can't be read, so nothing was changed: ")
+        assert told in said
+        assert "\n" not in said
+
+
+@pytest.mark.parametrize("name", ["../x", "a b", "", "ü", "a" * 101])
+def test_what_cannot_be_a_stacks_name_is_told_so(name: str, checkout: Path) -> None:
+    with pytest.raises(StackFileError) as refused:
+        ensure_own(name, checkout)
+    said = str(refused.value)
+    assert said.startswith(f"{name!r} can't be a stack's name, which has letters, digits")
+    assert "A new one" not in said
+
+
+def test_every_stack_of_the_repository_names_its_cluster(root: Path) -> None:
+    committed = sorted(path.stem for path in (root / "stacks").glob("*.yaml"))
+    assert "dev" in committed
+    for name in committed:
+        assert files.template(name) == root / "stacks" / f"{name}.yaml"
+        assert "kind" in cluster_of(name)
+
+
+def hold(pid: int, hostname: str = "") -> None:
+    """Locks stack dev as Pulumi does."""
+    directory = backend() / ".pulumi" / "locks" / "organization" / "slipway" / "dev"
+    directory.mkdir(parents=True, exist_ok=True)
+    lock = {
+        "pid": pid,
+        "username": "someone",
+        "hostname": hostname or socket.gethostname(),
+        "timestamp": "2026-11-21T11:55:01Z",
+    }
+    (directory / f"{pid}.json").write_text(json.dumps(lock))
+    (directory / f"{pid}.json.attrs").write_text("{}")
+
+
+def dead() -> int:
+    """The number of a process that has ended."""
+    with subprocess.Popen(["true"]) as process:
+        pass
+    return process.pid
+
+
+def keep_state(**deployment: Any) -> None:
+    """Let stack dev be in the state, as Pulumi keeps it."""
+    file = state_file("dev")
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps({"version": 3, "checkpoint": {"latest": deployment}}))
+
+
+class FakeCli:
+    """Stands for the CLI, on a state that has an operation pending, or none."""
+
+    stack = "dev"
+
+    def __init__(self, *pending: str) -> None:
+        operations = [
+            {"type": "creating", "resource": {"urn": f"urn:pulumi:dev::slipway::x:y:Z::{name}"}}
+            for name in pending
+        ]
+        keep_state(pending_operations=operations)
+        self.asked: list[tuple[str, ...]] = []
+        self.given = ""
+
+    def ask(self, *arguments: str, given: str = "") -> str:
+        self.asked.append(arguments)
+        self.given += given
+        return "what was exported" if arguments == ("stack", "export") else ""
+
+
+def recovered(cli: Any) -> list[str]:
+    said: list[str] = []
+    recover(cli, said.append)
+    return said
+
+
+def test_a_stack_that_nothing_happened_to_is_left_alone() -> None:
+    cli = FakeCli()
+    assert recovered(cli) == []
+    assert cli.asked == []
+
+
+def test_the_lock_of_a_dead_process_is_removed() -> None:
+    hold(dead())
+    cli = FakeCli()
+    (line,) = recovered(cli)
+    assert "killed" in line
+    assert locks("dev") == []
+    assert cli.asked == []
+
+
+def test_the_lock_of_another_program_with_the_same_number_is_removed() -> None:
+    """After a reboot the number of the dead one may be anybody's; here it is this test's."""
+    hold(os.getpid())
+    cli = FakeCli()
+    recovered(cli)
+    assert locks("dev") == []
+
+
+def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    hold(dead())
+    found = locks("dev")
+    monkeypatch.setattr(recovery, "locks", lambda _stack: found)
+    hold(1, hostname="elsewhere")
+    recovered(FakeCli())
+    assert [lock.hostname for lock in locks("dev")] == ["elsewhere"]
+
+
+def test_one_command_at_a_time_is_at_work_on_a_stack() -> None:
+    with (
+        recovery.alone("dev"),
+        recovery.alone("other"),
+        pytest.raises(StackBusy, match="at work on stack dev"),
+        recovery.alone("dev"),
+    ):
+        pytest.fail("two commands are at work on one stack")
+    with recovery.alone("dev"):
+        pass
+
+
+def test_the_lock_of_a_live_pulumi_is_respected(tmp_path: Path) -> None:
+    pulumi = tmp_path / "pulumi"
+    pulumi.write_bytes(Path("/bin/sleep").read_bytes())
+    pulumi.chmod(0o755)
+    process = subprocess.Popen([pulumi, "30"])
+    try:
+        hold(process.pid)
+        cli = FakeCli()
+        with pytest.raises(StackBusy, match=rf"worked on by pulumi, process {process.pid}, since"):
+            recovered(cli)
+        assert cli.asked == []
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_lock_of_another_machine_is_respected_and_the_way_on_is_said() -> None:
+    hold(dead(), hostname="elsewhere")
+    with pytest.raises(StackBusy, match=r"on elsewhere since .* pulumi cancel --stack dev"):
+        recovered(FakeCli())
+
+
+def test_one_live_lock_among_dead_ones_is_respected() -> None:
+    hold(dead())
+    hold(1, hostname="elsewhere")
+    with pytest.raises(StackBusy):
+        recovered(FakeCli())
+
+
+def test_interrupted_operations_are_named_and_dropped_by_exporting_and_importing() -> None:
+    cli = FakeCli("cluster", "image")
+    (line,) = recovered(cli)
+    assert "creating cluster, creating image" in line
+    assert cli.asked == [("stack", "export"), ("stack", "import")]
+    assert cli.given == "what was exported"
+
+
+@pytest.mark.parametrize("deployment", [{}, {"deployment": None}, {"deployment": {}}])
+def test_an_empty_state_has_nothing_pending(deployment: Any) -> None:
+    assert pending_operations(deployment) == []
+
+
+def test_a_stale_lock_is_that_of_a_process_that_has_gone() -> None:
+    require_stale(Lock(Path(), dead(), socket.gethostname(), "now"), "dev")
+
+
+def test_the_backends_files_tell_whether_a_stack_is_there_and_who_holds_it() -> None:
+    assert not exists("dev")
+    assert locks("dev") == []
+    file = backend() / ".pulumi" / "stacks" / "slipway" / "dev.json"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    hold(7, "elsewhere")
+    assert exists("dev")
+    assert not exists("de")
+    [lock] = locks("dev")
+    assert (lock.pid, lock.hostname, lock.timestamp) == (7, "elsewhere", "2026-11-21T11:55:01Z")
+
+
+def test_a_damaged_state_is_named() -> None:
+    keep_state()
+    state_file("dev").write_text("{")
+    with pytest.raises(CommandError, match=r"the state of dev, .*dev\.json, can't be read: "):
+        recover(Cli("dev"), pytest.fail)
+
+
+def test_only_a_stack_that_is_not_there_is_made_and_none_is_selected(
+    checkout: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+    monkeypatch.setattr(Cli, "ask", lambda _self, *command: asked.append(command))
+    monkeypatch.setattr(commands, "ensure_own", lambda stack: ensure_own(stack, checkout))
+    commands.prepared("dev")
+    assert asked == [("stack", "init", "--no-select")]
+    keep_state()
+    commands.prepared("dev")
+    assert len(asked) == 1
+
+
+def test_down_with_nothing_there_succeeds_and_needs_no_tool(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "no-cache"))
+    assert down.down("dev") == 0
+    assert "nothing to destroy" in capsys.readouterr().err
+
+
+def test_down_removes_a_cluster_that_the_state_does_not_know(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+
+    def run(command: list[str], **_options: Any) -> "subprocess.CompletedProcess[str]":
+        ran.append(command)
+        return subprocess.CompletedProcess(command, 3)
+
+    directory = state / "clusters" / "dev"
+    owner.claim(directory, "slipway/dev")
+    monkeypatch.setattr("subprocess.run", run)
+    assert down.down("dev") == 3
+    arguments = ["-m", "clusters.embedded", "delete", "--directory", str(directory)]
+    assert ran == [[sys.executable, *arguments]]
+
+
+@pytest.mark.parametrize("name", ["", "..", "../..", "/tmp", "a/b", "shared", "nobodys"])
+def test_down_leaves_what_is_not_the_stacks_own(
+    name: str, state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cluster of another stack, one that no stack is known to have made, or no cluster at all."""
+    ran: list[object] = []
+    monkeypatch.setattr("subprocess.run", lambda *command, **_: ran.append(command))
+    monkeypatch.setattr(down, "cluster_of", lambda _: {"kind": "embedded", "name": name})
+    owner.claim(state / "clusters" / "shared", "slipway/other")
+    (state / "clusters" / "nobodys").mkdir()
+    monkeypatch.setattr("scripts.cli.remains.prove", lambda *_: True)
+    kept = set(state.rglob("*"))
+    assert down.down("dev") == 0, capsys.readouterr().err
+    assert ran == []
+    assert set(state.rglob("*")) >= kept
+
+
+@pytest.mark.parametrize("file", ["slipway/dev.json.gz", "slipway/dev.json.zst", "dev.json"])
+def test_a_state_that_is_not_read_is_not_removed(file: str) -> None:
+    hidden = bookkeeping("stacks", file)
+    hidden.parent.mkdir(parents=True)
+    hidden.write_text("{}")
+    with pytest.raises(CommandError, match="is in a file that is not read"):
+        down.down("dev")
+    assert hidden.exists()
+
+
+@pytest.mark.parametrize(("kind", "forgets"), [("embedded", True), ("kubeconfig", False)])
+def test_only_what_ran_in_a_cluster_of_the_stacks_own_is_forgotten_when_it_does_not_answer(
+    kind: str, forgets: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: dict[str, str] = {}
+
+    def run(_self: Cli, *_command: str, **given: str) -> int:
+        told.update(given)
+        return 0
+
+    monkeypatch.setattr(Cli, "run", run)
+    monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": kind})
+    assert down._destroy_resources(Cli("dev")) == 0
+    assert ("PULUMI_K8S_DELETE_UNREACHABLE" in told) is forgets
+
+
+def test_after_ctrl_c_it_is_said_that_outputs_and_runs_are_still_there(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Pulumi shows the outputs of a stack whose update was cancelled as removed."""
+    codes = iter([INTERRUPTED, 0])
+    monkeypatch.setattr(commands, "prepared", Cli)
+    monkeypatch.setattr(Cli, "run", lambda *_arguments: next(codes))
+    assert commands.up("dev") == INTERRUPTED
+    assert "is in the stack's state still" in capsys.readouterr().err
+    assert commands.up("dev") == 0
+    assert capsys.readouterr().err == ""

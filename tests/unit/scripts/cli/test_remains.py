@@ -1,0 +1,163 @@
+"""`make down` ends by looking for what is left of the stack, and says it either way."""
+
+import json
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters import owner
+from clusters.cluster import ClusterKind
+from scripts.cli import down, remains
+from scripts.cli.backend import lock_directory, state_file
+from scripts.cli.pulumi_cli import INTERRUPTED
+from scripts.cli.remains import prove
+
+EMBEDDED = {"kind": "embedded"}
+
+
+@pytest.fixture(autouse=True)
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(remains, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(remains, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(remains, "orphans", lambda _checkout: [])
+    return tmp_path / "slipway"
+
+
+def proof(cluster: Mapping[str, Any]) -> tuple[bool, str]:
+    said: list[str] = []
+    return prove("dev", cluster, said.append), "\n".join(said)
+
+
+def test_that_nothing_is_left_is_one_line_with_what_was_looked_for() -> None:
+    proven, said = proof(EMBEDDED)
+    assert proven
+    assert said.startswith("Nothing of dev is left: 0 processes, 0 network namespaces, 0 mounts")
+    assert "0 files" in said
+    assert "\n" not in said
+
+
+def test_everything_that_is_left_is_listed_with_how_to_remove_it(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remains, "orphans", lambda _checkout: [4711])
+    left = [
+        state / "clusters" / "dev" / "etcd",
+        state / "runs" / "dev" / "mine",
+        lock_directory("dev") / "a.json",
+    ]
+    for path in left:
+        path.mkdir(parents=True)
+    state_file("dev").parent.mkdir(parents=True)
+    state_file("dev").with_name("dev.json.bak").touch()
+    proven, said = proof(EMBEDDED)
+    assert not proven
+    lines = said.splitlines()
+    assert lines[0].startswith("Of dev there is still this")
+    assert set(lines[1:]) == {
+        "  process 4711, without its pulumi: kill 4711",
+        f"  {state}/clusters/dev: rm -r {state}/clusters/dev",
+        f"  {state}/runs/dev: rm -r {state}/runs/dev",
+        f"  {state_file('dev')}.bak: rm -r {state_file('dev')}.bak",
+    }
+
+
+def test_what_the_kernel_ends_a_moment_later_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    ending = [[4711], [4711], []]
+    monkeypatch.setattr(remains, "orphans", lambda _checkout: ending.pop(0) if ending else [])
+    monkeypatch.setattr(remains, "_PATIENCE_SECONDS", 10)
+    assert proof(EMBEDDED)[0]
+    assert ending == []
+
+
+def test_a_cluster_of_another_name_is_another_cluster(state: Path) -> None:
+    (state / "clusters" / "dev").mkdir(parents=True)
+    assert proof({**EMBEDDED, "name": "other"})[0]
+    assert not proof(EMBEDDED)[0]
+
+
+@pytest.mark.parametrize("cluster", [{}, {"kind": "embeded"}, {"kind": "embedded", "name": "A/B"}])
+def test_settings_that_no_cluster_was_made_from_have_no_cluster_to_look_for(
+    cluster: Mapping[str, Any],
+) -> None:
+    proven, said = proof(cluster)
+    assert proven
+    assert said == "Nothing of dev is left: 0 processes, 0 files."
+
+
+def test_each_kind_of_cluster_says_what_is_left_in_its_own_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    there = {"objects with Slipway's labels": ["Namespace slipway-jobs: kubectl delete …"]}
+    asked = []
+
+    def remains_of(_self: ClusterKind, _options: object, called: str) -> Mapping[str, list[str]]:
+        asked.append(called)
+        return there
+
+    monkeypatch.setattr(ClusterKind, "remains", remains_of)
+    proven, said = proof(EMBEDDED)
+    assert not proven
+    assert "Namespace slipway-jobs: kubectl delete" in said
+    assert set(asked) == {"slipway/dev"}
+
+
+@dataclass
+class FakeCli:
+    """Stands for the CLI: destroys fail as often as told."""
+
+    failing: Sequence[int]
+    ran: list[str] = field(default_factory=list)
+    stack: str = "dev"
+
+    def run(self, *arguments: str, **_variables: str) -> int:
+        self.ran.append(arguments[0])
+        codes = [0] * self.ran.count("destroy")
+        codes[: len(self.failing)] = list(self.failing)[: len(codes)]
+        return codes[-1] if arguments[0] == "destroy" else 0
+
+
+@pytest.fixture
+def removed(state: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A cluster and its stack are there; the list tells whether the cluster was removed."""
+    owner.claim(state / "clusters" / "dev", "slipway/dev")
+    calls: list[str] = []
+
+    def remove(_stack: str, what: str) -> int:
+        calls.append(what)
+        return 0
+
+    monkeypatch.setattr(down, "_remove_cluster", remove)
+    return calls
+
+
+def test_what_a_destroy_could_not_delete_goes_with_the_embedded_cluster(
+    removed: list[str],
+) -> None:
+    cli = FakeCli(failing=[255])
+    assert down._destroy(cli) == 0  # type: ignore[arg-type]
+    assert removed == ["the cluster in"]
+    assert cli.ran == ["destroy", "destroy", "stack"]
+
+
+def test_a_destroy_that_the_person_interrupted_is_not_gone_on_with(removed: list[str]) -> None:
+    cli = FakeCli(failing=[INTERRUPTED])
+    assert down._destroy(cli) == 128 + signal.SIGINT  # type: ignore[arg-type]
+    assert removed == []
+    assert "stack" not in cli.ran
+
+
+def test_a_destroy_refused_for_a_protected_resource_removes_no_cluster(
+    removed: list[str],
+) -> None:
+    protected = {"urn": "urn:pulumi:dev::slipway::a:b:C::keep", "protect": True}
+    latest = {"checkpoint": {"latest": {"resources": [protected]}}}
+    state_file("dev").parent.mkdir(parents=True)
+    state_file("dev").write_text(json.dumps(latest))
+    cli = FakeCli(failing=[255])
+    assert down._destroy(cli) == 255  # type: ignore[arg-type]
+    assert removed == []

@@ -1,0 +1,103 @@
+"""What a killed Pulumi leaves half-written is put right, and what is whole is left alone."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from scripts.cli.backend import bookkeeping, exists, files, lock_directory, locks, state_file
+from scripts.cli.repair import mend
+
+LOCK = {"pid": 1, "username": "me", "hostname": "here", "timestamp": "2026-11-21T11:55:01Z"}
+
+
+@pytest.fixture(autouse=True)
+def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stack with a state, and a lock, all of it whole and old."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    write(state_file("dev"), '{"version": 3}')
+    write(state_file("dev").with_name("dev.json.attrs"), "{}")
+    write(state_file("dev").with_name("dev.json.bak"), '{"version": 2}')
+    write(lock_directory("dev") / "a.json", json.dumps(LOCK))
+    write(lock_directory("dev") / "a.json.attrs", "{}")
+    write(bookkeeping("meta.yaml.attrs"), "{}")
+
+
+def write(file: Path, text: str, age: float = 60) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    then = time.time() - age
+    os.utime(file, (then, then))
+    return file
+
+
+def test_what_is_whole_is_left_alone() -> None:
+    before = files("dev")
+    assert mend("dev") == []
+    assert files("dev") == before
+    assert [lock.pid for lock in locks("dev")] == [1]
+
+
+@pytest.mark.parametrize("text", ["", '{"pid": 12'])
+def test_a_lock_that_never_became_whole_is_removed(text: str) -> None:
+    """Pulumi takes it for a lock that it can't read, and `pulumi up` fails."""
+    half = write(lock_directory("dev") / "b.json.18c0ffee.tmp", text)
+    empty = write(lock_directory("dev") / "c.json", text)
+    assert sorted(mend("dev")) == [half, empty]
+    assert [lock.pid for lock in locks("dev")] == [1]
+
+
+@pytest.mark.parametrize(
+    "name", ["locks/organization/slipway/dev/a.json", "stacks/slipway/dev.json", "meta.yaml"]
+)
+def test_empty_attributes_are_removed_and_their_file_is_kept(name: str) -> None:
+    attributes = write(bookkeeping(f"{name}.attrs"), "")
+    assert mend("dev") == [attributes]
+    assert exists("dev")
+    assert len(locks("dev")) == 1
+
+
+def test_a_half_written_state_beside_the_whole_one_is_removed() -> None:
+    half = write(state_file("dev").with_name("dev.json.18c0ffee.tmp"), '{"vers')
+    backup = write(state_file("dev").with_name("dev.json.bak.18c0ffee.tmp"), '{"vers')
+    assert sorted(mend("dev")) == sorted([half, backup])
+    assert state_file("dev").read_text() == '{"version": 3}'
+
+
+@pytest.mark.parametrize("text", ["", '{"version": 3, "deploy'])
+def test_a_state_lost_with_the_machines_power_is_the_one_before(text: str) -> None:
+    write(state_file("dev"), text)
+    assert mend("dev") == [state_file("dev")]
+    assert state_file("dev").read_text() == '{"version": 2}'
+
+
+def test_a_lost_state_without_one_before_is_left_for_pulumi_to_tell() -> None:
+    state_file("dev").with_name("dev.json.bak").unlink()
+    write(state_file("dev"), "")
+    assert mend("dev") == []
+    assert exists("dev")
+
+
+def test_a_file_that_somebody_writes_now_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    half = write(lock_directory("dev") / "b.json", "", age=0)
+    waited = []
+
+    def finish(seconds: float) -> None:
+        waited.append(seconds)
+        half.write_text(json.dumps(LOCK))
+
+    monkeypatch.setattr("scripts.cli.repair.time.sleep", finish)
+    assert mend("dev") == []
+    assert len(waited) == 1
+    assert len(locks("dev")) == 2
+
+
+def test_another_stacks_files_are_not_looked_at() -> None:
+    other = write(state_file("dev2"), "")
+    lock = write(lock_directory("dev2") / "b.json", "")
+    assert mend("dev") == []
+    assert other.exists()
+    assert lock.exists()
+    assert other not in files("dev")

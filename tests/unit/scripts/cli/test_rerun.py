@@ -1,0 +1,56 @@
+"""`make rerun` finds the run by the job's name."""
+
+from typing import Any
+
+import pytest
+
+from scripts.cli import rerun
+from scripts.cli.rerun import NoRun, urns
+
+_PREFIX = "urn:pulumi:dev::slipway"
+
+
+def resource(kind: str, name: str, **others: Any) -> dict[str, Any]:
+    return {"type": kind, "urn": f"{_PREFIX}::{kind}::{name}", **others}
+
+
+EXPORT = {
+    "deployment": {
+        "resources": [
+            resource("slipway:jobs:PyTorchJob", "mine"),
+            resource("slipway:jobs:PyTorchJob", "other"),
+            resource("slipway:jobs:PyTorchJob", "old", delete=True),
+            resource("slipway:jobs:Gate", "mine"),
+        ]
+    }
+}
+
+
+def test_a_run_is_found_by_its_name() -> None:
+    assert urns(EXPORT) == {
+        "mine": f"{_PREFIX}::slipway:jobs:PyTorchJob::mine",
+        "other": f"{_PREFIX}::slipway:jobs:PyTorchJob::other",
+    }
+
+
+@pytest.mark.parametrize("export", [{}, {"deployment": None}, {"deployment": {"resources": None}}])
+def test_a_stack_without_resources_has_no_runs(export: dict[str, Any]) -> None:
+    assert urns(export) == {}
+
+
+@pytest.mark.parametrize(
+    ("export", "job", "words"),
+    [
+        (EXPORT, "othre", ["'othre'", "Did you mean other?", "There are: mine, other."]),
+        (EXPORT, "", ["JOB=NAME", "There are: mine, other."]),
+        ({}, "mine", ["has no runs to repeat", "make up STACK=dev"]),
+    ],
+)
+def test_an_unknown_job_is_told_which_there_are(
+    export: dict[str, Any], job: str, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rerun, "exported", lambda _stack: export)
+    with pytest.raises(NoRun) as caught:
+        rerun.rerun("dev", job)
+    for word in words:
+        assert word in str(caught.value)

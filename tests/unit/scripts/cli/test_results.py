@@ -1,0 +1,218 @@
+"""`make results` shows how each job has ended, from the state alone."""
+
+import io
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.paths import CHECKOUT
+from jobs.spec import TrainingJob
+from scripts.cli import results
+from scripts.cli.config import asked
+from scripts.cli.outcome import Outcome, outcomes
+from scripts.cli.results import NoResults, print_results
+from scripts.cli.state import StackState
+
+RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
+MANIFEST = {"spec": {"pytorchReplicaSpecs": {"Master": {}, "Worker": {"replicas": 1}}}}
+INPUTS = {"namespace": "slipway-jobs", "manifest": MANIFEST}
+SUCCESS = {
+    "state": "Succeeded",
+    "reason": "",
+    "accuracy": 0.98456,
+    "loss": 0.1,
+    "samples_seen": 120_000,
+    "world_size": 2,
+    "duration_seconds": 63,
+    "completed": "2026-01-01T01:00:00+01:00",
+}
+FAILURE = {
+    "state": "Failed",
+    "reason": "rank 1 (bad-worker-0) exited with code 3",
+    "world_size": 2,
+    "failure": {"rank": 1, "log": ["its last words"], "advice": "mend it"},
+}
+
+
+def urn(type_: str, name: str) -> str:
+    return f"urn:pulumi:dev::slipway::{type_}::{name}"
+
+
+def run(name: str, result: Mapping[str, Any], **fields: Any) -> dict[str, Any]:
+    return {"type": RUN, "urn": urn(RUN, name), "inputs": INPUTS, "outputs": {"result": result}} | (
+        fields
+    )
+
+
+def gate(name: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    inputs = {"job": name, "result": result, "minAccuracy": 0.5}
+    return {"type": GATE, "urn": urn(GATE, name), "inputs": inputs, "outputs": inputs}
+
+
+def pending(name: str, type_: str = "creating") -> dict[str, Any]:
+    return {"type": type_, "resource": {"type": RUN, "urn": urn(RUN, name), "inputs": INPUTS}}
+
+
+def state(*resources: dict[str, Any], pending: tuple[dict[str, Any], ...] = ()) -> StackState:
+    return StackState.of(
+        {"deployment": {"resources": list(resources), "pending_operations": list(pending)}}
+    )
+
+
+def job(name: str, **fields: Any) -> TrainingJob:
+    return TrainingJob(name=name, image="example.org/mine:1", command=("train",), **fields)
+
+
+def found(there: StackState, *wanted: TrainingJob, is_busy: bool = False) -> dict[str, Outcome]:
+    return outcomes(there, wanted, is_busy=is_busy)
+
+
+def test_a_result_has_passed_when_its_gate_is_there_with_this_very_result() -> None:
+    passed = found(state(run("a", SUCCESS), gate("a", SUCCESS)))["a"]
+    assert (passed.state, passed.gate) == ("Succeeded", "passed")
+    before = {**SUCCESS, "accuracy": 0.9}
+    assert found(state(run("a", SUCCESS), gate("a", before)))["a"].gate == "not judged"
+    assert found(state(run("a", FAILURE), gate("a", SUCCESS)))["a"].gate == ""
+
+
+def test_a_result_that_missed_its_gate_says_by_how_much() -> None:
+    missed = found(state(run("a", SUCCESS)), job("a", min_accuracy=0.99, max_duration=60))["a"]
+    assert missed.gate == "missed"
+    assert "0.0054 less than its `minAccuracy` 0.99" in missed.missed[0]
+    assert "3.0 s more than its `maxDuration` 60" in missed.missed[1]
+
+
+@pytest.mark.parametrize(("is_busy", "expected"), [(True, "running"), (False, "interrupted")])
+def test_a_run_that_is_on_is_listed_as_such(is_busy: bool, expected: str) -> None:
+    replaced = run("a", SUCCESS, pendingReplacement=True)
+    listed = found(state(replaced, pending=(pending("b"), pending("a"))), is_busy=is_busy)
+    assert {name: each.state for name, each in listed.items()} == {"a": expected, "b": expected}
+
+
+def test_a_run_that_was_taken_up_again_has_its_result() -> None:
+    listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), pending=(pending("a"),)))
+    assert listed["a"].gate == "passed"
+
+
+def test_a_result_stays_while_its_run_is_changed_in_place() -> None:
+    listed = found(state(run("a", SUCCESS), pending=(pending("a", "updating"),)), is_busy=True)
+    assert listed["a"].state == "Succeeded"
+
+
+def test_a_run_whose_replacement_ended_with_ctrl_c_is_interrupted() -> None:
+    """Pulumi keeps no pending operation of what has been cancelled in good order."""
+    listed = found(state(run("a", SUCCESS, pendingReplacement=True), gate("a", SUCCESS)))
+    assert (listed["a"].state, listed["a"].gate) == ("interrupted", "")
+    assert "`make up`" in listed["a"].note
+
+
+def test_a_run_that_was_replaced_and_is_still_to_go_is_no_result() -> None:
+    assert found(state(run("a", SUCCESS, delete=True))) == {}
+
+
+def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
+    wanted = [job("a"), job("b", depends_on=("a",)), job("c")]
+    listed = found(state(run("a", FAILURE)), *wanted)
+    assert listed["b"].note == "it needs a, which ended Failed"
+    assert listed["c"].note.startswith("`make up` trains it")
+    assert found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note == "it is still to run"
+
+
+def test_a_job_whose_image_was_not_built_says_where_the_build_tells_why() -> None:
+    image = "slipway:images:JobImage"
+    built = {"type": image, "urn": urn(image, "c"), "inputs": {}, "outputs": {}}
+    builds = {name: Path(f"/logs/{name}.log") for name in "abc"}
+    wanted, there = [job("a"), job("b"), job("c")], state(run("a", FAILURE), built)
+    listed = outcomes(there, wanted, is_busy=False, builds=builds)
+    assert [listed[name].state for name in "abc"] == ["Failed", "no image", "no result"]
+    assert "/logs/b.log has the reason" in listed["b"].note
+    assert "/logs/b.log has the reason" in printed({"b": listed["b"]})
+    assert outcomes(there, wanted, is_busy=True, builds=builds)["b"].state == "no result"
+
+
+def printed(listed: Mapping[str, Outcome], **options: Any) -> str:
+    out = io.StringIO()
+    print_results("dev", listed, {"big": "it needs GPUs"}, out=out, **options)
+    return out.getvalue()
+
+
+def test_a_table_in_a_pipe_is_whole_however_long_its_cells_are() -> None:
+    name = "a-job-with-a-name-as-long-as-they-may-be-in-kubernetes-indeed"
+    listed = found(state(run(name, SUCCESS), gate(name, SUCCESS), run("bad", FAILURE)))
+    heading, first, second, *rest = printed(listed).splitlines()
+    assert heading.split()[:4] == ["job", "state", "gate", "accuracy"]
+    assert first.split() == [
+        name, "Succeeded", "passed", "0.9846", "0.1000", "120,000", "2",
+        "1", "min", "3", "s", "1", "2026-01-01", "00:00:00",
+    ]  # fmt: skip
+    assert second.split() == ["bad", "Failed", "-", "-", "-", "-", "2", "-", "1", "-"]
+    assert "\x1b" not in "".join([heading, first, second, *rest])
+    assert "job bad ended Failed: rank 1 (bad-worker-0) exited with code 3" in rest
+    assert "    its last words" in rest
+    assert "what to do: mend it" in rest
+    assert rest[-1] == "  big: it needs GPUs"
+
+
+def test_earlier_attempts_are_counted() -> None:
+    listed = found(state(run("a", {**SUCCESS, "attempts": [{"number": 1}]})))
+    assert printed(listed).splitlines()[1].split()[-3] == "2"
+
+
+def test_one_job_is_shown_whole() -> None:
+    listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), run("bad", FAILURE)))
+    assert "accuracy: 0.98456" in printed(listed, job="a")
+    assert "bad" not in printed(listed, job="a")
+    assert "job bad ended Failed" in printed(listed, job="bad")
+
+
+def test_programs_read_the_results_as_json() -> None:
+    listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), pending=(pending("b"),)))
+    document = json.loads(printed(listed, form="json"))
+    assert document["skipped"] == {"big": "it needs GPUs"}
+    assert document["jobs"]["a"] == {"state": "Succeeded", "gate": "passed", "result": SUCCESS}
+    assert document["jobs"]["b"]["result"] is None
+    assert json.loads(printed(listed, job="a", form="json"))["result"] == SUCCESS
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "message"),
+    [
+        ("bat", "There is no job 'bat'. Did you mean bad? Jobs of dev: bad."),
+        ("", "dev has no results yet; `make up STACK=dev` trains its jobs."),
+    ],
+)
+def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -> None:
+    with pytest.raises(NoResults) as nothing:
+        printed(found(state(), job("bad")), job=asked_for)
+    assert str(nothing.value) == message
+
+
+def test_when_all_jobs_have_passed_their_declarations_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    read: list[str] = []
+    monkeypatch.setattr("scripts.cli.config.asked", read.append)
+    monkeypatch.setattr(results, "jobs_of", lambda _stack: ["a"])
+    for passed, declarations in ((True, []), (False, ["dev"])):
+        there = state(run("a", SUCCESS), *([gate("a", SUCCESS)] if passed else []))
+        monkeypatch.setattr(results, "read_state", lambda _stack, there=there: there)
+        assert results.show("dev", "", "text") == 0
+        assert "Succeeded" in capsys.readouterr().out
+        assert read == declarations
+
+
+def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(tmp_path: Path) -> None:
+    (tmp_path / "stacks").mkdir()
+    shutil.copy(CHECKOUT / "stacks/dev.yaml", tmp_path / "stacks")
+    settings = asked("dev", tmp_path)
+    assert settings is not None
+    assert [each.name for each in settings.jobs] == ["mnist-gloo"]
+    assert "mnist-nccl" in settings.skipped
+    assert asked("there-is-no-such-stack", tmp_path) is None
+    (tmp_path / "Pulumi.dev.yaml").write_text("config: {slipway:cluster: {kind: odd}}")
+    assert asked("dev", tmp_path) is None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
-from clusters.azure import possible
+from clusters.azure import names, possible
+from clusters.azure.cores import cores
 from clusters.azure.sizes import GPUS, PARTIAL
 from core.problem import Contradiction
 from core.text import quote
@@ -18,7 +20,18 @@ if TYPE_CHECKING:
     from clusters.azure.settings import Settings
 
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
-_RESERVED = ("kubernetes.azure.com/", "kubernetes.io/", "node.kubernetes.io/", "slipway.dev/")
+_MOST_RANGES = 200
+"""https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations"""
+_PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "services": (13, 28)}
+"""Bits of the largest and of the smallest prefix; DNS gets the eleventh address of `services`.
+
+https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning and
+https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
+"""
+_SYSTEM_CORES = 4
+"""https://learn.microsoft.com/azure/aks/use-system-pools#system-and-user-node-pools"""
+_RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipway\.dev)/")
+"""https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
 
 
 def contradictions(settings: Settings) -> list[Contradiction]:
@@ -29,8 +42,10 @@ def contradictions(settings: Settings) -> list[Contradiction]:
         *_admins(settings),
         *_network(settings),
         *_pools(settings),
+        *_system(settings.system.size),
         *_gpu(settings.gpu or None),
         *_services(settings),
+        *possible.tags(names.tags(settings)),
     ]
 
 
@@ -44,6 +59,9 @@ def _api(settings: Settings) -> Iterator[Contradiction]:
         )
         text = f"takes exactly one of authorizedRanges and private: true; {why}"
         yield possible.of(("api",), text)
+    if len(api.authorized_ranges) > _MOST_RANGES:
+        text = f"has {len(api.authorized_ranges)} ranges; AKS takes at most {_MOST_RANGES}"
+        yield possible.of(("api", "authorizedRanges"), text)
     for index, text in enumerate(api.authorized_ranges):
         place = ("api", "authorizedRanges", index)
         network = _parsed(text)
@@ -71,15 +89,19 @@ def _admins(settings: Settings) -> Iterator[Contradiction]:
 
 def _network(settings: Settings) -> Iterator[Contradiction]:
     network = settings.network
-    ranges = {}
+    known: dict[str, IPv4Network] = {}
     for name in ("addresses", "nodes", "pods", "services"):
-        text = getattr(network, name)
-        ranges[name] = _parsed(text)
-        if ranges[name] is None:
+        text, parsed = getattr(network, name), _parsed(getattr(network, name))
+        largest, smallest = _PREFIXES.get(name, (0, 32))
+        if parsed is None:
             yield possible.of(
                 ("network", name), f"{quote(text)} is no network; such as 10.40.0.0/16"
             )
-    known = {name: each for name, each in ranges.items() if each is not None}
+        elif not largest <= parsed.prefixlen <= smallest:
+            allowed = f"it takes a network of /{largest} to /{smallest}"
+            yield possible.of(("network", name), f"{text} is not allowed; {allowed}")
+        else:
+            known[name] = parsed
     if {"addresses", "nodes"} <= known.keys() and not known["nodes"].subnet_of(known["addresses"]):
         yield possible.of(
             ("network", "nodes"),
@@ -105,6 +127,18 @@ def _pools(settings: Settings) -> Iterator[Contradiction]:
             yield from possible.repeated((name, "zones"), pool.zones)
             if name != "gpu":
                 yield from possible.without_gpus(name, pool.size)
+
+
+def _system(size: str) -> Iterator[Contradiction]:
+    count = cores(size)
+    if size.startswith("Standard_B"):
+        text = f"{quote(size)} is not allowed; AKS takes no size of the B series for system nodes"
+        yield possible.of(("system", "size"), text)
+    elif count is not None and count < _SYSTEM_CORES:
+        text = (
+            f"{quote(size)} has {count} vCPUs; AKS takes system nodes of at least {_SYSTEM_CORES}"
+        )
+        yield possible.of(("system", "size"), text)
 
 
 def _gpu(gpu: GpuNodes | None) -> Iterator[Contradiction]:
@@ -142,10 +176,10 @@ def _gpu(gpu: GpuNodes | None) -> Iterator[Contradiction]:
 
 def _named(gpu: GpuNodes) -> Iterator[Contradiction]:
     for key in gpu.labels:
-        if key.startswith(_RESERVED):
+        if _RESERVED.match(key):
             yield possible.of(("gpu", "labels", key), "is reserved; use a prefix of your own")
     for index, taint in enumerate(gpu.taints):
-        if taint.key.startswith(_RESERVED):
+        if _RESERVED.match(taint.key):
             place = ("gpu", "taints", index, "key")
             yield possible.of(place, f"{quote(taint.key)} is reserved; use a prefix of your own")
     yield from possible.kept_off(gpu.taints)

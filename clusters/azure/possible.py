@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clusters.azure.regions import misspelt
@@ -21,6 +21,9 @@ https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions
 _NOT_NVIDIA = re.compile(r"^Standard_(NG|NP)|_(MI[0-9]+X|V710)_|^Standard_NV[0-9]+as_v4$")
 """Sizes with GPUs of AMD, or with FPGAs: articles/virtual-machines/sizes/gpu-accelerated and
 fpga-accelerated in https://github.com/MicrosoftDocs/azure-compute-docs."""
+
+_MOST_TAGS = 50
+"""https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations"""
 
 
 def has_accelerators(size: str) -> bool:
@@ -60,6 +63,13 @@ def kept_off(taints: Sequence[NodeTaint]) -> Iterator[Contradiction]:
         )
     # Kubernetes has one for each key and effect.
     yield from repeated(("gpu", "taints"), [(each.key, each.effect) for each in taints])
+
+
+def tags(every: Mapping[str, str]) -> Iterator[Contradiction]:
+    """Yield more tags, Slipway's own among them, than Azure puts on one resource."""
+    if len(every) > _MOST_TAGS:
+        text = f"makes {len(every)} tags with Slipway's own; Azure takes at most {_MOST_TAGS}"
+        yield of(("tags",), text)
 
 
 def repeated(path: Path, values: Sequence[Any]) -> Iterator[Contradiction]:

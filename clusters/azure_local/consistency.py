@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from clusters.azure import possible
 from clusters.azure.possible import of as _of
-from clusters.azure_local import sources
+from clusters.azure_local import names, sources
 from clusters.azure_local.nodes import LogicalNetwork
 from clusters.azure_local.sizes import GPUS
 from core.problem import Contradiction
@@ -25,7 +25,8 @@ _MOST_NODES = 200
 def contradictions(settings: Settings) -> list[Contradiction]:
     """Return everything that does not go together, by the key to change."""
     rules = (_place, _access, _disconnected, sources.contradictions, _gpu, _network, _room)
-    return [each for rule in rules for each in rule(settings)]
+    found = [each for rule in rules for each in rule(settings)]
+    return [*found, *possible.tags(names.tags(settings))]
 
 
 def _place(settings: Settings) -> Iterator[Contradiction]:

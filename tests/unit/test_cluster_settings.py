@@ -108,3 +108,19 @@ def test_wrong_settings_are_told_all_at_once_with_key_value_and_what_is_allowed(
     told = {each.key.removeprefix(f"{KEY}."): each.text for each in caught.value.problems}
     assert told.keys() == case["says"].keys()
     assert {key: words for key, words in case["says"].items() if words not in told[key]} == {}
+
+
+@pytest.mark.parametrize("kind", ["aks", "azure-stack"])
+def test_more_tags_than_azure_puts_on_a_resource_are_refused(kind: str) -> None:
+    tags = {f"tag-{number}": "x" for number in range(48)}
+    assert parsed(good(kind)["least"] | {"tags": tags}).cluster.kind == kind
+    with pytest.raises(SettingsError, match=r"cluster.tags: makes 51 tags .*; Azure takes at most"):
+        parsed(good(kind)["least"] | {"tags": tags | {"one": "more"}})
+
+
+def test_more_ranges_than_aks_lets_in_are_refused() -> None:
+    ranges = [f"198.51.100.{number}/32" for number in range(201)]
+    least = good("aks")["least"]
+    assert parsed(least | {"api": {"authorizedRanges": ranges[:200]}}).cluster.kind == "aks"
+    with pytest.raises(SettingsError, match="authorizedRanges: has 201 ranges; AKS takes at most"):
+        parsed(least | {"api": {"authorizedRanges": ranges}})

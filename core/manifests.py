@@ -1,5 +1,7 @@
 """Kubernetes objects as plain dicts: read, marked as a stack's own, and what holds them back."""
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -53,6 +55,11 @@ def marked(manifest: Manifest) -> Manifest:
     metadata = manifest["metadata"]
     annotations = {**metadata.get("annotations", {}), MADE_BY: stack()}
     return {**manifest, "metadata": {**metadata, "annotations": annotations}}
+
+
+def digest(manifests: Manifest | list[Manifest]) -> str:
+    """Return 12 hexadecimal digits that change with what the manifests say."""
+    return hashlib.sha256(json.dumps(manifests, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def held(kind: str, metadata: Mapping[str, Any]) -> str | None:

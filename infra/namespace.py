@@ -1,18 +1,18 @@
-"""The namespace that training runs in, and who may do what there."""
+"""The namespace that training runs in: who may do what there, and what its pods pull with."""
 
-from collections.abc import Mapping
+import base64
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Literal
 
 import pulumi
 
-from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster
+from clusters.cluster import JOB_ACCOUNT, JOBS, Cluster, PullSecret
 from core.manifests import MANAGED_BY, Manifest, marked, restricted_namespace
 from infra.declare import declare, declare_all
-from infra.pulling import with_pulling
-from infra.rbac import grant, rule
 
 NAME = JOBS
+Level = Literal["restricted", "baseline"]
 SUBMITTER = "slipway-submitter"
 """For people and pipelines that submit and follow jobs without being cluster administrators."""
 
@@ -39,7 +39,7 @@ class JobNamespace(pulumi.ComponentResource):
         wanted = contents(cluster.namespace, own=cluster.own_namespace, known=known)
         # So another stack sees whose it is, even one that may not see the namespace itself.
         made = [marked(each) for each in wanted]
-        declare_all(with_pulling(made, cluster.namespace, cluster.pull_secret), inside)
+        declare_all(with_pull_secret(made, cluster.namespace, cluster.pull_secret), inside)
         self.register_outputs({})
 
 
@@ -80,9 +80,6 @@ def contents(
     ]
 
 
-Level = Literal["restricted", "baseline"]
-
-
 def _namespace(name: str, level: Level) -> Manifest:
     namespace = restricted_namespace(name)
     namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] = level
@@ -98,6 +95,7 @@ def _account(name: str, namespace: str) -> Manifest:
     }
 
 
+_RBAC = "rbac.authorization.k8s.io"
 _METADATA = ("169.254.169.254/32", "168.63.129.16/32")
 """https://learn.microsoft.com/azure/virtual-machines/instance-metadata-service and
 https://learn.microsoft.com/azure/virtual-network/what-is-ip-address-168-63-129-16"""
@@ -131,3 +129,79 @@ def _network_policy(namespace: str, labels: dict[str, str]) -> Manifest:
             ],
         },
     }
+
+
+def rule(
+    group: str, resources: Sequence[str], verbs: Sequence[str], names: Sequence[str] = ()
+) -> Manifest:
+    """Return a rule of a role.
+
+    Args:
+        group: The resources' API group, empty for the core one.
+        resources: In the plural, like `pods` or `pods/log`.
+        verbs: What may be done.
+        names: Only to objects of these names; empty for all. It cannot bound `create`,
+            nor a `list` or `watch` that asks for all of them.
+    """
+    granted: Manifest = {"apiGroups": [group], "resources": [*resources], "verbs": [*verbs]}
+    return granted | ({"resourceNames": [*names]} if names else {})
+
+
+def grant(
+    name: str, namespace: str | None, *rules: Manifest, account: tuple[str, str]
+) -> list[Manifest]:
+    """Return a role with `rules` and the binding that gives it to a service account.
+
+    Args:
+        name: Of both.
+        namespace: Where the rules hold; None for the whole cluster.
+        *rules: What may be done; see `rule`.
+        account: The account's namespace and name.
+    """
+    kind = "ClusterRole" if namespace is None else "Role"
+    metadata = {"name": name} | ({} if namespace is None else {"namespace": namespace})
+    role = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "rules": [*rules],
+    }
+    binding = {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": metadata,
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
+        "subjects": [{"kind": "ServiceAccount", "namespace": account[0], "name": account[1]}],
+    }
+    return [role, binding]
+
+
+def pull_secret(namespace: str, pull: PullSecret) -> Manifest:
+    """Return the Secret with which nodes pull from a private registry."""
+    encoded = base64.b64encode(pull.content.encode()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": pull.name, "namespace": namespace},
+        "type": "kubernetes.io/dockerconfigjson",
+        "data": {".dockerconfigjson": pulumi.Output.secret(encoded)},
+    }
+
+
+def with_pull_secret(
+    manifests: list[Manifest], namespace: str, pull: PullSecret | None
+) -> list[Manifest]:
+    """Return what is in a namespace, with what the pods of its accounts need to pull.
+
+    A pod pulls with its account's Secrets unless it names some of its own
+    (https://kubernetes.io/docs/tasks/configure-pod-container/configure-service-account/#add-imagepullsecrets-to-a-service-account).
+    """
+    if pull is None:
+        return manifests
+    return [pull_secret(namespace, pull), *(_pulling(each, pull) for each in manifests)]
+
+
+def _pulling(manifest: Manifest, pull: PullSecret) -> Manifest:
+    if manifest["kind"] != "ServiceAccount":
+        return manifest
+    return {**manifest, "imagePullSecrets": [{"name": pull.name}]}

@@ -5,8 +5,7 @@ import pulumi
 from clusters import CLUSTERS
 from images.trainers import TrainerImages
 from infra import cost, outcomes, outputs, settings
-from infra.gpus import cuda
-from infra.gpus.component import gpus_of
+from infra.gpus.component import cuda_output, gpus_of
 from infra.namespace import JobNamespace
 from infra.operator.component import TrainingOperator
 from infra.training import Ground, train
@@ -49,5 +48,5 @@ def main() -> None:
     pulumi.export("notRun", outcomes.not_run(runs))
     pulumi.export("skipped", dict(wanted.skipped))
     if gpus is not None:
-        pulumi.export("cuda", cuda.output(gpus.cuda, runs))
+        pulumi.export("cuda", cuda_output(gpus.cuda, runs))
     pulumi.export("kubeconfig", pulumi.Output.secret(cluster.kubeconfig))

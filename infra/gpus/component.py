@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 from pulumi import Input, Output, ResourceOptions
 
 from clusters.cluster import JOB_ACCOUNT, Cluster
 from clusters.pools import DEVICE_PLUGIN, GpuPool
-from core.manifests import Manifest
+from core.manifests import Manifest, digest
 from images.trainers import TrainerImages
 from infra.declare import declare
 from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
-from infra.pulling import secret
+from infra.namespace import pull_secret
 from jobs.accelerated import wants_gpus
 from jobs.spec import TrainingJob
+
+if TYPE_CHECKING:
+    from infra.training import Run
 
 
 def gpus_of(
@@ -83,7 +84,7 @@ class Gpus(pulumi.ComponentResource):
             cluster=cluster,
             pool=pool,
             image=image,
-            rollout=_digest([each for each in manifests if each["kind"] != "Secret"]),
+            rollout=digest([each for each in manifests if each["kind"] != "Secret"]),
             opts=ResourceOptions.merge(child, ResourceOptions(depends_on=made)),
         )
         self.cuda = ready.cuda
@@ -125,6 +126,53 @@ class GpuReady(pulumi.CustomResource):
         )
 
 
+def cuda_output(tried: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:
+    """Return the stack's output `cuda`.
+
+    Args:
+        tried: What the pod found (`Gpus.cuda`).
+        runs: The stack's, by name; those with GPUs tell as well.
+    """
+    results = {name: run.result for name, run in runs.items() if wants_gpus(run.job)}
+
+    def told(known: Mapping[str, Any]) -> dict[str, Any]:
+        found = judge_cuda(known["tried"], known["results"])
+        # What a job found out is news; the rest is known, and has been told of where it was looked.
+        if found["state"] == "unverified" and found != known["tried"]:
+            pulumi.log.warn(f"cuda: unverified: {found['reason']}")
+        return found
+
+    return Output.all(tried=tried, results=results).apply(told)
+
+
+def judge_cuda(
+    tried: Mapping[str, Any] | None, results: Mapping[str, Mapping[str, Any] | None]
+) -> dict[str, Any]:
+    """Return whether GPUs are known to calculate, and by what; otherwise why not. Pure.
+
+    Args:
+        tried: What the pod found; None when it was not to be, for a reason that is told elsewhere.
+        results: Of the jobs that ask for GPUs; None of one that did not run.
+    """
+    before = tried or {"state": "unverified", "reason": "no GPU was tried"}
+    if before["state"] == "verified":
+        return dict(before)
+    ran = {name: result for name, result in results.items() if result is not None}
+    for name, result in ran.items():
+        if result.get("device") == "cuda":
+            device = {"device_name": result["device_name"]} if "device_name" in result else {}
+            kept = {key: before[key] for key in ("nodes", "gpus") if key in before}
+            return {"state": "verified", "by": f"job {name}", **device, **kept}
+    on_cpu = [name for name, result in ran.items() if result.get("device") == "cpu"]
+    if on_cpu:
+        reason = (
+            f"job {on_cpu[0]} had its GPUs from Kubernetes and calculated on the CPU: the capacity "
+            "is not real, or the job's image has no CUDA, or it was told so (--no-cuda)"
+        )
+        return {**before, "reason": reason}
+    return dict(before)
+
+
 def _plugin(pool: GpuPool, cluster: Cluster) -> list[Manifest]:
     """Return the device plugin, out of a private registry where that has it."""
     image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
@@ -134,8 +182,4 @@ def _plugin(pool: GpuPool, cluster: Cluster) -> list[Manifest]:
     if pull is None:
         return device_plugin(pool, mirror)
     namespace, *others = device_plugin(pool, mirror, pull.name)
-    return [namespace, secret(NAMESPACE, pull), *others]
-
-
-def _digest(manifests: list[Manifest]) -> str:
-    return hashlib.sha256(json.dumps(manifests, sort_keys=True).encode()).hexdigest()[:12]
+    return [namespace, pull_secret(NAMESPACE, pull), *others]

@@ -28,7 +28,7 @@ class GpuReadyHandler(Handler):
     """Waits until the pool's nodes offer their GPUs, and has a pod calculate on one of them.
 
     Of a pool that may have no nodes nothing is waited for: a node costs money from the moment that
-    it is made. The first job with GPUs has one made, and its result tells (`infra.gpus.cuda`).
+    it is made. The first job with GPUs has one made, and its result tells (`judge_cuda`).
 
     Inputs: `kubeconfig`; `namespace` and `account` of the pod; `pool` (`manifests.facts`);
     `image`, the trainer's for GPUs, where a job of the stack needs it; and `rollout`, which changes

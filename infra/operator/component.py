@@ -1,7 +1,5 @@
 """Kubeflow's training operator: installed for PyTorchJobs alone, or the one that is there."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,10 +8,10 @@ import pulumi
 from clusters.cluster import Cluster, ExistingOperator
 from clusters.training_operator import NAME, NAMESPACE
 from core import toolchain
-from core.manifests import Manifest, marked
+from core.manifests import digest, marked
 from infra.declare import declare, declare_all
+from infra.namespace import with_pull_secret
 from infra.operator.manifests import deployment, foundations
-from infra.pulling import with_pulling
 
 
 class TrainingOperator(pulumi.ComponentResource):
@@ -85,14 +83,14 @@ def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Re
     namespace, definition, *others, webhook = foundations(source, jobs, wait_image)
     home = declare(marked(namespace), child)
     inside = _with(child, [home])
-    inner = with_pulling([marked(definition), *others], NAMESPACE, cluster.pull_secret)
+    inner = with_pull_secret([marked(definition), *others], NAMESPACE, cluster.pull_secret)
     needed = declare_all(inner, inside)
     # The operator writes its CA there, and anew when it rotates.
     ignored = pulumi.ResourceOptions(ignore_changes=["webhooks[*].clientConfig.caBundle"])
     needed.append(declare(webhook, pulumi.ResourceOptions.merge(inside, ignored)))
     program = deployment(source, jobs, image, wait_image)
     running = declare(marked(program), _with(child, [home, *needed]))
-    return running, _digest(program)
+    return running, digest(program)
 
 
 def _seen(operator: ExistingOperator) -> dict[str, Any]:
@@ -110,7 +108,3 @@ def _with(
     opts: pulumi.ResourceOptions, depends_on: list[pulumi.Resource]
 ) -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=depends_on))
-
-
-def _digest(manifest: Manifest) -> str:
-    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()[:12]

@@ -10,8 +10,7 @@ import pulumi
 
 from clusters.pools import GpuPool
 from images.trainers import TrainerImages
-from infra.gpus import cuda
-from infra.gpus.component import gpus_of
+from infra.gpus.component import cuda_output, gpus_of
 from infra.training import train
 from jobs.wanted import Site, read
 from tests.engine import pytorchjob_program
@@ -41,7 +40,7 @@ def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
     runs = train(wanted.jobs, wanted.scripts, ground)
     for name, run in runs.items():
         pulumi.export(name, run.result)
-    pulumi.export("cuda", cuda.output(ready.cuda, runs))
+    pulumi.export("cuda", cuda_output(ready.cuda, runs))
 
 
 @dataclass(frozen=True)

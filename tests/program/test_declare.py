@@ -15,8 +15,8 @@ from core import toolchain
 from core.manifests import Manifest, restricted_namespace
 from infra import declare, namespace
 from infra.gpus import manifests as gpu_manifests
+from infra.namespace import with_pull_secret
 from infra.operator import manifests as operator_manifests
-from infra.pulling import with_pulling
 from jobs import volumes
 from jobs.spec import TrainingJob, Volume
 from tests.program.declared import Program, executed
@@ -53,7 +53,7 @@ _ARGUMENTS = {
 def manifests() -> list[Manifest]:
     """Return objects of every kind that a stack may declare."""
     source = toolchain.path("training-operator-manifests")
-    inside = with_pulling(namespace.contents("jobs"), "jobs", PullSecret("pull", "{}"))
+    inside = with_pull_secret(namespace.contents("jobs"), "jobs", PullSecret("pull", "{}"))
     return [
         restricted_namespace("jobs"),
         *inside,

@@ -11,8 +11,7 @@ from core.handler import Change
 from core.values import UNKNOWN
 from core.wait import NotYet
 from infra.operator import handler as operator_handler
-from infra.operator.handler import OperatorReadyHandler
-from infra.operator.probe import Operator
+from infra.operator.handler import Operator, OperatorReadyHandler
 from tests.unit.fake_api import Answer, FakeApi, served
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"

@@ -4,7 +4,7 @@ import json
 import re
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue
 from pydantic.alias_generators import to_camel
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
@@ -35,6 +35,11 @@ def exact(value: object) -> object:
     return json.dumps(value) if isinstance(value, int) else value
 
 
+def also(*types: str) -> dict[str, JsonValue]:
+    """Return what a field's schema says of the other JSON types that stand for its own."""
+    return {"alsoWritten": [*types]}
+
+
 def _key(name: str) -> str:
     if not _LABEL_KEY.fullmatch(name):
         raise ValueError("a name such as team or example.org/team")
@@ -60,6 +65,7 @@ Cpu = Annotated[
     Field(
         pattern=r"^([1-9]\d*(\.\d{1,3})?|0\.\d{0,2}[1-9]|[1-9]\d*m)$",
         description="cores above 0, such as 2, 0.5 or 500m",
+        json_schema_extra=also("number"),
     ),
 ]
 Memory = Annotated[
@@ -78,6 +84,7 @@ LabelValue = Annotated[
     Field(
         pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$",
         description="at most 63 letters, digits, -, _ and ., a letter or digit first and last",
+        json_schema_extra=also("integer", "boolean"),
     ),
 ]
 Directory = Annotated[

@@ -61,7 +61,13 @@ class Spot:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class NodeTaint:
-    """What keeps pods that do not tolerate it off the nodes."""
+    """What keeps pods that do not tolerate it off the nodes.
+
+    Args:
+        key: The taint's key.
+        value: The taint's value.
+        effect: What becomes of pods that do not tolerate it.
+    """
 
     key: LabelKey
     value: LabelValue

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from core.fields import exact, whole
+from core.fields import also, exact, whole
 from jobs.spec.names import OWN_VOLUMES
 
 _TAKEN = frozenset(
@@ -86,9 +86,16 @@ Variable = Annotated[str, AfterValidator(_variable)]
 Value = Annotated[
     str,
     BeforeValidator(exact),
-    Field(description='text; a number with a fraction stands in quotes, such as "1.10"'),
+    Field(
+        description='text; a number with a fraction stands in quotes, such as "1.10"',
+        json_schema_extra=also("integer", "boolean"),
+    ),
 ]
-Word = Annotated[str, BeforeValidator(_word), Field(description="text")]
+Word = Annotated[
+    str,
+    BeforeValidator(_word),
+    Field(description="text", json_schema_extra=also("number", "boolean")),
+]
 ArtifactPath = Annotated[str, Field(description=_ARTIFACT), AfterValidator(_artifact)]
 InputName = Annotated[str, AfterValidator(_input)]
 VolumeName = Annotated[str, AfterValidator(_volume)]
@@ -118,12 +125,21 @@ Goal = Annotated[
 Accuracy = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[
     float,
-    Field(gt=0, allow_inf_nan=False, description=f"seconds above 0, or {_DURATIONS}"),
+    Field(
+        gt=0,
+        allow_inf_nan=False,
+        description=f"seconds above 0, or {_DURATIONS}",
+        json_schema_extra=also("string"),
+    ),
     BeforeValidator(_seconds),
 ]
 WholeSeconds = Annotated[
     int,
-    Field(ge=1, description=f"a whole number of seconds, at least 1, or {_DURATIONS}"),
+    Field(
+        ge=1,
+        description=f"a whole number of seconds, at least 1, or {_DURATIONS}",
+        json_schema_extra=also("string"),
+    ),
     BeforeValidator(_seconds),
 ]
 Replicas = Annotated[int, Field(ge=1, le=999), BeforeValidator(whole)]

@@ -28,7 +28,15 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Master:
-    """What the Master asks for where it is not the same as for a Worker."""
+    """What the Master asks for where it is not the same as for a Worker.
+
+    Args:
+        cpu: Cores that it is sure to have.
+        memory: That it is sure to have, `/dev/shm` included.
+        ephemeral_storage: On the node's disk, that it is sure to have.
+        gpus: How many it has.
+        limits: The most that it may use.
+    """
 
     cpu: Cpu | None = None
     memory: Memory | None = None
@@ -99,7 +107,16 @@ class Build:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Toleration:
-    """Which taints of nodes the pods put up with, in Kubernetes' own words."""
+    """Which taints of nodes the pods put up with, in Kubernetes' own words.
+
+    Args:
+        key: The taint's key; all taints unless said, with the operator `Exists`.
+        operator: Whether the taint has this `value`, or any.
+        value: The taint's value.
+        effect: The taint's effect; every effect unless said.
+        toleration_seconds: How long a pod stays on a node that gets a `NoExecute` taint; for ever
+            unless said.
+    """
 
     key: NodeKey | None = None
     operator: Literal["Equal", "Exists"] = "Equal"

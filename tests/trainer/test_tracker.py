@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from tests.trainer.conftest import Ended, Opened, Rank
 
-_SCHEMA = Path(__file__).parents[2] / "docs" / "events.schema.json"
+_SCHEMA = Path(__file__).parents[2] / "docs/schemas/events.schema.json"
 _VALID = Draft202012Validator(json.loads(_SCHEMA.read_text()))
 _TRAIN = ("--limit-train", "2000", "--limit-test", "500", "--log-interval", "4")
 

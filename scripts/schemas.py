@@ -1,0 +1,122 @@
+"""Writes docs/schemas, by which editors check and explain a stack's settings.
+
+The schema is made from the classes that the program reads the settings with: `python -m
+scripts.schemas`. Only docs/schemas/events.schema.json is written by hand.
+"""
+
+import json
+import re
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from clusters import CLUSTERS
+from core.paths import CHECKOUT
+from jobs.catalog import CATALOG
+from jobs.spec import TrainingJob
+
+STACK = CHECKOUT / "docs/schemas/stack.schema.json"
+_ARGUMENTS = re.compile(r"^Args:\n(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_ARGUMENT = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+_PROGRAMS = (["script"], ["build"], ["image", "command"])
+"""A job that is not in the catalogue has exactly one of these."""
+_PULUMI = ("secretsprovider", "encryptedkey", "encryptionsalt", "environment")
+
+
+def stack() -> str:
+    """Return the content of `STACK`: the JSON Schema of every `Pulumi.<stack>.yaml`."""
+    definitions: dict[str, Any] = {}
+    for kind, cluster in CLUSTERS.items():
+        settings = _define(kind, cluster.settings, definitions)
+        settings["properties"]["kind"] = {"const": kind, "description": "The kind of cluster."}
+        # A cluster without a name is called after its stack.
+        settings["required"] = ["kind", *sorted({*settings.get("required", ())} - {"name"})]
+    job = _define("job", TrainingJob, definitions)
+    name = job["properties"].pop("name")
+    del job["properties"]["module"], job["required"]
+    jobs = {
+        "description": "What to train: demos of the catalogue, and jobs of your own, by name.",
+        "type": "object",
+        "propertyNames": name,
+        "properties": {
+            demo: {
+                "description": f"A demo: {each.module} with {each.backend}; {{}} changes nothing.",
+                "anyOf": [{"$ref": "#/$defs/job"}, {"type": "null"}],
+            }
+            for demo, each in CATALOG.items()
+        },
+        "additionalProperties": {
+            "$ref": "#/$defs/job",
+            "oneOf": [{"required": each} for each in _PROGRAMS],
+        },
+    }
+    config = {
+        "slipway:cluster": {
+            "description": "Where training runs.",
+            "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in CLUSTERS],
+        },
+        "slipway:jobs": jobs,
+        "slipway:prices": {"description": "A file with your own prices.", "type": "string"},
+    }
+    others = {"patternProperties": {"^(?!slipway:)": {}}, "additionalProperties": False}
+    document = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "The settings of a Slipway stack",
+        "type": "object",
+        "properties": {
+            "config": {"type": "object", "properties": config, **others},
+            **{key: {"description": "Written by Pulumi."} for key in _PULUMI},
+        },
+        "additionalProperties": False,
+        "$defs": definitions,
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _define(name: str, kind: type[Any], definitions: dict[str, Any]) -> dict[str, Any]:
+    """Add a class and those that it refers to, and return its definition."""
+    schema = TypeAdapter(kind).json_schema(ref_template=f"#/$defs/{name}.{{model}}")
+    for other, each in schema.pop("$defs", {}).items():
+        definitions[f"{name}.{other}"] = _explained(each)
+    definitions[name] = explained = _explained(schema)
+    return explained
+
+
+def _explained(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a class's schema with what its docstring says of each field."""
+    section = _ARGUMENTS.search(schema["description"])
+    arguments = dict(_ARGUMENT.findall(section[1])) if section else {}
+    texts = {to_camel(name): " ".join(text.split()) for name, text in arguments.items()}
+    fields = {name: _converted(field) for name, field in schema["properties"].items()}
+    for name, field in fields.items():
+        takes = f"It takes {field['description']}." if "description" in field else ""
+        if lines := [*filter(None, [texts.get(name, ""), takes])]:
+            field["description"] = "\n\n".join(lines)
+    required = {"required": schema["required"]} if "required" in schema else {}
+    return {"type": "object", "properties": fields, "additionalProperties": False, **required}
+
+
+def _converted(node: Any) -> Any:
+    """Return a field's schema as an editor understands it."""
+    if isinstance(node, list):
+        return [_converted(each) for each in node if each != {"type": "null"}]
+    if not isinstance(node, dict):
+        return node
+    found = {key: _converted(node[key]) for key in node if key not in {"title", "alsoWritten"}}
+    types = [found.get("type"), *node.get("alsoWritten", ())]
+    if "number" in types:
+        types.append("string")  # `pulumi config set` writes 0.1 as text
+    if len(types) > 1:
+        found["type"] = [*dict.fromkeys(types)]
+    if str(found.get("pattern")).startswith("(?i)"):
+        del found["pattern"]  # JavaScript's expressions have no such flag
+    if found.get("default", ...) in (None, [], {}):
+        del found["default"]
+    if len(found.get("anyOf", ())) == 1:
+        found.update(found.pop("anyOf")[0])
+    return found
+
+
+if __name__ == "__main__":
+    STACK.write_text(stack())

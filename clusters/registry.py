@@ -12,8 +12,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters.cluster import PullSecret
-from images import registry_files
-from images.registry_login import DOCKER_HUB, Login, config, host
+from images.registry.login import DOCKER_HUB, Login, config, host, stored_login
 from images.targets.target import TargetError
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
@@ -97,7 +96,7 @@ class Registry:
         key = "slipway:cluster.registry.credentials"
         try:
             # What a helper keeps may hold for an hour, and nodes pull at any time.
-            login = registry_files.stored(self.server, file, ask_helpers=False)
+            login = stored_login(self.server, file, ask_helpers=False)
         except TargetError as error:
             raise pulumi.RunError(f"{key}: {error}") from None
         if login is None:

@@ -1,18 +1,158 @@
-"""The resource `slipway:images:Image`: an image out of this checkout, that a cluster has."""
+"""The resources `slipway:images:…`: an image that a cluster has; what counts is its content."""
 
+import os
+import tempfile
+from abc import abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from core.context import Context
-from core.handler import Properties
-from images.build import build
+from core.handler import Change, CheckFailure, Handler, Properties
+from core.paths import cache_dir
+from core.toolchain import Tool
+from core.values import UNKNOWN
+from images.build.archive import build
+from images.build.job import JobImageSpec
+from images.build.program import Program, write_archive
+from images.build.spec import Content
+from images.build.trainer import DOCKERFILE, ImageSpec, trainer_of
 from images.datasets import DATASETS
-from images.life import ImageLife
-from images.spec import DOCKERFILE, ImageSpec
+from images.targets.target import Target, TargetError, name_in, target_of
+
+C = TypeVar("C", bound=Content)
 
 
-class ImageHandler(ImageLife[ImageSpec]):
-    """Inputs: `name`, `context`, `dockerfile`, `datasets`, `contentHash` and `target`."""
+class ImageResource(Handler, Generic[C]):
+    """An image that is made here unless its target has it, and brought in.
+
+    Outputs: `reference`, what a pod calls it; `imageDigest`; and `built`, what it is
+    called where it is built.
+    """
+
+    outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest", "built")
+    decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "target")
+    """Inputs that count: not where the context lies."""
+
+    @abstractmethod
+    def spec(self, inputs: Properties) -> C:
+        """Return what to make."""
+
+    @abstractmethod
+    def built(self, spec: C, context: Context) -> Path:
+        """Return the image's archive, after making it unless it is there."""
+
+    def outputs_on(self, target: Target, reference: str) -> Properties | None:
+        """Return the outputs as the target has them, None when it hasn't got the image."""
+        name = target.name(reference)
+        digest = target.digest(name)
+        if digest is None:
+            return None
+        return {"reference": name, "imageDigest": digest, "built": reference}
+
+    def names(self, state: Properties) -> set[str]:
+        """Return every name that the image has at its target."""
+        return {state["reference"]}
+
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
+        """A target that can't be asked has not lost anything."""
+        changes = [Change(key) for key in self.decisive if state.get(key) != inputs.get(key)]
+        if changes:
+            return changes
+        spec = self.spec(inputs)
+        if spec.is_settled and spec.reference != _built(state):
+            # The same was asked for, but another data set is at hand now.
+            return [Change("reference", drift=True)]
+        found = self._found(state)
+        if found is None:
+            return [Change("imageDigest", drift=True)]
+        return [Change(key, drift=True) for key in self.outputs if found[key] != state.get(key)]
+
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
+        """The reference follows from the content, so that a preview shows the new one."""
+        unknown: Properties = dict.fromkeys(self.outputs, UNKNOWN)
+        if any(inputs.get(key) is UNKNOWN for key in self.decisive if key != "target"):
+            return unknown
+        spec = self.spec(inputs)
+        if spec.is_settled:
+            unknown["reference"] = name_in(inputs["target"], spec.reference)
+            unknown["built"] = spec.reference
+        if state is None or any(state.get(key) != inputs.get(key) for key in self.decisive):
+            return unknown
+        if spec.is_settled and spec.reference != _built(state):
+            return unknown
+        return {key: state.get(key, UNKNOWN) for key in self.outputs}
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Make the image unless the target or the cache has it, and bring it in.
+
+        Raises:
+            RuntimeError: what it is made of has changed since it was hashed.
+            images.targets.TargetError: the target refuses it.
+        """
+        spec, target = self.spec(inputs), target_of(inputs["target"])
+        if spec.content_hash != inputs["contentHash"]:
+            raise RuntimeError(f"{spec.context} has changed during this run; run it again")
+        spec.settle(context)
+        found = self.outputs_on(target, spec.reference)
+        if found is None:
+            archive = self.built(spec, context)
+            context.status(f"bringing in {spec.reference}")
+            self.bring_in(spec, archive, target, context)
+            found = self.outputs_on(target, spec.reference)
+        if found is None:
+            raise RuntimeError(
+                f"{archive} was brought in but {target.name(spec.reference)} is not there; "
+                f"remove the file and run `make up` again"
+            )
+        return spec.reference, found
+
+    def bring_in(self, spec: C, archive: Path, target: Target, context: Context) -> None:
+        """Bring the archive in."""
+        target.load(archive, spec.reference, context)
+
+    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+        """Return what the target has, None when it hasn't the image."""
+        target = target_of(state["target"])
+        return self.outputs_on(target, _built(state)) if target.is_up else None
+
+    def update(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> Properties:
+        """Bring the image of the new content in; names that only the old one had go."""
+        _, outputs = self.create(inputs, context)
+        same_target = state["target"] == inputs["target"]
+        self._remove(state, self.names(state) - (self.names(outputs) if same_target else set()))
+        return outputs
+
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        """Remove the image from the target."""
+        self._remove(state, self.names(state))
+
+    def _remove(self, state: Properties, names: set[str]) -> None:
+        """Forget names; a target that is not up is on its way out with its images."""
+        target = target_of(state["target"])
+        if target.is_up:
+            for name in sorted(names):
+                target.remove(name)
+
+    def _found(self, state: Properties) -> Properties | None:
+        target = target_of(state["target"])
+        try:
+            return self.outputs_on(target, _built(state)) if target.is_up else state
+        except TargetError:
+            return state
+
+
+class ImageHandler(ImageResource[ImageSpec]):
+    """An image out of this checkout.
+
+    Inputs: `name`, `context`, `dockerfile`, `datasets`, `contentHash` and `target`.
+    """
 
     type: ClassVar[str] = "slipway:images:Image"
 
@@ -23,3 +163,87 @@ class ImageHandler(ImageLife[ImageSpec]):
 
     def built(self, spec: ImageSpec, context: Context) -> Path:
         return build(spec, context)
+
+
+class JobImageHandler(ImageResource[JobImageSpec]):
+    """A job's own image, which pods call by its digest."""
+
+    type: ClassVar[str] = "slipway:images:JobImage"
+    outputs: ClassVar[tuple[str, ...]] = (*ImageResource.outputs, "pinned")
+    decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "trainer", "target")
+
+    def check(self, inputs: Properties) -> list[CheckFailure]:
+        """Refuse a context that can't be built from, before anything is made."""
+        problems = self.spec(inputs).problems()
+        return [CheckFailure(key, reason) for key, reason in problems.items()]
+
+    def spec(self, inputs: Properties) -> JobImageSpec:
+        return JobImageSpec(
+            inputs["name"], Path(inputs["context"]), inputs["dockerfile"], inputs.get("trainer")
+        )
+
+    def outputs_on(self, target: Target, reference: str) -> Properties | None:
+        """The target has to know the image by its digest, too."""
+        found = super().outputs_on(target, reference)
+        if found is None:
+            return None
+        pinned = target.pinned(found["reference"], found["imageDigest"])
+        return None if target.digest(pinned) is None else {**found, "pinned": pinned}
+
+    def names(self, state: Properties) -> set[str]:
+        return {state["reference"], state["pinned"]}
+
+    def built(self, spec: JobImageSpec, context: Context) -> Path:
+        """Build the trainer's image before, where it is what this one starts from.
+
+        Raises:
+            RuntimeError: the trainer's files have changed since they were hashed.
+        """
+        trainer = None if spec.trainer is None else trainer_of(spec.trainer)
+        if trainer is not None:
+            build(trainer, context)
+            if trainer.reference != spec.trainer:
+                raise RuntimeError(f"{trainer.context} has changed during this run; run it again")
+        return build(spec, context)
+
+    def bring_in(self, spec: JobImageSpec, archive: Path, target: Target, context: Context) -> None:
+        """Bring the archive in, and name the image by its digest: an import alone does not."""
+        super().bring_in(spec, archive, target, context)
+        name = target.name(spec.reference)
+        digest = target.digest(name)
+        if digest is not None and (pinned := target.pinned(name, digest)) != name:
+            target.tag(name, pinned)
+
+
+class ProgramHandler(ImageResource[Program]):
+    """An image of one program of the toolchain.
+
+    Inputs: `name`, `path` and `version` of the tool; `entrypoint`, `contentHash`, `target`.
+    """
+
+    type: ClassVar[str] = "slipway:images:Program"
+
+    def spec(self, inputs: Properties) -> Program:
+        tool = Tool(inputs["name"], Path(inputs["path"]), inputs["version"], origin="")
+        return Program(tool, inputs["entrypoint"])
+
+    def built(self, spec: Program, context: Context) -> Path:
+        """Write the archive, which takes a second: `bring_in` does not leave it there."""
+        images = cache_dir() / "images"
+        images.mkdir(parents=True, exist_ok=True)
+        # Under a name of its own: another stack may be at the same.
+        descriptor, name = tempfile.mkstemp(prefix=f"{spec.name}-", suffix=".tar", dir=images)
+        with os.fdopen(descriptor, "wb") as file:
+            write_archive(file, spec.reference, spec.tool.path, spec.entrypoint)
+        return Path(name)
+
+    def bring_in(self, spec: Program, archive: Path, target: Target, context: Context) -> None:
+        try:
+            super().bring_in(spec, archive, target, context)
+        finally:
+            archive.unlink()
+
+
+def _built(state: Mapping[str, Any]) -> str:
+    # A state from before there were registries has one name for both.
+    return str(state.get("built", state["reference"]))

@@ -1,4 +1,4 @@
-"""The program's side of images; their life is in `images.life`."""
+"""The program's side of images; their life is in `images.handler`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,11 +8,11 @@ import pulumi
 from pulumi import Input, Output, ResourceOptions
 
 from core import toolchain
-from images.job import JobImageSpec
-from images.programs import ENTRYPOINTS, Program
-from images.spec import ImageSpec
+from images.build.job import JobImageSpec
+from images.build.program import ENTRYPOINTS, Program
+from images.build.trainer import ImageSpec
+from images.prebuilt import given, way_in
 from images.targets.target import target_of
-from images.there import given, way_in
 
 _KNOWN_LATER = {"reference": None, "imageDigest": None, "built": None}
 
@@ -127,7 +127,7 @@ def helper_images(
 
     Raises:
         core.toolchain.ToolMissing: `make setup` has not provided a program.
-        images.there.NotThere: the target names no such image, and no way to bring it in.
+        images.prebuilt.NotThere: the target names no such image, and no way to bring it in.
     """
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []
@@ -164,7 +164,7 @@ def job_image(  # noqa: PLR0913  # two places, two resources, a name, and option
         opts: As for every resource.
 
     Raises:
-        images.there.NotThere: nothing can be brought in.
+        images.prebuilt.NotThere: nothing can be brought in.
     """
     spec = JobImageSpec(name, context, dockerfile)
     return JobImage(spec, target=way_in(target, spec.name), trainer=trainer, opts=opts)

@@ -7,9 +7,9 @@ from typing import Any
 
 from pulumi import Input
 
+from images.build.trainer import TRAINER, TRAINER_CIFAR, TRAINER_CUDA, ImageSpec
+from images.prebuilt import given, way_in
 from images.resource import Image
-from images.spec import TRAINER, TRAINER_CIFAR, TRAINER_CUDA, ImageSpec
-from images.there import given, way_in
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from clusters.reach import Reach
 from core.paths import CHECKOUT
 from core.problem import Problem, located
 from core.text import quote
-from images.job import JobImageSpec
+from images.build.job import JobImageSpec
 from jobs import build_files, dependencies, policy, script_files
 from jobs.catalog import CATALOG
 from jobs.declaration import declare

@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from core import toolchain
-from images.spec import TRAINER_CIFAR
+from images.build.trainer import TRAINER_CIFAR
 
 LIMIT_SECONDS = 1800
 

@@ -12,7 +12,7 @@ from clusters.embedded.component import Host
 from clusters.embedded.layout import Layout
 from core.paths import cache_dir
 from core.toolchain import Tool
-from images.programs import ENTRYPOINTS, Program, write_archive
+from images.build.program import ENTRYPOINTS, Program, write_archive
 from images.targets.containerd import Node
 from images.targets.unpacked import SUFFIX
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clusters.pools import DEVICE_PLUGIN
 from core.problem import Contradiction
-from images.registry_login import host
+from images.registry.login import host
 
 if TYPE_CHECKING:
     from clusters.existing.settings import Settings

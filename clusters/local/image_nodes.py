@@ -13,7 +13,7 @@ from clusters.local.kind_tool import KindTool
 from clusters.local.minikube_tool import MinikubeTool
 from core.lock import Cancelled
 from core.toolchain import ToolMissing
-from images.steps import Reporter
+from images.build.runner import Reporter
 from images.targets.names import by_digest, listed
 from images.targets.target import TargetError
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 from images.datasets import cifar10, mnist
-from images.datasets.choice import Choice
-from images.datasets.dataset import Dataset
+from images.datasets.dataset import Choice, Dataset
 
 __all__ = ["DATASETS", "Choice", "Dataset"]
 

@@ -9,11 +9,10 @@ import shutil
 import tarfile
 from pathlib import Path
 
-from images.datasets.choice import Choice
-from images.datasets.dataset import Dataset, NotAvailable, Source, kept
+from images.build.runner import Reporter
+from images.datasets.dataset import Choice, Dataset, NotAvailable, Source, kept
 from images.datasets.download import download
 from images.datasets.fashion_mnist import FASHION_MNIST
-from images.steps import Reporter
 
 # torchvision.datasets.CIFAR10: url, tgz_md5, train_list, test_list, meta.
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"

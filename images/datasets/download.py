@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 from core.lock import Cancelled
+from images.build.runner import Reporter
 from images.datasets.dataset import NotAvailable
-from images.steps import Reporter
 
 CONNECT_LIMIT, READ_LIMIT, LIMIT = 5.0, 30.0, 1200.0
 _CHUNK = 1 << 20

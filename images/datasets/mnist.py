@@ -13,9 +13,9 @@ import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from images.build.runner import Reporter
 from images.datasets.dataset import Dataset, NotAvailable, Source
 from images.datasets.download import download
-from images.steps import Reporter
 
 # torchvision.datasets.MNIST.mirrors, the one with https.
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core import toolchain
-from images.steps import Reporter
+from images.build.runner import Reporter
 from images.targets.names import by_digest, listed
 from images.targets.target import TargetError
 from images.targets.unpacked import SUFFIX, NotLinked, Unpacked

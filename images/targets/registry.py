@@ -15,13 +15,11 @@ from pathlib import Path
 
 from core import lock
 from core.paths import cache_dir
-from images import debian, engines, registry_files, registry_logins
-from images.engines import answer
-from images.registry_api import RegistryApi
-from images.registry_http import is_loopback
-from images.registry_login import config, host
-from images.registry_logins import How
-from images.steps import BuildFailed, Reporter, Runner
+from images.build import debian, engines
+from images.build.engines import answer
+from images.build.runner import BuildFailed, Reporter, Runner
+from images.registry.api import RegistryApi, is_loopback
+from images.registry.login import How, Login, config, docker_context, find_login, host
 from images.targets.names import by_digest, within
 from images.targets.target import TargetError
 
@@ -32,7 +30,7 @@ _PUSH_LIMIT = 3600.0
 
 @dataclass(frozen=True)
 class Registry:
-    """A registry, and who one is to it.
+    """A registry, and how one logs in to it.
 
     Args:
         server: Its host, with a path where it has one: `example.azurecr.io/team`.
@@ -55,8 +53,7 @@ class Registry:
         return RegistryApi(self.server, None, "").answers
 
     def digest(self, name: str) -> str | None:
-        known = registry_logins.login(self.server, self.login, self.credentials)
-        return RegistryApi(self.server, known, self._remedy).digest(name)
+        return RegistryApi(self.server, self._login(), self._remedy).digest(name)
 
     def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
         images = cache_dir() / "images"
@@ -66,10 +63,12 @@ class Registry:
                 cancelled=reporter.cancelled,
                 waiting=lambda: reporter.status("waiting for another build or push to end"),
             ),
-            _workplace(images) as work,
+            _work_directory(images) as work,
         ):
+            log = cache_dir() / "logs" / "image-push.log"
+            runner = Runner.of(log, reporter, {"TMPDIR": str(work), **debian.proxies()})
             try:
-                self._push(archive, reference, _runner(reporter, work), work)
+                self._push(archive, reference, runner, work)
             except BuildFailed as error:
                 where = f"{self.name(reference)} can't be pushed; {self._remedy}"
                 raise TargetError(f"{where}\n{error}") from None
@@ -78,7 +77,7 @@ class Registry:
         """Nothing: a registry knows each image by its digest."""
 
     def remove(self, name: str) -> None:
-        """Nothing: somebody else may run it."""
+        """Nothing: others may run it."""
 
     def _push(self, archive: Path, reference: str, runner: Runner, work: Path) -> None:
         engine = engines.choose(archive.parent / "storage", work)
@@ -95,38 +94,33 @@ class Registry:
     @contextmanager
     def _config(self, work: Path) -> Iterator[Path]:
         """Yield a config.json with this registry's login alone, for as long as it is needed."""
-        known = registry_logins.login(self.server, self.login, self.credentials)
-        content = config(self.server, known)
+        content = config(self.server, self._login())
         with tempfile.TemporaryDirectory(dir=work) as directory:
             file = Path(directory) / "config.json"
-            if (daemon := registry_files.context()) is not None:
+            if (daemon := docker_context()) is not None:
                 # With another configuration, docker would ask another daemon.
                 content["currentContext"], contexts = daemon
                 (file.parent / "contexts").symlink_to(contexts)
-            # Nobody else may open it, not even in the moment before its mode is set.
+            # Private from the first moment on, not only once its mode is set.
             with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
                 json.dump(content, out)
             yield file
 
+    def _login(self) -> Login | None:
+        return find_login(self.server, self.login, self.credentials)
+
     @property
     def _remedy(self) -> str:
         if self.login == "azure":
-            return "log in with `az login` as somebody who has the role AcrPush there"
+            return "log in with `az login` as a user with the role AcrPush there"
         where = "" if self.credentials is None else f" --config {Path(self.credentials).parent}"
-        return f"log in with `docker{where} login {host(self.server)}` as somebody who may push"
+        return f"log in with `docker{where} login {host(self.server)}` as a user who may push"
 
 
 @contextmanager
-def _workplace(images: Path) -> Iterator[Path]:
-    """Yield a directory for one push, alone; with what a killed one left, its login goes."""
+def _work_directory(images: Path) -> Iterator[Path]:
+    """Yield an empty directory for one push. What a killed push left goes, its login included."""
     for left in images.glob(f"{_WORK}*"):
         shutil.rmtree(left, ignore_errors=True)
     with tempfile.TemporaryDirectory(dir=images, prefix=_WORK) as work:
         yield Path(work)
-
-
-def _runner(reporter: Reporter, work: Path) -> Runner:
-    log = cache_dir() / "logs" / "image-push.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    log.write_bytes(b"")
-    return Runner(log, reporter, environment={"TMPDIR": str(work), **debian.proxies()})

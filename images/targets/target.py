@@ -14,7 +14,7 @@ from typing import Any, Protocol, cast
 
 from core.text import choices, quote
 from core.values import UNKNOWN, Unknown
-from images.steps import Reporter
+from images.build.runner import Reporter
 
 KINDS: Mapping[str, str] = {
     "containerd": "images.targets.containerd.Node",
@@ -63,7 +63,7 @@ class Target(Protocol):
             archive: An archive of docker's, or of OCI's layout.
             reference: What the archive calls the image.
             reporter: Is told how far it is, and tells whether the person still wants it; what
-                takes long is run by `images.steps.Runner`, which obeys that.
+                takes long is run by `images.build.runner.Runner`, which obeys that.
 
         Raises:
             TargetError: it can't be brought in.

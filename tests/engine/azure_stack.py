@@ -17,7 +17,7 @@ import yaml
 from clusters.embedded import images as node_images
 from clusters.embedded import kubeconfig
 from core import toolchain
-from images.programs import ENTRYPOINTS, Program
+from images.build.program import ENTRYPOINTS, Program
 from images.targets import target_of
 from scripts.offline.azure_recording.recording import VARIABLE, Recording
 from tests.doubles import recorded_kubelogin

@@ -18,9 +18,9 @@ from clusters.embedded.layout import Layout
 from core import toolchain
 from core.context import Silence
 from core.paths import CHECKOUT
-from images import programs
+from images.build import program
+from images.build.trainer import TRAINER
 from images.handler import ImageHandler
-from images.spec import TRAINER
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 
 API_NAME = "kubernetes.default.svc"
@@ -96,7 +96,7 @@ class TestCluster:
         """A static program that can write and read a file and ask the API server."""
         archive = self.layout.directory.parent / "kubectl.tar"
         with archive.open("w+b") as file:
-            programs.write_archive(file, KUBECTL_IMAGE, toolchain.path("kubectl"), "/kubectl")
+            program.write_archive(file, KUBECTL_IMAGE, toolchain.path("kubectl"), "/kubectl")
         address = f"--address={self.layout.containerd_socket}"
         subprocess.run(
             [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "import", archive],

@@ -24,7 +24,7 @@ from core import toolchain
 from core.handler import Properties
 from core.paths import cache_dir
 from core.validation import check
-from images.programs import Program, write_archive
+from images.build.program import Program, write_archive
 from images.targets import target_of
 from tests.local.machine import Listener
 

@@ -14,10 +14,10 @@ import pytest
 
 from core import toolchain
 from core.context import Silence
-from images.build import build
-from images.engines import Buildah, best_driver
-from images.spec import TRAINER_CIFAR
-from images.steps import ATTEMPTS, BUSY
+from images.build.archive import build
+from images.build.engines import Buildah, best_driver
+from images.build.runner import ATTEMPTS, BUSY
+from images.build.trainer import TRAINER_CIFAR
 
 _LIMIT_SECONDS = 630
 RUNNERS: Mapping[Path, str] = {

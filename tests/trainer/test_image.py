@@ -7,11 +7,11 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from images import pip
+from images.build import pip
+from images.build.engines import Plan
+from images.build.trainer import TRAINER_CIFAR
 from images.datasets.cifar10 import CIFAR10, FILES
 from images.datasets.mnist import ARCHIVES, MNIST
-from images.engines import Plan
-from images.spec import TRAINER_CIFAR
 from tests.trainer.conftest import Opened
 
 # Digits 0 to 9, as counted in the set that LeCun, Cortes and Burges published.

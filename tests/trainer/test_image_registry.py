@@ -10,14 +10,12 @@ import pytest
 import requests
 
 from core import toolchain
-from images import registry_api
-from images.job import JobImageSpec
-from images.job_handler import JobImageHandler
-from images.program_handler import ProgramHandler
-from images.programs import ENTRYPOINTS, Program
+from images.build.job import JobImageSpec
+from images.build.program import ENTRYPOINTS, Program
+from images.handler import JobImageHandler, ProgramHandler
 from images.targets import TargetError, target_of
 from tests.trainer.registry import OTHERS, PASSWORD, USER, RunningRegistry, running
-from tests.unit.images_objects import Listener
+from tests.unit.images.objects import Listener
 
 _OF = ProgramHandler()
 _TOOLS = toolchain.record()
@@ -150,7 +148,7 @@ def test_without_a_login_nobody_is_told_so(registry: RunningRegistry, tmp_path: 
 def test_a_registry_that_is_gone_is_not_up_and_has_lost_nothing(
     registry: RunningRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry_api, "LIMIT", 1.0)
+    monkeypatch.setattr("images.registry.api.LIMIT", 1.0)
     inputs = _inputs(registry, "tcp-wait")
     state = {**inputs, **_OF.create(inputs, Listener())[1]}
     gone = {**inputs["target"], "server": "127.0.0.1:9/team"}
@@ -168,7 +166,7 @@ def test_the_login_is_in_no_command_line_and_no_file_outlives_the_push(
     engine.parent.mkdir()
     engine.write_text(f"#!{sys.executable}\nSEEN = {str(seen)!r}\n{_LOOKER}")
     engine.chmod(0o755)
-    monkeypatch.setattr("images.engines.answer", lambda *_command: None)
+    monkeypatch.setattr("images.build.engines.answer", lambda *_command: None)
     monkeypatch.setattr(toolchain, "path", lambda _name: engine)
     archive = tmp_path / "a.tar"
     archive.touch()

@@ -16,15 +16,16 @@ import pytest
 
 from core import toolchain
 from core.paths import cache_dir
-from images import base, job, job_handler
-from images.build import build
-from images.job import JobImageSpec
-from images.job_handler import JobImageHandler
-from images.spec import ImageSpec
-from images.steps import BuildFailed
+from images import handler
+from images.build import debian, job
+from images.build.archive import build
+from images.build.job import JobImageSpec
+from images.build.runner import BuildFailed
+from images.build.trainer import ImageSpec
+from images.handler import JobImageHandler
 from images.targets import TargetError, target_of
 from images.targets.containerd import Node
-from tests.unit.images_objects import Listener
+from tests.unit.images.objects import Listener
 
 _START_LIMIT = 30.0
 _OF = JobImageHandler()
@@ -113,8 +114,8 @@ def trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSpec:
     (folder / "Dockerfile").write_text("FROM scratch\nCOPY model.py /\n")
     (folder / "model.py").touch()
     small = ImageSpec("slipway-small", folder)
-    monkeypatch.setattr(base, "ensure", lambda *_: "scratch")
-    for module in (job, job_handler):
+    monkeypatch.setattr(debian, "base_image", lambda *_: "scratch")
+    for module in (job, handler):
         monkeypatch.setattr(module, "trainer_of", lambda _reference: small)
     return small
 

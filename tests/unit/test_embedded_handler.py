@@ -12,7 +12,7 @@ from clusters.embedded.kubeconfig import embedded
 from clusters.embedded.layout import Layout
 from core.paths import state_dir
 from core.values import UNKNOWN
-from tests.unit.images_objects import Listener
+from tests.unit.images.objects import Listener
 
 
 @pytest.mark.parametrize("name", ["Dev", "-dev", "dev-", "", "a" * 64, "a_b", 3, None])

@@ -7,7 +7,7 @@ import tarfile
 from pathlib import Path
 
 from clusters.embedded import images
-from images import programs
+from images.build import program
 from tests.unit.embedded_host import host
 
 
@@ -15,7 +15,7 @@ def _archive(tmp_path: Path, content: bytes) -> bytes:
     binary = tmp_path / "program"
     binary.write_bytes(content)
     file = io.BytesIO()
-    programs.write_archive(file, "slipway.local/program:v1", binary, "/bin/program")
+    program.write_archive(file, "slipway.local/program:v1", binary, "/bin/program")
     return file.getvalue()
 
 

@@ -14,7 +14,7 @@ from jobs.life.submit import submit
 from jobs.spec import manifest
 from jobs.spec.names import RUN_LABEL
 from jobs.watch.results import Result
-from tests.unit.images_objects import Listener
+from tests.unit.images.objects import Listener
 from tests.unit.test_jobs_life import Quiet
 
 MANIFEST = manifest(

@@ -7,7 +7,7 @@ import pytest
 
 from jobs.watch.progress import Progress, duration
 from jobs.watch.row import Row
-from tests.unit.images_objects import Listener
+from tests.unit.images.objects import Listener
 
 
 def at(seconds: float) -> str:

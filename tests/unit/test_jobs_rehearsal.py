@@ -16,7 +16,7 @@ from jobs.life.run import PyTorchJobHandler
 from jobs.needs import Needs, together
 from jobs.spec import manifest
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.images_objects import Listener
+from tests.unit.images.objects import Listener
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
 MANIFEST = manifest(

@@ -1,0 +1,1 @@
+"""Builds images: with docker, podman or buildah, each content once."""

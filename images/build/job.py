@@ -1,0 +1,141 @@
+"""The image of a job that brings its own Dockerfile."""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar
+
+from core.paths import cache_dir
+from images.build import pip
+from images.build.engines import Engine, Plan, answer
+from images.build.runner import BuildFailed, Reporter, Runner
+from images.build.spec import digest_of
+from images.build.trainer import trainer_of
+
+PULL_LIMIT = 1200.0
+_TRAINER = re.compile(r"^\s*ARG\s+TRAINER\b", re.IGNORECASE | re.MULTILINE)
+_FROM = re.compile(
+    r"^\s*FROM\s+(?:--platform=\S+\s+)?(?P<base>\S+)(?:\s+AS\s+(?P<stage>\S+))?\s*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_HOW = (
+    "Give the reference with its registry, make that reachable, or start from the trainer's image, "
+    "which needs no registry: `ARG TRAINER` and then `FROM ${TRAINER}`"
+)
+
+
+def name_of(job: str) -> str:
+    """Return the repository's name of the image that a job brings."""
+    return f"slipway-job-{job}"
+
+
+@dataclass(frozen=True)
+class JobImageSpec:
+    """An image to build out of a person's own folder.
+
+    All files of the folder count, those that a `.dockerignore` leaves out of the image as well,
+    but for `.git` and `__pycache__`.
+
+    Args:
+        job: The job's name.
+        context: The folder.
+        dockerfile: The Dockerfile's path in it.
+        trainer: What the trainer's image is called where it is built, or in a registry that has
+            it, when the Dockerfile asks for it.
+    """
+
+    job: str
+    context: Path
+    dockerfile: str
+    trainer: str | None = None
+    is_settled: ClassVar[bool] = True
+    estimate: ClassVar[str] = "as long as its Dockerfile takes, and its own size"
+
+    @property
+    def name(self) -> str:
+        """Its repository's name."""
+        return name_of(self.job)
+
+    @cached_property
+    def content_hash(self) -> str:
+        """64 hexadecimal digits that change with the context and the Dockerfile's name.
+
+        Raises:
+            OSError: a file can't be read.
+        """
+        digest = hashlib.sha256(f"{self.dockerfile}\0".encode() + digest_of(self.context))
+        return digest.hexdigest()
+
+    @cached_property
+    def wants_trainer(self) -> bool:
+        """Whether the Dockerfile asks for the trainer's image, with `ARG TRAINER`."""
+        return _TRAINER.search(self._instructions) is not None
+
+    @property
+    def bases(self) -> list[str]:
+        """The images that it starts from, as far as they are named: no argument, no own stage."""
+        found, stages = [], {"scratch"}
+        for line in _FROM.finditer(self._instructions):
+            if line["base"] not in stages and "$" not in line["base"]:
+                found.append(line["base"])
+            stages.add(line["stage"])
+        return found
+
+    def problems(self) -> dict[str, str]:
+        """Say what is wrong with `context` or `dockerfile`, by that name; nothing when none is."""
+        if not self.context.is_dir():
+            return {"context": f"{self.context} is not a folder; it has to hold the job's files"}
+        path = self.context / self.dockerfile
+        if not path.resolve().is_relative_to(self.context.resolve()):
+            return {"dockerfile": f"{self.dockerfile!r} lies outside of the context {self.context}"}
+        if not path.is_file():
+            return {"dockerfile": f"{path} is missing; give the Dockerfile's path in the context"}
+        return {}
+
+    def settle(self, reporter: Reporter) -> None:
+        """Nothing is left open."""
+
+    @property
+    def version(self) -> str:
+        """Digits that change with anything that goes into the image."""
+        return hashlib.sha256(f"{self.content_hash}\0{self.trainer}".encode()).hexdigest()[:12]
+
+    @property
+    def reference(self) -> str:
+        """What a pod calls the image."""
+        return f"localhost/{self.name}:{self.version}"
+
+    @property
+    def archive(self) -> Path:
+        """Where the built image lies."""
+        return cache_dir() / "images" / f"{self.name}-{self.version}.tar"
+
+    def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
+        """Get the images that it starts from.
+
+        Raises:
+            images.build.runner.BuildFailed: a base image can't be pulled; with what to do.
+        """
+        trainer = None if self.trainer is None else trainer_of(self.trainer)
+        if trainer is not None and not answer(*engine.digest(trainer.reference)):
+            runner.run("taking in the trainer's image", engine.load(trainer.archive))
+        # One that somebody has put into a registry is a base like any other.
+        foreign = [self.trainer] if self.trainer is not None and trainer is None else []
+        for name in (*foreign, *self.bases):
+            if answer(*engine.digest(name)):
+                continue
+            try:
+                runner.run(f"pulling {name}", engine.pull(name), PULL_LIMIT)
+            except BuildFailed as error:
+                where = f"{self.context / self.dockerfile}: FROM {name}"
+                raise BuildFailed(f"{where} can't be pulled. {_HOW}.\n{error}") from None
+        arguments = () if self.trainer is None else (f"TRAINER={self.trainer}",)
+        path = self.context / self.dockerfile
+        return Plan(self.context, path, arguments, pip.mounts(work))
+
+    @cached_property
+    def _instructions(self) -> str:
+        # Instructions are ASCII; a comment may be in any encoding.
+        return (self.context / self.dockerfile).read_text(errors="replace")

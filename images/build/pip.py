@@ -1,0 +1,120 @@
+"""This machine's pip, for an image: packages that Debian lacks, and settings for a build's own pip.
+
+The packages are fetched on the building machine, so the image needs no pip. Where a network
+inspects TLS or has an index of its own, a build's own `pip install` needs this machine's index and
+certificates.
+"""
+
+import ast
+import hashlib
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from configparser import RawConfigParser
+from pathlib import Path
+
+from core.paths import cache_dir
+from images.build import debian
+from images.build.engines import answer
+from images.build.runner import Runner
+
+LOCK = "requirements.lock"
+"""The file of a context that lists them: versions and hashes."""
+LIMIT = 1200.0
+_ANY = ("--platform=any", "--abi=none", "--implementation=py")
+_X86_64 = (
+    "--platform=manylinux1_x86_64",
+    "--platform=manylinux2014_x86_64",
+    "--platform=manylinux_2_28_x86_64",
+    f"--abi=cp{debian.PYTHON.replace('.', '')}",
+    "--abi=none",
+    "--implementation=cp",
+)
+_KEPT = ("index-url", "extra-index-url", "trusted-host", "default-timeout", "timeout")
+_CERTIFICATES = "/run/slipway-certificates.crt"
+_SETTINGS = "/etc/pip.conf"
+"""Where pip looks first of all, on any Linux."""
+_RUNS_ON: Mapping[str, tuple[str, ...]] = {"requirements.cuda.lock": _X86_64}
+"""What compiled packages may be taken for, by lock file; elsewhere what is compiled is Debian's."""
+
+
+def lock(variant: str) -> str:
+    """Return the name of the lock file of a variant such as `.cuda`; with none it is `LOCK`."""
+    stem, _, suffix = LOCK.rpartition(".")
+    return f"{stem}{variant}.{suffix}"
+
+
+def folder(lock: Path) -> str:
+    """Return where the packages of a lock file go in a context."""
+    variant = lock.stem.removeprefix(Path(LOCK).stem)
+    return f"site-packages{variant}"
+
+
+def install(lock: Path, target: Path, runner: Runner) -> None:
+    """Put the packages of `lock` into `target`, as Python's `site-packages` has them.
+
+    Args:
+        lock: Versions and hashes of all of them: pip resolves nothing.
+        target: A directory that isn't there yet, on the same file system as the cache.
+        runner: Runs pip.
+
+    Raises:
+        images.build.runner.BuildFailed: pip could not get one, or it is something else.
+    """
+    version = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
+    kept = cache_dir() / "packages" / lock.stem / version
+    if not kept.is_dir():
+        unfinished = kept.with_suffix(".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        runner.run("fetching Python packages", _command(lock, unfinished), LIMIT)
+        unfinished.rename(kept)
+        for other in kept.parent.iterdir():
+            if other != kept:
+                shutil.rmtree(other)
+    # As links: those for CUDA are several GB.
+    shutil.copytree(kept, target, copy_function=os.link)
+
+
+def _command(lock: Path, target: Path) -> tuple[str, ...]:
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input")
+    exact = ("--no-deps", "--require-hashes", "--only-binary=:all:")
+    image = (f"--python-version={debian.PYTHON}", *_RUNS_ON.get(lock.name, _ANY))
+    place = ("--target", str(target), "--no-compile", "--requirement", str(lock))
+    return (*pip, "install", "--root-user-action=ignore", *exact, *image, *place)
+
+
+def mounts(work: Path) -> Mapping[str, Path]:
+    """Return files for the steps of a build, by where they read them; none without settings.
+
+    Args:
+        work: A directory for those that are written here.
+    """
+    found = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
+    mine = [
+        found.get("cert"),
+        os.environ.get("REQUESTS_CA_BUNDLE"),
+        os.environ.get("SSL_CERT_FILE"),
+    ]
+    bundle = next((Path(each) for each in mine if each and Path(each).is_file()), None)
+    kept = {name: found[name] for name in _KEPT if name in found}
+    if bundle is None and not kept:
+        return {}
+    parser = RawConfigParser()
+    parser["global"] = kept if bundle is None else {**kept, "cert": _CERTIFICATES}
+    path = work / "pip.conf"
+    path.touch(mode=0o600)  # an index's address may hold a password
+    with path.open("w") as file:
+        parser.write(file)
+    made = {_SETTINGS: path}
+    return made if bundle is None else {**made, _CERTIFICATES: bundle.resolve()}
+
+
+def settings(listed: str) -> dict[str, str]:
+    """Return pip's settings from `pip config list`; the environment's win."""
+    found: dict[str, str] = {}
+    for line in sorted(listed.splitlines(), key=lambda line: line.startswith(":env:")):
+        key, _, value = line.partition("=")
+        found[key.rpartition(".")[2]] = str(ast.literal_eval(value))
+    return found

@@ -1,0 +1,110 @@
+"""Images of one static program each: made here out of the toolchain's, pulled from nowhere."""
+
+import hashlib
+import io
+import json
+import platform
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, ClassVar
+
+from core.toolchain import Tool
+from images.build.runner import Reporter
+
+NOBODY = "65532:65532"
+ENTRYPOINTS = {"training-operator": "/manager", "tcp-wait": "/tcp-wait"}
+"""What every cluster needs from here, and where the program is in its image."""
+_DIGITS = 12
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program of the toolchain as an image.
+
+    Args:
+        tool: Which.
+        entrypoint: Where it is in the image.
+    """
+
+    tool: Tool
+    entrypoint: str
+    is_settled: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        """Its repository's name."""
+        return f"slipway-{self.tool.name}"
+
+    @property
+    def context(self) -> Path:
+        """The program's own path."""
+        return self.tool.path
+
+    @cached_property
+    def content_hash(self) -> str:
+        """64 hexadecimal digits that change with the program and its place."""
+        with self.tool.path.open("rb") as file:
+            program = hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.sha256(f"{self.entrypoint}\0{NOBODY}\0{program}".encode()).hexdigest()
+
+    def settle(self, reporter: Reporter) -> None:
+        """Nothing is left open."""
+
+    @property
+    def reference(self) -> str:
+        """What it is called here."""
+        version = f"{self.tool.version}-{self.content_hash[:_DIGITS]}"
+        return f"localhost/{self.name}:{version}"
+
+
+def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> None:
+    """Write an image with one program as `docker save` does (image specification 1.2).
+
+    The same program gives the same bytes: no time or user of this machine is in them.
+    """
+    with _layer(binary, entrypoint) as (layer, digest), tarfile.open(fileobj=file, mode="w") as tar:
+        config = {
+            "architecture": _architecture(),
+            "os": "linux",
+            "config": {"Entrypoint": [entrypoint], "User": NOBODY, "WorkingDir": "/"},
+            "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
+        }
+        config_text = json.dumps(config).encode()
+        config_name = f"{hashlib.sha256(config_text).hexdigest()}.json"
+        manifest = [{"Config": config_name, "RepoTags": [name], "Layers": ["layer.tar"]}]
+        _add(tar, "layer.tar", layer)
+        _add(tar, config_name, io.BytesIO(config_text))
+        _add(tar, "manifest.json", io.BytesIO(json.dumps(manifest).encode()))
+
+
+@contextmanager
+def _layer(binary: Path, entrypoint: str) -> Iterator[tuple[IO[bytes], str]]:
+    with tempfile.TemporaryFile() as layer:
+        with tarfile.open(fileobj=layer, mode="w") as tar:
+            # Programs expect it; webhook servers write their certificates there.
+            scratch = tarfile.TarInfo("tmp")
+            scratch.type, scratch.mode = tarfile.DIRTYPE, 0o1777
+            tar.addfile(scratch)
+            with binary.open("rb") as program:
+                _add(tar, entrypoint.lstrip("/"), program, mode=0o755)
+        layer.seek(0)
+        digest = hashlib.file_digest(layer, "sha256").hexdigest()
+        layer.seek(0)
+        yield layer, digest
+
+
+def _add(tar: tarfile.TarFile, name: str, content: IO[bytes], mode: int = 0o644) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.mode = mode
+    entry.size = content.seek(0, io.SEEK_END)
+    content.seek(0)
+    tar.addfile(entry, content)
+
+
+def _architecture() -> str:
+    return {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]

@@ -1,0 +1,155 @@
+"""Runs the commands of a build: logged, with a limit, and ended when the user stops the program."""
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from core.lock import Cancelled
+from core.process import run_logged, tail
+
+LIMIT = 1800.0
+"""Seconds that one command may take."""
+_PAUSE = 1.0
+_TAIL_LINES = 30
+_STEP_LENGTH = 60
+BUSY = "sealing memfd copy: Device or resource busy"
+"""What buildah and podman print, before anything has run, when they can't start a container: the
+kernel still held a page of the copy of themselves that they start it from. It passes.
+
+https://github.com/containers/storage/blob/main/pkg/unshare/unshare.c
+"""
+ATTEMPTS = 3
+"""How often a command that prints `BUSY` is started."""
+_MARKS = ("STEP ", "Step ", "#", "I: ")
+"""How buildah, docker (old and new builder) and mmdebstrap begin the lines that name a step."""
+
+
+class BuildFailed(Exception):
+    """A command failed; the text holds the end of its log, and where the whole log is."""
+
+
+class Reporter(Protocol):
+    """What shows progress; `core.context.Context` is one."""
+
+    @property
+    def cancelled(self) -> threading.Event:
+        """Set once the user pressed Ctrl-C."""
+
+    def status(self, message: str) -> None:
+        """Show `message` until the next one."""
+
+    def info(self, message: str) -> None:
+        """Print `message` as a line that stays."""
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs the commands of one build.
+
+    Args:
+        log: Takes all that they print.
+        reporter: Shows which step they are at.
+        environment: Variables besides this process's own.
+    """
+
+    log: Path
+    reporter: Reporter
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, log: Path, reporter: Reporter, environment: Mapping[str, str]) -> "Runner":
+        """Return one with an empty log."""
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_bytes(b"")
+        return cls(log, reporter, environment)
+
+    def run(self, title: str, command: Sequence[str], limit: float = LIMIT) -> None:
+        """Run `command` to its end.
+
+        Raises:
+            BuildFailed: it could not be started, failed, or ran longer than `limit` seconds.
+            core.lock.Cancelled: the user stopped the program; the command has been ended.
+        """
+        began = time.monotonic()
+        for _ in range(ATTEMPTS):
+            start, code = self._attempt(title, command, limit)
+            if code in {0, None} or BUSY.encode() not in self.log.read_bytes()[start:]:
+                break
+        if code != 0:
+            after = f"after {time.monotonic() - began:.0f} s"
+            ended = f"ran longer than its limit and was ended {after}"
+            raise self._failed(title, ended if code is None else f"failed with {code} {after}")
+
+    def _attempt(self, title: str, command: Sequence[str], limit: float) -> tuple[int, int | None]:
+        """Return from which byte on the log is this attempt's, and the exit code if it ended."""
+        with self.log.open("ab") as log:
+            log.write(f"\n$ {' '.join(command)}\n".encode())
+            log.flush()
+            step = StepName(self.log, log.tell())
+            start = step.position
+
+            def tick(_seconds: float) -> None:
+                self.reporter.status(f"{title}{step.latest()}")
+                if self.reporter.cancelled.is_set():
+                    raise Cancelled(f"{title}: stopped")
+
+            try:
+                return start, run_logged(
+                    (*_isolated(), *command),
+                    log,
+                    limit=limit,
+                    tick=tick,
+                    pause=_PAUSE,
+                    env={**os.environ, **self.environment},
+                    umask=0o022,  # other users read what it creates
+                )
+            except OSError as error:
+                raise self._failed(title, f"can't be run: {error}") from error
+
+    def _failed(self, title: str, what: str) -> BuildFailed:
+        lines = [f"{title}: {what}. The end of its log:", *tail(self.log, lines=_TAIL_LINES)]
+        return BuildFailed("\n".join([*lines, f"The whole log is {self.log}"]))
+
+
+def _isolated() -> tuple[str, ...]:
+    """Return a prefix for commands: all their processes and mounts end with them, and they with us.
+
+    A build step has children in sessions of their own and mounts that a killed builder would
+    leave in the host's table. Both need root; other users' builders make a user namespace
+    themselves.
+    """
+    if os.geteuid() != 0:
+        return ()
+    namespaces = ("unshare", "--mount", "--pid", "--mount-proc", "--fork", "--kill-child")
+    return ("setpriv", "--pdeathsig", "KILL", "--", *namespaces, "--")
+
+
+@dataclass
+class StepName:
+    """Which step a command is at, by the lines that it has logged.
+
+    Args:
+        log: Where to.
+        position: The byte from which on the log is this command's.
+    """
+
+    log: Path
+    position: int
+    _name: str = ""
+
+    def latest(self) -> str:
+        """Return `: ` and the last line that names a step; nothing before the first."""
+        with self.log.open("rb") as file:
+            file.seek(self.position)
+            new = file.read()
+        # The last line may not be complete yet; it is read again.
+        complete = new[: new.rfind(b"\n") + 1]
+        self.position += len(complete)
+        for line in complete.decode(errors="replace").splitlines():
+            if line.startswith(_MARKS):
+                self._name = f": {' '.join(line.split())[:_STEP_LENGTH]}"
+        return self._name

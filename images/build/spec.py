@@ -1,0 +1,88 @@
+"""What an image is built from, and the digest that stands for its files."""
+
+import hashlib
+import os
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from images.build.engines import Engine, Plan
+from images.build.runner import Reporter, Runner
+
+LEFT_OUT = frozenset({".git", "__pycache__"})
+"""Their content changes when the files that count do not."""
+
+
+def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
+    """Yield every file and every link below `directory`, in a fixed order.
+
+    Args:
+        directory: Which.
+        without: Names of files right in it that are left out.
+    """
+    for name, folders, files in os.walk(directory):
+        here = Path(name)
+        links = [folder for folder in folders if (here / folder).is_symlink()]
+        folders[:] = sorted(set(folders) - LEFT_OUT)
+        skipped = without if here == directory else ()
+        yield from (here / file for file in sorted([*files, *links]) if file not in skipped)
+
+
+def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
+    """Return 32 bytes that stand for each file's place, content, and whether it can be run."""
+    digest = hashlib.sha256()
+    for path in files_of(directory, without):
+        digest.update(f"{path.relative_to(directory)}\0".encode())
+        if path.is_symlink():
+            # It is copied as a link; what it leads to counts where that lies.
+            digest.update(f"link\0{path.readlink()}\0".encode())
+            continue
+        if not path.is_file():
+            # A pipe or a socket: it has no content, and reading a pipe would wait for a writer.
+            continue
+        digest.update(b"x" if path.stat().st_mode & 0o100 else b"-")
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.digest()
+
+
+class Content(Protocol):
+    """What is in an image, and its name, which follows from that."""
+
+    @property
+    def name(self) -> str:
+        """Its repository's name."""
+
+    @property
+    def context(self) -> Path:
+        """The directory of its own files."""
+
+    @property
+    def content_hash(self) -> str:
+        """Changes with anything that the image is declared with."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether `reference` is known already."""
+
+    def settle(self, reporter: Reporter) -> None:
+        """Fetch what decides it. Raises what that takes."""
+
+    @property
+    def reference(self) -> str:
+        """What the image is called where it is built; it changes with anything that goes in."""
+
+
+class Spec(Content, Protocol):
+    """An image to build: `images.build.trainer.ImageSpec` or `images.build.job.JobImageSpec`."""
+
+    @property
+    def estimate(self) -> str:
+        """What its build costs, in words."""
+
+    @property
+    def archive(self) -> Path:
+        """The file of the built image."""
+
+    def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
+        """Fetch everything that the build needs into the directory `work`."""

@@ -1,0 +1,1 @@
+"""A registry over HTTP, and who logs in to it."""

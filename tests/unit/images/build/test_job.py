@@ -1,0 +1,137 @@
+"""A job's own image: what it is built from, and what is wrong with it before anything is built."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from core.paths import CHECKOUT
+from images.build.engines import Buildah, Command, Docker, Plan
+from images.build.job import JobImageSpec
+from images.build.runner import BuildFailed, Runner
+from tests.unit.images.objects import Listener
+
+_FROM_TRAINER = "# mine\nARG TRAINER\nFROM ${TRAINER}\nCOPY train.py /\n"
+
+
+def _spec(folder: Path, dockerfile: str, trainer: str | None = None) -> JobImageSpec:
+    (folder / "Dockerfile").write_text(dockerfile)
+    return JobImageSpec("mine", folder, "Dockerfile", trainer)
+
+
+def test_a_dockerfile_asks_for_the_trainers_image_with_an_argument(tmp_path: Path) -> None:
+    assert _spec(tmp_path, _FROM_TRAINER).wants_trainer
+    assert _spec(tmp_path, "arg TRAINER=debian:12\nFROM $TRAINER\n").wants_trainer
+    assert not _spec(tmp_path, "# ARG TRAINER\nFROM debian:12\n").wants_trainer
+
+
+def test_a_comment_may_be_in_any_encoding(tmp_path: Path) -> None:
+    spec = _spec(tmp_path, "")
+    (tmp_path / "Dockerfile").write_bytes("# für mich\nFROM debian:12\n".encode("latin-1"))
+    assert spec.bases == ["debian:12"]
+
+
+def test_the_images_that_it_starts_from_are_known(tmp_path: Path) -> None:
+    dockerfile = """
+        FROM --platform=linux/amd64 example.com/build:1 AS build
+        FROM build AS test
+        from scratch
+        FROM ${TRAINER}
+        FROM docker.io/library/debian:12
+        COPY --from=build /a /a
+    """
+    assert _spec(tmp_path, dockerfile).bases == [
+        "example.com/build:1",
+        "docker.io/library/debian:12",
+    ]
+
+
+def test_the_name_changes_with_the_files_the_dockerfiles_name_and_the_trainer(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "Other").write_text(_FROM_TRAINER)
+    specs = [
+        _spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1"),
+        _spec(tmp_path, _FROM_TRAINER, "localhost/trainer:2"),
+        JobImageSpec("mine", tmp_path, "Other", "localhost/trainer:2"),
+    ]
+    names = [spec.reference for spec in specs]
+    (tmp_path / "train.py").touch()
+    names.append(_spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1").reference)
+    assert len(set(names)) == 4
+    assert all(name.startswith("localhost/slipway-job-mine:") for name in names)
+
+
+def test_a_pipe_among_the_files_is_not_read(tmp_path: Path) -> None:
+    before = _spec(tmp_path, _FROM_TRAINER).content_hash
+    os.mkfifo(tmp_path / "pipe")
+    reading = (
+        "import sys, pathlib, images.build.spec;"
+        "print(images.build.spec.digest_of(pathlib.Path(sys.argv[1])))"
+    )
+    subprocess.run(
+        [sys.executable, "-c", reading, str(tmp_path)], cwd=CHECKOUT, check=True, timeout=20
+    )
+    assert before != _spec(tmp_path, _FROM_TRAINER).content_hash
+
+
+def test_a_missing_folder_is_said(tmp_path: Path) -> None:
+    spec = JobImageSpec("mine", tmp_path / "nowhere", "Dockerfile")
+    assert str(tmp_path / "nowhere") in spec.problems()["context"]
+
+
+def test_a_missing_dockerfile_is_said(tmp_path: Path) -> None:
+    spec = JobImageSpec("mine", tmp_path, "docker/Dockerfile")
+    assert str(tmp_path / "docker" / "Dockerfile") in spec.problems()["dockerfile"]
+
+
+def test_a_dockerfile_outside_of_the_context_is_refused(tmp_path: Path) -> None:
+    context = tmp_path / "context"
+    context.mkdir()
+    (tmp_path / "Dockerfile").touch()
+    assert "outside" in JobImageSpec("mine", context, "../Dockerfile").problems()["dockerfile"]
+
+
+class Unreachable(Docker):
+    """An engine that has no image, and no way to a registry."""
+
+    def digest(self, reference: str) -> Command:
+        return (sys.executable, "-c", "")
+
+    def pull(self, reference: str) -> Command:
+        return (sys.executable, "-c", "raise SystemExit('no such host')")
+
+
+def test_a_base_that_cannot_be_pulled_says_what_to_do(tmp_path: Path) -> None:
+    spec = _spec(tmp_path, "FROM example.com/base:1\n")
+    runner = Runner(tmp_path / "log", Listener())
+    with pytest.raises(BuildFailed) as error:
+        spec.prepare(Unreachable(), runner, tmp_path)
+    said = str(error.value)
+    for expected in (f"{tmp_path}/Dockerfile", "example.com/base:1", "no such host", "ARG TRAINER"):
+        assert expected in said
+
+
+def test_the_trainers_image_is_a_build_argument(tmp_path: Path) -> None:
+    spec = _spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1")
+
+    class Holding(Docker):
+        def digest(self, reference: str) -> Command:
+            return (sys.executable, "-c", f"print({reference!r})")
+
+    plan = spec.prepare(Holding(), Runner(tmp_path / "log", Listener()), tmp_path)
+    assert plan.arguments == ("TRAINER=localhost/trainer:1",)
+    assert (plan.context, plan.dockerfile) == (tmp_path, tmp_path / "Dockerfile")
+
+
+@pytest.mark.parametrize(
+    "engine", [Docker(), Buildah("buildah", "/b", Path("/s"), Path("/t"), "vfs")]
+)
+def test_an_engine_is_told_which_dockerfile_and_the_context_last(engine: Docker | Buildah) -> None:
+    plan = Plan(Path("/context"), Path("/context/docker/File"), ("A=b",))
+    command = engine.build(plan, "image:1")
+    assert command[command.index("--file") + 1] == "/context/docker/File"
+    assert command[command.index("--build-arg") + 1] == "A=b"
+    assert command[-1] == "/context"

@@ -1,0 +1,155 @@
+"""Packages are fetched once for each lock file; a build gets this machine's settings."""
+
+import sys
+from configparser import RawConfigParser
+from pathlib import Path
+
+import pytest
+
+from images.build import pip
+from images.build.runner import BuildFailed, Runner
+from images.build.trainer import TRAINER
+from tests.unit.images.objects import Listener
+
+_FETCH = """
+import pathlib, sys
+lock, target = map(pathlib.Path, sys.argv[1:])
+(target / "package.py").write_text(lock.read_text())
+sys.exit(1 if "missing" in lock.read_text() else 0)
+"""
+
+
+@pytest.fixture
+def runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Runner:
+    """Fetch with a program that puts the lock file's text into the target, not with pip."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(
+        pip,
+        "_command",
+        lambda lock, target: (sys.executable, "-c", _FETCH, str(lock), str(target)),
+    )
+    return Runner(tmp_path / "log", Listener())
+
+
+def _install(folder: Path, name: str, text: str, runner: Runner) -> Path:
+    lock, target = folder / "requirements.lock", folder / name
+    lock.write_text(text)
+    pip.install(lock, target, runner)
+    return target
+
+
+def test_they_are_fetched_once(tmp_path: Path, runner: Runner) -> None:
+    first = _install(tmp_path, "first", "a==1", runner)
+    fetched = runner.log.read_bytes()
+    second = _install(tmp_path, "second", "a==1", runner)
+    assert (first / "package.py").read_text() == (second / "package.py").read_text() == "a==1"
+    assert runner.log.read_bytes() == fetched
+
+
+def test_another_lock_file_fetches_again_and_forgets_the_old(
+    tmp_path: Path, runner: Runner
+) -> None:
+    _install(tmp_path, "first", "a==1", runner)
+    assert (_install(tmp_path, "second", "a==2", runner) / "package.py").read_text() == "a==2"
+    kept = tmp_path / "cache" / "slipway" / "packages" / "requirements"
+    assert len(list(kept.iterdir())) == 1
+
+
+def test_each_images_packages_are_kept_beside_the_others(tmp_path: Path, runner: Runner) -> None:
+    _install(tmp_path, "first", "a==1", runner)
+    cuda = tmp_path / "requirements.cuda.lock"
+    cuda.write_text("torch==1")
+    pip.install(cuda, tmp_path / pip.folder(cuda), runner)
+    assert (tmp_path / "site-packages.cuda" / "package.py").read_text() == "torch==1"
+    fetched = runner.log.read_bytes()
+    _install(tmp_path, "second", "a==1", runner)
+    assert runner.log.read_bytes() == fetched
+
+
+def test_compiled_packages_are_taken_for_the_cuda_image_alone(tmp_path: Path) -> None:
+    plain = pip._command(tmp_path / "requirements.lock", tmp_path / "target")
+    cuda = pip._command(tmp_path / "requirements.cuda.lock", tmp_path / "target")
+    assert "--platform=any" in plain
+    assert [word for word in plain if "manylinux" in word] == []
+    assert {"--platform=manylinux1_x86_64", "--abi=cp313", "--no-deps", "--require-hashes"} <= {
+        *cuda
+    }
+
+
+def test_what_a_failed_fetch_left_is_not_taken(tmp_path: Path, runner: Runner) -> None:
+    for _ in range(2):
+        with pytest.raises(BuildFailed, match="fetching Python packages"):
+            _install(tmp_path, "first", "missing==1", runner)
+    assert not (tmp_path / "first").exists()
+
+
+def test_pip_may_take_nothing_but_what_the_lock_file_names(tmp_path: Path) -> None:
+    command = pip._command(tmp_path / "lock", tmp_path / "target")
+    assert {"--no-deps", "--require-hashes", "--only-binary=:all:"} <= set(command)
+    assert not [word for word in command if "index" in word]
+
+
+@pytest.mark.parametrize(
+    ("name", "essential"), [("requirements.lock", "adlfs"), ("requirements.cuda.lock", "torch")]
+)
+def test_a_lock_file_pins_every_package_by_hash_and_names_no_index(
+    name: str, essential: str
+) -> None:
+    text = (TRAINER.context / name).read_text()
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    pinned = [line for line in lines if "==" in line]
+    assert len(pinned) == len([line for line in lines if line.strip().startswith("--hash=sha256:")])
+    assert essential in {line.partition("==")[0] for line in pinned}
+    assert "://" not in "".join(lines)
+
+
+@pytest.fixture
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"):
+        monkeypatch.delenv(variable, raising=False)
+
+
+def configure(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    monkeypatch.setattr(pip, "answer", lambda *_: "\n".join(lines))
+
+
+def test_what_the_environment_says_wins() -> None:
+    listed = ":env:.index-url='https://b.example/'\nglobal.index-url='https://a.example/'"
+    assert pip.settings(listed) == {"index-url": "https://b.example/"}
+
+
+@pytest.mark.usefixtures("plain")
+def test_an_index_and_certificates_are_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "bundle.crt"
+    bundle.write_text("certificates")
+    configure(
+        monkeypatch, "global.index-url='https://u:p@a.example/'", f"global.cert={str(bundle)!r}"
+    )
+    files = pip.mounts(tmp_path)
+    parser = RawConfigParser()
+    parser.read(files["/etc/pip.conf"])
+    settings = dict(parser["global"])
+    assert settings.pop("index-url") == "https://u:p@a.example/"
+    assert files[settings.pop("cert")] == bundle
+    assert settings == {}
+    assert files["/etc/pip.conf"].stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_bundle_that_other_programs_use_is_pips_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(monkeypatch)
+    (tmp_path / "bundle.crt").touch()
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "bundle.crt"))
+    assert tmp_path / "bundle.crt" in pip.mounts(tmp_path).values()
+
+
+@pytest.mark.usefixtures("plain")
+def test_what_names_places_of_this_machine_is_not_handed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure(monkeypatch, ":env:.find-links='/opt/wheels'", "global.cert='/no/such/file'")
+    assert pip.mounts(tmp_path) == {}

@@ -1,0 +1,139 @@
+"""Programs of the toolchain as images, brought in through a cluster's target."""
+
+import json
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+
+from core import toolchain
+from core.handler import Properties
+from core.toolchain import Tool
+from core.values import UNKNOWN
+from images import handler, resource
+from images.build.program import Program
+from images.build.runner import Reporter
+from images.handler import ProgramHandler
+from images.prebuilt import NotThere
+from tests.unit.images.objects import Listener
+
+_OF = ProgramHandler()
+_TARGET = {"kind": "registry", "server": "example.org/team"}
+
+
+@dataclass
+class Shelf:
+    """A target that keeps what it is given."""
+
+    images: dict[str, list[str]] = field(default_factory=dict)
+    is_up: bool = True
+
+    def name(self, reference: str) -> str:
+        return reference.replace("localhost", "example.org/team")
+
+    def digest(self, name: str) -> str | None:
+        return "sha256:1" if name in self.images else None
+
+    def load(self, archive: Path, reference: str, _reporter: Reporter) -> None:
+        with tarfile.open(archive) as tar:
+            manifest = tar.extractfile("manifest.json")
+            assert manifest is not None
+            self.images[self.name(reference)] = json.load(manifest)[0]["RepoTags"]
+
+    def remove(self, name: str) -> None:
+        del self.images[name]
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    made = Shelf()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr(handler, "target_of", lambda _target: made)
+    return made
+
+
+@pytest.fixture
+def tool(tmp_path: Path) -> Tool:
+    path = tmp_path / "tcp-wait"
+    path.write_bytes(b"\x7fELF")
+    return Tool("tcp-wait", path, "v1", "built")
+
+
+def _inputs(tool: Tool) -> Properties:
+    program = Program(tool, "/tcp-wait")
+    return {
+        "name": tool.name,
+        "path": str(tool.path),
+        "version": tool.version,
+        "entrypoint": program.entrypoint,
+        "contentHash": program.content_hash,
+        "target": _TARGET,
+    }
+
+
+def test_it_is_brought_in_by_its_name_and_its_archive_does_not_stay(
+    shelf: Shelf, tool: Tool, tmp_path: Path
+) -> None:
+    _, outputs = _OF.create(_inputs(tool), Listener())
+    assert shelf.images == {outputs["reference"]: [outputs["built"]]}
+    assert outputs["built"].startswith("localhost/slipway-tcp-wait:v1-")
+    assert list((tmp_path / "cache" / "slipway" / "images").iterdir()) == []
+
+
+def test_it_is_unchanged_until_the_program_changes(shelf: Shelf, tool: Tool) -> None:
+    before = _inputs(tool)
+    state = {**before, **_OF.create(before, Listener())[1]}
+    assert _OF.diff("", state, _inputs(tool), Listener()) == []
+    tool.path.write_bytes(b"\x7fELF, another")
+    inputs = _inputs(tool)
+    assert [each.path for each in _OF.diff("", state, inputs, Listener())] == ["contentHash"]
+    outputs = _OF.update("", state, inputs, Listener())
+    assert list(shelf.images) == [outputs["reference"]] != [state["reference"]]
+
+
+def test_a_preview_names_it_before_its_registry_is_there(shelf: Shelf, tool: Tool) -> None:
+    inputs = {**_inputs(tool), "target": {**_TARGET, "after": UNKNOWN}}
+    known = _OF.preview(None, inputs, inputs, Listener())
+    assert known["reference"] == shelf.name(Program(tool, "/tcp-wait").reference)
+    assert known["imageDigest"] is UNKNOWN
+
+
+class TestHelperImages:
+    """What a cluster's kind declares for the operator."""
+
+    @pytest.fixture
+    def declared(self, tool: Tool, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+        names: list[str] = []
+
+        def register(_self: Any, _type: str, name: str, *_: Any) -> None:
+            names.append(name)
+
+        monkeypatch.setattr(toolchain, "tool", lambda _name: tool)
+        monkeypatch.setattr(pulumi.CustomResource, "__init__", register)
+        return names
+
+    def test_their_names_are_known_at_once(self, declared: list[str]) -> None:
+        images, needs = resource.helper_images(_TARGET, "mine-")
+        assert images.keys() == {"training-operator", "tcp-wait"}
+        assert all(each.startswith("example.org/team/slipway-") for each in images.values())
+        assert declared == ["mine-training-operator", "mine-tcp-wait"]
+        assert len(needs) == 2
+
+    def test_those_that_are_there_are_not_brought_in(self, declared: list[str]) -> None:
+        target: Mapping[str, Any] = {
+            "kind": "there",
+            "trainingOperator": "example.org/operator:1",
+            "otherwise": _TARGET,
+        }
+        images, _ = resource.helper_images(target)
+        assert images["training-operator"] == "example.org/operator:1"
+        assert declared == ["tcp-wait"]
+
+    @pytest.mark.usefixtures("declared")
+    def test_one_that_is_neither_there_nor_can_be_pushed_is_told(self) -> None:
+        with pytest.raises(NotThere, match="name it as 'tcpWait'"):
+            resource.helper_images({"kind": "there", "trainingOperator": "example.org/a:1"})

@@ -1,0 +1,43 @@
+"""A build's commands, when the kernel is not ready for a container of theirs."""
+
+from pathlib import Path
+
+import pytest
+
+from images.build.runner import ATTEMPTS, BUSY, BuildFailed, Runner
+from tests.unit.images.objects import Listener
+
+
+def builder(directory: Path, *, busy: int, says: str = f"Close_Fd {BUSY}") -> Path:
+    """A pretended builder that fails some times, saying so, and then succeeds."""
+    program = directory / "builder"
+    program.write_text(
+        f"#!/bin/sh\necho begun >> {directory}/begun\n"
+        f'test "$(wc -l < {directory}/begun)" -gt {busy} || {{ echo "{says}" >&2; exit 1; }}\n'
+    )
+    program.chmod(0o755)
+    return program
+
+
+def begun(directory: Path) -> int:
+    return len((directory / "begun").read_text().splitlines())
+
+
+def test_a_container_that_could_not_be_started_yet_is_started_again(tmp_path: Path) -> None:
+    program = builder(tmp_path, busy=ATTEMPTS - 1)
+    Runner(tmp_path / "log", Listener()).run("building", [str(program)])
+    assert begun(tmp_path) == ATTEMPTS
+
+
+def test_one_that_never_starts_is_given_up_with_the_reason(tmp_path: Path) -> None:
+    program = builder(tmp_path, busy=99)
+    with pytest.raises(BuildFailed, match=BUSY):
+        Runner(tmp_path / "log", Listener()).run("building", [str(program)])
+    assert begun(tmp_path) == ATTEMPTS
+
+
+def test_what_fails_otherwise_is_not_begun_again(tmp_path: Path) -> None:
+    program = builder(tmp_path, busy=1, says="no such file")
+    with pytest.raises(BuildFailed, match="no such file"):
+        Runner(tmp_path / "log", Listener()).run("building", [str(program)])
+    assert begun(tmp_path) == 1

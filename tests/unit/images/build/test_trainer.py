@@ -1,0 +1,166 @@
+"""An image's name stands for all that goes into it."""
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from images.build import trainer
+from images.build.trainer import (
+    TRAINER,
+    TRAINER_CIFAR,
+    TRAINER_CUDA,
+    ImageSpec,
+    Undecided,
+    trainer_of,
+)
+from images.datasets.dataset import Choice, NotAvailable, Source
+from tests.unit.images.objects import Listener, dataset, unreachable, writing
+
+_REAL = dataset("real", b"the real one", Source("its home", unreachable))
+_STAND_IN = dataset("stand-in", b"another", Source("a package", writing({"file": b"another"})))
+_CHOICE = Choice("real", (_REAL, _STAND_IN), "Do this.")
+
+
+@pytest.fixture
+def context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = tmp_path / "context"
+    (folder / "code").mkdir(parents=True)
+    (folder / "Dockerfile").write_text("FROM scratch\n")
+    (folder / "code" / "train.py").write_text("print()\n")
+    (folder / "latest").symlink_to("code/train.py")
+    return folder
+
+
+def _hash(context: Path) -> str:
+    return ImageSpec("image", context).content_hash
+
+
+def _write(path: str, text: str) -> Callable[[Path], object]:
+    def change(context: Path) -> object:
+        (context / path).parent.mkdir(exist_ok=True)
+        return (context / path).write_text(text)
+
+    return change
+
+
+def _relink(context: Path) -> None:
+    (context / "latest").unlink()
+    (context / "latest").symlink_to("Dockerfile")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _write("Dockerfile", "FROM scratch\nUSER 1\n"),
+        _write("code/train.py", "print(1)\n"),
+        _write("code/more.py", ""),
+        lambda context: (context / "code/train.py").rename(context / "code/main.py"),
+        lambda context: (context / "code/train.py").chmod(0o755),
+        _relink,
+    ],
+    ids=["Dockerfile", "content", "new file", "name", "executable", "link"],
+)
+def test_every_change_of_the_context_changes_the_hash(
+    change: Callable[[Path], object], context: Path
+) -> None:
+    before = _hash(context)
+    change(context)
+    assert _hash(context) != before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        _write(".git/HEAD", "main"),
+        _write("code/__pycache__/train.cpython-311.pyc", "compiled"),
+        lambda context: os.utime(context / "Dockerfile", (0, 0)),
+        lambda context: (context / "code/train.py").chmod(0o600),
+    ],
+    ids=["git", "compiled", "time", "umask"],
+)
+def test_what_git_python_and_the_umask_do_does_not(
+    change: Callable[[Path], object], context: Path
+) -> None:
+    before = _hash(context)
+    change(context)
+    assert _hash(context) == before
+
+
+def test_a_context_without_a_dockerfile_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no Dockerfile"):
+        _hash(tmp_path)
+
+
+def test_the_name_is_open_until_it_is_known_which_data_set_is_in_it(context: Path) -> None:
+    spec = ImageSpec("image", context, {"data": _CHOICE})
+    assert not spec.is_settled
+    with pytest.raises(Undecided, match="data"):
+        _ = spec.reference
+    asked = spec.content_hash
+    spec.settle(Listener())
+    assert spec.reference.startswith("localhost/image:")
+    assert spec.content_hash == asked
+
+
+def test_the_name_says_which_data_set_is_in_it(context: Path) -> None:
+    spec = ImageSpec("image", context, {"data": _CHOICE})
+    spec.settle(Listener())
+    with_stand_in = spec.reference
+    _REAL.directory.mkdir(parents=True)
+    assert spec.reference != with_stand_in
+
+
+def test_a_settled_image_asks_nobody_again(context: Path) -> None:
+    with pytest.raises(NotAvailable):
+        ImageSpec("image", context, {"data": Choice("real", (_REAL,), "")}).settle(Listener())
+    _REAL.directory.mkdir(parents=True)
+    ImageSpec("image", context, {"data": Choice("real", (_REAL,), "")}).settle(Listener())
+
+
+class TestVariant:
+    """Two images out of one directory."""
+
+    @pytest.fixture
+    def both(self, context: Path) -> tuple[ImageSpec, ImageSpec]:
+        (context / "Dockerfile.cuda").write_text("FROM scratch\n")
+        (context / "requirements.cuda.lock").touch()
+        return ImageSpec("image", context), ImageSpec("cuda", context, {}, "Dockerfile.cuda")
+
+    def test_what_is_of_one_alone_leaves_the_other_as_it_is(
+        self, both: tuple[ImageSpec, ImageSpec], context: Path
+    ) -> None:
+        before = [each.content_hash for each in both]
+        (context / "Dockerfile.cuda").write_text("FROM scratch\nUSER 1\n")
+        after = [replace(each).content_hash for each in both]
+        assert after[0] == before[0] != after[1] != before[1]
+        (context / "Dockerfile").write_text("FROM scratch\nUSER 1\n")
+        assert replace(both[0]).content_hash != after[0]
+        assert replace(both[1]).content_hash == after[1]
+
+    def test_what_both_have_changes_both(
+        self, both: tuple[ImageSpec, ImageSpec], context: Path
+    ) -> None:
+        before = [each.content_hash for each in both]
+        (context / "requirements.lock").write_text("a==1\n")
+        assert all(replace(each).content_hash not in before for each in both)
+
+    def test_a_trainers_image_is_known_by_its_name_whatever_its_content(self) -> None:
+        assert trainer_of("localhost/slipway-trainer-cuda:1") is TRAINER_CUDA
+        assert trainer_of("localhost/slipway-trainer-cifar:1") is TRAINER_CIFAR
+        assert trainer_of("localhost/slipway-trainer:2") is TRAINER
+        assert trainer_of("example.org/slipway-trainer:2") is None
+
+
+def test_what_a_narrow_umask_made_is_readable_by_the_images_user(tmp_path: Path) -> None:
+    folder, tool = tmp_path / "site-packages", tmp_path / "site-packages/tool"
+    folder.mkdir(mode=0o700)
+    tool.touch(mode=0o700)
+    (folder / "module.py").touch(mode=0o600)
+    (folder / "gone").symlink_to("nothing")
+    trainer._let_everybody_read(tmp_path)
+    modes = {each: each.stat().st_mode & 0o777 for each in (folder, tool, folder / "module.py")}
+    assert list(modes.values()) == [0o755, 0o755, 0o644]

@@ -1,0 +1,159 @@
+"""CIFAR-10, and Fashion-MNIST's pictures in its format."""
+
+import gzip
+import hashlib
+import io
+import pickle
+import struct
+import tarfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images.build import debian
+from images.datasets import cifar10, fashion_mnist
+from images.datasets.dataset import NotAvailable
+from images.datasets.fashion_mnist import Rows
+from tests.unit.images.objects import Listener
+
+_ENCODINGS = ("bytes", "latin1")
+
+
+@dataclass
+class Array:
+    """What numpy would make: `_reconstruct(ndarray, (0,), "b")`, and then its state."""
+
+    arguments: tuple[Any, ...]
+    state: tuple[Any, ...] = ()
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.state = state
+
+
+@dataclass
+class Kind:
+    """What `numpy.dtype` would make."""
+
+    arguments: tuple[Any, ...]
+    state: tuple[Any, ...] = field(default=())
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.state = state
+
+
+class Unpickler(pickle.Unpickler):
+    """Reads batches where there is no numpy."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        return {
+            ("numpy.core.multiarray", "_reconstruct"): lambda *arguments: Array(arguments),
+            ("numpy", "dtype"): lambda *arguments: Kind(arguments),
+            ("numpy", "ndarray"): "ndarray",
+        }[module, name]
+
+
+def _load(data: bytes) -> dict[str, Any]:
+    loaded: dict[str, Any] = Unpickler(io.BytesIO(data), encoding="latin1").load()
+    return loaded
+
+
+def _bytes(array: Array) -> bytes:
+    raw: str = array.state[4]
+    return raw.encode("latin1")
+
+
+def test_a_batch_is_a_pickle_of_python_2_that_numpy_reads() -> None:
+    data = bytes(range(256)) * 24
+    batch = _load(fashion_mnist.dump({"labels": [3, 1], "data": Rows(data, 3072), "note": "x"}))
+    assert batch["labels"] == [3, 1]
+    assert batch["note"] == "x"
+    assert batch["data"].arguments == ("ndarray", (0,), "b")
+    version, shape, kind, fortran, _ = batch["data"].state
+    assert (version, shape, fortran) == (1, (2, 3072), False)
+    assert kind.arguments == ("u1", 0, 1)
+    assert _bytes(batch["data"]) == data
+
+
+def test_texts_are_strings_of_python_2_which_the_reader_decodes() -> None:
+    whole = fashion_mnist.dump({"name": "x"})
+    read = [Unpickler(io.BytesIO(whole), encoding=each).load() for each in _ENCODINGS]
+    assert read == [{b"name": b"x"}, {"name": "x"}]
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Debian's package with 14 training pictures of two classes and one for the test."""
+
+    def unpack(package: str, directory: Path) -> None:
+        folder = directory / "usr/share/datasets" / package.removeprefix("dataset-")
+        folder.mkdir(parents=True)
+        for part, labels in (("train", [0, 1, 1, 0, 1, 0, 1, 0, 0, 1, 0, 1, 1, 1]), ("t10k", [1])):
+            pictures = b"".join(bytes([place]) * 784 for place in range(len(labels)))
+            head = struct.pack(">4i", 2051, len(labels), 28, 28)
+            images, places = f"{part}-images-idx3-ubyte.gz", f"{part}-labels-idx1-ubyte.gz"
+            (folder / images).write_bytes(gzip.compress(head + pictures))
+            text = struct.pack(">2i", 2049, len(labels)) + bytes(labels)
+            (folder / places).write_bytes(gzip.compress(text))
+
+    monkeypatch.setattr(debian, "unpack", unpack)
+    monkeypatch.setattr(fashion_mnist, "_PER_CLASS", 5)
+    monkeypatch.setattr(fashion_mnist, "_PER_BATCH", 2)
+
+
+@pytest.mark.usefixtures("_small")
+def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: Path) -> None:
+    fashion_mnist.from_debian(tmp_path, Listener())
+    folder = tmp_path / "cifar-10-batches-py"
+    read = {path.name: _load(path.read_bytes()) for path in folder.iterdir()}
+    trained = [read[f"data_batch_{number}"] for number in range(1, 6)]
+    assert [label for batch in trained for label in batch["labels"]] == [
+        0, 1, 1, 0, 1, 0, 1, 0, 0, 1,
+    ]  # fmt: skip
+    assert trained[4]["filenames"] == ["train_00008.png", "train_00009.png"]
+    assert trained[4]["batch_label"] == "training batch 5 of 5"
+    assert read["test_batch"]["labels"] == [1]
+    assert read["batches.meta"]["label_names"] == list(fashion_mnist.CLASSES)
+    assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-batches-py"]
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_picture_lies_in_the_middle_of_a_larger_one_in_three_equal_colors(
+    tmp_path: Path,
+) -> None:
+    fashion_mnist.from_debian(tmp_path, Listener())
+    batch = _load((tmp_path / "cifar-10-batches-py" / "data_batch_4").read_bytes())
+    row = _bytes(batch["data"])[:3072]
+    red, green, blue = row[:1024], row[1024:2048], row[2048:]
+    assert red == green == blue
+    lines = [red[start : start + 32] for start in range(0, 1024, 32)]
+    assert lines[:2] == lines[-2:] == [bytes(32)] * 2
+    assert lines[2:-2] == [b"\0\0" + b"\6" * 28 + b"\0\0"] * 28
+
+
+def test_a_machine_without_the_package_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(NotAvailable, match="apt-get"):
+        fashion_mnist.from_debian(tmp_path, Listener())
+
+
+def test_an_archive_put_there_by_hand_has_to_be_the_published_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    real = cifar10.CIFAR10.alternatives[0]
+    assert not real.is_at_hand()
+    cifar10.archive().parent.mkdir(parents=True)
+    with tarfile.open(cifar10.archive(), "w:gz") as tar:
+        for name in cifar10.FILES:
+            tar.addfile(tarfile.TarInfo(name))
+    assert real.is_at_hand()
+    with pytest.raises(NotAvailable, match=cifar10.ARCHIVE_MD5):
+        cifar10.from_archive(tmp_path, Listener())
+    made = hashlib.md5(cifar10.archive().read_bytes(), usedforsecurity=False).hexdigest()
+    monkeypatch.setattr(cifar10, "ARCHIVE_MD5", made)
+    cifar10.from_archive(tmp_path / "files", Listener())
+    assert all((tmp_path / "files" / name).is_file() for name in cifar10.FILES)

@@ -1,0 +1,126 @@
+"""Data sets are fetched once, verified, and named by what they truly are."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from images.datasets.dataset import Choice, Dataset, NotAvailable, Source, kept
+from tests.unit.images.objects import Listener, dataset, unreachable, writing
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+
+
+@pytest.fixture
+def listener() -> Listener:
+    return Listener()
+
+
+REAL = dataset("real", b"the real one", Source("its home", unreachable))
+STAND_IN = dataset("stand-in", b"another", Source("a package", writing({"file": b"another"})))
+CHOICE = Choice("real", (REAL, STAND_IN), "For the real one do this")
+
+
+def test_the_first_source_that_has_it_is_taken(listener: Listener) -> None:
+    wrong = Source("a liar", writing({"file": b"something else"}))
+    right = Source("a mirror", writing({"file": b"content"}))
+    wanted = dataset("numbers", b"content", wrong, right)
+    assert (wanted.ensure(listener).directory / "file").read_bytes() == b"content"
+    assert listener.lines == ["data set numbers: fetched from a mirror and verified"]
+
+
+def test_it_is_fetched_only_once(listener: Listener) -> None:
+    dataset("numbers", b"content", Source("a mirror", writing({"file": b"content"}))).ensure(
+        listener
+    )
+    dataset("numbers", b"content", Source("its home", unreachable)).ensure(listener)
+    assert len(listener.lines) == 1
+
+
+def test_every_source_that_failed_is_named_with_its_reason(listener: Listener) -> None:
+    wanted = dataset("numbers", b"content", *REAL.sources, Source("a liar", writing({})))
+    with pytest.raises(NotAvailable) as error:
+        wanted.ensure(listener)
+    assert "its home: Name or service not known" in str(error.value)
+    assert "a liar: file is missing" in str(error.value)
+    assert str(wanted.directory) in str(error.value)
+    assert not wanted.directory.exists()
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "md5"])
+def test_a_damaged_file_is_found_by_its_checksum(algorithm: str, tmp_path: Path) -> None:
+    checksum = f"{algorithm}:{hashlib.new(algorithm, b'content').hexdigest()}"
+    wanted = Dataset("numbers", (), {"file": checksum}, (), "1 kB")
+    (tmp_path / "file").write_bytes(b"content")
+    assert wanted.problem(tmp_path) is None
+    (tmp_path / "file").write_bytes(b"contents")
+    problem = wanted.problem(tmp_path)
+    assert problem is not None
+    assert checksum.partition(":")[2] in problem
+
+
+def test_an_image_says_what_its_data_are(listener: Listener, tmp_path: Path) -> None:
+    STAND_IN.ensure(listener).copy_to(tmp_path / "data")
+    assert (tmp_path / "data" / "file").read_bytes() == b"another"
+    assert json.loads((tmp_path / "data" / "DATASET").read_text()) == {
+        "name": "stand-in",
+        "classes": ["a", "b"],
+        "md5": {"file": hashlib.md5(b"another", usedforsecurity=False).hexdigest()},
+    }
+
+
+def test_the_name_and_the_classes_are_part_of_the_content() -> None:
+    prints = {
+        Dataset(name, classes, {}, (), "").fingerprint
+        for name in ("one", "two")
+        for classes in (("a",), ("a", "b"))
+    }
+    assert len(prints) == 4
+
+
+def test_the_stand_in_is_taken_and_announced_where_the_real_one_cannot_be_had(
+    listener: Listener,
+) -> None:
+    assert CHOICE.taken() is None
+    assert CHOICE.ensure(listener) is STAND_IN
+    assert CHOICE.taken() is STAND_IN
+    announced = listener.lines[-1]
+    assert announced.startswith("data set real: stand-in stands in. For the real one do this")
+    assert "its home: Name or service not known" in announced
+
+
+def test_the_real_one_is_taken_unannounced_where_it_can_be_had(listener: Listener) -> None:
+    home = Source("its home", writing({"file": b"the real one"}))
+    real = dataset("real", b"the real one", home)
+    assert Choice("real", (real, STAND_IN), "").ensure(listener) is real
+    assert not [line for line in listener.lines if "stands in" in line]
+
+
+def test_the_real_one_takes_over_once_a_person_has_put_it_there(listener: Listener) -> None:
+    CHOICE.ensure(listener)
+    archive = kept() / "real.tar"
+    home = Source("an archive", writing({"file": b"the real one"}), archive.is_file)
+    real = dataset("real", b"the real one", home)
+    choice = Choice("real", (real, STAND_IN), "")
+    assert choice.taken() is STAND_IN
+    archive.touch()
+    assert choice.taken() is real
+    assert choice.ensure(listener) is real
+
+
+def test_files_that_are_damaged_are_never_replaced_by_other_content(listener: Listener) -> None:
+    REAL.directory.mkdir(parents=True)
+    with pytest.raises(NotAvailable, match="Name or service not known"):
+        CHOICE.ensure(listener)
+
+
+def test_when_none_can_be_had_all_reasons_are_given(listener: Listener) -> None:
+    other = dataset("other", b"other", Source("a package", unreachable))
+    with pytest.raises(NotAvailable) as error:
+        Choice("real", (REAL, other), "Do this").ensure(listener)
+    for expected in ("data set real could not", "data set other could not", "Do this"):
+        assert expected in str(error.value)

@@ -1,0 +1,66 @@
+"""A download is what was published, or it is not there."""
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from core.lock import Cancelled
+from images.datasets.dataset import NotAvailable
+from images.datasets.download import download
+from tests.unit.images.objects import Listener
+
+_CONTENT = b"pictures" * 1000
+_MD5 = hashlib.md5(_CONTENT, usedforsecurity=False).hexdigest()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves files and logs nothing."""
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base's name
+        """Nobody reads it."""
+
+
+@pytest.fixture
+def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    served = tmp_path / "served"
+    served.mkdir()
+    (served / "file").write_bytes(_CONTENT)
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_what_was_published_is_written(address: str, tmp_path: Path) -> None:
+    download(f"{address}/file", tmp_path / "new" / "file", _MD5, Listener())
+    assert (tmp_path / "new" / "file").read_bytes() == _CONTENT
+
+
+def test_something_else_is_refused(address: str, tmp_path: Path) -> None:
+    with pytest.raises(NotAvailable, match=f"has the md5 {_MD5}, published is 0"):
+        download(f"{address}/file", tmp_path / "file", "0", Listener())
+
+
+def test_a_file_that_is_not_there_is_named(address: str, tmp_path: Path) -> None:
+    with pytest.raises(NotAvailable, match="404"):
+        download(f"{address}/nothing", tmp_path / "file", _MD5, Listener())
+
+
+def test_a_server_that_is_not_there_is_said_plainly(tmp_path: Path) -> None:
+    with pytest.raises(NotAvailable, match=r"http://127\.0\.0\.1:9/file: .*[Rr]efused"):
+        download("http://127.0.0.1:9/file", tmp_path / "file", _MD5, Listener())
+
+
+def test_it_stops_when_the_person_asks(address: str, tmp_path: Path) -> None:
+    listener = Listener()
+    listener.cancelled.set()
+    with pytest.raises(Cancelled):
+        download(f"{address}/file", tmp_path / "file", _MD5, listener)

@@ -1,0 +1,141 @@
+"""Logins come from docker's file, a credential helper or the Azure CLI."""
+
+import base64
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from images.registry import login
+from images.registry.login import Login, config, find_login, stored_login
+from images.targets import TargetError
+
+
+def _auth(text: str) -> dict[str, str]:
+    return {"auth": base64.b64encode(text.encode()).decode()}
+
+
+def _file(folder: Path, **content: Any) -> Path:
+    file = folder / "config.json"
+    file.write_text(json.dumps(content))
+    return file
+
+
+class TestLogins:
+    """What a docker config.json says."""
+
+    @pytest.mark.parametrize(
+        ("key", "server"),
+        [
+            ("example.org:5000", "example.org:5000/team"),
+            ("https://example.org/v1/", "example.org"),
+            ("https://index.docker.io/v1/", "docker.io/me"),
+            ("example.org/team", "example.org/team"),
+        ],
+    )
+    def test_an_entry_is_found_however_the_file_names_the_registry(
+        self, key: str, server: str, tmp_path: Path
+    ) -> None:
+        file = _file(tmp_path, auths={key: _auth("me:a:b"), "other.org": _auth("x:y")})
+        assert stored_login(server, file) == Login("me", "a:b")
+
+    def test_a_paths_own_entry_wins(self, tmp_path: Path) -> None:
+        auths = {"example.org": _auth("all:1"), "example.org/team": _auth("team:1")}
+        file = _file(tmp_path, auths=auths)
+        assert stored_login("example.org/team", file) == Login("team", "1")
+
+    def test_what_a_push_is_given_has_that_one_entry(self, tmp_path: Path) -> None:
+        file = _file(tmp_path, auths={"example.org": _auth("me:pw"), "other.org": _auth("x:y")})
+        found = stored_login("example.org/team", file)
+        assert config("example.org/team", found) == {"auths": {"example.org": _auth("me:pw")}}
+
+    def test_a_login_never_shows_its_password(self) -> None:
+        assert "secret" not in repr(Login("me", "secret"))
+
+    def test_no_entry_in_a_file_that_was_named_is_told_with_what_to_do(
+        self, tmp_path: Path
+    ) -> None:
+        file = _file(tmp_path, auths={"other.org": _auth("x:y")})
+        with pytest.raises(TargetError, match=r"no entry for example\.org.*login example\.org"):
+            find_login("example.org", "docker", str(file))
+
+    def test_without_a_file_of_ones_own_one_is_nobody(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path))
+        monkeypatch.setenv("REGISTRY_AUTH_FILE", "")
+        monkeypatch.setenv("XDG_RUNTIME_DIR", "")
+        assert find_login("example.org", "docker", None) is None
+
+    @pytest.mark.parametrize("text", ["[]", "{", '{"auths": {"example.org": {"auth": "%"}}}'])
+    def test_a_damaged_file_is_told_without_what_is_in_it(self, text: str, tmp_path: Path) -> None:
+        file = tmp_path / "config.json"
+        file.write_text(text)
+        with pytest.raises(TargetError, match=str(file)) as told:
+            stored_login("example.org", file)
+        assert "%" not in str(told.value)
+
+    def test_a_credential_helper_is_asked_only_where_it_may_be(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        helper = tmp_path / "docker-credential-test"
+        helper.write_text(
+            "#!/bin/sh\n"
+            'test "$1" = get && server=$(cat) && '
+            'printf \'{"Username": "me", "Secret": "of %s"}\' "$server"\n'
+        )
+        helper.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        file = _file(tmp_path, credHelpers={"example.org": "test"})
+        assert stored_login("example.org/a", file) == Login("me", "of example.org")
+        assert stored_login("example.org/a", file, ask_helpers=False) is None
+        assert stored_login("other.org", file) is None
+
+
+class TestAzure:
+    """The Azure CLI's login."""
+
+    @pytest.fixture(autouse=True)
+    def _nothing_is_remembered(self) -> Iterator[None]:
+        login._by_azure.cache_clear()
+        yield
+        login._by_azure.cache_clear()
+
+    def test_its_token_is_asked_for_once(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        calls = tmp_path / "calls"
+        cli = tmp_path / "az"
+        cli.write_text(
+            f'#!/bin/sh\necho "$@" >> {calls}\n'
+            'echo \'{"accessToken": "a token", "loginServer": "team.azurecr.io"}\'\n'
+        )
+        cli.chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+        found = [find_login("team.azurecr.io/a", "azure", None) for _ in range(2)]
+        assert found == [Login("00000000-0000-0000-0000-000000000000", "a token")] * 2
+        (call,) = calls.read_text().splitlines()
+        assert call.startswith("acr login --name team --expose-token")
+
+    @pytest.mark.parametrize(
+        ("answer", "says"),
+        [
+            (FileNotFoundError("az"), "install the Azure CLI, log in with `az login`"),
+            (subprocess.CompletedProcess((), 1, "", "Please run az login"), "Please run az login"),
+            (subprocess.CompletedProcess((), 0, "{}", ""), "update the Azure CLI"),
+        ],
+    )
+    def test_a_login_that_it_does_not_give_is_told_with_what_to_do(
+        self, answer: Any, says: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def run(*_: Any, **__: Any) -> Any:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        monkeypatch.setattr(subprocess, "run", run)
+        with pytest.raises(TargetError, match=says):
+            find_login("team.azurecr.io", "azure", None)

@@ -1,0 +1,121 @@
+"""Which target a map stands for, and what images are called there."""
+
+import hashlib
+import json
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+from core.values import UNKNOWN
+from images.build import engines
+from images.prebuilt import NotThere, given, way_in
+from images.targets import names, target_of
+from images.targets.containerd import Node
+from images.targets.registry import Registry
+from images.targets.target import name_in
+from images.targets.unpacked import chain
+
+_BUILT = "localhost/slipway-trainer:0123456789ab"
+_DIGEST = f"sha256:{'1' * 64}"
+_REGISTRY = {"kind": "registry", "server": "example.org:5000/team"}
+
+
+def test_a_map_stands_for_the_target_of_its_kind() -> None:
+    node = {"kind": "containerd", "address": "/run/c.sock", "namespace": "k8s.io"}
+    assert target_of(node) == Node("/run/c.sock", "k8s.io")
+    assert target_of(_REGISTRY) == Registry("example.org:5000/team")
+
+
+def test_what_has_to_be_there_before_is_no_part_of_it() -> None:
+    assert target_of({**_REGISTRY, "after": "an id"}) == target_of(_REGISTRY)
+
+
+@pytest.mark.parametrize(
+    ("target", "says"),
+    [
+        ({"kind": "contaierd"}, r'target\.kind: "contaierd" is not allowed; did you mean "contai'),
+        ({**_REGISTRY, "sever": "a"}, r"target\.sever: kind registry has no such key; did you me"),
+    ],
+)
+def test_a_wrong_map_is_refused_with_what_is_allowed(target: Mapping[str, Any], says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        target_of(target)
+
+
+def test_a_registry_has_its_own_name_for_what_is_built_here() -> None:
+    registry = target_of(_REGISTRY)
+    name = registry.name(_BUILT)
+    assert name == "example.org:5000/team/slipway-trainer:0123456789ab"
+    assert registry.pinned(name, _DIGEST) == (f"example.org:5000/team/slipway-trainer@{_DIGEST}")
+
+
+def test_a_preview_knows_a_name_as_soon_as_what_it_follows_from_is_known() -> None:
+    assert name_in(_REGISTRY, _BUILT).startswith("example.org")  # type: ignore[union-attr]
+    assert name_in({**_REGISTRY, "server": UNKNOWN}, _BUILT) is UNKNOWN
+    assert name_in({**_REGISTRY, "after": UNKNOWN}, _BUILT) == name_in(_REGISTRY, _BUILT)
+    assert name_in({"kind": "containerd", "address": UNKNOWN, "namespace": "a"}, _BUILT) == _BUILT
+    assert name_in(UNKNOWN, _BUILT) is UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("name", "repository", "tag"),
+    [
+        ("localhost/a:1", "localhost/a", "1"),
+        ("localhost:5000/a", "localhost:5000/a", "latest"),
+        (f"localhost:5000/a@{_DIGEST}", "localhost:5000/a", _DIGEST),
+        (f"example.org/a/b:1@{_DIGEST}", "example.org/a/b", _DIGEST),
+    ],
+)
+def test_a_port_is_no_tag(name: str, repository: str, tag: str) -> None:
+    assert (names.repository(name), names.tag(name)) == (repository, tag)
+
+
+class TestThere:
+    """Images that somebody has put where nodes find them."""
+
+    TARGET: ClassVar = {"kind": "there", "trainer": "example.org/trainer:1"}
+
+    def test_what_is_named_is_used_as_it_is(self) -> None:
+        assert given(self.TARGET, "slipway-trainer") == "example.org/trainer:1"
+        assert given(self.TARGET, "slipway-trainer-cuda") is None
+        assert given(_REGISTRY, "slipway-trainer") is None
+
+    def test_the_rest_is_brought_in_the_other_way(self) -> None:
+        target = {**self.TARGET, "otherwise": _REGISTRY}
+        assert way_in(target, "slipway-trainer-cuda") == _REGISTRY
+        assert way_in(_REGISTRY, "slipway-trainer-cuda") == _REGISTRY
+
+    def test_without_another_way_it_is_told_what_to_name(self) -> None:
+        with pytest.raises(NotThere, match=r"\(trainer\), .*name it as 'trainerCuda'"):
+            way_in(self.TARGET, "slipway-trainer-cuda")
+        with pytest.raises(NotThere, match="give the job an `image`, no `build`"):
+            way_in(self.TARGET, "slipway-job-mine")
+
+
+def test_an_archive_is_taken_in_by_its_own_format(tmp_path: Path) -> None:
+    engine = engines.Buildah("buildah", "buildah", tmp_path, tmp_path, "vfs")
+    for name, inside in (("docker-archive", "manifest.json"), ("oci-archive", "index.json")):
+        archive, entry = tmp_path / f"{name}.tar", tmp_path / inside
+        entry.write_text(json.dumps({}))
+        with tarfile.open(archive, "w") as tar:
+            tar.add(entry, inside)
+        assert engine.load(archive)[-1] == f"{name}:{archive}"
+
+
+def test_layers_are_called_by_all_that_is_below_them() -> None:
+    """By the example of the specification: a digest over the names of what was there and is new."""
+    first, second = (f"sha256:{each * 64}" for each in "12")
+    both = hashlib.sha256(f"{first} {second}".encode()).hexdigest()
+    assert chain({"rootfs": {"diff_ids": [first, second]}}) == [first, f"sha256:{both}"]
+
+
+def test_http_without_tls_is_for_this_machines_registries_alone(tmp_path: Path) -> None:
+    engine = engines.Buildah("buildah", "buildah", tmp_path, tmp_path, "vfs")
+    logins = tmp_path / "config.json"
+    (plain,) = engine.push("a", "localhost:5000/a", logins, plain=True)
+    (safe,) = engine.push("a", "example.org/a", logins, plain=False)
+    assert "--tls-verify=false" in plain
+    assert "--tls-verify=false" not in safe

@@ -1,0 +1,50 @@
+"""The trainer's images are declared when a job needs them, and not before."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from images import trainers
+from images.build.trainer import ImageSpec
+from images.trainers import TrainerImages
+
+_TARGET = {"kind": "registry", "server": "example.org"}
+
+
+@pytest.fixture
+def declared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mapping[str, Any]]]:
+    made: list[tuple[str, Mapping[str, Any]]] = []
+
+    class Image:
+        def __init__(self, spec: ImageSpec, *, target: Mapping[str, Any]) -> None:
+            made.append((spec.name, target))
+            self.reference, self.built = f"a pod's {spec.name}", f"localhost/{spec.name}"
+
+    monkeypatch.setattr(trainers, "Image", Image)
+    return made
+
+
+def test_each_is_declared_once_and_only_for_the_jobs_that_need_it(
+    declared: list[tuple[str, Mapping[str, Any]]],
+) -> None:
+    images = TrainerImages(_TARGET)
+    assert declared == []
+    for _ in range(2):
+        assert images.for_job(gpus=False, cifar=False).reference == "a pod's slipway-trainer"
+    assert declared == [("slipway-trainer", _TARGET)]
+    assert images.for_job(gpus=False, cifar=True).base == "localhost/slipway-trainer-cifar"
+    assert images.for_job(gpus=True, cifar=True).base == "localhost/slipway-trainer-cuda"
+    assert [name for name, _ in declared[1:]] == ["slipway-trainer-cifar", "slipway-trainer-cuda"]
+
+
+def test_one_that_is_there_is_run_and_started_from_by_the_name_it_has(
+    declared: list[tuple[str, Mapping[str, Any]]],
+) -> None:
+    target = {"kind": "there", "trainerCuda": "example.org/cuda:1", "otherwise": _TARGET}
+    images = TrainerImages(target)
+    assert images.cuda.reference == images.cuda.base == "example.org/cuda:1"
+    assert images.cpu.reference == "a pod's slipway-trainer"
+    assert declared == [("slipway-trainer", _TARGET)]
+    given = TrainerImages({"kind": "there", "trainer": "example.org/trainer:1"})
+    assert given.cifar.reference == given.cpu.reference == "example.org/trainer:1"

@@ -1,28 +1,40 @@
 """What the Makefile calls: python -m scripts.cli up dev."""
 
-# ruff: noqa: PLC0415 - a command imports what it needs itself: all together take a second
 import argparse
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
+from pkgutil import resolve_name
 
-from core.toolchain import ToolMissing
-from scripts.cli.errors import CommandError
+from core import toolchain
+from scripts.cli import CommandError
 from scripts.cli.pulumi_cli import INTERRUPTED
-from scripts.environment import beside_proxies
-from scripts.setup.state import PassphraseLost
+from scripts.environment import beside_proxies, shell
+from scripts.setup.state import PassphraseLost, prepare
 
-_EXPECTED = (CommandError, PassphraseLost, ToolMissing, subprocess.SubprocessError)
+_EXPECTED = (CommandError, PassphraseLost, toolchain.ToolMissing, subprocess.SubprocessError)
 """What can go wrong without a fault in this program: the text alone is shown."""
+_FUNCTIONS = {
+    "up": "commands:up",
+    "preview": "commands:preview",
+    "rerun": "commands:rerun",
+    "down": "down:down",
+    "kubeconfig": "kubeconfig:merge",
+    "results": "results:show",
+    "logs": "logs.command:show",
+}
+"""Each command imports what it needs itself: all together take a second."""
+_CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 
 def main() -> int:
     """Exits with Pulumi's or kubectl's status, or with 1 after a message."""
-    arguments = _parser().parse_args()
+    arguments = vars(_parser().parse_args())
     # For what is asked of a cluster here, and not through Pulumi.
     os.environ.update(beside_proxies(os.environ))
     try:
-        return _print_environment() if arguments.command == "env" else _dispatch(arguments)
+        return _run(**arguments)
     except BrokenPipeError:
         # Whoever read has enough, as `head` has. Python would complain at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -34,52 +46,18 @@ def main() -> int:
         return INTERRUPTED
 
 
-def _dispatch(arguments: argparse.Namespace) -> int:
-    command, stack = arguments.command, arguments.stack
-    if command == "results":
-        from scripts.cli import results
-
-        code = results.show(stack, arguments.job, arguments.format)
-    elif command == "logs":
-        from scripts.cli.files import check
-        from scripts.cli.logs.command import show
-        from scripts.cli.logs.view import Options
-
-        check(stack)
-        code = show(stack, arguments.job, Options(arguments.rank, follow=arguments.follow))
-    elif command == "kubeconfig":
-        from scripts.cli import kubeconfig
-
-        code = kubeconfig.merge(stack)
-    else:
-        from scripts.cli.recovery import alone
-
-        with alone(stack):
-            code = _change(command, stack, getattr(arguments, "job", ""))
-    return code
-
-
-def _change(command: str, stack: str, job: str) -> int:
-    if command == "rerun":
-        from scripts.cli import rerun
-
-        code = rerun.rerun(stack, job)
-    elif command == "down":
-        from scripts.cli.down import down
-
-        code = down(stack)
-    else:
-        from scripts.cli import commands
-
-        code = commands.preview(stack) if command == "preview" else commands.up(stack)
+def _run(command: str, **arguments: object) -> int:
+    if command == "env":
+        return _print_environment()
+    lock = nullcontext()
+    if command in _CHANGING:
+        lock = resolve_name("scripts.cli.recovery:alone")(arguments["stack"])
+    with lock:
+        code: int = resolve_name(f"scripts.cli.{_FUNCTIONS[command]}")(**arguments)
     return code
 
 
 def _print_environment() -> int:
-    from core import toolchain
-    from scripts.environment import shell
-    from scripts.setup.state import prepare
-
     toolchain.path("pulumi")  # says so when there has been no set-up
     prepare()
     print(shell(os.environ))
@@ -90,15 +68,16 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scripts.cli", description=__doc__)
     subcommands = parser.add_subparsers(dest="command", required=True)
     subcommands.add_parser("env", help="print the environment for a shell to evaluate")
-    for name in ("up", "preview", "down", "kubeconfig", "rerun", "results", "logs"):
+    for name in _FUNCTIONS:
         subcommand = subcommands.add_parser(name)
         subcommand.add_argument("stack")
         if name in {"rerun", "results", "logs"}:
             subcommand.add_argument("job")
         if name == "results":
             subcommand.add_argument("format", choices=("text", "json"))
-    subcommand.add_argument("rank", nargs="?", type=_rank)
-    subcommand.add_argument("follow", nargs="?", type=_follow, default=True)
+        if name == "logs":
+            subcommand.add_argument("rank", nargs="?", type=_rank)
+            subcommand.add_argument("follow", nargs="?", type=_follow, default=True)
     return parser
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from core.paths import CHECKOUT
-from scripts.cli.errors import CommandError
+from scripts.cli import CommandError
 from scripts.environment import backend
 
 
@@ -44,6 +44,16 @@ def exported(stack: str) -> dict[str, Any]:
     except ValueError as error:
         raise CommandError(f"the state of {stack}, {file}, can't be read: {error}") from error
     return {"deployment": (document.get("checkpoint") or {}).get("latest")}
+
+
+def rows(export: Mapping[str, Any], kind: str) -> list[Any]:
+    """A list of an exported state, which leaves out or nulls those that are empty.
+
+    Args:
+        export: See `exported`.
+        kind: `resources` or `pending_operations`.
+    """
+    return (export.get("deployment") or {}).get(kind) or []
 
 
 def locks(stack: str) -> list[Lock]:

@@ -1,16 +1,19 @@
-"""up and preview: the CLI's commands, with what a person would otherwise do around them."""
+"""up, preview and rerun: the CLI's commands, with what a person would otherwise do around them."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from core import summary
-from scripts.cli.backend import exists
-from scripts.cli.exported import read_state
-from scripts.cli.files import ensure_own
+from core.text import meant
+from scripts.cli import CommandError
+from scripts.cli.backend import exists, exported, rows
+from scripts.cli.config import check, ensure_own
 from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import recover
-from scripts.cli.repair import mend
+from scripts.cli.state import read_state
 
 UPDATE = ("up", "--yes", "--skip-preview")
 """Nobody is asked, so nobody would read a preview: it would take as long as an update does.
@@ -18,6 +21,12 @@ UPDATE = ("up", "--yes", "--skip-preview")
 What is wrong with the settings the program says before it declares anything, and a run takes the
 place of a success only if the API server admits it (`jobs/life/run.py`).
 """
+
+_RUN = "slipway:jobs:PyTorchJob"
+
+
+class NoRun(CommandError):
+    """There is no run of that job to be repeated. The text says which there are."""
 
 
 def up(stack: str) -> int:
@@ -51,6 +60,24 @@ def preview(stack: str) -> int:
     return code
 
 
+def rerun(stack: str, job: str) -> int:
+    """Updates the stack, and replaces the run of one job, and so the gate that judges it.
+
+    Its PyTorchJob is deleted before, so that it is not taken up again.
+
+    Raises:
+        StackFileError: there is no such stack.
+        NoRun: it has no run of that job.
+    """
+    check(stack)
+    runs = urns(exported(stack))
+    if job not in runs:
+        raise NoRun(_refusal(stack, job, runs))
+    cli = prepared(stack)
+    say(f"{job} is trained again, as asked for.")
+    return cli.run(*UPDATE, "--replace", runs[job])
+
+
 def say(line: str) -> None:
     """Prints a line between those of Pulumi."""
     print(line, file=sys.stderr, flush=True)
@@ -59,9 +86,28 @@ def say(line: str) -> None:
 def prepared(stack: str) -> Cli:
     """The CLI on a stack that exists, and is not held by a dead process."""
     ensure_own(stack)
-    mend(stack)
     cli = Cli(stack)
+    recover(cli, say)
     if not exists(stack):
         cli.ask("stack", "init", "--no-select")
-    recover(cli, say)
     return cli
+
+
+def urns(export: Mapping[str, Any]) -> dict[str, str]:
+    """The runs in an exported state: their URNs by the jobs' names."""
+    resources = rows(export, "resources")
+    return {
+        each["urn"].rsplit("::", 1)[-1]: each["urn"]
+        for each in resources
+        # One that was replaced and could not be deleted yet is no run to be repeated.
+        if each["type"] == _RUN and not each.get("delete")
+    }
+
+
+def _refusal(stack: str, job: str, runs: Mapping[str, str]) -> str:
+    if not runs:
+        return f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
+    there = f"There are: {', '.join(sorted(runs))}."
+    if not job:
+        return f"Say which job to train again: JOB=NAME. {there}"
+    return f"Stack {stack} has no run of a job {job!r}.{meant(job, runs)} {there}"

@@ -1,33 +1,169 @@
-"""What a stack's file asks for, as far as that can be told without a cluster."""
+"""A stack's two files: the committed stacks/<stack>.yaml, and the person's Pulumi.<stack>.yaml.
+
+Pulumi writes its encryption salt into the latter, so git ignores it; it starts as a copy.
+"""
+
+from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from core.paths import CHECKOUT
-from infra import settings
-from infra.settings import Settings
-from scripts.cli.files import own, template
+from core.text import meant, quote
+from scripts.cli import CommandError
+from scripts.cli.backend import exists, latest_settings
+
+if TYPE_CHECKING:
+    from infra.settings import Settings
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+"""https://www.pulumi.com/docs/iac/concepts/stacks/#create-stack"""
 
 
-def asked(stack: str, root: Path = CHECKOUT) -> Settings | None:
-    """The settings in the person's file, or in the committed one; None when they are wrong.
+class StackFileError(CommandError):
+    """There is no such stack, or its file can't be read. The text says what to do."""
 
-    What is wrong with them, `up` and `preview` say.
+
+def template(stack: str, root: Path = CHECKOUT) -> Path:
+    """Where the stack's committed file is."""
+    return root / "stacks" / f"{stack}.yaml"
+
+
+def own(stack: str, root: Path = CHECKOUT) -> Path:
+    """Where the person's file for the stack is."""
+    return root / f"Pulumi.{stack}.yaml"
+
+
+def names(root: Path = CHECKOUT) -> list[str]:
+    """The stacks that there are: a file in stacks/, or one of the person's own."""
+    committed = {file.stem for file in (root / "stacks").glob("*.yaml")}
+    personal = {file.stem.removeprefix("Pulumi.") for file in root.glob("Pulumi.*.yaml")}
+    return sorted(committed | personal)
+
+
+def check(stack: str, root: Path = CHECKOUT) -> None:
+    """Raises `StackFileError` unless there is a file for a stack of this name."""
+    known = names(root)
+    if stack in known:
+        return
+    if not _NAME.fullmatch(stack):
+        raise StackFileError(
+            f"{stack!r} can't be a stack's name, which has letters, digits, -, _ and . alone. "
+            f"There are: {', '.join(known)}."
+        )
+    if exists(stack):
+        raise StackFileError(_gone(stack, root))
+    raise StackFileError(
+        f"There is no stack {stack!r}.{meant(stack, known)} There are: {', '.join(known)}. "
+        f"A new one is a file of yours, {own(stack, root).name}, that starts as a copy of one in "
+        "stacks/."
+    )
+
+
+def ensure_own(stack: str, root: Path = CHECKOUT) -> Path:
+    """The person's file, copied from the committed one when there is none yet.
+
+    Raises:
+        StackFileError: there is no such stack, or its file is not what Pulumi can read.
     """
-    file = own(stack, root) if own(stack, root).exists() else template(stack, root)
+    check(stack, root)
+    file = own(stack, root)
+    if not file.exists():
+        shutil.copyfile(template(stack, root), file)
+    _settings(file)
+    return file
+
+
+def cluster_of(stack: str, root: Path = CHECKOUT) -> Mapping[str, Any]:
+    """What the stack's file says of its cluster; the person's file counts when there is one.
+
+    Whether that is allowed, the program checks and says; so a cluster that is no map is empty here.
+
+    Raises:
+        StackFileError: there is no such stack, or its file is not what Pulumi can read.
+    """
+    cluster = _effective(stack, root).get("slipway:cluster")
+    return cluster if isinstance(cluster, dict) else {}
+
+
+def jobs_of(stack: str, root: Path = CHECKOUT) -> list[str]:
+    """The names of the jobs that the stack's file asks for; none when nobody can read it."""
     try:
-        config = yaml.safe_load(file.read_text())["config"]
-        return settings.parse(_engine(config), stack)
-    except (OSError, yaml.YAMLError, KeyError, TypeError, settings.SettingsError):
+        jobs = _effective(stack, root).get("slipway:jobs")
+    except StackFileError:
+        return []
+    return [str(name) for name in jobs] if isinstance(jobs, dict) else []
+
+
+def load_settings(stack: str, root: Path = CHECKOUT) -> Settings | None:
+    """Return the stack's settings; None when they are wrong, which `up` and `preview` explain."""
+    from infra import settings  # noqa: PLC0415 - it takes a second
+
+    try:
+        config = _effective(stack, root)
+        values = {
+            # As Pulumi hands them to the program.
+            key: value if isinstance(value, str) else json.dumps(value)
+            for key, value in config.items()
+        }
+        return settings.parse(values, stack)
+    except (StackFileError, settings.SettingsError):
         return None
 
 
-def _engine(config: Mapping[str, Any]) -> dict[str, str]:
-    """A file's settings as Pulumi hands them to the program: text, or JSON."""
-    return {
-        key: value if isinstance(value, str) else json.dumps(value) for key, value in config.items()
-    }
+def _effective(stack: str, root: Path) -> Mapping[str, Any]:
+    """The settings in the person's file, or in the committed one when there is none."""
+    check(stack, root)
+    file = own(stack, root) if own(stack, root).exists() else template(stack, root)
+    return _settings(file)
+
+
+def _settings(file: Path) -> Mapping[str, Any]:
+    """What a stack's file has under `config`. Pulumi's own words on a broken one name no file."""
+    try:
+        document = yaml.safe_load(file.read_bytes())
+    except yaml.YAMLError as error:
+        raise _unreadable(file, _where(error)) from error
+    if not isinstance(document, dict | None):
+        raise _unreadable(file, "it takes a map, with the settings under `config:`")
+    settings = (document or {}).get("config")
+    if not isinstance(settings, dict | None):
+        raise _unreadable(file, f"{quote(settings)} under `config:` is not allowed; it takes a map")
+    return settings or {}
+
+
+def _unreadable(file: Path, reason: str) -> StackFileError:
+    return StackFileError(
+        f"{file.name} can't be read, so nothing was changed: {reason}. "
+        "Correct it and run the command again."
+    )
+
+
+def _where(error: yaml.YAMLError) -> str:
+    """What is wrong in a file that is no YAML, and where, on one line."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return " ".join(str(error).split())
+    mark = error.problem_mark
+    told = f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    if error.context is None or error.context_mark is None:
+        return told
+    return f"{told} ({error.context} that begins in line {error.context_mark.line + 1})"
+
+
+def _gone(stack: str, root: Path) -> str:
+    """What to do about a stack that there is, though nobody has its file any more."""
+    file = own(stack, root).name
+    back = f"Write it again: it starts as a copy of one in {template(stack, root).parent.name}/."
+    if latest_settings(stack):
+        refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
+        back = f"Get it back as it was when the stack was last changed: {refresh}"
+    return (
+        f"{file} is gone, though the stack {stack} is still there.\n"
+        f"{back}\nOr take the stack down, which needs no file: make down STACK={stack}"
+    )

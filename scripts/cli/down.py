@@ -11,14 +11,12 @@ from clusters.local.marks import Mark
 from core.manifests import called
 from core.paths import CHECKOUT, state_dir
 from jobs.logs import archive
-from scripts.cli import remains
-from scripts.cli.backend import exists, exported, files, hidden_states, project
+from scripts.cli import CommandError, remains
+from scripts.cli.backend import exists, exported, files, hidden_states, project, rows
 from scripts.cli.commands import say
-from scripts.cli.errors import CommandError
-from scripts.cli.files import cluster_of
-from scripts.cli.pulumi_cli import INTERRUPTED, Cli, rows
+from scripts.cli.config import cluster_of
+from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import recover
-from scripts.cli.repair import mend
 from scripts.cli.temporary_config import lent
 
 _REMOVED_BY = {
@@ -64,7 +62,6 @@ def _down(stack: str) -> int:
 
 
 def _destroy(cli: Cli) -> int:
-    mend(cli.stack)
     recover(cli, say)
     code = _destroy_resources(cli)
     if code not in {0, INTERRUPTED} and _may_go_as_a_whole(cli):

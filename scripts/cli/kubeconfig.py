@@ -12,9 +12,9 @@ from typing import Any
 import yaml
 
 from core import toolchain
-from scripts.cli.errors import CommandError
-from scripts.cli.exported import read_state
-from scripts.cli.files import check
+from scripts.cli import CommandError
+from scripts.cli.config import check
+from scripts.cli.state import read_state
 
 _LIMIT = 60  # seconds; kubectl reads and prints files
 

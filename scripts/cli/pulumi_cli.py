@@ -3,15 +3,14 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
 
 from core import toolchain
 from core.paths import CHECKOUT
-from scripts.cli.errors import CommandError
+from scripts.cli import CommandError
 from scripts.environment import applied
 
 _QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
@@ -98,13 +97,3 @@ def _leaving_interrupts_to_pulumi() -> Iterator[list[int]]:
         yield pressed
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-def rows(export: Mapping[str, Any], kind: str) -> list[Any]:
-    """A list of an exported state, which leaves out or nulls those that are empty.
-
-    Args:
-        export: What `pulumi stack export` printed.
-        kind: `resources` or `pending_operations`.
-    """
-    return (export.get("deployment") or {}).get(kind) or []

@@ -6,19 +6,36 @@ by exporting and importing it, which needs no cluster to answer: every resource 
 adopts what an interrupted create has made.
 """
 
+import json
+import os
+import shutil
+import signal
 import socket
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from core import lock
 from core.paths import CHECKOUT, state_dir
-from scripts.cli.backend import Lock, exported, locks
-from scripts.cli.errors import CommandError
-from scripts.cli.orphans import end_orphans
-from scripts.cli.pulumi_cli import Cli, rows
+from scripts.cli import CommandError
+from scripts.cli.backend import (
+    Lock,
+    bookkeeping,
+    exported,
+    lock_directory,
+    locks,
+    rows,
+    state_file,
+)
+from scripts.cli.pulumi_cli import Cli
+
+_WRITING_SECONDS = 2.0
+"""Nobody takes as long for one of these files: what is half-written then stays so."""
+_PROC = Path("/proc")
+_LANGUAGE_HOST = "pulumi-language-python"
 
 
 class StackBusy(CommandError):
@@ -44,7 +61,7 @@ def alone(stack: str) -> Iterator[None]:
 
 
 def recover(cli: Cli, say: Callable[[str], None]) -> None:
-    """Makes a stack that exists ready for the next command.
+    """Makes a stack ready for the next command; one that does not exist yet is.
 
     Args:
         cli: Bound to the stack.
@@ -53,6 +70,7 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
     Raises:
         StackBusy: its lock is held by a live process, or by another machine.
     """
+    repair_files(cli.stack)
     found = locks(cli.stack)
     for each in found:
         require_stale(each, cli.stack)
@@ -90,6 +108,111 @@ def pending_operations(deployment: Any) -> list[str]:
         f"{operation['type']} {operation['resource']['urn'].rsplit('::', 1)[-1]}"
         for operation in operations
     ]
+
+
+def repair_files(stack: str) -> list[Path]:
+    """Remove a stack's half-written files, and return which those were.
+
+    Pulumi writes a file X as `X.TIME.tmp`, then X's attributes as `X.attrs`, and then renames the
+    first to X (gocloud.dev/blob/fileblob). So a killed process never leaves half a state, but
+
+    * a `.tmp` among a stack's locks, which Pulumi takes for one more lock and can't read;
+    * an empty `X.attrs`, with which it can't read X.
+
+    A machine that loses power may leave an empty X as well: the one before it is kept as `X.bak`.
+
+    It waits until a file that somebody may be writing just now is whole, or old enough.
+    """
+    if any(_age(file) < _WRITING_SECONDS for file in _half_written(stack)):
+        time.sleep(_WRITING_SECONDS)
+    repaired = _half_written(stack)
+    for file in repaired:
+        file.unlink(missing_ok=True)
+    state = state_file(stack)
+    backup = state.with_name(f"{state.name}.bak")
+    if state in repaired:
+        shutil.copyfile(backup, state)
+    return repaired
+
+
+def _half_written(stack: str) -> list[Path]:
+    locks, state = lock_directory(stack), state_file(stack)
+    parts = [*locks.glob("*.tmp"), *state.parent.glob(f"{state.name}.*tmp")]
+    attributes = [
+        *locks.glob("*.attrs"),
+        *state.parent.glob(f"{state.name}*.attrs"),
+        bookkeeping("meta.yaml.attrs"),
+    ]
+    documents = [*attributes, *locks.glob("*.json")]
+    if _is_document(state.with_name(f"{state.name}.bak")):
+        documents.append(state)
+    return [*parts, *(file for file in documents if file.exists() and not _is_document(file))]
+
+
+def _is_document(file: Path) -> bool:
+    """Whether it is there and whole."""
+    try:
+        json.loads(file.read_bytes())
+    except (FileNotFoundError, ValueError):
+        return False
+    return True
+
+
+def _age(file: Path) -> float:
+    """Seconds since it was written; a file that has gone meanwhile is new."""
+    try:
+        return time.time() - file.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def end_orphans(checkout: Path) -> list[int]:
+    """Ends the language hosts of `checkout` whose engine is gone, and returns their numbers.
+
+    A killed CLI's plugins notice within moments, but Pulumi's language host looks for its engine
+    only every five minutes.
+    """
+    found = orphans(checkout)
+    for pid in found:
+        with suppress(ProcessLookupError):  # it has ended by itself
+            os.kill(pid, signal.SIGTERM)
+    return found
+
+
+def orphans(checkout: Path) -> list[int]:
+    """The language hosts of `checkout` whose engine is gone, by number.
+
+    Where there is no /proc (macOS) none is found; they end by themselves.
+    """
+    return [
+        int(process.name)
+        for process in _PROC.glob("[0-9]*")
+        if _program(process) == _LANGUAGE_HOST
+        and _link(process / "cwd") == checkout
+        and _program(_PROC / _parent(process)) != "pulumi"
+    ]
+
+
+def _program(process: Path) -> str:
+    """The name of its executable; empty when it has ended, or is another user's."""
+    link = _link(process / "exe")
+    return "" if link is None else link.name.removesuffix(" (deleted)")
+
+
+def _parent(process: Path) -> str:
+    """The number of its parent; 0 when it has ended meanwhile."""
+    try:
+        # The name in brackets may hold blanks.
+        return (process / "stat").read_text().rpartition(")")[2].split()[1]
+    except OSError:
+        return "0"
+
+
+def _link(path: Path) -> Path | None:
+    try:
+        return path.readlink()
+    except OSError:
+        return None
 
 
 def _is_pulumi(pid: int) -> bool:

@@ -12,7 +12,7 @@ from core.paths import CHECKOUT
 from infra import settings
 from jobs.logs import archive
 from scripts.cli import backend
-from scripts.cli.orphans import orphans
+from scripts.cli.recovery import orphans
 
 _PATIENCE_SECONDS = 10.0
 """The kernel ends what was killed, and closes what it held, a moment later."""

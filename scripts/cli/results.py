@@ -18,11 +18,11 @@ from core.paths import build_log
 from core.text import meant
 from jobs.watch.explain import explain
 from jobs.watch.progress import duration
+from scripts.cli import CommandError
 from scripts.cli.backend import locks
-from scripts.cli.errors import CommandError
-from scripts.cli.exported import read_state
-from scripts.cli.files import check, jobs_of
+from scripts.cli.config import check, jobs_of, load_settings
 from scripts.cli.outcome import Outcome, outcomes
+from scripts.cli.state import read_state
 
 if TYPE_CHECKING:  # It takes a second to import.
     from jobs.spec import TrainingJob
@@ -49,13 +49,13 @@ class NoResults(CommandError):
     """There is nothing to show; the text says what to do."""
 
 
-def show(stack: str, job: str, form: Format) -> int:
+def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - what the command line calls it
     """Print the results of a stack's jobs, or of one job all that is known.
 
     Args:
         stack: Its name.
         job: The job's name; empty for all.
-        form: For a person or for a program.
+        format: For a person or for a program.
 
     Returns:
         The exit status: 0.
@@ -69,14 +69,12 @@ def show(stack: str, job: str, form: Format) -> int:
     state = read_state(stack)
     settings = None
     if not state.has_passed(jobs_of(stack)):
-        # The limits that were missed, and why a job did not run. It takes a second to import.
-        from scripts.cli.config import asked  # noqa: PLC0415
-
-        settings = asked(stack)
+        # The limits that were missed, and why a job did not run. It takes a second.
+        settings = load_settings(stack)
     wanted = () if settings is None else settings.jobs
     found = outcomes(state, wanted, is_busy=bool(locks(stack)), builds=_builds(wanted))
     skipped = state.skipped if settings is None else settings.skipped
-    print_results(stack, found, skipped, job=job, form=form)
+    print_results(stack, found, skipped, job=job, form=format)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What a stack's exported state says of its jobs. Pure."""
+"""What a stack's state says of its jobs."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.topology import Topology
-from scripts.cli.pulumi_cli import rows
+from scripts.cli.backend import exists, exported, rows
+from scripts.cli.pulumi_cli import Cli
 
 _NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
 _RUN, _GATE, _STACK = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "pulumi:pulumi:Stack"
@@ -89,6 +90,24 @@ class StackState:
             skipped=outputs.get("skipped") or {},
             images=frozenset(_name(each) for each in resources if each["type"] == _IMAGE),
         )
+
+
+def read_state(stack: str, *, secrets: bool = False) -> StackState:
+    """Return what the stack's state says; nothing when there is no stack.
+
+    Args:
+        stack: Its name.
+        secrets: Whether to decrypt them, which only the CLI can do. Without them there is no
+            kubeconfig.
+
+    Raises:
+        PulumiFailed: it can't be read.
+    """
+    if not secrets:
+        return StackState.of(exported(stack))
+    if not exists(stack):
+        return StackState()
+    return StackState.of(json.loads(Cli(stack).ask("stack", "export", "--show-secrets")))
 
 
 def kubeconfig_of(export: Mapping[str, Any]) -> str | None:

@@ -13,10 +13,9 @@ from typing import Any
 import yaml
 
 from core.paths import CHECKOUT
-from scripts.cli.backend import exists, exported, latest_settings
-from scripts.cli.files import check, own, template
-from scripts.cli.pulumi_cli import rows
-from scripts.cli.repair import mend
+from scripts.cli.backend import exists, exported, latest_settings, rows
+from scripts.cli.config import check, own, template
+from scripts.cli.recovery import repair_files
 
 _OWN = {
     "slipway:clusters:Embedded": "embedded",
@@ -43,7 +42,7 @@ def lent(stack: str, say: Callable[[str], None], root: Path = CHECKOUT) -> Itera
         check(stack, root)
         yield
         return
-    mend(stack)
+    repair_files(stack)
     state = exported(stack)
     cluster = cluster_in(state) or latest_settings(stack).get("slipway:cluster")
     try:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from core.paths import cache_dir, use_extra
-from scripts.cli.files import StackFileError, cluster_of
+from scripts.cli.config import StackFileError, cluster_of
 from scripts.setup import extra, plugin, record
 from scripts.setup.state import PassphraseLost, prepare
 from scripts.setup.tools import tools_of

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scripts.cli.rerun import urns
+from scripts.cli.commands import urns
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.killing import train_with

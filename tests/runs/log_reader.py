@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,8 @@ from core.paths import CHECKOUT
 from jobs.logs import archive
 from jobs.logs.archive import Log
 from jobs.spec import TrainingJob
-from scripts.cli.logs.command import show
+from scripts.cli.logs.command import print_logs
 from scripts.cli.logs.target import NoLogs
-from scripts.cli.logs.view import Options
 from scripts.cli.outcome import outcomes
 from scripts.cli.results import print_results
 from scripts.cli.state import StackState
@@ -67,12 +66,8 @@ def read(
     """
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        show(
-            "test",
-            job,
-            Options(rank, follow=follow),
-            lambda _stack, **_options: StackState.of(export),
-        )
+        state = StackState.of(export)
+        print_logs("test", job, rank, follow=follow, read=lambda _stack, **_options: state)
     return out.getvalue().splitlines(), err.getvalue()
 
 
@@ -147,12 +142,16 @@ def main(export: str, job: str, rank: str, follow: str) -> int:
     """Print logs as the command does."""
     # Whatever started the tests may have it ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    options = Options(int(rank) if rank else None, follow=follow == "1")
     state = StackState.of(json.loads(Path(export).read_text()))
+    number = int(rank) if rank else None
     try:
-        return show("test", job, options, lambda _stack, **_options: state)
+        with suppress(KeyboardInterrupt):
+            print_logs(
+                "test", job, number, follow=follow == "1", read=lambda _stack, **_options: state
+            )
     except NoLogs as nothing:
         sys.exit(str(nothing))
+    return 0
 
 
 if __name__ == "__main__":

@@ -1,51 +1,132 @@
-"""Shows the logs of a job for which its cluster has to be asked, and goes on while it runs."""
+"""The logs of a job for which its cluster has to be asked: found, brought here, and followed."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
 
+from core.text import meant
 from jobs.api import JobApi, Unreachable, said
+from jobs.logs import archive
 from jobs.logs.archive import Log, Run
 from jobs.logs.containers import Container
 from jobs.logs.follower import Follower
 from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
-from scripts.cli.logs.find import containers, find, has_ended
-from scripts.cli.logs.live import Live
-from scripts.cli.logs.target import NoLogs, Target
-from scripts.cli.logs.view import Options, View, shown
+from jobs.spec.names import run_of
+from jobs.topology import Topology
+from scripts.cli.logs.command import View
+from scripts.cli.logs.live import Live, containers, has_ended
+from scripts.cli.logs.target import NoLogs, Target, kept_topology, replicas_of
 from scripts.cli.state import StackState
 
 _FETCH_SECONDS = 60.0
+_ANSWER_SECONDS = 5.0
+"""How long a cluster that does not answer is asked, where there may be an archive."""
 
 
-def show(
-    stack: str, state: StackState, job: str, options: Options, wanted: Collection[str]
-) -> None:
+def show(view: View, stack: str, *, follow: bool) -> None:
     """Print the logs of a job, and go on while it runs.
 
     Args:
+        view: Of what `find` has found.
+        stack: The stack's name.
+        follow: Whether to go on.
+
+    Raises:
+        NoLogs: the API server does not show them.
+    """
+    api = view.target.api
+    if api is None:
+        view.print()
+        return
+    try:
+        view.print(_fetched(view, api))
+        if follow and not _is_over(view.target, api):
+            Live(view.target, api, view.printer, view.cursors).run()
+    except (ApiException, Unreachable) as error:
+        raise NoLogs(f"The API server of {stack} does not show the logs: {said(error)}") from error
+
+
+def find(
+    stack: str, state: StackState, job: str, rank: int | None, wanted: Collection[str] = ()
+) -> Target:
+    """Return the logs of a job's rank, or of all.
+
+    Args:
         stack: Its name.
-        state: Its state, with secrets.
+        state: Its state.
         job: The job's name.
-        options: What to show.
+        rank: None for all; in an elastic job the worker's number.
         wanted: The jobs that the stack's file asks for.
 
     Raises:
-        NoLogs: the stack has no such job or rank, or its logs can't be had.
+        NoLogs: there are none; it names what there is.
     """
+    declared = state.jobs.get(job)
+    kept = archive.of_job(stack, job).runs() if job else []
+    namespace = state.namespace if declared is None else declared.namespace
+    api = _connect(state.kubeconfig, namespace, job) if job else None
+    there, trouble = _ask(api)
+    topology = Topology.of(there) if there is not None else kept_topology(kept)
+    if topology is None:
+        raise NoLogs(_nothing(stack, state, job, trouble, wanted))
+    run_id = None if there is None else run_of(there)
+    if run_id is not None and run_id not in {run.id for run in kept}:
+        kept = []  # Of an earlier run, which another machine has replaced.
+    replicas = replicas_of(job, topology, rank)
+    return Target(job, topology, kept, replicas, api=None if there is None else api, run_id=run_id)
+
+
+def _connect(kubeconfig: str | None, namespace: str | None, job: str) -> JobApi | None:
+    if kubeconfig is None or namespace is None:
+        return None
     try:
-        with shown(find(stack, state, job, options.rank, wanted), stack, options) as view:
-            api = view.target.api
-            if api is None:
-                view.print()
-                return
-            view.print(_fetched(view, api))
-            if options.follow and not _is_over(view.target, api):
-                Live(view.target, api, view.printer, view.cursors).run()
+        return JobApi.connect(kubeconfig, namespace, job)
+    except ConfigException:
+        return None
+
+
+def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the PyTorchJob, None when it is not there; and what went wrong."""
+    if api is None:
+        return None, ""
+    try:
+        return api.patient(_ANSWER_SECONDS).get(), ""
     except (ApiException, Unreachable) as error:
-        raise NoLogs(f"The API server of {stack} does not show the logs: {said(error)}") from error
+        return None, said(error)
+
+
+def _nothing(stack: str, state: StackState, job: str, trouble: str, wanted: Collection[str]) -> str:
+    """Return why there are no logs of a job, and what there is."""
+    known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state), *wanted})
+    listed = f"Jobs of {stack}: {', '.join(known)}." if known else f"{stack} has no jobs."
+    if not job:
+        return f"Say which job: JOB=NAME. {listed}"
+    if job not in known:
+        if state.kubeconfig is None:
+            listed += f" Stack {stack} has no cluster; `make up STACK={stack}` makes one."
+        return f"There is no job {job!r}.{meant(job, known)} {listed}"
+    if trouble:
+        return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
+    declared = state.jobs.get(job)
+    if declared is None or declared.result is None:
+        return f"Job {job} has not been submitted yet; `make results STACK={stack}` says more."
+    return (
+        f"Job {job} has no PyTorchJob any more, and no logs of it were kept on this machine: they "
+        f"are where `make up` ran. `make results JOB={job} STACK={stack}` shows its result."
+    )
+
+
+def _submitted(state: StackState) -> list[str]:
+    """Return the jobs that the cluster has; none when it does not answer."""
+    api = _connect(state.kubeconfig, state.namespace, job="")
+    try:
+        return [] if api is None else api.patient(_ANSWER_SECONDS).names()
+    except (ApiException, Unreachable):
+        return []
 
 
 def _is_over(target: Target, api: JobApi) -> bool:

@@ -1,45 +1,145 @@
 """`make logs JOB=… RANK=…`: what a job's ranks print and have printed, also when they are gone."""
 
-from collections.abc import Callable
+import resource
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from scripts.cli.exported import read_state
-from scripts.cli.files import jobs_of
-from scripts.cli.logs.target import archived
-from scripts.cli.logs.view import Options, shown
-from scripts.cli.state import StackState
+from jobs.logs.archive import Log, Run
+from jobs.logs.lines import Cursor, Line
+from scripts.cli.config import check, jobs_of
+from scripts.cli.logs.lines import Printer, Said, joined, merged, printer
+from scripts.cli.logs.target import Target, archived
+from scripts.cli.state import StackState, read_state
 
 
-def show(
-    stack: str, job: str, options: Options, read: Callable[..., StackState] = read_state
-) -> int:
-    """Print the logs of a job, and go on while it runs.
-
-    Args:
-        stack: Its name.
-        job: The job's name.
-        options: What to show.
-        read: Returns the stack's state: `read_state`.
+def show(stack: str, job: str, rank: int | None, *, follow: bool) -> int:
+    """Print the logs of a job of a stack; see `print_logs`.
 
     Returns:
         The exit status: 0.
 
     Raises:
+        StackFileError: there is no such stack.
+    """
+    check(stack)
+    with suppress(KeyboardInterrupt):  # To stop looking is no failure.
+        print_logs(stack, job, rank, follow=follow)
+    return 0
+
+
+def print_logs(
+    stack: str,
+    job: str,
+    rank: int | None = None,
+    *,
+    follow: bool = True,
+    read: Callable[..., StackState] = read_state,
+) -> None:
+    """Print the logs of a job.
+
+    Args:
+        stack: Its name.
+        job: The job's name.
+        rank: Of which rank; None for all.
+        follow: Whether to go on until the run has ended.
+        read: Returns the stack's state: `read_state`.
+
+    Raises:
         NoLogs: the stack has no such job or rank, or its logs can't be had.
         PulumiFailed: the stack's state can't be read.
     """
-    try:
-        target = archived(stack, read(stack), job, options.rank)
-        if target is not None:
-            with shown(target, stack, options) as view:
-                view.print()
-            return 0
-        with ThreadPoolExecutor() as pool:
-            state = pool.submit(read, stack, secrets=True)
-            # Kubernetes' client takes a second to import, and the CLI another one.
-            from scripts.cli.logs import cluster  # noqa: PLC0415
+    target = archived(stack, read(stack), job, rank)
+    if target is not None:
+        with shown(target, stack, raw=rank is not None) as view:
+            view.print()
+        return
+    with ThreadPoolExecutor() as pool:
+        state = pool.submit(read, stack, secrets=True)
+        # Kubernetes' client takes a second to import, and the CLI another one.
+        from scripts.cli.logs import cluster  # noqa: PLC0415
 
-        cluster.show(stack, state.result(), job, options, jobs_of(stack))
-    except KeyboardInterrupt:
-        pass  # To stop looking is no failure.
-    return 0
+    target = cluster.find(stack, state.result(), job, rank, jobs_of(stack))
+    with shown(target, stack, raw=rank is not None) as view:
+        cluster.show(view, stack, follow=follow)
+
+
+@dataclass
+class View:
+    """Shows a job's logs.
+
+    Args:
+        target: Whose.
+        printer: Where to.
+        spool: A directory for what is fetched: a log may be larger than the memory.
+        cursors: How far each container's log was printed, by its id.
+    """
+
+    target: Target
+    printer: Printer
+    spool: Path
+    cursors: dict[str, Cursor] = field(default_factory=dict)
+
+    def print(self, fetched: Run | None = None) -> None:
+        """Print what is kept, and what was fetched besides."""
+        for said in merged(self._logs(fetched)):
+            self.printer.print(said)
+        self.printer.out.flush()
+
+    def kept(self, run_id: str) -> list[Log]:
+        """Return what is kept of a run."""
+        kept = [run for run in self.target.runs if run.id == run_id]
+        return [log for run in kept for log in run.logs()]
+
+    def _logs(self, fetched: Run | None) -> Iterator[Iterator[Said]]:
+        """Yield each container's log, of all kept runs."""
+        runs = {run.id: run for run in self.target.runs}
+        if fetched is not None:
+            runs[fetched.id] = fetched
+        _allow_files(sum(len(run.logs()) for run in {*self.target.runs, *runs.values()}))
+        for run_id, run in runs.items():
+            kept = {log.path.name: log for log in self.kept(run_id)}
+            more = {log.path.name: log for log in run.logs()} if run is fetched else {}
+            for name in sorted(kept.keys() | more.keys()):
+                log = kept.get(name) or more[name]
+                if log.replica in self.target.replicas:
+                    yield self._lines(run_id, log, more.get(name))
+
+    def _lines(self, run_id: str, log: Log, more: Log | None) -> Iterator[Said]:
+        if log.is_cut:
+            name = self.printer.names[log.replica]
+            self.printer.tell(f"{name}: the beginning was dropped, as the log grew too long")
+        kept: Iterable[Line] = [] if log is more else log.lines()
+        cursor = self.cursors.setdefault(log.container, Cursor())
+        for line in joined(kept, [] if more is None else more.lines(), cursor):
+            yield Said(line, log.replica, run_id, log.container)
+
+
+@contextmanager
+def shown(target: Target, stack: str, *, raw: bool) -> Iterator[View]:
+    """Yield a view of a job's logs, and say so when in the end it has printed nothing.
+
+    Args:
+        target: Whose.
+        stack: The stack's name.
+        raw: Whether to print the lines alone, so that a program can read them.
+    """
+    names = {replica: target.label(replica) for replica in target.replicas}
+    printing = printer(names, raw=raw)
+    with tempfile.TemporaryDirectory(prefix="slipway-logs-") as spool:  # only its owner's
+        yield View(target, printing, Path(spool))
+    if not printing.has_printed:
+        results = f"make results JOB={target.name} STACK={stack}"
+        printing.tell(f"nothing was printed; `{results}` says how it ended")
+
+
+def _allow_files(count: int) -> None:
+    """Let this process have as many files open as there are logs, where the system does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * count + 256
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -3,7 +3,6 @@
 import heapq
 import os
 import sys
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, TextIO
@@ -41,35 +40,6 @@ def joined(kept: Iterable[Line], fetched: Iterable[Line], cursor: Cursor) -> Ite
 def merged(logs: Iterable[Iterable[Said]]) -> Iterator[Said]:
     """Yield the lines of several logs in the order of time; none is held in memory as a whole."""
     return heapq.merge(*logs, key=lambda said: said.line.stamp)
-
-
-@dataclass
-class Window:
-    """Puts lines in order that come from several logs, each a moment later than it was written.
-
-    The lines of one log keep their order: its two outputs may have times that differ by a hair.
-
-    Args:
-        seconds: How long a line waits for those before it.
-    """
-
-    seconds: float
-    _waiting: list[tuple[str, int, float, Said]] = field(default_factory=list)
-    _latest: dict[str, str] = field(default_factory=dict)
-    _count: int = 0
-
-    def put(self, said: Said) -> None:
-        """Take a line."""
-        self._count += 1
-        stamp = max(said.line.stamp, self._latest.get(said.container, ""))
-        self._latest[said.container] = stamp
-        heapq.heappush(self._waiting, (stamp, self._count, time.monotonic(), said))
-
-    def take(self, *, everything: bool = False) -> Iterator[Said]:
-        """Yield the lines that have waited long enough, or all."""
-        before = time.monotonic() - self.seconds
-        while self._waiting and (everything or self._waiting[0][2] <= before):
-            yield heapq.heappop(self._waiting)[3]
 
 
 @dataclass

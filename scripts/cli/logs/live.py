@@ -1,21 +1,25 @@
 """What a job's ranks print while somebody looks on."""
 
+import heapq
 import queue
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Unreachable
 from jobs.logs.containers import Container
+from jobs.logs.containers import containers as containers_of
 from jobs.logs.follower import LIVE, Follower
 from jobs.logs.lines import Cursor, Line
 from jobs.spec.names import run_of
-from scripts.cli.logs.find import containers, has_ended
-from scripts.cli.logs.lines import Printer, Said, Window
+from jobs.watch.replicas import Replica, is_replica
+from scripts.cli.logs.lines import Printer, Said
 from scripts.cli.logs.target import Target
 
+_ENDS = frozenset({"Succeeded", "Failed"})
 _WINDOW_SECONDS = 1.0
 _POLL_SECONDS = 1.0
 _TICK_SECONDS = 0.1
@@ -23,6 +27,35 @@ _STRAGGLERS_SECONDS = 45.0
 """How long pods may go on after the run's end: whoever waits for it stops them within 30 s."""
 _LAST_SECONDS = 10.0
 """How long what is missing may take once all have ended."""
+
+
+@dataclass
+class Window:
+    """Puts lines in order that come from several logs, each a moment later than it was written.
+
+    The lines of one log keep their order: its two outputs may have times that differ by a hair.
+
+    Args:
+        seconds: How long a line waits for those before it.
+    """
+
+    seconds: float
+    _waiting: list[tuple[str, int, float, Said]] = field(default_factory=list)
+    _latest: dict[str, str] = field(default_factory=dict)
+    _count: int = 0
+
+    def put(self, said: Said) -> None:
+        """Take a line."""
+        self._count += 1
+        stamp = max(said.line.stamp, self._latest.get(said.container, ""))
+        self._latest[said.container] = stamp
+        heapq.heappush(self._waiting, (stamp, self._count, time.monotonic(), said))
+
+    def take(self, *, everything: bool = False) -> Iterator[Said]:
+        """Yield the lines that have waited long enough, or all."""
+        before = time.monotonic() - self.seconds
+        while self._waiting and (everything or self._waiting[0][2] <= before):
+            yield heapq.heappop(self._waiting)[3]
 
 
 @dataclass
@@ -125,3 +158,25 @@ class Live:
         for said in window.take(everything=everything):
             self.printer.print(said)
         self.printer.out.flush()
+
+
+def containers(target: Target, pods: Sequence[Mapping[str, Any]]) -> list[Container]:
+    """Return the containers of the replicas that are to be shown, in their order."""
+    known = [
+        Replica(pod, target.topology)
+        for pod in pods
+        if is_replica(pod) and run_of(pod) == target.run_id
+    ]
+    chosen = sorted(
+        (each for each in known if each.number in target.replicas),
+        key=lambda each: (each.number, str(each.pod["metadata"].get("creationTimestamp"))),
+    )
+    return [each for replica in chosen for each in containers_of(replica)]
+
+
+def has_ended(job: Mapping[str, Any] | None) -> bool:
+    """Return whether a PyTorchJob is done or gone."""
+    if job is None:
+        return True
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return any(each["type"] in _ENDS and each["status"] == "True" for each in conditions)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from jobs.logs import archive
 from jobs.logs.archive import Run
 from jobs.topology import Topology, ranks_of
-from scripts.cli.errors import CommandError
+from scripts.cli import CommandError
 from scripts.cli.state import StackState
 
 if TYPE_CHECKING:  # Kubernetes' client takes a second to import.

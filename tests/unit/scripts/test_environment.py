@@ -114,7 +114,7 @@ def test_what_a_command_asks_of_a_cluster_itself_bypasses_a_proxy(
         monkeypatch.delenv(variable, raising=False)
     asked: list[bool] = []
 
-    def show(*_: str) -> int:
+    def show(**_: str) -> int:
         asked.append(should_bypass_proxies("https://10.77.3.2:6443", os.environ["no_proxy"]))
         return 0
 

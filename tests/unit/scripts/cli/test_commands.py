@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from clusters import owner
-from scripts.cli import commands, down, files, recovery
+from scripts.cli import CommandError, commands, config, down, recovery
 from scripts.cli.backend import Lock, bookkeeping, exists, locks, state_file
-from scripts.cli.errors import CommandError
-from scripts.cli.files import StackFileError, cluster_of, ensure_own, jobs_of
+from scripts.cli.config import StackFileError, cluster_of, ensure_own, jobs_of
 from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import StackBusy, pending_operations, recover, require_stale
 from scripts.environment import backend
@@ -118,7 +117,7 @@ def test_every_stack_of_the_repository_names_its_cluster(root: Path) -> None:
     committed = sorted(path.stem for path in (root / "stacks").glob("*.yaml"))
     assert "dev" in committed
     for name in committed:
-        assert files.template(name) == root / "stacks" / f"{name}.yaml"
+        assert config.template(name) == root / "stacks" / f"{name}.yaml"
         assert "kind" in cluster_of(name)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.cli.orphans import end_orphans
+from scripts.cli.recovery import end_orphans
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts.cli.backend import bookkeeping, exists, files, lock_directory, locks, state_file
-from scripts.cli.repair import mend
+from scripts.cli.recovery import repair_files
 
 LOCK = {"pid": 1, "username": "me", "hostname": "here", "timestamp": "2026-11-21T11:55:01Z"}
 
@@ -35,7 +35,7 @@ def write(file: Path, text: str, age: float = 60) -> Path:
 
 def test_what_is_whole_is_left_alone() -> None:
     before = files("dev")
-    assert mend("dev") == []
+    assert repair_files("dev") == []
     assert files("dev") == before
     assert [lock.pid for lock in locks("dev")] == [1]
 
@@ -45,7 +45,7 @@ def test_a_lock_that_never_became_whole_is_removed(text: str) -> None:
     """Pulumi takes it for a lock that it can't read, and `pulumi up` fails."""
     half = write(lock_directory("dev") / "b.json.18c0ffee.tmp", text)
     empty = write(lock_directory("dev") / "c.json", text)
-    assert sorted(mend("dev")) == [half, empty]
+    assert sorted(repair_files("dev")) == [half, empty]
     assert [lock.pid for lock in locks("dev")] == [1]
 
 
@@ -54,7 +54,7 @@ def test_a_lock_that_never_became_whole_is_removed(text: str) -> None:
 )
 def test_empty_attributes_are_removed_and_their_file_is_kept(name: str) -> None:
     attributes = write(bookkeeping(f"{name}.attrs"), "")
-    assert mend("dev") == [attributes]
+    assert repair_files("dev") == [attributes]
     assert exists("dev")
     assert len(locks("dev")) == 1
 
@@ -62,21 +62,21 @@ def test_empty_attributes_are_removed_and_their_file_is_kept(name: str) -> None:
 def test_a_half_written_state_beside_the_whole_one_is_removed() -> None:
     half = write(state_file("dev").with_name("dev.json.18c0ffee.tmp"), '{"vers')
     backup = write(state_file("dev").with_name("dev.json.bak.18c0ffee.tmp"), '{"vers')
-    assert sorted(mend("dev")) == sorted([half, backup])
+    assert sorted(repair_files("dev")) == sorted([half, backup])
     assert state_file("dev").read_text() == '{"version": 3}'
 
 
 @pytest.mark.parametrize("text", ["", '{"version": 3, "deploy'])
 def test_a_state_lost_with_the_machines_power_is_the_one_before(text: str) -> None:
     write(state_file("dev"), text)
-    assert mend("dev") == [state_file("dev")]
+    assert repair_files("dev") == [state_file("dev")]
     assert state_file("dev").read_text() == '{"version": 2}'
 
 
 def test_a_lost_state_without_one_before_is_left_for_pulumi_to_tell() -> None:
     state_file("dev").with_name("dev.json.bak").unlink()
     write(state_file("dev"), "")
-    assert mend("dev") == []
+    assert repair_files("dev") == []
     assert exists("dev")
 
 
@@ -88,8 +88,8 @@ def test_a_file_that_somebody_writes_now_is_waited_for(monkeypatch: pytest.Monke
         waited.append(seconds)
         half.write_text(json.dumps(LOCK))
 
-    monkeypatch.setattr("scripts.cli.repair.time.sleep", finish)
-    assert mend("dev") == []
+    monkeypatch.setattr("scripts.cli.recovery.time.sleep", finish)
+    assert repair_files("dev") == []
     assert len(waited) == 1
     assert len(locks("dev")) == 2
 
@@ -97,7 +97,7 @@ def test_a_file_that_somebody_writes_now_is_waited_for(monkeypatch: pytest.Monke
 def test_another_stacks_files_are_not_looked_at() -> None:
     other = write(state_file("dev2"), "")
     lock = write(lock_directory("dev2") / "b.json", "")
-    assert mend("dev") == []
+    assert repair_files("dev") == []
     assert other.exists()
     assert lock.exists()
     assert other not in files("dev")

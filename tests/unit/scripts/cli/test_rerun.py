@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from scripts.cli import rerun
-from scripts.cli.rerun import NoRun, urns
+from scripts.cli import commands
+from scripts.cli.commands import NoRun, urns
 
 _PREFIX = "urn:pulumi:dev::slipway"
 
@@ -49,8 +49,8 @@ def test_a_stack_without_resources_has_no_runs(export: dict[str, Any]) -> None:
 def test_an_unknown_job_is_told_which_there_are(
     export: dict[str, Any], job: str, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rerun, "exported", lambda _stack: export)
+    monkeypatch.setattr(commands, "exported", lambda _stack: export)
     with pytest.raises(NoRun) as caught:
-        rerun.rerun("dev", job)
+        commands.rerun("dev", job)
     for word in words:
         assert word in str(caught.value)

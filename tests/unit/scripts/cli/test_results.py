@@ -12,7 +12,7 @@ import pytest
 from core.paths import CHECKOUT
 from jobs.spec import TrainingJob
 from scripts.cli import results
-from scripts.cli.config import asked
+from scripts.cli.config import load_settings
 from scripts.cli.outcome import Outcome, outcomes
 from scripts.cli.results import NoResults, print_results
 from scripts.cli.state import StackState
@@ -196,7 +196,7 @@ def test_when_all_jobs_have_passed_their_declarations_are_not_read(
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     read: list[str] = []
-    monkeypatch.setattr("scripts.cli.config.asked", read.append)
+    monkeypatch.setattr(results, "load_settings", read.append)
     monkeypatch.setattr(results, "jobs_of", lambda _stack: ["a"])
     for passed, declarations in ((True, []), (False, ["dev"])):
         there = state(run("a", SUCCESS), *([gate("a", SUCCESS)] if passed else []))
@@ -209,10 +209,10 @@ def test_when_all_jobs_have_passed_their_declarations_are_not_read(
 def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(tmp_path: Path) -> None:
     (tmp_path / "stacks").mkdir()
     shutil.copy(CHECKOUT / "stacks/dev.yaml", tmp_path / "stacks")
-    settings = asked("dev", tmp_path)
+    settings = load_settings("dev", tmp_path)
     assert settings is not None
     assert [each.name for each in settings.jobs] == ["mnist-gloo"]
     assert "mnist-nccl" in settings.skipped
-    assert asked("there-is-no-such-stack", tmp_path) is None
+    assert load_settings("there-is-no-such-stack", tmp_path) is None
     (tmp_path / "Pulumi.dev.yaml").write_text("config: {slipway:cluster: {kind: odd}}")
-    assert asked("dev", tmp_path) is None
+    assert load_settings("dev", tmp_path) is None

@@ -10,7 +10,7 @@ import yaml
 
 from scripts.cli import down, remains
 from scripts.cli.backend import bookkeeping, state_file
-from scripts.cli.files import StackFileError, check, cluster_of
+from scripts.cli.config import StackFileError, check, cluster_of
 from scripts.cli.pulumi_cli import Cli
 from scripts.cli.temporary_config import cluster_in, lent
 

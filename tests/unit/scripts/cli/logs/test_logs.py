@@ -13,11 +13,11 @@ from jobs.logs.containers import Container
 from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
 from jobs.topology import Topology
-from scripts.cli.logs.command import show
-from scripts.cli.logs.find import containers, find, has_ended
-from scripts.cli.logs.lines import Printer, Said, Window, joined, merged, printer
+from scripts.cli.logs.cluster import find
+from scripts.cli.logs.command import print_logs
+from scripts.cli.logs.lines import Printer, Said, joined, merged, printer
+from scripts.cli.logs.live import Window, containers, has_ended
 from scripts.cli.logs.target import NoLogs, archived
-from scripts.cli.logs.view import Options
 from scripts.cli.state import JobState, StackState
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
@@ -90,8 +90,10 @@ def state(api: FakeApi | None = None, **jobs: Any) -> StackState:
     return StackState(None if api is None else api.kubeconfig, "slipway-jobs", jobs)
 
 
-def shown(capsys: pytest.CaptureFixture[str], there: StackState, options: Options) -> list[str]:
-    assert show("dev", "mine", options, lambda _stack, **_options: there) == 0
+def shown(
+    capsys: pytest.CaptureFixture[str], there: StackState, rank: int | None = None
+) -> list[str]:
+    print_logs("dev", "mine", rank, read=lambda _stack, **_options: there)
     said = capsys.readouterr()
     return [*said.out.splitlines(), *said.err.splitlines()]
 
@@ -106,14 +108,14 @@ def test_what_is_kept_and_what_the_pods_have_is_one_log(
     }
     for name, lines in logs.items():
         api.says("GET", f"{PODS}/{name}/log", "".join(f"{each}\n" for each in lines))
-    assert shown(capsys, state(api), Options()) == [
+    assert shown(capsys, state(api)) == [
         "[rank 0] kept",
         "[rank 1] new as well",
         "[rank 0] kept, too",
         "[rank 1] ",
         "[rank 0] new",
     ]
-    assert shown(capsys, state(api), Options(rank=0)) == ["kept", "kept, too", "new"]
+    assert shown(capsys, state(api), rank=0) == ["kept", "kept, too", "new"]
     [since] = {asked for _, asked, _ in api.asked if "master-0/log" in asked and "since" in asked}
     assert "sinceTime=2026-01-01T00%3A00%3A02Z" in since
 
@@ -123,7 +125,7 @@ def test_without_a_cluster_it_is_the_archive_attempt_after_attempt(
 ) -> None:
     keep("mine-1", (0, "a", [line(1, "first")]), (1, "b", [line(2, "second")]))
     keep("mine-2", (0, "c", [line(3, "third")]), (0, "d", [line(4, "fourth")]))
-    assert shown(capsys, state(), Options()) == [
+    assert shown(capsys, state()) == [
         "[rank 0] first",
         "[rank 1] second",
         "[rank 0] third",
@@ -145,7 +147,7 @@ def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_s
         return pytest.fail("asked for secrets") if secrets else ended_state("mine-1")
 
     keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)
-    assert show("dev", "mine", Options(), read) == 0
+    print_logs("dev", "mine", read=read)
     assert capsys.readouterr().out == "[rank 0] kept\n"
 
 
@@ -170,7 +172,7 @@ def test_logs_of_a_run_that_another_machine_has_replaced_are_left_out(
     keep("mine-1", (0, "a", [line(1, "of old")]))
     for name in ("mine-master-0", "mine-worker-0"):
         api.says("GET", f"{PODS}/{name}/log", f"{line(5, 'new')}\n")
-    assert shown(capsys, state(api), Options()) == ["[rank 0] new", "[rank 1] new"]
+    assert shown(capsys, state(api)) == ["[rank 0] new", "[rank 1] new"]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_a_line_begins_with_the_ranks_whose_log_it_is(
 ) -> None:
     logs = [(number, f"c{number}", [line(number, "x")]) for number in (0, 1)]
     keep("mine-1", *logs, topology=topology)
-    assert shown(capsys, state(), Options()) == [f"[{label}] x" for label in labels]
+    assert shown(capsys, state()) == [f"[{label}] x" for label in labels]
 
 
 def test_a_rank_among_several_is_found_in_its_replica() -> None:
@@ -233,7 +235,7 @@ def test_a_job_that_is_not_there_is_named_with_what_is_in_state_archive_and_clus
 def test_a_cluster_that_does_not_answer_is_named_when_nothing_is_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("scripts.cli.logs.find._PATIENCE_SECONDS", 0)
+    monkeypatch.setattr("scripts.cli.logs.cluster._ANSWER_SECONDS", 0)
     with served(FakeApi()) as gone:
         kubeconfig = gone.kubeconfig
     there = StackState.of(export(kubeconfig))
@@ -250,7 +252,7 @@ def test_a_job_that_was_not_submitted_is_told_of_with_its_stack() -> None:
 
 def test_a_stack_that_is_not_there_has_no_logs() -> None:
     with pytest.raises(NoLogs, match="`make up STACK=dev` makes one"):
-        show("dev", "mine", Options())
+        print_logs("dev", "mine")
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from clusters.azure.nodes import CpuPool, GpuNodes, SystemPool
     from clusters.cluster import Cluster, Remains
 
-__all__ = ["Settings", "capacity", "gpus", "pools", "provision", "remains"]
+__all__ = ["Settings", "gpus", "pools", "provision", "remains"]
 
 
 def gpus(settings: Settings) -> GpuPool | None:
@@ -46,10 +46,6 @@ def pools(settings: Settings) -> tuple[NodePool, ...]:
             pool = replace(pool, spot=True, dollars=wanted.spot.limit)
         found.append(pool)
     return tuple(found)
-
-
-def capacity(settings: Settings) -> None:
-    """None: nodes are not all of one size, and there are as many as the jobs of the moment need."""
 
 
 def provision(settings: Settings) -> Cluster:

@@ -14,7 +14,7 @@ from clusters.pools import GpuPool, NodePool, Taint
 if TYPE_CHECKING:
     from clusters.cluster import Cluster, Remains
 
-__all__ = ["Settings", "capacity", "gpus", "pools", "provision", "remains"]
+__all__ = ["Settings", "gpus", "pools", "provision", "remains"]
 
 
 def gpus(settings: Settings) -> GpuPool | None:
@@ -43,10 +43,6 @@ def pools(settings: Settings) -> tuple[NodePool, ...]:
     if (gpu := settings.gpu) is not None:
         found.append(_pool("gpu", settings, gpu.size, gpu.min_nodes, gpu.max_nodes, gpu.per_node))
     return tuple(found)
-
-
-def capacity(settings: Settings) -> None:
-    """None: nodes are not all of one size, and what the cluster's own pods take is not told."""
 
 
 def provision(settings: Settings) -> Cluster:

@@ -1,23 +1,25 @@
 """What the rest of Slipway knows of a cluster, whatever its kind.
 
-A kind is one module, named in `clusters.CLUSTERS`, that has what `KindModule` lists. It is
-imported only when a stack asks for that kind, so what only it needs is loaded only then.
+A kind is a folder that exports one `Kind`, and a line in `clusters.CLUSTERS`. Whoever needs to
+know what a cluster of that kind is like, or how to make or remove one, asks that object.
 """
 
-from collections.abc import Mapping, Sequence
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import pulumi
+from core.lazy import Lazy
+from core.paths import state_dir, use_extra
 
-from clusters.capacity import Capacity
-from clusters.pools import GpuPool, NodePool
-from core.paths import use_extra
-
-if TYPE_CHECKING:  # the local provider imports this module, too, and declares nothing
+if TYPE_CHECKING:  # whoever only asks what a kind is like declares nothing, and waits for no import
+    import pulumi
     import pulumi_kubernetes
+
+    from clusters.capacity import Capacity
+    from clusters.pools import GpuPool, NodePool
 
 JOBS = "slipway-jobs"
 """The namespace that jobs run in unless somebody has one for them."""
@@ -91,7 +93,7 @@ class Cluster:
     """
 
     kind: str
-    provider: "pulumi_kubernetes.Provider"
+    provider: pulumi_kubernetes.Provider
     kubeconfig: pulumi.Output[str] = field(repr=False)
     image_target: Mapping[str, Any]
     images: Mapping[str, str]
@@ -118,67 +120,82 @@ Remains = Mapping[str, Sequence[str]]
 """What was looked for, in the plural, and each thing that was found, with how to remove it."""
 
 
-class KindModule(Protocol):
-    """What a kind's module has."""
+def _no_gpus(_settings: Any) -> GpuPool | None:
+    """None: jobs run on CPUs."""
+    return None
 
-    Settings: type[Any]
-    """A frozen dataclass: what `slipway:cluster` may say for this kind, besides `kind` itself.
-    A field `name` without a value is filled with the stack's name."""
 
-    def gpus(self, settings: Any, /) -> GpuPool | None:
-        """Return `Cluster.gpus` of such a cluster without looking at one."""
+def _no_pools(_settings: Any) -> Sequence[NodePool]:
+    """Nothing that anybody is paid for by the hour."""
+    return ()
 
-    def pools(self, settings: Any, /) -> Sequence[NodePool]:
-        """Return what somebody is paid for by the hour; nothing where that is nobody."""
 
-    def capacity(self, settings: Any, /) -> Capacity | None:
-        """Return what such a cluster has for jobs; None when that can't be told beforehand."""
-
-    def provision(self, settings: Any, /) -> Cluster:
-        """Declare the cluster's resources in the running Pulumi program."""
-
-    def remains(self, settings: Any, stack: str, /) -> Remains:
-        """Look for what is left of the stack once it has been destroyed.
-
-        `stack` is what it is called in the marks of `core.manifests`.
-
-        Where the cluster goes with the stack that is anything of the cluster; where it is somebody
-        else's, whatever bears Slipway's labels in it.
-        """
+def _unknown_capacity(_settings: Any) -> Capacity | None:
+    """None: it can't be known beforehand."""
+    return None
 
 
 @dataclass(frozen=True)
-class ClusterKind:
-    """A kind of cluster.
+class OwnCluster:
+    """A kind of cluster that is a resource of its stack: it is made and removed with the stack.
 
     Args:
-        module: The name of its module.
-        extra: The extra of pyproject.toml that it needs to provision a cluster; None without.
+        type: The resource's type.
+        handler: The `core.handler.Handler` that serves it.
+        notes: Below the state directory, the folder in which each cluster has a directory by its
+            name from before it is made until after it is removed.
+        remove: Removes the cluster of such a directory, and the directory, whatever state it is in.
     """
 
-    module: str
+    type: str
+    handler: Lazy
+    notes: str
+    remove: Callable[[Path], None]
+
+    def directory(self, name: str) -> Path:
+        """Return the directory of the cluster of that name."""
+        return state_dir() / self.notes / name
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of cluster.
+
+    What takes long to import is a `Lazy`: it is loaded when a stack has a cluster of this kind.
+
+    Args:
+        settings: The frozen dataclass of what `slipway:cluster` may say for this kind, besides
+            `kind` itself. A field `name` without a value is filled with the stack's name.
+        declare: Declares the cluster's resources in the running Pulumi program.
+        remains: Looks for what is left of a stack once it has been destroyed. It is given the
+            settings, and the stack as the marks of `core.manifests` call it. Where the cluster goes
+            with the stack that is anything of the cluster; where it is another's, whatever has
+            Slipway's labels in it.
+        gpus: Returns `Cluster.gpus` for the settings, without looking at a cluster.
+        pools: Returns the pools that are paid for by the hour, for the settings.
+        capacity: Returns what a cluster of such settings has for jobs; None where that can't be
+            known beforehand.
+        own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
+        image_targets: Ways for images to get in that only this kind has: the class of each, a
+            frozen dataclass and an `images.targets.Target`, by the `kind` of its map.
+        tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
+            it.
+        extra: The extra of pyproject.toml that it needs to declare a cluster; None without.
+        runs_on_host: Whether the cluster's programs run on this machine itself, with no container
+            engine or virtual machine around them, which needs Linux and root.
+    """
+
+    settings: Lazy
+    declare: Callable[[Any], Cluster]
+    remains: Callable[[Any, str], Remains]
+    gpus: Callable[[Any], GpuPool | None] = _no_gpus
+    pools: Callable[[Any], Sequence[NodePool]] = _no_pools
+    capacity: Callable[[Any], Capacity | None] = _unknown_capacity
+    own: OwnCluster | None = None
+    image_targets: Mapping[str, Lazy] = field(default_factory=dict)
+    tools: tuple[str, ...] = ()
     extra: str | None = None
-
-    @cached_property
-    def _loaded(self) -> KindModule:
-        return cast("KindModule", import_module(self.module))
-
-    @property
-    def settings(self) -> type[Any]:
-        """The frozen dataclass of this kind's settings."""
-        return self._loaded.Settings
-
-    def gpus(self, settings: Any) -> GpuPool | None:
-        """Return the nodes with GPUs of such a cluster; None without."""
-        return self._loaded.gpus(settings)
-
-    def pools(self, settings: Any) -> Sequence[NodePool]:
-        """Return what somebody is paid for by the hour."""
-        return self._loaded.pools(settings)
-
-    def capacity(self, settings: Any) -> Capacity | None:
-        """Return what such a cluster has for jobs; None when that can't be told beforehand."""
-        return self._loaded.capacity(settings)
+    runs_on_host: bool = False
 
     def provision(self, settings: Any) -> Cluster:
         """Declare such a cluster in the running Pulumi program and return it.
@@ -186,16 +203,14 @@ class ClusterKind:
         Raises:
             pulumi.RunError: The packages that it needs are not installed.
         """
+        import pulumi  # noqa: PLC0415  # loaded already where anything is declared
+
         if self.extra is not None:
             use_extra(self.extra)
         try:
-            return self._loaded.provision(settings)
+            return self.declare(settings)
         except ModuleNotFoundError as error:
             raise pulumi.RunError(
                 f"The Python package {error.name} is not installed. "
                 f"Run `make setup STACK={pulumi.get_stack()}`, then try again."
             ) from error
-
-    def remains(self, settings: Any, stack: str) -> Remains:
-        """Return what is left of such a stack once it has been destroyed."""
-        return self._loaded.remains(settings, stack)

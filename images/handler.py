@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from core.context import Context
 from core.handler import Change, CheckFailure, Handler, Properties
+from core.lazy import Lazy
 from core.paths import cache_dir
 from core.toolchain import Tool
 from core.values import UNKNOWN
@@ -18,7 +19,8 @@ from images.build.program import Program, write_archive
 from images.build.spec import Content
 from images.build.trainer import DOCKERFILE, ImageSpec, trainer_of
 from images.datasets import DATASETS
-from images.targets.target import Target, TargetError, name_in, target_of
+from images.targets.names import by_digest
+from images.targets.target import TARGETS, Target, TargetError, name_in, target_of
 
 C = TypeVar("C", bound=Content)
 
@@ -28,11 +30,17 @@ class ImageResource(Handler, Generic[C]):
 
     Outputs: `reference`, what a pod calls it; `imageDigest`; and `built`, what it is
     called where it is built.
+
+    Args:
+        targets: The ways for an image to get in: the class of each by the `kind` of its map.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest", "built")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "target")
     """Inputs that count: not where the context lies."""
+
+    def __init__(self, targets: Mapping[str, Lazy] = TARGETS) -> None:
+        self._targets = targets
 
     @abstractmethod
     def spec(self, inputs: Properties) -> C:
@@ -94,7 +102,7 @@ class ImageResource(Handler, Generic[C]):
             RuntimeError: what it is made of has changed since it was hashed.
             images.targets.TargetError: the target refuses it.
         """
-        spec, target = self.spec(inputs), target_of(inputs["target"])
+        spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:
             raise RuntimeError(f"{spec.context} has changed during this run; run it again")
         spec.settle(context)
@@ -117,7 +125,7 @@ class ImageResource(Handler, Generic[C]):
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
         """Return what the target has, None when it hasn't the image."""
-        target = target_of(state["target"])
+        target = self._target(state)
         return self.outputs_on(target, _built(state)) if target.is_up else None
 
     def update(
@@ -133,15 +141,18 @@ class ImageResource(Handler, Generic[C]):
         """Remove the image from the target."""
         self._remove(state, self.names(state))
 
+    def _target(self, properties: Properties) -> Target:
+        return target_of(properties["target"], self._targets)
+
     def _remove(self, state: Properties, names: set[str]) -> None:
         """Forget names; a target that is not up is on its way out with its images."""
-        target = target_of(state["target"])
+        target = self._target(state)
         if target.is_up:
             for name in sorted(names):
                 target.remove(name)
 
     def _found(self, state: Properties) -> Properties | None:
-        target = target_of(state["target"])
+        target = self._target(state)
         try:
             return self.outputs_on(target, _built(state)) if target.is_up else state
         except TargetError:
@@ -187,7 +198,7 @@ class JobImageHandler(ImageResource[JobImageSpec]):
         found = super().outputs_on(target, reference)
         if found is None:
             return None
-        pinned = target.pinned(found["reference"], found["imageDigest"])
+        pinned = by_digest(found["reference"], found["imageDigest"])
         return None if target.digest(pinned) is None else {**found, "pinned": pinned}
 
     def names(self, state: Properties) -> set[str]:
@@ -211,7 +222,7 @@ class JobImageHandler(ImageResource[JobImageSpec]):
         super().bring_in(spec, archive, target, context)
         name = target.name(spec.reference)
         digest = target.digest(name)
-        if digest is not None and (pinned := target.pinned(name, digest)) != name:
+        if digest is not None and (pinned := by_digest(name, digest)) != name:
             target.tag(name, pinned)
 
 

@@ -12,7 +12,7 @@ from images.build.job import JobImageSpec
 from images.build.program import ENTRYPOINTS, Program
 from images.build.trainer import ImageSpec
 from images.prebuilt import given, way_in
-from images.targets.target import target_of
+from images.targets.target import name_in
 
 _KNOWN_LATER = {"reference": None, "imageDigest": None, "built": None}
 
@@ -138,7 +138,7 @@ def helper_images(
             continue
         program = Program(toolchain.tool(name), entrypoint)
         way = way_in(target, program.name)
-        images[name] = target_of(way).name(program.reference)
+        images[name] = str(name_in(way, program.reference))
         resources.append(ProgramImage(f"{prefix}{name}", program, target=way))
     return images, resources
 

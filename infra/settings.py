@@ -18,7 +18,7 @@ from typing import Any
 import pulumi
 import yaml
 
-from clusters import CLUSTERS, meant
+from clusters import CLUSTERS, closest_kind
 from clusters.capacity import Capacity
 from clusters.reach import reach
 from core.paths import CHECKOUT
@@ -183,7 +183,7 @@ def _cluster(
     if len(problems) > before:
         return None
     said = section.pop("kind", "")
-    kind = meant(str(said))
+    kind = closest_kind(str(said))
     if said not in list(CLUSTERS):
         reason = f"{quote(said)} is not a kind of cluster" if said else "is missing"
         instead = choices(kind or str(said), CLUSTERS.keys())
@@ -197,7 +197,7 @@ def _cluster(
         ]
         return None
     # The other settings are checked as those of the kind that was probably meant.
-    shape, base = CLUSTERS[kind].settings, {"name": stack}
+    shape, base = CLUSTERS[kind].settings.load(), {"name": stack}
     options = check(shape, section, key, base=base, presumed=partial(_presumed, kind))
     if isinstance(options, list):
         # Of a kind that is only guessed nobody has to have said anything.

@@ -4,3 +4,41 @@ Read `lifecycle.py` first: bringing the cluster up is an ordered list of actions
 The whole node lives in one network namespace, one mount namespace, one cgroup and two directories,
 so that it can't meet anything else on the machine and removing it removes all of it.
 """
+
+from clusters.cluster import Kind, OwnCluster
+from core.lazy import Lazy
+
+KIND = Kind(
+    settings=Lazy("clusters.embedded.provision.Settings"),
+    capacity=Lazy("clusters.embedded.provision.capacity"),
+    declare=Lazy("clusters.embedded.provision.provision"),
+    remains=Lazy("clusters.embedded.provision.remains"),
+    own=OwnCluster(
+        type="slipway:clusters:Embedded",
+        handler=Lazy("clusters.embedded.handler.EmbeddedHandler"),
+        notes="clusters",
+        remove=Lazy("clusters.embedded.handler.remove"),
+    ),
+    tools=(
+        "kube-apiserver",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "kubelet",
+        "kube-proxy",
+        "coredns",
+        "pause",
+        "etcd",
+        "containerd",
+        "ctr",
+        "containerd-shim-runc-v2",
+        "runc",
+        "cni-plugins",
+        "nft",
+        "ip",
+        "buildah",
+        "mmdebstrap",
+        "nsenter",
+        "setpriv",
+    ),
+    runs_on_host=True,
+)

@@ -93,6 +93,11 @@ class EmbeddedHandler(Handler):
         return _outputs(layout)
 
 
+def remove(directory: Path) -> None:
+    """Remove the cluster of that directory. Raises `RuntimeError` when something of it remains."""
+    lifecycle.remove(Layout(directory))
+
+
 def _ours() -> Path:
     return state_dir() / "clusters"
 

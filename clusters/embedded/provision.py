@@ -14,7 +14,6 @@ from clusters.cluster import Cluster, Remains
 from clusters.embedded import images, machine
 from clusters.embedded import remains as search
 from clusters.embedded.layout import Layout
-from clusters.pools import NodePool
 from core import manifests, toolchain
 from core.paths import state_dir
 
@@ -57,15 +56,6 @@ class Embedded(pulumi.CustomResource):
         outputs = dict.fromkeys(Embedded.__annotations__)
         properties = {"name": name, "directory": directory, "owner": owner, **outputs}
         super().__init__("slipway:clusters:Embedded", name, properties, opts)
-
-
-def gpus(settings: Settings) -> None:
-    """None: the embedded cluster is for CPUs."""
-
-
-def pools(settings: Settings) -> tuple[NodePool, ...]:  # noqa: ARG001 (every kind's shape)
-    """None that is paid for: it is this machine."""
-    return ()
 
 
 def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shape)

@@ -1,7 +1,7 @@
 """Images in the containerds of a local cluster's nodes, each of which is asked by its tool."""
 
 import threading
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ from clusters.local.minikube_tool import MinikubeTool
 from core.lock import Cancelled
 from core.toolchain import ToolMissing
 from images.build.runner import Reporter
-from images.targets.names import by_digest, listed
-from images.targets.target import TargetError
+from images.targets.names import listed
+from images.targets.target import Target, TargetError
 
 _ANSWER_LIMIT = 60.0
 _REMOVE_LIMIT = 300.0
@@ -43,19 +43,13 @@ class NodesTool(Protocol):
         """Bring an archive's images into every node."""
 
 
-class EveryNode(ABC):
+class EveryNode(Target):
     """A target whose images are those that every node has."""
 
     @property
     @abstractmethod
     def tool(self) -> NodesTool:
         """The tool, bound to the cluster."""
-
-    def name(self, reference: str) -> str:
-        return reference
-
-    def pinned(self, name: str, digest: str) -> str:
-        return by_digest(name, digest)
 
     @property
     def is_up(self) -> bool:

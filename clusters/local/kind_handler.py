@@ -1,10 +1,12 @@
 """`slipway:clusters:Kind`: a cluster of kind's as a resource of the local provider."""
 
+from pathlib import Path
 from typing import ClassVar
 
 from clusters.local import kind_config, tools
 from clusters.local.handler import LocalHandler
 from clusters.local.kind_tool import KindTool
+from clusters.local.marks import Mark
 from core.handler import CheckFailure, Properties
 
 
@@ -27,3 +29,9 @@ class KindHandler(LocalHandler):
 
     def tool(self, inputs: Properties) -> KindTool:
         return KindTool(inputs["name"], inputs["config"])
+
+
+def remove(directory: Path) -> None:
+    """Remove the cluster of that mark. Raises `RuntimeError` or `ToolMissing` when it can't be."""
+    KindTool(directory.name).delete()
+    Mark("kind", directory.name).clear()

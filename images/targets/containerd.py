@@ -8,8 +8,8 @@ from pathlib import Path
 
 from core import toolchain
 from images.build.runner import Reporter
-from images.targets.names import by_digest, listed
-from images.targets.target import TargetError
+from images.targets.names import listed
+from images.targets.target import Target, TargetError
 from images.targets.unpacked import SUFFIX, NotLinked, Unpacked
 
 _ANSWER_LIMIT = 20.0
@@ -17,7 +17,7 @@ _IMPORT_LIMIT = 600.0
 
 
 @dataclass(frozen=True)
-class Node:
+class Node(Target):
     """A containerd.
 
     Args:
@@ -29,12 +29,6 @@ class Node:
     address: str
     namespace: str
     snapshotter: str = "overlayfs"
-
-    def name(self, reference: str) -> str:
-        return reference
-
-    def pinned(self, name: str, digest: str) -> str:
-        return by_digest(name, digest)
 
     @property
     def is_up(self) -> bool:

@@ -20,8 +20,8 @@ from images.build.engines import answer
 from images.build.runner import BuildFailed, Reporter, Runner
 from images.registry.api import RegistryApi, is_loopback
 from images.registry.login import How, Login, config, docker_context, find_login, host
-from images.targets.names import by_digest, within
-from images.targets.target import TargetError
+from images.targets.names import within
+from images.targets.target import Target, TargetError
 
 _WORK = "push-"
 _PUSH_LIMIT = 3600.0
@@ -29,7 +29,7 @@ _PUSH_LIMIT = 3600.0
 
 
 @dataclass(frozen=True)
-class Registry:
+class Registry(Target):
     """A registry, and how one logs in to it.
 
     Args:
@@ -44,9 +44,6 @@ class Registry:
 
     def name(self, reference: str) -> str:
         return within(self.server, reference)
-
-    def pinned(self, name: str, digest: str) -> str:
-        return by_digest(name, digest)
 
     @property
     def is_up(self) -> bool:

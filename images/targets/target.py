@@ -1,28 +1,29 @@
 """What every way to bring an image in can do, and which one a map stands for.
 
-    target_of({"kind": "kind", "cluster": "slipway-kind"}).load(archive, reference)
+    target_of({"kind": "registry", "server": "example.org/team"}).load(archive, reference, reporter)
 
 A kind is a frozen dataclass: the map's other keys are its fields. Its module is imported only
-when a stack needs it; a kind of cluster that has a way of its own has it beside its tool.
+when a stack needs it. A kind of cluster that has a way of its own has it in its folder, and
+`infra.provider.resources` knows them all.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from pkgutil import resolve_name
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
+from core.lazy import Lazy
 from core.text import choices, quote
 from core.values import UNKNOWN, Unknown
 from images.build.runner import Reporter
+from images.targets.names import within
 
-KINDS: Mapping[str, str] = {
-    "containerd": "images.targets.containerd.Node",
-    "kind": "clusters.local.image_nodes.KindNodes",
-    "minikube": "clusters.local.image_nodes.MinikubeNodes",
-    "registry": "images.targets.registry.Registry",
+TARGETS: Mapping[str, Lazy] = {
+    "containerd": Lazy("images.targets.containerd.Node"),
+    "registry": Lazy("images.targets.registry.Registry"),
 }
-"""The class of each kind: a frozen dataclass."""
+"""The class of each kind that is no cluster's own: a frozen dataclass."""
 
 AFTER = "after"
 """A key of any kind's map: what has to be there before, such as a registry's ID. It is not used
@@ -33,7 +34,7 @@ class TargetError(Exception):
     """An image can't be brought in or asked for; the text says why, and what to do."""
 
 
-class Target(Protocol):
+class Target(ABC):
     """Where images go. `reference` is always the built image's own: `localhost/<name>:<tag>`.
 
     The tag changes with the content, so whatever is there by that name is what was built.
@@ -41,14 +42,14 @@ class Target(Protocol):
 
     def name(self, reference: str) -> str:
         """Return what a pod calls the image there. Pure; nothing is looked at."""
-
-    def pinned(self, name: str, digest: str) -> str:
-        """Return the name that is of this digest and no other; `name` where there is none."""
+        return reference
 
     @property
+    @abstractmethod
     def is_up(self) -> bool:
         """Whether it can be asked and changed now. One that can't has not lost its images."""
 
+    @abstractmethod
     def digest(self, name: str) -> str | None:
         """Return what stands for the content of the image of that name; None without it.
 
@@ -56,6 +57,7 @@ class Target(Protocol):
             TargetError: it does not answer.
         """
 
+    @abstractmethod
     def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
         """Bring the image in, by `name(reference)`, out of what `docker save` or buildah wrote.
 
@@ -70,23 +72,29 @@ class Target(Protocol):
             core.lock.Cancelled: the person asked to stop.
         """
 
+    @abstractmethod
     def tag(self, name: str, other: str) -> None:
-        """Give an image that is there another name, such as `pinned`. Raises `TargetError`."""
+        """Give an image that is there another name, such as by its digest. Raises `TargetError`."""
 
+    @abstractmethod
     def remove(self, name: str) -> None:
         """Remove a name, and what only it needed, if it is there. Raises `TargetError`."""
 
 
-def target_of(target: Mapping[str, Any]) -> Target:
+def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:
     """Return what a resource's input `target` stands for.
+
+    Args:
+        target: A map with a `kind`.
+        kinds: The class of each.
 
     Raises:
         ValueError: there is no such kind, or it has no such key; with what is allowed.
     """
     kind = str(target.get("kind"))
-    if kind not in KINDS:
-        raise ValueError(f"target.kind: {quote(kind)} is not allowed; {choices(kind, KINDS)}")
-    made = resolve_name(KINDS[kind])
+    if kind not in kinds:
+        raise ValueError(f"target.kind: {quote(kind)} is not allowed; {choices(kind, kinds)}")
+    made = kinds[kind].load()
     allowed = [each.name for each in fields(made)]
     given = {key: value for key, value in target.items() if key not in {"kind", AFTER}}
     for key in given:
@@ -96,7 +104,11 @@ def target_of(target: Mapping[str, Any]) -> Target:
 
 
 def name_in(target: Any, reference: str) -> str | Unknown:
-    """Return `Target.name` as far as a preview knows it: the target may hold what it does not."""
+    """Return `Target.name` as far as a program or a preview knows it.
+
+    A node's runtime calls an image as it is called where it is built; a registry, which has a
+    `server`, does not.
+    """
     if not isinstance(target, Mapping) or UNKNOWN in (target.get("kind"), target.get("server")):
         return UNKNOWN
-    return target_of(target).name(reference)
+    return within(str(target["server"]), reference) if "server" in target else reference

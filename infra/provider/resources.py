@@ -1,39 +1,54 @@
-"""Every resource type of the local provider. A new one is one line."""
+"""Every resource type of the local provider. A new one is one line here, or its cluster's kind."""
 
-from collections.abc import Iterator, Mapping
-from pkgutil import resolve_name
+from collections.abc import Callable, Iterator, Mapping
 
+from clusters import CLUSTERS
 from core.handler import Handler
+from core.lazy import Lazy
+from images.targets.target import TARGETS
 
-CLASSES: Mapping[str, str] = {
-    "slipway:clusters:Access": "clusters.access.handler.AccessHandler",
-    "slipway:clusters:Embedded": "clusters.embedded.handler.EmbeddedHandler",
-    "slipway:clusters:Kind": "clusters.local.kind_handler.KindHandler",
-    "slipway:clusters:Minikube": "clusters.local.minikube_handler.MinikubeHandler",
-    "slipway:images:Image": "images.handler.ImageHandler",
-    "slipway:images:JobImage": "images.handler.JobImageHandler",
-    "slipway:images:Program": "images.handler.ProgramHandler",
-    "slipway:infra:GpuReady": "infra.gpus.handler.GpuReadyHandler",
-    "slipway:infra:OperatorReady": "infra.operator.handler.OperatorReadyHandler",
-    "slipway:jobs:Claim": "jobs.life.claim.ClaimHandler",
-    "slipway:jobs:Gate": "jobs.life.gate.GateHandler",
-    "slipway:jobs:PyTorchJob": "jobs.life.run.PyTorchJobHandler",
+_SERVED: Mapping[str, Lazy] = {
+    "slipway:clusters:Access": Lazy("clusters.access.handler.AccessHandler"),
+    "slipway:infra:GpuReady": Lazy("infra.gpus.handler.GpuReadyHandler"),
+    "slipway:infra:OperatorReady": Lazy("infra.operator.handler.OperatorReadyHandler"),
+    "slipway:jobs:Claim": Lazy("jobs.life.claim.ClaimHandler"),
+    "slipway:jobs:Gate": Lazy("jobs.life.gate.GateHandler"),
+    "slipway:jobs:PyTorchJob": Lazy("jobs.life.run.PyTorchJobHandler"),
 }
+_IMAGES: Mapping[str, Lazy] = {
+    "slipway:images:Image": Lazy("images.handler.ImageHandler"),
+    "slipway:images:JobImage": Lazy("images.handler.JobImageHandler"),
+    "slipway:images:Program": Lazy("images.handler.ProgramHandler"),
+}
+"""These bring an image in, in one of the ways that the kinds of cluster have."""
+
+
+def image_targets() -> Mapping[str, Lazy]:
+    """Return every way for an image to get in: those of `images`, and those of each kind's own."""
+    own = (kind.image_targets for kind in CLUSTERS.values())
+    return {**TARGETS, **{name: target for each in own for name, target in each.items()}}
 
 
 class Handlers(Mapping[str, Handler]):
     """The handlers by their types, each imported when the engine first asks for its type."""
 
     def __init__(self) -> None:
+        own = (kind.own for kind in CLUSTERS.values() if kind.own is not None)
+        self._makers: dict[str, Callable[..., Handler]] = {
+            **_SERVED,
+            **_IMAGES,
+            **{each.type: each.handler for each in own},
+        }
         self._made: dict[str, Handler] = {}
 
     def __getitem__(self, token: str) -> Handler:
         if token not in self._made:
-            self._made[token] = resolve_name(CLASSES[token])()
+            arguments = (image_targets(),) if token in _IMAGES else ()
+            self._made[token] = self._makers[token](*arguments)
         return self._made[token]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(CLASSES)
+        return iter(self._makers)
 
     def __len__(self) -> int:
-        return len(CLASSES)
+        return len(self._makers)

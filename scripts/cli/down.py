@@ -1,15 +1,12 @@
 """`make down`: destroys a stack, removes whatever else there is of it, and proves that."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
-from clusters import owner
-from clusters.local.marks import Mark
+from clusters import CLUSTERS, owner
+from clusters.cluster import OwnCluster
 from core.manifests import called
-from core.paths import CHECKOUT, state_dir
+from core.toolchain import ToolMissing
 from jobs.logs import archive
 from scripts.cli import CommandError, remains
 from scripts.cli.backend import exists, exported, files, hidden_states, project, rows
@@ -18,14 +15,6 @@ from scripts.cli.config import cluster_of
 from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import recover
 from scripts.cli.temporary_config import lent
-
-_REMOVED_BY = {
-    "embedded": "clusters.embedded",
-    "kind": "clusters.local",
-    "minikube": "clusters.local",
-}
-"""The program that removes a cluster which is a stack's own, by the cluster's kind."""
-_REMOVAL_LIMIT = 300  # seconds for what a cluster left behind
 
 
 def down(stack: str) -> int:
@@ -84,7 +73,7 @@ def _may_go_as_a_whole(cli: Cli) -> bool:
 
 
 def _destroy_resources(cli: Cli) -> int:
-    if cluster_of(cli.stack).get("kind") not in _REMOVED_BY:
+    if _own_cluster(cli.stack) is None:
         # Who can't reach somebody else's cluster must not forget what goes on running in it.
         return cli.run("destroy", "--yes")
     # What runs in a cluster that is gone can't be deleted, and is gone as well.
@@ -93,26 +82,31 @@ def _destroy_resources(cli: Cli) -> int:
 
 def _remove_cluster(stack: str, what: str) -> int:
     """Removes the stack's own cluster that is there, whether or not the state knows of it."""
-    directory = _cluster_directory(stack)
-    if directory is None:
+    own, directory = _own_cluster(stack), _cluster_directory(stack)
+    if own is None or directory is None:
         return 0
     say(f"Removing {what} {directory}.")
-    program = _REMOVED_BY[cluster_of(stack)["kind"]]
-    command = [sys.executable, "-m", program, "delete", "--directory", str(directory)]
-    return subprocess.run(
-        command, cwd=CHECKOUT, env=os.environ, timeout=_REMOVAL_LIMIT, check=False
-    ).returncode
+    try:
+        own.remove(directory)
+    except (RuntimeError, TimeoutError, ToolMissing) as error:
+        say(str(error))
+        return 1
+    return 0
+
+
+def _own_cluster(stack: str) -> OwnCluster | None:
+    """What the stack's kind of cluster says of its own; None where the cluster is another's."""
+    kind = CLUSTERS.get(str(cluster_of(stack).get("kind")))
+    return None if kind is None else kind.own
 
 
 def _cluster_directory(stack: str) -> Path | None:
     """Where the stack's own cluster is, or is noted; None when there is none."""
-    cluster = cluster_of(stack)
-    kind, name = str(cluster.get("kind")), str(cluster.get("name", stack))
+    own, name = _own_cluster(stack), str(cluster_of(stack).get("name", stack))
     # No cluster was ever made with another name: it could lead out of the directory of clusters.
-    if kind not in _REMOVED_BY or not owner.NAME.fullmatch(name):
+    if own is None or not owner.NAME.fullmatch(name):
         return None
-    embedded = state_dir() / "clusters" / name
-    directory = embedded if kind == "embedded" else Mark(kind, name).directory
+    directory = own.directory(name)
     if not directory.exists():
         return None
     made_by = owner.of(directory)

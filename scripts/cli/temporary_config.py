@@ -12,17 +12,11 @@ from typing import Any
 
 import yaml
 
+from clusters import CLUSTERS
 from core.paths import CHECKOUT
 from scripts.cli.backend import exists, exported, latest_settings, rows
 from scripts.cli.config import check, own, template
 from scripts.cli.recovery import repair_files
-
-_OWN = {
-    "slipway:clusters:Embedded": "embedded",
-    "slipway:clusters:Kind": "kind",
-    "slipway:clusters:Minikube": "minikube",
-}
-"""The kinds of cluster that are a resource of the stack, by that resource's type."""
 
 
 @contextmanager
@@ -67,9 +61,10 @@ def cluster_in(export: Mapping[str, Any]) -> dict[str, Any] | None:
 
     One that an interrupted run had begun to make is among what is pending.
     """
+    own = {kind.own.type: name for name, kind in CLUSTERS.items() if kind.own is not None}
     pending = [each["resource"] for each in rows(export, "pending_operations")]
     for resource in [*rows(export, "resources"), *pending]:
-        if resource["type"] in _OWN:
+        if resource["type"] in own:
             name = resource["urn"].rsplit("::", 1)[-1]
-            return {"kind": _OWN[resource["type"]], "name": name}
+            return {"kind": own[resource["type"]], "name": name}
     return None

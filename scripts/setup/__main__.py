@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from clusters import CLUSTERS
+from clusters.cluster import Kind
 from core.paths import cache_dir, use_extra
 from scripts.cli.config import StackFileError, cluster_of
 from scripts.setup import extra, plugin, record
@@ -26,7 +28,7 @@ def main() -> int:
         print(f"SOURCE={source} is not allowed; it takes: build, release.", file=sys.stderr)
         return 1
     try:
-        kind = str(cluster_of(arguments.stack).get("kind"))
+        kind = CLUSTERS.get(str(cluster_of(arguments.stack).get("kind")))
         return set_up(kind, brief=arguments.brief, build=source == "build")
     except (StackFileError, PassphraseLost, TimeoutError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)
@@ -36,17 +38,18 @@ def main() -> int:
     return 1
 
 
-def set_up(kind: str, *, brief: bool, build: bool) -> int:
+def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
     """Makes the state, provides the tools, and prints the closing table.
 
     Args:
-        kind: The stack's kind of cluster.
+        kind: The stack's kind of cluster; None where its settings name none that there is.
         brief: Print the table only when a tool has been added or has changed.
         build: Build what could be downloaded, too.
     """
-    if kind in extra.AZURE_KINDS:
-        extra.add(extra.AZURE, Path(sys.prefix))
-        use_extra(extra.AZURE)
+    needed = None if kind is None else kind.extra
+    if needed is not None:
+        extra.add(needed, Path(sys.prefix))
+        use_extra(needed)
     tools, plugins = tools_of(kind), plugin.of_kind(kind)
     with extra.alone(cache_dir() / "setup.lock"):
         prepare()

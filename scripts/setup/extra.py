@@ -16,8 +16,6 @@ from core.paths import CHECKOUT, cache_dir, extra_dir
 
 AZURE = "azure"
 """The extra with azure-native's SDK."""
-AZURE_KINDS = ("aks", "azure-stack")
-"""The kinds of cluster that need it."""
 INSTALL_LIMIT = 600  # seconds
 _LIMIT = 2400  # seconds: a whole cold set-up, and more
 

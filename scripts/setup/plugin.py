@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from scripts.environment import AZURE_STAND_IN, KUBERNETES_STAND_IN, downloaded, pulumi_home
 from scripts.setup import versions
-from scripts.setup.extra import AZURE_KINDS
+from scripts.setup.extra import AZURE as AZURE_EXTRA
 from scripts.setup.lookup import search_path
 from scripts.setup.problems import Problem
 from scripts.setup.record import Entry, trust
 
 if TYPE_CHECKING:
+    from clusters.cluster import Kind
     from scripts.setup.steps import Steps
 
 STAND_IN_ORIGIN = "stand-in of this repository, since the download failed: "
@@ -35,6 +36,7 @@ class Plugin:
         directory: Of what stands in for it in this checkout.
         takes: How long a download takes, in words.
         line: What to say at the end of set-up when it is stood in for.
+        extra: The extra of pyproject.toml that its SDK is in; None where every stack needs it.
     """
 
     package: str
@@ -42,6 +44,7 @@ class Plugin:
     directory: Path
     takes: str
     line: str
+    extra: str | None = None
 
     @property
     def name(self) -> str:
@@ -74,12 +77,14 @@ AZURE = Plugin(
     "1 min",
     "azure-native's plugin could not be downloaded, so the recording double in scripts/offline "
     "serves previews; `up` needs a real one, downloaded or on PATH.",
+    extra=AZURE_EXTRA,
 )
 
 
-def of_kind(kind: str) -> tuple[Plugin, ...]:
+def of_kind(kind: Kind | None) -> tuple[Plugin, ...]:
     """The plugins that a stack with that kind of cluster needs."""
-    return (KUBERNETES, AZURE) if kind in AZURE_KINDS else (KUBERNETES,)
+    needed = {None} if kind is None else {None, kind.extra}
+    return tuple(each for each in (KUBERNETES, AZURE) if each.extra in needed)
 
 
 def settled(plugin: Plugin, recorded: Entry | None) -> bool:

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from clusters.cluster import Kind
 from core.paths import cache_dir
 from scripts.setup import plugin
 from scripts.setup.problems import Problem
@@ -59,12 +60,13 @@ def stand_in_lines(entries: Entries) -> list[str]:
     ]
 
 
-def show_problems(problems: list[Problem], kind: str, console: Console) -> None:
+def show_problems(problems: list[Problem], kind: Kind | None, console: Console) -> None:
     """Names every tool that can't be had, each with what to do."""
     console.print(f"[red]{len(problems)} of the tools can't be had:[/red]")
     for problem in problems:
         console.print(Text(f"- {problem}"))
-    if kind == "embedded" and (sys.platform != "linux" or os.geteuid() != 0):
+    is_host_fit = sys.platform == "linux" and os.geteuid() == 0
+    if kind is not None and kind.runs_on_host and not is_host_fit:
         console.print(elsewhere())
 
 

@@ -6,6 +6,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from clusters.cluster import Kind
 from scripts.setup import modules
 from scripts.setup.modules import GoModule
 from scripts.setup.versions import Range
@@ -63,7 +64,7 @@ EVERYWHERE = (
 )
 """What a stack needs whatever its cluster, besides pulumi-kubernetes' plugin."""
 
-EMBEDDED = (
+_OF_KINDS = (
     *(
         Tool(name, Range("1.34", below="1.35"), module=modules.KUBERNETES)
         for name in (
@@ -94,34 +95,27 @@ EMBEDDED = (
     Tool("mmdebstrap", Range("1.0", below="2"), package="mmdebstrap"),
     Tool("nsenter", Range("2.36", below="3"), package="util-linux"),
     Tool("setpriv", Range("2.36", below="3"), package="util-linux"),
+    Tool(
+        "kind",
+        Range("0.27", below="1"),
+        ("version",),
+        module=modules.KIND,
+        only_for_up=True,
+        hint="Install it, or Go to build it with: https://kind.sigs.k8s.io/docs/user/quick-start",
+    ),
+    Tool(
+        "minikube",
+        Range("1.34", below="2"),
+        ("version",),
+        only_for_up=True,
+        hint="Install it, and a driver for it: https://minikube.sigs.k8s.io/docs/start",
+    ),
 )
-
-OF_KIND: dict[str, tuple[Tool, ...]] = {
-    "embedded": (*EVERYWHERE, *EMBEDDED),
-    "kind": (
-        *EVERYWHERE,
-        Tool(
-            "kind",
-            Range("0.27", below="1"),
-            ("version",),
-            module=modules.KIND,
-            only_for_up=True,
-            hint="Install it, or Go to build it with: https://kind.sigs.k8s.io/docs/user/quick-start",
-        ),
-    ),
-    "minikube": (
-        *EVERYWHERE,
-        Tool(
-            "minikube",
-            Range("1.34", below="2"),
-            ("version",),
-            only_for_up=True,
-            hint="Install it, and a driver for it: https://minikube.sigs.k8s.io/docs/start",
-        ),
-    ),
-}
+"""What only some kinds of cluster name as their `tools`."""
 
 
-def tools_of(kind: str) -> tuple[Tool, ...]:
-    """The tools for a kind of cluster; for one that is there already, those of every kind."""
-    return OF_KIND.get(kind, EVERYWHERE)
+def tools_of(kind: Kind | None) -> tuple[Tool, ...]:
+    """The tools for a kind of cluster; those of every kind where it is not known."""
+    by_name = {tool.name: tool for tool in _OF_KINDS}
+    named = () if kind is None else kind.tools
+    return (*EVERYWHERE, *(by_name[name] for name in named))

@@ -5,22 +5,23 @@ import time
 
 from rich.console import Console
 
+from clusters.cluster import Kind
 from scripts.setup import plugin, record, report
 from scripts.setup.problems import SetupFailed
 from scripts.setup.provide import provide
 from scripts.setup.tools import tools_of
 
 
-def provide_and_tell(kind: str, *, brief: bool, build: bool) -> int:
+def provide_and_tell(kind: Kind | None, *, brief: bool, build: bool) -> int:
     """Return set-up's exit status.
 
     Args:
-        kind: The stack's kind of cluster.
+        kind: The stack's kind of cluster; None where its settings name none that there is.
         brief: Print the table only when a tool has been added or has changed.
         build: Build what could be downloaded, too.
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
-    if kind == "embedded" and sys.platform != "linux":
+    if kind is not None and kind.runs_on_host and sys.platform != "linux":
         console.print(report.elsewhere())
         return 1
     started = time.monotonic()

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from clusters import kind, minikube
+from clusters import CLUSTERS
+from clusters.kind import cluster as kind
 from clusters.local.handler import LocalHandler
 from clusters.local.kind_handler import KindHandler
 from clusters.local.kind_tool import KindTool
@@ -20,12 +21,14 @@ from clusters.local.marks import Mark
 from clusters.local.minikube_handler import MinikubeHandler
 from clusters.local.minikube_tool import MinikubeTool
 from clusters.local.protocol import Tool
+from clusters.minikube import cluster as minikube
 from core import toolchain
 from core.handler import Properties
 from core.paths import cache_dir
 from core.validation import check
 from images.build.program import Program, write_archive
 from images.targets import target_of
+from images.targets.names import by_digest
 from tests.local.machine import Listener
 
 NAME = f"slipway-test-{os.getpid()}"
@@ -87,12 +90,12 @@ def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_pat
     program, archive = Program(toolchain.tool("tcp-wait"), "/tcp-wait"), tmp_path / "image.tar"
     with archive.open("wb") as file:
         write_archive(file, program.reference, program.context, program.entrypoint)
-    target = target_of({"kind": local, key: NAME})
+    target = target_of({"kind": local, key: NAME}, CLUSTERS[local].image_targets)
     target.load(archive, program.reference, Listener())
     digest = target.digest(program.reference)
     assert digest is not None
-    target.tag(program.reference, target.pinned(program.reference, digest))
-    assert target.digest(target.pinned(program.reference, digest)) == digest
+    target.tag(program.reference, by_digest(program.reference, digest))
+    assert target.digest(by_digest(program.reference, digest)) == digest
 
     Mark(local, NAME).clear()
     adopted = {**given, **handler.create(inputs(local, adopt=True), Listener())[1]}

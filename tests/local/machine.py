@@ -26,12 +26,13 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from rich.console import Console
 
+from clusters import CLUSTERS
 from clusters.local import handler
 from core import toolchain
 from scripts.setup import golang
 from scripts.setup.modules import KIND
 from scripts.setup.steps import Steps
-from scripts.setup.tools import OF_KIND
+from scripts.setup.tools import tools_of
 from tests.doubles import recorded
 from tests.unit.fake_api import FakeApi, served
 
@@ -124,7 +125,7 @@ def real_kind() -> Path:
     try:
         return toolchain.path("kind")
     except toolchain.ToolMissing:
-        (tool,) = (each for each in OF_KIND["kind"] if each.name == "kind")
+        (tool,) = (each for each in tools_of(CLUSTERS["kind"]) if each.name == "kind")
         made = golang.build(KIND, [tool], Steps(Console(file=io.StringIO())))
         assert not isinstance(made, list), f"kind can't be built: {made}"
         return Path(made["kind"].path)

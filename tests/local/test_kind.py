@@ -11,7 +11,8 @@ import pulumi
 import pytest
 import yaml
 
-from clusters import kind
+from clusters.kind import KIND
+from clusters.kind import cluster as kind
 from clusters.local import kind_config
 from clusters.local.kind_handler import KindHandler
 from clusters.local.marks import Mark
@@ -19,6 +20,7 @@ from core.handler import Properties
 from core.validation import check
 from core.values import UNKNOWN
 from images.targets import TargetError, target_of
+from images.targets.names import by_digest
 from scripts.cli import down
 from tests.local.machine import (
     IMAGE,
@@ -272,13 +274,13 @@ def test_deleting_removes_the_cluster_and_is_done_when_there_is_none(here: Machi
 def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machine) -> None:
     here.nodes(READY, READY)
     made(here, inputs(workers=1))
-    target = target_of({"kind": "kind", "cluster": "team"})
+    target = target_of({"kind": "kind", "cluster": "team"}, KIND.image_targets)
     assert target.is_up
     assert target.digest(IMAGE) is None
     target.load(here.archive(IMAGE), IMAGE, Listener())
     digest = target.digest(IMAGE)
     assert digest is not None
-    pinned = target.pinned(IMAGE, digest)
+    pinned = by_digest(IMAGE, digest)
     target.tag(IMAGE, pinned)
     assert [each["images"] for each in containers(here).values()] == [
         {IMAGE: digest, pinned: digest}
@@ -291,7 +293,7 @@ def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machi
 def test_an_image_that_one_node_lacks_is_not_there(here: Machine) -> None:
     here.nodes(READY, READY)
     made(here, inputs(workers=1))
-    target = target_of({"kind": "kind", "cluster": "team"})
+    target = target_of({"kind": "kind", "cluster": "team"}, KIND.image_targets)
     target.load(here.archive(IMAGE), IMAGE, Listener())
     worker = ("docker", "exec", "team-worker", "ctr", "--namespace=k8s.io", "images")
     here.run(*worker, "remove", IMAGE)
@@ -299,7 +301,7 @@ def test_an_image_that_one_node_lacks_is_not_there(here: Machine) -> None:
 
 
 def test_a_cluster_that_is_gone_has_no_images_to_ask_for(here: Machine) -> None:
-    target = target_of({"kind": "kind", "cluster": "team"})
+    target = target_of({"kind": "kind", "cluster": "team"}, KIND.image_targets)
     assert not target.is_up
     with pytest.raises(TargetError, match="no nodes found"):
         target.load(here.archive(IMAGE), IMAGE, Listener())

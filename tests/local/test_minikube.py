@@ -10,14 +10,16 @@ import pulumi
 import pytest
 import yaml
 
-from clusters import minikube
 from clusters.local import minikube_words
 from clusters.local.marks import Mark
 from clusters.local.minikube_handler import MinikubeHandler
+from clusters.minikube import KIND
+from clusters.minikube import cluster as minikube
 from core.handler import Properties
 from core.validation import check
 from core.values import UNKNOWN
 from images.targets import target_of
+from images.targets.names import by_digest
 from scripts.cli import down
 from tests.local.machine import (
     IMAGE,
@@ -237,19 +239,19 @@ def test_deleting_removes_the_cluster_and_is_done_when_there_is_none(here: Machi
 def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machine) -> None:
     here.nodes(READY, READY)
     made(inputs(nodes=2))
-    target = target_of({"kind": "minikube", "profile": "team"})
+    target = target_of({"kind": "minikube", "profile": "team"}, KIND.image_targets)
     assert target.is_up
     assert target.digest(IMAGE) is None
     target.load(here.archive(IMAGE), IMAGE, Listener())
     digest = target.digest(IMAGE)
     assert digest is not None
-    target.tag(IMAGE, target.pinned(IMAGE, digest))
+    target.tag(IMAGE, by_digest(IMAGE, digest))
     here.run("minikube", "ssh", "--profile=team", "--node=team-m02", "--", "sudo", *CTR_REMOVE)
     assert target.digest(IMAGE) is None  # one of the nodes lacks it
-    assert target.digest(target.pinned(IMAGE, digest)) == digest
+    assert target.digest(by_digest(IMAGE, digest)) == digest
     target.remove(IMAGE)
     assert [list(each) for each in profiles(here)["team"]["nodes"].values()] == [
-        [target.pinned(IMAGE, digest)]
+        [by_digest(IMAGE, digest)]
     ] * 2
 
 
@@ -259,7 +261,7 @@ CTR_REMOVE = ("ctr", "--namespace=k8s.io", "images", "remove", IMAGE)
 def test_a_cluster_that_was_stopped_has_no_images_to_ask_for(here: Machine) -> None:
     made(inputs())
     here.run("minikube", "stop", "--profile=team")
-    assert not target_of({"kind": "minikube", "profile": "team"}).is_up
+    assert not target_of({"kind": "minikube", "profile": "team"}, KIND.image_targets).is_up
 
 
 def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made(

@@ -1,14 +1,13 @@
 """A kind of cluster that is only declared: its settings say what pool of GPUs it has."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pulumi
 import pulumi_kubernetes
 
-from clusters.capacity import Capacity
-from clusters.cluster import Cluster, PullSecret, Remains
-from clusters.pools import DEVICE_PLUGIN, GpuPool, NodePool, Taint
+from clusters.cluster import Cluster, Kind, PullSecret
+from clusters.pools import DEVICE_PLUGIN, GpuPool, Taint
+from core.lazy import Lazy
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,6 @@ def gpus(settings: Settings) -> GpuPool:
     )
 
 
-def pools(settings: Settings) -> Sequence[NodePool]:  # noqa: ARG001 (every kind's shape)
-    return ()
-
-
-def capacity(settings: Settings) -> Capacity | None:
-    """Not known beforehand."""
-
-
 def provision(settings: Settings) -> Cluster:
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret("a kubeconfig")
     provider = pulumi_kubernetes.Provider(settings.name, kubeconfig=kubeconfig)
@@ -55,5 +46,9 @@ def provision(settings: Settings) -> Cluster:
     )
 
 
-def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001
-    return {}
+KIND = Kind(
+    settings=Lazy("tests.program.pretended.Settings"),
+    gpus=gpus,
+    declare=provision,
+    remains=lambda *_: {},
+)

@@ -425,7 +425,7 @@ HUB: dict[str, Any] = {
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
     """Return what runs the program on a cluster of Azure Stack Hub, which nobody looks at."""
-    monkeypatch.setattr("clusters.kubeconfig.look", lambda *_: Found())
+    monkeypatch.setattr("clusters.existing.cluster.look", lambda *_: Found())
     kubeconfig = tmp_path / "hub.json"
     kubeconfig.write_text(json.dumps(HUB))
     logins = tmp_path / "config.json"

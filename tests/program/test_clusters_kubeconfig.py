@@ -11,7 +11,7 @@ import pulumi
 import pytest
 import yaml
 
-from clusters import kubeconfig as kind
+from clusters.existing import cluster as kind
 from clusters.existing.choice import Choice
 from clusters.existing.look import Deployed, Found
 from tests.program.declared import Program, declare, secret

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from clusters import CLUSTERS
-from clusters.cluster import ClusterKind
+from clusters.cluster import Kind
 from clusters.pools import NodePool
 from infra.settings import parse
 from tests.program.declared import declare
@@ -31,7 +31,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
     monkeypatch.setattr("pulumi.log.info", lambda text, *_, **__: texts.append(text))
-    monkeypatch.setattr(ClusterKind, "provision", provision)
+    monkeypatch.setattr(Kind, "provision", provision)
     return texts
 
 

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from clusters import CLUSTERS
-from clusters.cluster import ClusterKind
+from tests.program import pretended
 from tests.program.declared import Declared, Program, _Mocks, declare
 
 RUN, READY, IMAGE = "slipway:jobs:PyTorchJob", "slipway:infra:GpuReady", "slipway:images:Image"
@@ -22,7 +22,7 @@ Declare = Callable[..., Program]
 def declared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declare:
     """Return what runs the program with jobs, on a cluster with settings."""
     kinds: Any = CLUSTERS
-    monkeypatch.setitem(kinds, "pretended", ClusterKind("tests.program.pretended"))
+    monkeypatch.setitem(kinds, "pretended", pretended.KIND)
 
     def run(jobs: dict[str, Any], **settings: Any) -> Program:
         template = tmp_path / "test.yaml"

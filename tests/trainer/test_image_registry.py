@@ -14,6 +14,7 @@ from images.build.job import JobImageSpec
 from images.build.program import ENTRYPOINTS, Program
 from images.handler import JobImageHandler, ProgramHandler
 from images.targets import TargetError, target_of
+from images.targets.names import by_digest
 from tests.trainer.registry import OTHERS, PASSWORD, USER, RunningRegistry, running
 from tests.unit.images.objects import Listener
 
@@ -117,7 +118,7 @@ def test_a_jobs_own_image_is_pushed_and_called_by_the_registrys_digest(
 def test_what_it_has_is_known_by_tag_and_by_digest(registry: RunningRegistry) -> None:
     outputs = _OF.create(_inputs(registry, "tcp-wait"), Listener())[1]
     target = target_of(_target(registry))
-    pinned = target.pinned(outputs["reference"], outputs["imageDigest"])
+    pinned = by_digest(outputs["reference"], outputs["imageDigest"])
     assert target.digest(pinned) == outputs["imageDigest"]
     assert target.digest(f"{registry.server}/team/slipway-tcp-wait:0") is None
     assert target.digest(f"{registry.server}/team/nothing:0") is None

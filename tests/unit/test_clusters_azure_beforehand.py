@@ -25,7 +25,9 @@ def template(stack: str, root: Path) -> dict[str, Any]:
 
 def settings(stack: str, section: dict[str, Any]) -> Any:
     said = {key: value for key, value in section.items() if key != "kind"}
-    found = read(CLUSTERS[STACKS[stack]].settings, said, "slipway:cluster", base={"name": stack})
+    found = read(
+        CLUSTERS[STACKS[stack]].settings.load(), said, "slipway:cluster", base={"name": stack}
+    )
     assert not isinstance(found, list), list(map(str, found))
     return found
 

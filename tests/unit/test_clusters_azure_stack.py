@@ -237,7 +237,7 @@ def test_without_an_answer_it_is_told_that_azure_was_not_asked(path: Path) -> No
 
 def test_settings_are_read_without_loading_azures_sdk() -> None:
     program = (
-        "import sys; from clusters import CLUSTERS; CLUSTERS['azure-stack'].settings; "
+        "import sys; from clusters import CLUSTERS; CLUSTERS['azure-stack'].settings.load(); "
         "sys.exit('pulumi_azure_native' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, check=True)

@@ -14,6 +14,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from clusters import CLUSTERS
+from clusters.cluster import Kind
 from core import lock
 from scripts.setup import __main__ as setup
 from scripts.setup import bootstrap, extra, plugin, record, whole
@@ -184,17 +185,18 @@ def test_a_brief_set_up_provides_only_when_something_is_missing(
     assert cache.exists()
     monkeypatch.setattr(setup, "tools_of", lambda _kind: (runc,))
     monkeypatch.setattr(plugin, "settled", lambda *_arguments: True)
-    provided: list[str] = []
+    kind = CLUSTERS["kind"]
+    provided: list[Kind] = []
 
-    def provide(kind: str, **_options: bool) -> int:
+    def provide(kind: Kind, **_options: bool) -> int:
         provided.append(kind)
         return 0
 
     monkeypatch.setattr(whole, "provide_and_tell", provide)
-    assert setup.set_up("kind", brief=True, build=False) == 0
-    assert provided == ([] if there else ["kind"])
-    assert setup.set_up("kind", brief=False, build=False) == 0
-    assert provided[-1:] == ["kind"]
+    assert setup.set_up(kind, brief=True, build=False) == 0
+    assert provided == ([] if there else [kind])
+    assert setup.set_up(kind, brief=False, build=False) == 0
+    assert provided[-1:] == [kind]
 
 
 def test_a_source_that_does_not_exist_is_named(
@@ -248,10 +250,9 @@ def test_an_extra_that_could_not_be_installed_is_tried_again(
     assert len(pip("exit 0")) == 2
 
 
-def test_the_extra_is_what_its_kinds_of_cluster_name() -> None:
-    assert {name for name, kind in CLUSTERS.items() if kind.extra == extra.AZURE} == {
-        *extra.AZURE_KINDS
-    }
+def test_every_extra_that_a_kind_of_cluster_needs_can_be_added() -> None:
+    needed = {kind.extra for kind in CLUSTERS.values() if kind.extra is not None}
+    assert needed == {extra.AZURE}
 
 
 def test_the_lock_of_the_extra_has_what_pyproject_asks_for(root: Path) -> None:

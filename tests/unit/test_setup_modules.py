@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from clusters import CLUSTERS
 from scripts.setup import modules, tools
 from scripts.setup.modules import GoModule
-from scripts.setup.tools import OF_KIND, Tool
+from scripts.setup.tools import Tool
 
 MODULES = [value for value in vars(modules).values() if isinstance(value, GoModule)]
 
@@ -71,7 +72,7 @@ def test_a_module_that_pins_something_else_is_refused(
         _ = GoModule("x", {}, "1 s", requires="example.com/this").version
 
 
-@pytest.mark.parametrize("tool", OF_KIND["embedded"], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", tools.tools_of(CLUSTERS["embedded"]), ids=lambda tool: tool.name)
 def test_a_tool_of_the_embedded_cluster_can_be_installed_or_built(tool: Tool) -> None:
     assert (tool.package is None) != (tool.module is None)
     if tool.module is not None:
@@ -80,7 +81,7 @@ def test_a_tool_of_the_embedded_cluster_can_be_installed_or_built(tool: Tool) ->
 
 @pytest.mark.parametrize("kind", ["kind", "minikube"])
 def test_a_cluster_in_a_container_needs_only_common_tools_and_its_own(kind: str) -> None:
-    assert [tool.name for tool in tools.tools_of(kind)] == [
+    assert [tool.name for tool in tools.tools_of(CLUSTERS[kind])] == [
         "pulumi",
         "pulumi-language-python",
         "pulumi-language-python-exec",
@@ -92,5 +93,5 @@ def test_a_cluster_in_a_container_needs_only_common_tools_and_its_own(kind: str)
     ]
 
 
-def test_a_kind_that_set_up_does_not_know_gets_the_common_tools() -> None:
-    assert tools.tools_of("kubeconfig") == tools.EVERYWHERE
+def test_a_kind_that_names_none_or_is_not_known_gets_the_common_tools() -> None:
+    assert tools.tools_of(CLUSTERS["kubeconfig"]) == tools.tools_of(None) == tools.EVERYWHERE

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from clusters import CLUSTERS
 from scripts.environment import pulumi_home
 from scripts.setup import lookup, plugin, record, releases, versions
 from scripts.setup.plugin import AZURE, KUBERNETES, STAND_IN_ORIGIN, Plugin, is_stand_in
@@ -177,8 +178,9 @@ def test_one_that_was_fetched_by_hand_since_is_taken(wanted: Plugin, cli: Cli) -
 
 
 def test_only_stacks_on_azure_need_its_plugin() -> None:
-    assert plugin.of_kind("embedded") == plugin.of_kind("kubeconfig") == (KUBERNETES,)
-    assert plugin.of_kind("aks") == plugin.of_kind("azure-stack") == (KUBERNETES, AZURE)
+    assert plugin.of_kind(CLUSTERS["embedded"]) == plugin.of_kind(None) == (KUBERNETES,)
+    for kind in ("aks", "azure-stack"):
+        assert plugin.of_kind(CLUSTERS[kind]) == (KUBERNETES, AZURE)
 
 
 def test_what_was_recorded_is_settled_until_something_else_would_be_found(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from clusters import CLUSTERS
 from scripts.setup import apt, golang, plugin, record, releases, report
 from scripts.setup import provide as providing
 from scripts.setup.modules import COREDNS, KUBERNETES, GoModule
@@ -206,7 +207,7 @@ def test_a_set_up_for_one_cluster_keeps_what_another_needs(machine: Machine) -> 
 def lines(*, kind: str, user: int, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("os.geteuid", lambda: user)
     console = Console(file=io.StringIO(), soft_wrap=True)
-    report.show_problems([Problem("runc", "not [on] PATH", "Do it.")], kind, console)
+    report.show_problems([Problem("runc", "not [on] PATH", "Do it.")], CLUSTERS[kind], console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from rich.console import Console
 
+from clusters import CLUSTERS
 from core.paths import cache_dir
 from core.toolchain import tool
 from scripts.setup import record, releases
@@ -25,7 +26,7 @@ from scripts.setup.modules import COREDNS, KUBERNETES, PULUMI
 from scripts.setup.record import Entries
 from scripts.setup.releases import RELEASES, Release
 from scripts.setup.steps import Steps
-from scripts.setup.tools import EMBEDDED, EVERYWHERE, Tool
+from scripts.setup.tools import Tool, tools_of
 
 CONTENT = b"#!/bin/sh\necho 1.2.3\n"
 CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
@@ -298,7 +299,7 @@ def test_an_archive_that_lacks_a_tool_is_refused(
 def test_where_each_release_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("sys.platform", "linux")
-    found = {d.address: d for d in releases.downloads((*EVERYWHERE, *EMBEDDED))}
+    found = {d.address: d for d in releases.downloads(tools_of(CLUSTERS["embedded"]))}
     kube, pulumi = KUBERNETES.version, PULUMI.version.removeprefix("v")
     kubelet = found[f"https://dl.k8s.io/release/{kube}/bin/linux/amd64/kubelet"]
     assert kubelet.checksums == f"{kubelet.address}.sha256"
@@ -315,10 +316,10 @@ def test_where_each_release_is(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_machine_that_nobody_builds_for_gets_no_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    assert releases.downloads(EVERYWHERE) == []
+    assert releases.downloads(tools_of(None)) == []
 
 
 def test_what_is_in_a_release_is_a_tool_that_can_be_built() -> None:
-    tools = {each.name: each for each in (*EVERYWHERE, *EMBEDDED)}
+    tools = {each.name: each for each in tools_of(CLUSTERS["embedded"])}
     for release in RELEASES:
         assert all(tools[name].module is not None for name in release.tools)

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.setup import versions
-from scripts.setup.tools import OF_KIND
+from scripts.setup.tools import tools_of
 from scripts.setup.versions import Range
 
-KUBECTL = next(tool for tool in OF_KIND["embedded"] if tool.name == "kubectl").accepts
+KUBECTL = next(tool for tool in tools_of(None) if tool.name == "kubectl").accepts
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ class Shelf:
 def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     made = Shelf()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(handler, "target_of", lambda _target: made)
+    monkeypatch.setattr(handler, "target_of", lambda _target, _kinds: made)
     return made
 
 

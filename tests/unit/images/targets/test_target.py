@@ -49,7 +49,7 @@ def test_a_registry_has_its_own_name_for_what_is_built_here() -> None:
     registry = target_of(_REGISTRY)
     name = registry.name(_BUILT)
     assert name == "example.org:5000/team/slipway-trainer:0123456789ab"
-    assert registry.pinned(name, _DIGEST) == (f"example.org:5000/team/slipway-trainer@{_DIGEST}")
+    assert names.by_digest(name, _DIGEST) == f"example.org:5000/team/slipway-trainer@{_DIGEST}"
 
 
 def test_a_preview_knows_a_name_as_soon_as_what_it_follows_from_is_known() -> None:

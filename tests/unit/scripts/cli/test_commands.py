@@ -2,9 +2,9 @@
 
 import json
 import os
+import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -309,18 +309,23 @@ def test_down_with_nothing_there_succeeds_and_needs_no_tool(
 def test_down_removes_a_cluster_that_the_state_does_not_know(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ran: list[list[str]] = []
-
-    def run(command: list[str], **_options: Any) -> "subprocess.CompletedProcess[str]":
-        ran.append(command)
-        return subprocess.CompletedProcess(command, 3)
-
     directory = state / "clusters" / "dev"
     owner.claim(directory, "slipway/dev")
-    monkeypatch.setattr("subprocess.run", run)
-    assert down.down("dev") == 3
-    arguments = ["-m", "clusters.embedded", "delete", "--directory", str(directory)]
-    assert ran == [[sys.executable, *arguments]]
+    monkeypatch.setattr("clusters.embedded.handler.remove", shutil.rmtree)
+    assert down.down("dev") == 0
+    assert not directory.exists()
+
+
+def test_down_fails_with_the_reason_why_a_cluster_could_not_be_removed(
+    state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def remove(directory: Path) -> None:
+        raise RuntimeError(f"{directory.name} is not wholly gone")
+
+    owner.claim(state / "clusters" / "dev", "slipway/dev")
+    monkeypatch.setattr("clusters.embedded.handler.remove", remove)
+    assert down.down("dev") == 1
+    assert "dev is not wholly gone" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["", "..", "../..", "/tmp", "a/b", "shared", "nobodys"])
@@ -328,15 +333,15 @@ def test_down_leaves_what_is_not_the_stacks_own(
     name: str, state: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A cluster of another stack, one that no stack is known to have made, or no cluster at all."""
-    ran: list[object] = []
-    monkeypatch.setattr("subprocess.run", lambda *command, **_: ran.append(command))
+    removed: list[object] = []
+    monkeypatch.setattr("clusters.embedded.handler.remove", removed.append)
     monkeypatch.setattr(down, "cluster_of", lambda _: {"kind": "embedded", "name": name})
     owner.claim(state / "clusters" / "shared", "slipway/other")
     (state / "clusters" / "nobodys").mkdir()
     monkeypatch.setattr("scripts.cli.remains.prove", lambda *_: True)
     kept = set(state.rglob("*"))
     assert down.down("dev") == 0, capsys.readouterr().err
-    assert ran == []
+    assert removed == []
     assert set(state.rglob("*")) >= kept
 
 

@@ -3,14 +3,13 @@
 import json
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clusters import owner
-from clusters.cluster import ClusterKind
+from clusters import CLUSTERS, owner
 from scripts.cli import down, remains
 from scripts.cli.backend import lock_directory, state_file
 from scripts.cli.pulumi_cli import INTERRUPTED
@@ -95,11 +94,12 @@ def test_each_kind_of_cluster_says_what_is_left_in_its_own_words(
     there = {"objects with Slipway's labels": ["Namespace slipway-jobs: kubectl delete …"]}
     asked = []
 
-    def remains_of(_self: ClusterKind, _options: object, called: str) -> Mapping[str, list[str]]:
+    def remains_of(_options: object, called: str) -> Mapping[str, list[str]]:
         asked.append(called)
         return there
 
-    monkeypatch.setattr(ClusterKind, "remains", remains_of)
+    kinds: Any = CLUSTERS
+    monkeypatch.setitem(kinds, "embedded", replace(CLUSTERS["embedded"], remains=remains_of))
     proven, said = proof(EMBEDDED)
     assert not proven
     assert "Namespace slipway-jobs: kubectl delete" in said

@@ -20,7 +20,6 @@ from clusters.local import remains as search
 from clusters.local.fields import ClusterName, Mount, PortMapping, clashes
 from clusters.local.marks import Mark
 from clusters.local.minikube_tool import MinikubeTool
-from clusters.pools import NodePool
 from core.fields import CONFIG, Memory
 from core.problem import Contradiction, Problem, contradictory
 from core.quantities import cores, gibibytes, size
@@ -101,15 +100,6 @@ class Settings:
         if found := [*clashes(self.ports), *_contradictions(self)]:
             raise contradictory(found)
         return self
-
-
-def gpus(settings: Settings) -> None:
-    """None: the profile is made without any."""
-
-
-def pools(settings: Settings) -> tuple[NodePool, ...]:  # noqa: ARG001 (every kind's shape)
-    """None that is paid for: it is this machine."""
-    return ()
 
 
 def capacity(settings: Settings) -> Capacity:

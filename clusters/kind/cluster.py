@@ -20,7 +20,6 @@ from clusters.local import remains as search
 from clusters.local.fields import ClusterName, Mount, PortMapping, Reserved, clashes, overlaid
 from clusters.local.kind_tool import KindTool
 from clusters.local.marks import Mark
-from clusters.pools import NodePool
 from core.fields import CONFIG, Image
 from core.problem import Contradiction, contradictory
 from core.quantities import cores, gibibytes, size
@@ -78,15 +77,6 @@ class Settings:
         if found := [*clashes(self.ports), *overlaid(self.mounts), *_overreserved(self)]:
             raise contradictory(found)
         return self
-
-
-def gpus(settings: Settings) -> None:
-    """None: kind gives its nodes no GPUs."""
-
-
-def pools(settings: Settings) -> tuple[NodePool, ...]:  # noqa: ARG001 (every kind's shape)
-    """None that is paid for: it is this machine."""
-    return ()
 
 
 def capacity(settings: Settings) -> Capacity:

@@ -19,11 +19,9 @@ from clusters.existing.namespaces import require_home, require_own, require_ther
 from clusters.existing.neighbors import require_alone
 from clusters.existing.operator import Situation, decide
 from clusters.existing.settings import Settings
-from clusters.pools import GpuPool, NodePool, Taint
+from clusters.pools import GpuPool, Taint
 from core.manifests import stack
 from images.resource import helper_images
-
-__all__ = ["Settings", "capacity", "gpus", "pools", "provision", "remains"]
 
 
 def gpus(settings: Settings) -> GpuPool | None:
@@ -40,15 +38,6 @@ def gpus(settings: Settings) -> GpuPool | None:
         interface=said.interface,
         device_plugin=said.device_plugin,
     )
-
-
-def pools(settings: Settings) -> tuple[NodePool, ...]:  # noqa: ARG001 (every kind's shape)
-    """None that the stack asks for: the nodes are there with it and without."""
-    return ()
-
-
-def capacity(settings: Settings) -> None:
-    """None: what of it others leave can't be told beforehand."""
 
 
 def provision(settings: Settings) -> Cluster:

@@ -1,0 +1,22 @@
+"""A cluster whose nodes are containers on this machine, made by kind.
+
+https://kind.sigs.k8s.io
+"""
+
+from clusters.cluster import Kind, OwnCluster
+from core.lazy import Lazy
+
+KIND = Kind(
+    settings=Lazy("clusters.kind.cluster.Settings"),
+    capacity=Lazy("clusters.kind.cluster.capacity"),
+    declare=Lazy("clusters.kind.cluster.provision"),
+    remains=Lazy("clusters.kind.cluster.remains"),
+    own=OwnCluster(
+        type="slipway:clusters:Kind",
+        handler=Lazy("clusters.local.kind_handler.KindHandler"),
+        notes="local-clusters/kind",
+        remove=Lazy("clusters.local.kind_handler.remove"),
+    ),
+    image_targets={"kind": Lazy("clusters.local.image_nodes.KindNodes")},
+    tools=("kind",),
+)

@@ -1,0 +1,22 @@
+"""A cluster whose nodes are containers or virtual machines on this machine, made by minikube.
+
+https://minikube.sigs.k8s.io
+"""
+
+from clusters.cluster import Kind, OwnCluster
+from core.lazy import Lazy
+
+KIND = Kind(
+    settings=Lazy("clusters.minikube.cluster.Settings"),
+    capacity=Lazy("clusters.minikube.cluster.capacity"),
+    declare=Lazy("clusters.minikube.cluster.provision"),
+    remains=Lazy("clusters.minikube.cluster.remains"),
+    own=OwnCluster(
+        type="slipway:clusters:Minikube",
+        handler=Lazy("clusters.local.minikube_handler.MinikubeHandler"),
+        notes="local-clusters/minikube",
+        remove=Lazy("clusters.local.minikube_handler.remove"),
+    ),
+    image_targets={"minikube": Lazy("clusters.local.image_nodes.MinikubeNodes")},
+    tools=("minikube",),
+)

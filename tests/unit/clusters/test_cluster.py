@@ -1,0 +1,66 @@
+"""What a kind of cluster promises, and the packages that only some kinds need."""
+
+import inspect
+import sys
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+
+import pulumi
+import pytest
+
+from clusters import CLUSTERS
+from clusters.cluster import Kind
+from core.handler import Handler
+from core.lazy import Lazy
+from core.paths import extra_dir
+from images.targets import Target
+
+MADE_UP = "slipway_made_up_kind"
+
+
+@pytest.fixture
+def kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Kind:
+    """A kind whose packages are an extra's, of which none is installed yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, MADE_UP, raising=False)
+    lazy = Lazy(f"{MADE_UP}.provision")
+    return Kind(settings=lazy, declare=lazy, remains=lazy, extra="azure")
+
+
+def test_the_packages_of_its_extra_can_be_imported(kind: Kind) -> None:
+    extra_dir("azure").mkdir(parents=True)
+    (extra_dir("azure") / f"{MADE_UP}.py").write_text("provision = str.upper")
+    assert str(kind.provision("a")) == "A"
+
+
+def test_without_them_the_command_that_installs_them_is_named(
+    kind: Kind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pulumi, "get_stack", lambda: "mine")
+    with pytest.raises(pulumi.RunError) as refusal:
+        kind.provision(None)
+    assert str(refusal.value) == (
+        "The Python package slipway_made_up_kind is not installed. "
+        "Run `make setup STACK=mine`, then try again."
+    )
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_whatever_a_kind_names_is_there(name: str) -> None:
+    kind = CLUSTERS[name]
+    assert is_dataclass(kind.settings.load())
+    for each in fields(kind):
+        value = getattr(kind, each.name)
+        if isinstance(value, Lazy) and each.name != "settings":
+            arguments = len(inspect.signature(value.load()).parameters)
+            assert arguments == (2 if each.name == "remains" else 1), value
+    for target in kind.image_targets.values():
+        assert issubclass(target.load(), Target)
+        assert is_dataclass(target.load())
+    if kind.own is not None:
+        handler = kind.own.handler.load()
+        assert issubclass(handler, Handler)
+        assert handler.type == kind.own.type
+        assert isinstance(kind.own.remove, Lazy)
+        assert len(inspect.signature(kind.own.remove.load()).parameters) == 1

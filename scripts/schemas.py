@@ -28,7 +28,7 @@ def stack() -> str:
     """Return the content of `STACK`: the JSON Schema of every `Pulumi.<stack>.yaml`."""
     definitions: dict[str, Any] = {}
     for kind, cluster in CLUSTERS.items():
-        settings = _define(kind, cluster.settings, definitions)
+        settings = _define(kind, cluster.settings.load(), definitions)
         settings["properties"]["kind"] = {"const": kind, "description": "The kind of cluster."}
         # A cluster without a name is called after its stack.
         settings["required"] = ["kind", *sorted({*settings.get("required", ())} - {"name"})]

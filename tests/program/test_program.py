@@ -230,7 +230,7 @@ def test_importing_the_program_declares_nothing_and_loads_no_cluster(root: Path)
     # There is no engine: declaring a resource would fail.
     code = (
         "import sys, infra.program; "
-        "late = ('pulumi_azure', 'clusters.embedded'); "
+        "late = ('pulumi_azure', 'clusters.embedded.'); "
         "print([name for name in sys.modules if name.startswith(late)])"
     )
     command = [sys.executable, "-W", "error", "-c", code]

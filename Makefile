@@ -74,6 +74,7 @@ lint:
 	.venv-test/bin/ruff format --check
 	.venv-test/bin/ruff check
 	.venv-test/bin/lint-imports --no-cache
+	@$(IN_TESTS) scripts.figures
 
 types:
 	.venv-test/bin/mypy

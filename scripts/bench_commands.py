@@ -3,21 +3,28 @@
 Both checkouts are copies with state of their own (`scripts/scratch.py`), each with the Python
 environment of its own lock file. The earlier one's cache begins as this one's, and gets what it
 asks for in other versions. They take turns, command by command, so that a busy machine slows both
-down. What is counted: `scripts/costs.py`.
+down. What is counted: the CPU of all of a command's processes, and wall seconds; see `measure`.
 """
 
 import argparse
-import json
+import ctypes
 import os
+import resource
 import shlex
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any, TypeVar
 
 from rich import box
 from rich.console import Console
@@ -29,7 +36,11 @@ from scripts.scratch import Finished, Scratch
 BASE = "2d6921f37411"
 """Before anything was done about it."""
 _LIMIT = 45 * 60.0
-_COSTS = CHECKOUT / "scripts" / "costs.py"
+_ENDING_SECONDS = 1.0
+"""How long what a command has started may take to end after it."""
+_SET_CHILD_SUBREAPER = 36
+"""linux/prctl.h: orphans among one's descendants become one's children, to be waited for."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -128,7 +139,7 @@ def _measured(copies: dict[str, Copy], rounds: int, first_ups: int) -> Costs:
         _cost(copy, "make up")  # Not counted: it makes what the cache lacks.
     for _ in range(first_ups):
         for which, copy in copies.items():
-            _finished(copy, "make down")
+            _cost(copy, "make down")
             costs[FIRST_UP.name, which].append(_cost(copy, FIRST_UP.command))
     for _ in range(rounds):
         for goal in GOALS:
@@ -143,16 +154,37 @@ def _cost(copy: Copy, command: str) -> Cost:
     Raises:
         RuntimeError: it failed.
     """
-    file = copy.scratch.directory / "costs"
-    _finished(copy, shlex.join([sys.executable, str(_COSTS), str(file), command]))
-    return Cost(**json.loads(file.read_text()))
-
-
-def _finished(copy: Copy, command: str) -> None:
     print(f"{copy.scratch.checkout}: {command}", file=sys.stderr, flush=True)
-    finished = copy.run(command)
+    finished, cost = measure(copy.run, command)
     if finished.code != 0:
         raise RuntimeError(str(finished))
+    return cost
+
+
+def measure(function: Callable[..., T], *args: Any) -> tuple[T, Cost]:
+    """Return what a function returns, and what the processes cost that it starts.
+
+    The CPU of processes which outlive their parents counts, too. What goes on afterwards, such as
+    a cluster, is left out.
+    """
+    # In a process of its own, whose children are those of the function alone.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(_measured_here, function, *args).result()
+
+
+def _measured_here(function: Callable[..., T], *args: Any) -> tuple[T, Cost]:
+    # Not on macOS, where what outlives its parent is not counted.
+    with suppress(AttributeError):
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    began = time.monotonic()
+    result = function(*args)
+    wall = time.monotonic() - began
+    time.sleep(_ENDING_SECONDS)
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG) != (0, 0):
+            pass
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return result, Cost(used.ru_utime + used.ru_stime, wall)
 
 
 def _print(costs: Costs, base: str) -> None:

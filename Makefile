@@ -26,7 +26,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check lint types unit test test-long smoke bench-commands bench-train
+.PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check lint types unit test test-long smoke bench-commands bench-train picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -100,3 +100,6 @@ bench-commands: tools ## measure the commands beside an earlier commit's: BASE=â
 
 bench-train: tools ## measure the training in its image (6 minutes; `make up` builds the image)
 	@$(IN_VENV) scripts.bench_train
+
+picture: tools # record README's picture again, in a stack of its own (2 minutes)
+	@$(IN_VENV) scripts.terminal

@@ -18,7 +18,7 @@ from infra.prices.files import ours
 from infra.prices.table import Price, PriceTable, Source
 
 HOURS_OF_MONTH = 730
-WHERE = "docs/clusters.md#what-it-costs"
+WHERE = "docs/costs.md"
 _OLD = 365  # days
 
 

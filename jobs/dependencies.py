@@ -51,7 +51,7 @@ def problems(jobs: Sequence[TrainingJob], declared: Collection[str], key: str) -
                 yield Problem(place, text)
             elif path[0] == "inputs" and name in known and known[name].outputs is None:
                 text = f"{quote(name)} has no `outputs`, so no file of it stays; give it some"
-                yield Problem(place, f"{text} (docs/jobs.md#outputs)")
+                yield Problem(place, f"{text} (docs/files.md#outputs)")
     yield from _cycles(known, key)
 
 

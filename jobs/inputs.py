@@ -39,7 +39,7 @@ def _found(name: str, job: str, artifact: str, result: Mapping[str, Any]) -> dic
     return {
         "missing": f"input {name}: job {job} succeeded but left no artifact {artifact}; its result "
         f"{has}. Let its program write the file into SLIPWAY_OUTPUT_DIR, or name another one; of "
-        "very many files a result has only some (docs/jobs.md#outputs)"
+        "very many files a result has only some (docs/files.md#outputs)"
     }
 
 

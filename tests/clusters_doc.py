@@ -1,4 +1,4 @@
-"""What docs/clusters.md shows, so that tests use that very text."""
+"""The roles that docs/existing-cluster.md shows, so that tests use that very text."""
 
 import re
 from pathlib import Path
@@ -6,29 +6,17 @@ from typing import Any
 
 import yaml
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "clusters.md"
+PAGE = Path(__file__).resolve().parent.parent / "docs/existing-cluster.md"
 _BLOCK = re.compile(r"^```yaml\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
-def documents(section: str) -> list[dict[str, Any]]:
-    """Return the YAML documents of the section whose heading begins with `section`.
+def role(name: str) -> dict[str, Any]:
+    """Return the Role or ClusterRole of that name.
 
     Raises:
-        ValueError: there is no such section, or none in it.
+        KeyError: the page shows none.
     """
-    sections = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)
-    found = [text for text in sections if text.startswith(section)]
-    shown = [yaml.safe_load(body) for text in found for body in _BLOCK.findall(text)]
-    if not shown:
-        raise ValueError(f"{PAGE} shows no YAML under {section!r}")
-    return shown
-
-
-def role(name: str) -> dict[str, Any]:
-    """Return the Role or ClusterRole of that name that the section on kubeconfig lists."""
-    roles = {
-        each["metadata"]["name"]: each
-        for each in documents("kubeconfig")
-        if each.get("kind") in {"Role", "ClusterRole"}
-    }
+    shown = [yaml.safe_load(body) for body in _BLOCK.findall(PAGE.read_text())]
+    roles: dict[str, dict[str, Any]]
+    roles = {each["metadata"]["name"]: each for each in shown if "metadata" in each}
     return roles[name]

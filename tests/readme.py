@@ -35,9 +35,10 @@ def commands(title: str) -> list[str]:
 
 
 def all_commands() -> list[str]:
-    """Return every command of the whole file, each once."""
-    lines = (line for body in _BLOCK.findall(README.read_text()) for line in body.splitlines())
-    return sorted(set(lines))
+    """Return every command of README.md and of the pages in docs/, each once."""
+    pages = [README, *(README.parent / "docs").glob("*.md")]
+    blocks = [body for page in pages for body in _BLOCK.findall(page.read_text())]
+    return sorted({line for body in blocks for line in body.splitlines()})
 
 
 def settings() -> list[str]:

@@ -105,5 +105,5 @@ PROGRAM_UNSEEN = Rule(
     warns=True,
 )
 TWO_WORLDS = Rule("elastic-minority", "docs/elastic.md#limits", _two_worlds, warns=True)
-SEVERAL_PROCESSES = Rule("elastic-with-processes", "docs/jobs.md#elastic", _several_processes)
-NO_RANK = Rule("rank-unknown", "docs/jobs.md#placeholders", _no_rank)
+SEVERAL_PROCESSES = Rule("elastic-with-processes", "docs/resources.md#elastic", _several_processes)
+NO_RANK = Rule("rank-unknown", "docs/own-job.md#placeholders", _no_rank)

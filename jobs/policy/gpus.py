@@ -89,4 +89,4 @@ BEYOND_A_NODE = Rule(
     "https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/",
     _beyond_a_node,
 )
-BEYOND_THE_POOL = Rule("gpus-beyond-the-pool", "docs/clusters.md#gpus", _beyond_the_pool)
+BEYOND_THE_POOL = Rule("gpus-beyond-the-pool", "docs/gpus.md#limits-of-a-pool", _beyond_the_pool)

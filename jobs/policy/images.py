@@ -38,4 +38,4 @@ UNPINNED = Rule(
     "https://kubernetes.io/docs/concepts/containers/images/#image-names",
     _unpinned,
 )
-OUT_OF_REACH = Rule("image-out-of-reach", "docs/clusters.md#without-the-internet", _out_of_reach)
+OUT_OF_REACH = Rule("image-out-of-reach", "docs/azure-local.md#without-the-internet", _out_of_reach)

@@ -48,7 +48,7 @@ def _of(role: Role, case: Case) -> Path:
     return ("master",) if role == "Master" and case.job.master is not None else ()
 
 
-LESS_THAN_NEEDED = Rule("less-than-needed", "docs/jobs.md#resources", _less_than_needed)
+LESS_THAN_NEEDED = Rule("less-than-needed", "docs/resources.md#resources", _less_than_needed)
 LIMIT_BELOW_REQUEST = Rule(
     "limit-below-request",
     "https://kubernetes.io/docs/concepts/configuration/manage-resources-containers/",

@@ -40,5 +40,5 @@ def _cut_short(case: Case) -> Iterator[Finding]:
         )
 
 
-CUT_SHORT = Rule("outputs-cut-short", "docs/jobs.md#outputs", _cut_short, warns=True)
-NOT_KEPT = Rule("outputs-not-kept", "docs/jobs.md#outputs", _not_kept)
+CUT_SHORT = Rule("outputs-cut-short", "docs/files.md#outputs", _cut_short, warns=True)
+NOT_KEPT = Rule("outputs-not-kept", "docs/files.md#outputs", _not_kept)

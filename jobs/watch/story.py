@@ -154,5 +154,5 @@ def _advice(end: End, cause: Failure | None, evidence: Evidence, disruption: str
             "error be caught and dropped"
         )
     elif cause is not None and "ModuleNotFoundError" in cause.exit.message:
-        advice = "add the package to an image with `build` (docs/jobs.md#build)"
+        advice = "add the package to an image with `build` (docs/own-job.md#build)"
     return f"{advice}; then a plain `pulumi up` trains again"

@@ -33,7 +33,7 @@ class Account:
     name: str
 
     def make(self, documented: str, namespace: str | None = None) -> None:
-        """Make it, with the role that docs/clusters.md lists and nothing else.
+        """Make it, with the role that docs/existing-cluster.md lists and nothing else.
 
         Args:
             documented: The role's name.

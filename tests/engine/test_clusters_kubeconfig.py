@@ -1,4 +1,4 @@
-"""A cluster that somebody else has made, used with the rights that docs/clusters.md lists.
+"""A cluster that somebody else has made, used with the rights that docs/existing-cluster.md lists.
 
 A service account has exactly those; what comes out shows that they suffice.
 """

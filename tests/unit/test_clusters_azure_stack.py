@@ -20,7 +20,6 @@ from infra import settings
 
 ROOT = Path(__file__).resolve().parents[2]
 TEMPLATE = yaml.safe_load((ROOT / "stacks/azure-stack.yaml").read_text())["config"]
-SECTION = re.compile(r"^## azure-stack\n(?P<body>.*?)^## ", re.DOTALL | re.MULTILINE)
 CLUSTER: dict[str, Any] = {
     key: value for key, value in TEMPLATE["slipway:cluster"].items() if key != "kind"
 }
@@ -33,9 +32,7 @@ LARGE = {
 
 
 def document() -> str:
-    found = SECTION.search((ROOT / "docs/clusters.md").read_text())
-    assert found is not None
-    return found["body"]
+    return (ROOT / "docs/azure-local.md").read_text()
 
 
 def read(**changes: Any) -> Settings | list[str]:

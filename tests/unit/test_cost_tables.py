@@ -1,6 +1,7 @@
 """A price table becomes values, or is told everything that is wrong with it."""
 
 import json
+import re
 from datetime import date
 from pathlib import Path
 
@@ -138,8 +139,11 @@ def test_the_repositorys_table_names_source_and_day_of_every_price() -> None:
 
 def documented(root: Path, language: str) -> str:
     """Return the first block of a language in the documentation of costs."""
-    section = (root / "docs/clusters.md").read_text().split("## What it costs\n")[1]
-    return section.split(f"```{language}\n")[1].split("```")[0]
+    page = (root / "docs/costs.md").read_text()
+    blocks = re.finditer(
+        r"^```(?P<language>\w*)\n(?P<body>.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+    return next(block["body"] for block in blocks if block["language"] == language)
 
 
 def test_the_table_in_the_documentation_is_taken_as_it_stands(file: Path, root: Path) -> None:

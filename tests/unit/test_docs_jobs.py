@@ -1,4 +1,4 @@
-"""docs/jobs.md tells of every field that a job may have, and what it says is true."""
+"""The pages on jobs describe every field that a job may have, and what they say is true."""
 
 import re
 from decimal import Decimal
@@ -16,7 +16,10 @@ from jobs.spec.modules import HYPERPARAMETERS, MODULES
 from jobs.spec.program import DEFAULT_ENTRY
 from jobs.wanted import Site, read
 
-DOCUMENT = Path(__file__).resolve().parents[2] / "docs/jobs.md"
+_DOCS = Path(__file__).resolve().parents[2] / "docs"
+TEXT = "\n".join(
+    (_DOCS / name).read_text() for name in ("jobs.md", "own-job.md", "resources.md", "files.md")
+)
 SMALL = Site(0, Capacity(Decimal("1.9"), 5 * 2**30, 0, 1))
 """What a machine with 2 cores and 6 GB has left for jobs."""
 _ROW = re.compile(r"^\| `(?P<field>\w+)` \| (?P<default>[^|]*) \|", re.MULTILINE)
@@ -34,7 +37,7 @@ _PLACES = {
 
 def blocks() -> list[tuple[str | None, dict[str, Any]]]:
     """Return each YAML block: where it is to be found, None for an example, and what it says."""
-    found = _YAML.finditer(DOCUMENT.read_text())
+    found = _YAML.finditer(TEXT)
     return [(each["where"], jobs_in(yaml.safe_load(each["body"]))) for each in found]
 
 
@@ -96,7 +99,7 @@ def holds(actual: Any, said: Any) -> bool:
 
 @pytest.fixture
 def told() -> dict[str, str]:
-    rows = _ROW.finditer(DOCUMENT.read_text().partition("## Programs")[0])
+    rows = _ROW.finditer(TEXT.partition("## Known mistakes")[0])
     return {row["field"]: row["default"].strip().strip("`") for row in rows}
 
 
@@ -150,7 +153,7 @@ def test_the_defaults_of_elastic_are_told() -> None:
     assert elastic.max_replicas is None
     assert [elastic.least(workers) for workers in (1, 2, 3, 4)] == [1, 2, 2, 3]
     told = "`minReplicas` (more than half of them), `maxReplicas` (`workers`), "
-    assert f"{told}`maxRestarts` ({elastic.max_restarts})" in DOCUMENT.read_text()
+    assert f"{told}`maxRestarts` ({elastic.max_restarts})" in TEXT
 
 
 @pytest.mark.parametrize(("example", "where", "said"), claims())
@@ -172,7 +175,7 @@ def test_replica_specs_of_an_example_are_all_that_there_are() -> None:
 
 
 def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    (body,) = re.findall(r"```python\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    (body,) = re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)
     exec(body, {})  # noqa: S102  # the document's own
     assert "PyTorchJob" in capsys.readouterr().out
 
@@ -181,7 +184,7 @@ def test_the_variables_are_those_that_a_container_finds() -> None:
     env = {
         each["name"] for each in places(rendered({"mnist-gloo": {}}), "every container")[0]["env"]
     }
-    (table,) = re.findall(r"\| variable \|.*?\n\n", DOCUMENT.read_text(), re.DOTALL)
+    (table,) = re.findall(r"\| variable \|.*?\n\n", TEXT, re.DOTALL)
     named = set(re.findall(r"`([A-Z_]+)`", table))
     by_operator = {"RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
     assert named == env | by_operator | {"SLIPWAY_OUTPUTS"}

@@ -47,7 +47,7 @@ def test_the_two_commands_are_the_first_that_it_tells() -> None:
 
 def test_a_section_without_commands_is_an_error() -> None:
     with pytest.raises(ValueError, match="no ```sh block"):
-        readme.block("Where things are")
+        readme.block("Documentation")
 
 
 @pytest.mark.parametrize("settings", readme.settings())

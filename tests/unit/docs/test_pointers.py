@@ -1,0 +1,74 @@
+"""Every message, comment and page that points to a page of the documentation points to one."""
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+_POINTER = re.compile(r"(?<![\w./-])(?P<page>docs/[\w-]+\.md|README\.md)(?:#(?P<anchor>[\w-]+))?")
+_LINK = re.compile(r"\]\((?P<page>[^)#\s]*)(?:#(?P<anchor>[\w-]+))?\)")
+_HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def tracked(*patterns: str) -> list[Path]:
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *patterns],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    return [file for name in listing.splitlines() if (file := ROOT / name).is_file()]
+
+
+@cache
+def anchors(page: Path) -> set[str]:
+    """Return a page's anchors, as GitHub makes them of its headings."""
+    headings = _HEADING.findall(_CODE.sub("", page.read_text()))
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings}
+
+
+def lost(page: Path, anchor: str | None) -> bool:
+    return not page.exists() or (anchor is not None and anchor not in anchors(page))
+
+
+def test_what_the_code_points_to_is_there() -> None:
+    files = tracked("*.py", "*.yaml", "Makefile", "*Dockerfile*")
+    found = {
+        (str(file.relative_to(ROOT)), *pointer.groups())
+        for file in files
+        for pointer in _POINTER.finditer(file.read_text())
+    }
+    assert found
+    assert [each for each in found if lost(ROOT / str(each[1]), each[2])] == []
+
+
+@pytest.mark.parametrize("page", tracked("*.md"), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_pages_links_lead_to_files_and_headings(page: Path) -> None:
+    links = [link.groups() for link in _LINK.finditer(_CODE.sub("", page.read_text()))]
+    targets = [
+        ((page.parent / path) if path else page, anchor)
+        for path, anchor in links
+        if ":" not in path
+    ]
+    assert [
+        f"{path}#{anchor}"
+        for path, anchor in targets
+        if lost(path, anchor if path.suffix == ".md" else None)
+    ] == []
+
+
+def test_every_page_is_in_the_index() -> None:
+    index = (ROOT / "docs/README.md").read_text()
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert [page for page in sorted(pages) if f"]({page}" not in index] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_a_page_has_at_most_300_lines(page: Path) -> None:
+    assert len(page.read_text().splitlines()) <= 300
+
+
+def test_the_readme_has_at_most_150_lines() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 150

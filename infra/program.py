@@ -31,7 +31,9 @@ def main() -> None:
     cluster = kind.provision(wanted.cluster.options)
     on_cluster = pulumi.ResourceOptions(
         providers=[cluster.provider],
-        depends_on=outputs.required(cluster.provider, "without the cluster nothing is made in it"),
+        depends_on=outputs.required(
+            cluster.provider, "nothing is created in the cluster, because it is not ready"
+        ),
     )
 
     images = TrainerImages(cluster.image_target)

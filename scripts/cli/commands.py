@@ -13,13 +13,13 @@ from scripts.cli.backend import exists, exported, rows
 from scripts.cli.config import check, ensure_own
 from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import recover
-from scripts.cli.state import read_state
 
-UPDATE = ("up", "--yes", "--skip-preview")
-"""Nobody is asked, so nobody would read a preview: it would take as long as an update does.
+_UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs")
+"""No question, so no preview, which would take as long as an update does; and no outputs, of which
+the table of results has what a reader looks for.
 
-What is wrong with the settings the program says before it declares anything, and a run takes the
-place of a success only if the API server admits it (`jobs/life/run.py`).
+The program reports wrong settings before it declares anything, and a run takes the place of a
+success only if the API server admits it (`jobs/life/run.py`).
 """
 
 _RUN = "slipway:jobs:PyTorchJob"
@@ -30,16 +30,11 @@ class NoRun(CommandError):
 
 
 def up(stack: str) -> int:
-    """Makes the stack's file and the stack if they are missing, and updates it."""
-    code = prepared(stack).run(*UPDATE)
-    if code == INTERRUPTED:
-        say(
-            "Interrupted: what Pulumi shows as removed from the outputs is in the stack's state "
-            "still, and runs that have begun go on. The next `make up` takes them up again."
-        )
-    elif code != 0 and any(job.result for job in read_state(stack).jobs.values()):
-        say(f"How each job ended, and why: `make results STACK={stack}`.")
-    return code
+    """Makes the stack's file and the stack if they are missing, and updates it.
+
+    Prints how each job has ended.
+    """
+    return _update(prepared(stack))
 
 
 def preview(stack: str) -> int:
@@ -70,12 +65,12 @@ def rerun(stack: str, job: str) -> int:
         NoRun: it has no run of that job.
     """
     check(stack)
-    runs = urns(exported(stack))
+    runs = run_urns(exported(stack))
     if job not in runs:
         raise NoRun(_refusal(stack, job, runs))
     cli = prepared(stack)
-    say(f"{job} is trained again, as asked for.")
-    return cli.run(*UPDATE, "--replace", runs[job])
+    say(f"Training {job} again.")
+    return _update(cli, "--replace", runs[job])
 
 
 def say(line: str) -> None:
@@ -93,7 +88,21 @@ def prepared(stack: str) -> Cli:
     return cli
 
 
-def urns(export: Mapping[str, Any]) -> dict[str, str]:
+def _update(cli: Cli, *options: str) -> int:
+    code = cli.run(*_UPDATE, *options)
+    if code == INTERRUPTED:
+        say(
+            "Interrupted. The stack keeps its outputs, and runs that have started go on; the next "
+            "`make up` waits for them."
+        )
+        return code
+    from scripts.cli import results  # noqa: PLC0415 - of no use to a preview
+
+    results.summarize(cli.stack)
+    return code
+
+
+def run_urns(export: Mapping[str, Any]) -> dict[str, str]:
     """The runs in an exported state: their URNs by the jobs' names."""
     resources = rows(export, "resources")
     return {
@@ -110,4 +119,4 @@ def _refusal(stack: str, job: str, runs: Mapping[str, str]) -> str:
     there = f"There are: {', '.join(sorted(runs))}."
     if not job:
         return f"Say which job to train again: JOB=NAME. {there}"
-    return f"Stack {stack} has no run of a job {job!r}.{meant(job, runs)} {there}"
+    return f"Stack {stack} has no run of job {job!r}.{meant(job, runs)} {there}"

@@ -54,15 +54,14 @@ def check(stack: str, root: Path = CHECKOUT) -> None:
         return
     if not _NAME.fullmatch(stack):
         raise StackFileError(
-            f"{stack!r} can't be a stack's name, which has letters, digits, -, _ and . alone. "
-            f"There are: {', '.join(known)}."
+            f"{stack!r} is not a valid name of a stack: use letters, digits, -, _ and . only. "
+            f"Stacks: {', '.join(known)}."
         )
     if exists(stack):
         raise StackFileError(_gone(stack, root))
     raise StackFileError(
-        f"There is no stack {stack!r}.{meant(stack, known)} There are: {', '.join(known)}. "
-        f"A new one is a file of yours, {own(stack, root).name}, that starts as a copy of one in "
-        "stacks/."
+        f"There is no stack {stack!r}.{meant(stack, known)} Stacks: {', '.join(known)}. "
+        f"To make a new one, copy a file of stacks/ to {own(stack, root).name}."
     )
 
 
@@ -157,13 +156,13 @@ def _where(error: yaml.YAMLError) -> str:
 
 
 def _gone(stack: str, root: Path) -> str:
-    """What to do about a stack that there is, though nobody has its file any more."""
+    """What to do about a stack that exists, but whose file is missing."""
     file = own(stack, root).name
-    back = f"Write it again: it starts as a copy of one in {template(stack, root).parent.name}/."
+    back = f"Copy one of {template(stack, root).parent.name}/ and edit it."
     if latest_settings(stack):
         refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
-        back = f"Get it back as it was when the stack was last changed: {refresh}"
+        back = f"Restore it as it was when the stack was last changed: {refresh}"
     return (
-        f"{file} is gone, though the stack {stack} is still there.\n"
+        f"{file} is missing, but the stack {stack} still exists.\n"
         f"{back}\nOr take the stack down, which needs no file: make down STACK={stack}"
     )

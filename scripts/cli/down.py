@@ -14,7 +14,9 @@ from scripts.cli.commands import say
 from scripts.cli.config import cluster_of
 from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import recover
-from scripts.cli.temporary_config import lent
+from scripts.cli.temporary_config import temporary_config
+
+_DESTROY = ("destroy", "--yes", "--skip-preview")
 
 
 def down(stack: str) -> int:
@@ -23,7 +25,7 @@ def down(stack: str) -> int:
     What an interrupted `up` left of its cluster goes, too. Nothing to destroy is a success. The
     person's Pulumi.<stack>.yaml stays; one that is gone is not needed.
     """
-    with lent(stack, say):
+    with temporary_config(stack, say):
         cluster_of(stack)  # refuses a file that nobody can read, before anything is done
         return _down(stack)
 
@@ -35,13 +37,13 @@ def _down(stack: str) -> int:
             return code
     elif hidden := hidden_states(stack):
         raise CommandError(
-            f"the state of {stack} is in a file that is not read, {hidden[0]}, so nothing was "
-            "removed: take the stack down with the settings of Pulumi's backend that it was made "
-            f"with, or convert it with `pulumi stack export` and `import`"
+            f"The state of {stack} is in {hidden[0]}, which this command does not read, so nothing "
+            "was removed. Take the stack down with the settings of Pulumi's backend that it was "
+            "made with, or convert it with `pulumi stack export` and `pulumi stack import`."
         )
     else:
-        say(f"Stack {stack} is not there: nothing to destroy.")
-    code = _remove_cluster(stack, "what an interrupted run left in")
+        say(f"Stack {stack} does not exist: nothing to destroy.")
+    code = _remove_cluster(stack, "what an interrupted run left behind in")
     if code != 0:
         return code
     for file in files(stack):
@@ -54,7 +56,7 @@ def _destroy(cli: Cli) -> int:
     recover(cli, say)
     code = _destroy_resources(cli)
     if code not in {0, INTERRUPTED} and _may_go_as_a_whole(cli):
-        say("The cluster is this stack's own, so what could not be deleted in it goes with it.")
+        say("Not all could be deleted; the cluster is the stack's own, so it goes with all in it.")
         code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
     if code != 0:
         return code
@@ -75,9 +77,9 @@ def _may_go_as_a_whole(cli: Cli) -> bool:
 def _destroy_resources(cli: Cli) -> int:
     if _own_cluster(cli.stack) is None:
         # Who can't reach somebody else's cluster must not forget what goes on running in it.
-        return cli.run("destroy", "--yes")
+        return cli.run(*_DESTROY)
     # What runs in a cluster that is gone can't be deleted, and is gone as well.
-    return cli.run("destroy", "--yes", PULUMI_K8S_DELETE_UNREACHABLE="true")
+    return cli.run(*_DESTROY, PULUMI_K8S_DELETE_UNREACHABLE="true")
 
 
 def _remove_cluster(stack: str, what: str) -> int:
@@ -112,5 +114,5 @@ def _cluster_directory(stack: str) -> Path | None:
     made_by = owner.of(directory)
     if made_by == called(project(), stack) or (made_by is None and exists(stack)):
         return directory
-    say(f"Cluster {name} stays: it belongs to {made_by or 'no stack that is known'}.")
+    say(f"Cluster {name} is kept: it belongs to {made_by or 'an unknown stack'}.")
     return None

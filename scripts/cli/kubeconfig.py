@@ -40,7 +40,7 @@ def merge(stack: str) -> int:
     check(stack)
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
-        raise NoKubeconfig(f"{stack} has no cluster yet; `make up STACK={stack}` makes it.")
+        raise NoKubeconfig(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
     name, file = f"slipway-{stack}", own()
     merged = _merged(named(kubeconfig, name), file)
     _replace(file, merged)

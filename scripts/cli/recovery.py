@@ -55,7 +55,7 @@ def alone(stack: str) -> Iterator[None]:
             held.enter_context(lock.held(file, limit=0))
         except TimeoutError as error:
             raise StackBusy(
-                f"Another `make` command is at work on stack {stack}. Wait for it, or end it."
+                f"Another `make` command is using stack {stack}. Wait for its end, or stop it."
             ) from error
         yield
 
@@ -75,7 +75,7 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
     for each in found:
         require_stale(each, cli.stack)
     if found:
-        say(f"A pulumi that was killed had left {cli.stack} locked; the lock is removed.")
+        say(f"Removed the lock on stack {cli.stack}, left by a pulumi process that was killed.")
     for each in found:
         # `pulumi cancel` would also remove one that another command has taken meanwhile.
         each.file.unlink(missing_ok=True)
@@ -83,7 +83,11 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
     end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
     pending = pending_operations(exported(cli.stack))
     if pending:
-        say("An earlier run was interrupted while " + ", ".join(pending) + "; going on from there.")
+        say(
+            "An earlier run was interrupted while "
+            + ", ".join(pending)
+            + "; continuing from there."
+        )
         cli.ask("stack", "import", given=cli.ask("stack", "export"))
 
 
@@ -96,8 +100,8 @@ def require_stale(lock: Lock, stack: str) -> None:
         )
     if _is_pulumi(lock.pid):
         raise StackBusy(
-            f"Stack {stack} is being worked on by pulumi, process {lock.pid}, since "
-            f"{lock.timestamp}. Wait for it, or end that process."
+            f"Stack {stack} is in use by pulumi, process {lock.pid}, since {lock.timestamp}. "
+            "Wait for its end, or stop that process."
         )
 
 

@@ -14,7 +14,7 @@ from jobs.logs import archive
 from scripts.cli import backend
 from scripts.cli.recovery import orphans
 
-_PATIENCE_SECONDS = 10.0
+_WAIT_SECONDS = 10.0
 """The kernel ends what was killed, and closes what it held, a moment later."""
 _POLL_SECONDS = 0.2
 
@@ -30,13 +30,13 @@ def prove(stack: str, cluster: Mapping[str, Any], say: Callable[[str], None]) ->
     Returns:
         Whether nothing is left.
     """
-    deadline = time.monotonic() + _PATIENCE_SECONDS
+    deadline = time.monotonic() + _WAIT_SECONDS
     while any((found := _remains(stack, cluster)).values()) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
     left = [thing for things in found.values() for thing in things]
     if left:
         listed = "".join(f"\n  {thing}" for thing in left)
-        say(f"Of {stack} there is still this, each with the command that removes it:{listed}")
+        say(f"Left of {stack}, each with the command that removes it:{listed}")
         return False
     kinds = ", ".join(f"0 {kind}" for kind in found)
     say(f"Nothing of {stack} is left: {kinds}.")

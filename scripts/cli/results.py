@@ -19,7 +19,7 @@ from core.text import meant
 from jobs.watch.explain import explain
 from jobs.watch.progress import duration
 from scripts.cli import CommandError
-from scripts.cli.backend import locks
+from scripts.cli.backend import exists, locks
 from scripts.cli.config import check, jobs_of, load_settings
 from scripts.cli.outcome import Outcome, outcomes
 from scripts.cli.state import read_state
@@ -29,18 +29,10 @@ if TYPE_CHECKING:  # It takes a second to import.
 
 Format = Literal["text", "json"]
 
-_COLUMNS = {
-    "job": "left",
-    "state": "left",
-    "gate": "left",
-    "accuracy": "right",
-    "loss": "right",
-    "samples": "right",
-    "ranks": "right",
-    "duration": "right",
-    "attempts": "right",
-    "ended (UTC)": "left",
-}
+_LEFT, _RIGHT = (
+    ("job", "state", "gate"),
+    ("accuracy", "loss", "samples", "ranks", "took", "attempts"),
+)
 _PIPE_WIDTH = 10_000
 """Columns of what is no terminal: a table there is as wide as what is in it."""
 
@@ -49,7 +41,7 @@ class NoResults(CommandError):
     """There is nothing to show; the text says what to do."""
 
 
-def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - what the command line calls it
+def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
     """Print the results of a stack's jobs, or of one job all that is known.
 
     Args:
@@ -63,28 +55,48 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - what the 
     Raises:
         StackFileError: there is no such stack.
         NoResults: it has no results, or no such job.
-        PulumiFailed: its state can't be read.
+        CommandError: its state can't be read.
     """
     check(stack)
+    if not exists(stack):
+        raise NoResults(
+            f"Stack {stack} is not up, and `make down` keeps no results. `make up STACK={stack}` "
+            "creates it and trains its jobs."
+        )
+    found, skipped = _read(stack)
+    print_results(stack, found, skipped, job=job, form=format)
+    return 0
+
+
+def summarize(stack: str) -> None:
+    """Print a row for each of a stack's jobs at the end of `make up`; nothing without results."""
+    found, _ = _read(stack)
+    if not any(each.result for each in found.values()):
+        return
+    _print_table(found, sys.stdout)
+    if any(each.gate != "passed" for each in found.values()):
+        print(f"All about one job: `make results JOB=… STACK={stack}`", file=sys.stderr)
+
+
+def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
+    """Return how each job has ended, and which entries of the catalogue are skipped, and why."""
     state = read_state(stack)
     settings = None
     if not state.has_passed(jobs_of(stack)):
         # The limits that were missed, and why a job did not run. It takes a second.
         settings = load_settings(stack)
-    wanted = () if settings is None else settings.jobs
-    found = outcomes(state, wanted, is_busy=bool(locks(stack)), builds=_builds(wanted))
-    skipped = state.skipped if settings is None else settings.skipped
-    print_results(stack, found, skipped, job=job, form=format)
-    return 0
+    declared = () if settings is None else settings.jobs
+    found = outcomes(state, declared, is_busy=bool(locks(stack)), builds=_builds(declared))
+    return found, state.skipped if settings is None else settings.skipped
 
 
-def _builds(wanted: Sequence[TrainingJob]) -> dict[str, Path]:
+def _builds(declared: Sequence[TrainingJob]) -> dict[str, Path]:
     """Return the log of each job's own image, where one was begun to be built."""
-    if not any(job.build for job in wanted):
+    if not any(job.build for job in declared):
         return {}
     from images.build.job import name_of  # noqa: PLC0415 - it takes a while, and most jobs have none
 
-    logs = {job.name: build_log(name_of(job.name)) for job in wanted if job.build}
+    logs = {job.name: build_log(name_of(job.name)) for job in declared if job.build}
     return {name: log for name, log in logs.items() if log.exists()}
 
 
@@ -102,13 +114,15 @@ def print_results(  # noqa: PLR0913  # what to print, how, and where to
     if job and job not in found:
         raise NoResults(_unknown(stack, found, job))
     if all(each.state == "no result" for each in found.values()):
-        raise NoResults(f"{stack} has no results yet; `make up STACK={stack}` trains its jobs.")
+        raise NoResults(
+            f"Stack {stack} has no results yet; `make up STACK={stack}` trains its jobs."
+        )
     if form == "json":
         jobs = {name: each.document for name, each in found.items()}
         document = jobs[job] if job else {"jobs": jobs, "skipped": dict(skipped)}
         print(json.dumps(document, indent=2), file=out)
     elif job:
-        print(_whole(found[job]), file=out)
+        print(_document(found[job]), file=out)
     else:
         _print_table(found, out)
         for text in (*_stories(found), *_skipped(skipped)):
@@ -121,10 +135,18 @@ def _print_table(found: Mapping[str, Outcome], out: TextIO) -> None:
         console = Console(
             file=out, highlight=False, markup=False, emoji=False, width=_PIPE_WIDTH, no_color=True
         )
-    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False)
-    for name, justify in _COLUMNS.items():
-        # Narrow terminals break a cell into lines; nothing is cut off.
-        table.add_column(name, justify="right" if justify == "right" else "left", overflow="fold")
+    table = Table(
+        box=box.SIMPLE_HEAD if console.is_terminal else None,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        show_edge=False,
+    )
+    # Narrow terminals break a cell into lines; nothing is cut off.
+    for name in _LEFT:
+        table.add_column(name, overflow="fold")
+    for name in _RIGHT:
+        table.add_column(name, justify="right", overflow="fold")
+    table.add_column("ended (UTC)", overflow="fold")
     for outcome in found.values():
         table.add_row(*_cells(outcome), style=_style(outcome) if console.is_terminal else None)
     console.print(table)
@@ -154,7 +176,7 @@ def _figure(value: Any, form: str) -> str:
 def _moment(text: object) -> str:
     if not isinstance(text, str):
         return "-"
-    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    return f"{datetime.fromisoformat(text).astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def _style(outcome: Outcome) -> str:
@@ -164,9 +186,8 @@ def _style(outcome: Outcome) -> str:
 
 
 def _stories(found: Mapping[str, Outcome]) -> list[str]:
-    """Return what a row can't tell, for each job of which there is more to say."""
-    told = (_story(each) for each in found.values())
-    return [text for text in told if text]
+    """Return what a row can't hold, for each job of which there is more to report."""
+    return [text for text in map(_story, found.values()) if text]
 
 
 def _story(outcome: Outcome) -> str:
@@ -178,10 +199,10 @@ def _story(outcome: Outcome) -> str:
         missed = "; ".join(outcome.missed)
         return (
             f"job {outcome.job} succeeded, but missed: {missed}\n"
-            "what to do: change what it trains with, or the limit; then `make up`"
+            "what to do: change its settings or the limit, then run `make up` again"
         )
     if outcome.gate == "not judged":
-        return f"job {outcome.job} succeeded and was not judged yet; `make up` does that"
+        return f"job {outcome.job} succeeded; `make up` checks its limits"
     return ""
 
 
@@ -189,10 +210,10 @@ def _skipped(skipped: Mapping[str, str]) -> list[str]:
     if not skipped:
         return []
     lines = (f"  {name}: {reason}" for name, reason in skipped.items())
-    return ["\n".join(["of the catalogue, this cluster can't run", *lines])]
+    return ["\n".join(["jobs of the catalogue that this cluster can't run:", *lines])]
 
 
-def _whole(outcome: Outcome) -> str:
+def _document(outcome: Outcome) -> str:
     document = outcome.document
     story = _story(outcome)
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=_PIPE_WIDTH)
@@ -200,5 +221,5 @@ def _whole(outcome: Outcome) -> str:
 
 
 def _unknown(stack: str, found: Mapping[str, Outcome], job: str) -> str:
-    there = f"Jobs of {stack}: {', '.join(sorted(found))}." if found else f"{stack} has no jobs."
-    return f"There is no job {job!r}.{meant(job, found)} {there}"
+    known = f"Jobs of {stack}: {', '.join(sorted(found))}." if found else f"{stack} has no jobs."
+    return f"There is no job {job!r}.{meant(job, found)} {known}"

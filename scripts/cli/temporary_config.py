@@ -1,4 +1,4 @@
-"""Lends a stack whose Pulumi.<stack>.yaml is gone a file, for as long as it is taken down.
+"""A file for a stack whose Pulumi.<stack>.yaml is missing, for as long as it is taken down.
 
 What the cluster was is known all the same: from the stack's state, or from its history. Pulumi
 itself would write the file anew, with nothing but its encryption salt in it.
@@ -20,7 +20,9 @@ from scripts.cli.recovery import repair_files
 
 
 @contextmanager
-def lent(stack: str, say: Callable[[str], None], root: Path = CHECKOUT) -> Iterator[None]:
+def temporary_config(
+    stack: str, say: Callable[[str], None], root: Path = CHECKOUT
+) -> Iterator[None]:
     """Let there be a file of the stack's; one that was not there before is gone again after.
 
     Args:
@@ -41,15 +43,15 @@ def lent(stack: str, say: Callable[[str], None], root: Path = CHECKOUT) -> Itera
     cluster = cluster_in(state) or latest_settings(stack).get("slipway:cluster")
     try:
         if isinstance(cluster, dict):
-            say(f"{file.name} is not there; the cluster is the one that the stack was last using.")
+            say(f"{file.name} is missing; using the cluster that the stack used last.")
             file.write_text(yaml.safe_dump({"config": {"slipway:cluster": cluster}}))
         elif template(stack, root).exists():
             shutil.copyfile(template(stack, root), file)
         elif rows(state, "resources"):
             say(
-                f"{file.name} is gone, and neither the state nor the history of {stack} has what "
-                "its cluster was. What the state has goes; whether anything else is left in that "
-                "cluster can't be looked for."
+                f"{file.name} is missing, and neither the state nor the history of {stack} says "
+                "which cluster it had. The resources in its state are destroyed; whether anything "
+                "else is left in that cluster can't be checked."
             )
         yield
     finally:

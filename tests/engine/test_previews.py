@@ -43,7 +43,7 @@ def test_of_a_cluster_that_could_not_be_made_its_own_reason_is_told(idle_stack: 
         first, last = re.findall(r"^ +error: (.*)$", told, re.MULTILINE)
         assert {first, last} == {
             "kind's cluster kind needs this:",
-            "without the cluster nothing is made in it",
+            "nothing is created in the cluster, because it is not ready",
         }, failed
         assert "docker" in told
     finally:

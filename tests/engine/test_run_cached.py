@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scripts.cli.commands import urns
+from scripts.cli.commands import run_urns
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.killing import train_with
@@ -146,7 +146,7 @@ def test_a_rerun_on_purpose_trains_one_job_alone_though_nothing_has_changed(
     trained: Mapping[str, Any], section: Section, mark: str, module_stack: JobStack, jobs: Jobs
 ) -> None:
     plain, before = f"{mark}-plain", {name: jobs.uids(name) for name in section}
-    urn = urns(module_stack.export())[plain]
+    urn = run_urns(module_stack.export())[plain]
     again = module_stack.run("up", "--replace", urn, program="", **section)
     replaced = {name for name in section if _is_replaced(again, "PyTorchJob", name)}
     judged = {name for name in section if _is_replaced(again, "Gate", name)}

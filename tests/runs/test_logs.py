@@ -180,14 +180,14 @@ def test_what_a_program_said_before_its_restart_comes_first(
         monkeypatch.setenv("XDG_STATE_HOME", str(state_home / "elsewhere"))
         lines, said = read(runs.export(), job_name, follow=False)
         monkeypatch.setenv("XDG_STATE_HOME", str(state_home))
-        assert (sorted(lines[:6]), said) == (sorted(before), "--- rank 0 was started again\n")
+        assert (sorted(lines[:6]), said) == (sorted(before), "--- rank 0 was restarted\n")
         enough(jobs, job_name, "master")
         attempt = going.end()
         assert attempt.error is None, attempt.text
     assert runs.output(job_name)["restarts"] == 1
     after = jobs.kubectl("logs", f"{job_name}-master-0").splitlines()
     lines, said = read(runs.export(), job_name)
-    assert said == "--- rank 0 was started again\n"
+    assert said == "--- rank 0 was restarted\n"
     assert sorted(lines[:6]) == sorted(before)
     assert lines[6:] == [f"[rank 0] {line}" for line in after]
 

@@ -107,7 +107,7 @@ def _nothing(stack: str, state: StackState, job: str, trouble: str, wanted: Coll
         return f"Say which job: JOB=NAME. {listed}"
     if job not in known:
         if state.kubeconfig is None:
-            listed += f" Stack {stack} has no cluster; `make up STACK={stack}` makes one."
+            listed += f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
         return f"There is no job {job!r}.{meant(job, known)} {listed}"
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"

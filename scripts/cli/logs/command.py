@@ -111,7 +111,9 @@ class View:
     def _lines(self, run_id: str, log: Log, more: Log | None) -> Iterator[Said]:
         if log.is_cut:
             name = self.printer.names[log.replica]
-            self.printer.tell(f"{name}: the beginning was dropped, as the log grew too long")
+            self.printer.tell(
+                f"{name}: the beginning of its log was dropped, since it grew too long"
+            )
         kept: Iterable[Line] = [] if log is more else log.lines()
         cursor = self.cursors.setdefault(log.container, Cursor())
         for line in joined(kept, [] if more is None else more.lines(), cursor):
@@ -133,7 +135,7 @@ def shown(target: Target, stack: str, *, raw: bool) -> Iterator[View]:
         yield View(target, printing, Path(spool))
     if not printing.has_printed:
         results = f"make results JOB={target.name} STACK={stack}"
-        printing.tell(f"nothing was printed; `{results}` says how it ended")
+        printing.tell(f"there is no output; `{results}` shows how the job ended")
 
 
 def _allow_files(count: int) -> None:

@@ -71,9 +71,14 @@ class Printer:
         self._run = said.run
         before = self._containers.get(said.replica)
         if before is not None and before != said.container:
-            self.tell(f"{self.names[said.replica]} was started again")
+            self.tell(f"{self.names[said.replica]} was restarted")
         self._containers[said.replica] = said.container
-        self.out.write(f"{self.labels.get(said.replica, '')}{said.line.text}\n")
+        text = said.line.text
+        label = self.labels.get(said.replica, "")
+        if label:  # torch puts the rank before its own lines, too
+            own = f"[{self.names[said.replica].replace(' ', '')}]:"
+            text = text.removeprefix(f"{own} ").removeprefix(own)
+        self.out.write(f"{label}{text}\n")
 
     def tell(self, text: str) -> None:
         """Say something that is no line of a log, in its place among them."""

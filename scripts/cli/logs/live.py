@@ -120,7 +120,7 @@ class Live:
         if time.monotonic() - ended_at < _STRAGGLERS_SECONDS:
             return False
         names = ", ".join(self.target.label(each.replica) for each in running)
-        self._tell_once(f"the run has ended, but still there: {names}")
+        self._tell_once(f"the run has ended, but still running: {names}")
         return True
 
     def _comment(self, there: Sequence[Container]) -> None:
@@ -128,7 +128,9 @@ class Live:
             self._tell_once(f"no rank of {self.target.name} has started yet")
         running = sum(not each.ended for each in there)
         if running > LIVE:
-            self._tell_once(f"{running} run: {LIVE} are followed, the others shown as they end")
+            self._tell_once(
+                f"{running} ranks are running: {LIVE} are followed, the others shown as they end"
+            )
 
     def _tell_once(self, text: str) -> None:
         if text not in self._told:

@@ -21,7 +21,7 @@ EMBEDDED = {"kind": "embedded"}
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(remains, "_PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(remains, "_WAIT_SECONDS", 0.1)
     monkeypatch.setattr(remains, "_POLL_SECONDS", 0.02)
     monkeypatch.setattr(remains, "orphans", lambda _checkout: [])
     return tmp_path / "slipway"
@@ -56,7 +56,7 @@ def test_everything_that_is_left_is_listed_with_how_to_remove_it(
     proven, said = proof(EMBEDDED)
     assert not proven
     lines = said.splitlines()
-    assert lines[0].startswith("Of dev there is still this")
+    assert lines[0].startswith("Left of dev, each with")
     assert set(lines[1:]) == {
         "  process 4711, without its pulumi: kill 4711",
         f"  {state}/clusters/dev: rm -r {state}/clusters/dev",
@@ -68,7 +68,7 @@ def test_everything_that_is_left_is_listed_with_how_to_remove_it(
 def test_what_the_kernel_ends_a_moment_later_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
     ending = [[4711], [4711], []]
     monkeypatch.setattr(remains, "orphans", lambda _checkout: ending.pop(0) if ending else [])
-    monkeypatch.setattr(remains, "_PATIENCE_SECONDS", 10)
+    monkeypatch.setattr(remains, "_WAIT_SECONDS", 10)
     assert proof(EMBEDDED)[0]
     assert ending == []
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from scripts.cli import commands
-from scripts.cli.commands import NoRun, urns
+from scripts.cli.commands import NoRun, run_urns
 
 _PREFIX = "urn:pulumi:dev::slipway"
 
@@ -27,7 +27,7 @@ EXPORT = {
 
 
 def test_a_run_is_found_by_its_name() -> None:
-    assert urns(EXPORT) == {
+    assert run_urns(EXPORT) == {
         "mine": f"{_PREFIX}::slipway:jobs:PyTorchJob::mine",
         "other": f"{_PREFIX}::slipway:jobs:PyTorchJob::other",
     }
@@ -35,7 +35,7 @@ def test_a_run_is_found_by_its_name() -> None:
 
 @pytest.mark.parametrize("export", [{}, {"deployment": None}, {"deployment": {"resources": None}}])
 def test_a_stack_without_resources_has_no_runs(export: dict[str, Any]) -> None:
-    assert urns(export) == {}
+    assert run_urns(export) == {}
 
 
 @pytest.mark.parametrize(

@@ -147,7 +147,7 @@ def test_a_table_in_a_pipe_is_whole_however_long_its_cells_are() -> None:
     assert heading.split()[:4] == ["job", "state", "gate", "accuracy"]
     assert first.split() == [
         name, "Succeeded", "passed", "0.9846", "0.1000", "120,000", "2",
-        "1", "min", "3", "s", "1", "2026-01-01", "00:00:00",
+        "1", "min", "3", "s", "1", "2026-01-01", "00:00",
     ]  # fmt: skip
     assert second.split() == ["bad", "Failed", "-", "-", "-", "-", "2", "-", "1", "-"]
     assert "\x1b" not in "".join([heading, first, second, *rest])
@@ -182,13 +182,39 @@ def test_programs_read_the_results_as_json() -> None:
     ("asked_for", "message"),
     [
         ("bat", "There is no job 'bat'. Did you mean bad? Jobs of dev: bad."),
-        ("", "dev has no results yet; `make up STACK=dev` trains its jobs."),
+        ("", "Stack dev has no results yet; `make up STACK=dev` trains its jobs."),
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -> None:
     with pytest.raises(NoResults) as nothing:
         printed(found(state(), job("bad")), job=asked_for)
     assert str(nothing.value) == message
+
+
+def test_of_a_stack_that_is_down_that_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    with pytest.raises(NoResults, match="Stack dev is not up, and `make down` keeps no results"):
+        results.show("dev", "", "text")
+
+
+def test_an_update_ends_with_a_row_for_each_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(results, "load_settings", lambda _stack: None)
+    there = state()
+    monkeypatch.setattr(results, "read_state", lambda _stack: there)
+    results.summarize("dev")
+    assert capsys.readouterr().out == ""
+    there = state(run("a", SUCCESS), gate("a", SUCCESS), run("bad", FAILURE))
+    results.summarize("dev")
+    shown = capsys.readouterr()
+    assert [line.split()[:2] for line in shown.out.splitlines()] == [
+        ["job", "state"], ["a", "Succeeded"], ["bad", "Failed"],
+    ]  # fmt: skip
+    assert shown.err == "All about one job: `make results JOB=… STACK=dev`\n"
 
 
 def test_when_all_jobs_have_passed_their_declarations_are_not_read(
@@ -198,6 +224,7 @@ def test_when_all_jobs_have_passed_their_declarations_are_not_read(
     read: list[str] = []
     monkeypatch.setattr(results, "load_settings", read.append)
     monkeypatch.setattr(results, "jobs_of", lambda _stack: ["a"])
+    monkeypatch.setattr(results, "exists", lambda _stack: True)
     for passed, declarations in ((True, []), (False, ["dev"])):
         there = state(run("a", SUCCESS), *([gate("a", SUCCESS)] if passed else []))
         monkeypatch.setattr(results, "read_state", lambda _stack, there=there: there)

@@ -12,7 +12,7 @@ from scripts.cli import down, remains
 from scripts.cli.backend import bookkeeping, state_file
 from scripts.cli.config import StackFileError, check, cluster_of
 from scripts.cli.pulumi_cli import Cli
-from scripts.cli.temporary_config import cluster_in, lent
+from scripts.cli.temporary_config import cluster_in, temporary_config
 
 KUBECONFIG = {"kind": "kubeconfig", "context": "team"}
 
@@ -53,7 +53,7 @@ def lend(stack: str, checkout: Path) -> tuple[Mapping[str, Any], str]:
     """Return what the cluster is said to be while the stack is taken down, and what was told."""
     told: list[str] = []
     file = checkout / f"Pulumi.{stack}.yaml"
-    with lent(stack, told.append, checkout):
+    with temporary_config(stack, told.append, checkout):
         cluster = cluster_of(stack, checkout) if file.exists() else {}
     assert not file.exists()
     return cluster, "\n".join(told)
@@ -64,7 +64,7 @@ def test_a_cluster_of_the_stacks_own_is_known_from_its_state(kind: str, checkout
     there(resources=[resource(f"slipway:clusters:{kind}", "mine")])
     cluster, told = lend("gone", checkout)
     assert cluster == {"kind": kind.lower(), "name": "mine"}
-    assert told.startswith("Pulumi.gone.yaml is not there; the cluster is the one")
+    assert told.startswith("Pulumi.gone.yaml is missing; using the cluster")
 
 
 def test_a_cluster_that_a_killed_run_had_begun_to_make_is_known_too() -> None:
@@ -90,7 +90,7 @@ def test_what_cannot_be_known_is_said_and_the_stack_goes_all_the_same(checkout: 
     there(resources=[resource("slipway:jobs:PyTorchJob")])
     cluster, told = lend("gone", checkout)
     assert cluster == {}
-    assert "whether anything else is left in that cluster can't be looked for" in told
+    assert "whether anything else is left in that cluster can't be checked" in told
 
 
 def test_an_empty_stack_needs_nothing_to_be_known(checkout: Path) -> None:
@@ -111,14 +111,14 @@ def test_a_file_that_is_there_is_the_persons_and_stays(checkout: Path) -> None:
     there(resources=[resource("slipway:clusters:Kind", "mine")])
     file = checkout / "Pulumi.gone.yaml"
     file.write_text("config: {}")
-    with lent("gone", pytest.fail, checkout):
+    with temporary_config("gone", pytest.fail, checkout):
         assert file.read_text() == "config: {}"
     assert file.exists()
 
 
 def test_a_file_that_was_lent_is_gone_again_after_a_failure_too(checkout: Path) -> None:
     there(resources=[resource("slipway:clusters:Kind", "mine")])
-    with pytest.raises(KeyboardInterrupt), lent("gone", lambda _line: None, checkout):
+    with pytest.raises(KeyboardInterrupt), temporary_config("gone", lambda _line: None, checkout):
         raise KeyboardInterrupt
     assert not (checkout / "Pulumi.gone.yaml").exists()
 
@@ -126,7 +126,7 @@ def test_a_file_that_was_lent_is_gone_again_after_a_failure_too(checkout: Path) 
 def test_a_stack_with_neither_file_nor_state_is_none(checkout: Path) -> None:
     with (
         pytest.raises(StackFileError, match=r"There is no stack 'knid'\. Did you mean kind\?"),
-        lent("knid", pytest.fail, checkout),
+        temporary_config("knid", pytest.fail, checkout),
     ):
         pytest.fail("went on")
 
@@ -161,8 +161,8 @@ def test_other_commands_say_how_to_get_the_file_back_or_to_take_the_stack_down(
     with pytest.raises(StackFileError) as gone:
         check("gone", checkout)
     said = str(gone.value)
-    assert said.startswith("Pulumi.gone.yaml is gone, though the stack gone is still there.")
-    assert "it starts as a copy of one in stacks/" in said
+    assert said.startswith("Pulumi.gone.yaml is missing, but the stack gone still exists.")
+    assert "Copy one of stacks/" in said
     assert said.endswith("make down STACK=gone")
     changed({"slipway:cluster": KUBECONFIG})
     with pytest.raises(StackFileError, match=r"pulumi config refresh --stack gone\n"):

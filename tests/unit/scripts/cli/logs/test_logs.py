@@ -131,7 +131,7 @@ def test_without_a_cluster_it_is_the_archive_attempt_after_attempt(
         "[rank 0] third",
         "[rank 0] fourth",
         "--- next attempt: mine-2",
-        "--- rank 0 was started again",
+        "--- rank 0 was restarted",
     ]
 
 
@@ -251,7 +251,7 @@ def test_a_job_that_was_not_submitted_is_told_of_with_its_stack() -> None:
 
 
 def test_a_stack_that_is_not_there_has_no_logs() -> None:
-    with pytest.raises(NoLogs, match="`make up STACK=dev` makes one"):
+    with pytest.raises(NoLogs, match="`make up STACK=dev` creates one"):
         print_logs("dev", "mine")
 
 
@@ -323,13 +323,32 @@ def test_names_are_aligned_and_colored_in_a_terminal_alone(
     assert printer(names, raw=True, out=Terminal()).labels == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[rank1]: Traceback:", "[rank 1] Traceback:"),
+        ("[rank1]:   File", "[rank 1]   File"),
+        ("[rank1]:[W1123 12:00] x", "[rank 1] [W1123 12:00] x"),
+        ("[rank0]: of another", "[rank 1] [rank0]: of another"),
+        ("  indented", "[rank 1]   indented"),
+    ],
+)
+def test_the_rank_that_torch_puts_before_a_line_is_not_shown_twice(text: str, shown: str) -> None:
+    out = io.StringIO()
+    printer({1: "rank 1"}, raw=False, out=out).print(Said(line(1, text), 1, "run", "a"))
+    assert out.getvalue() == f"{shown}\n"
+    raw = io.StringIO()
+    printer({1: "rank 1"}, raw=True, out=raw).print(Said(line(1, text), 1, "run", "a"))
+    assert raw.getvalue() == f"{text}\n"
+
+
 def test_what_is_said_about_the_lines_is_apart_from_them() -> None:
     out, err = io.StringIO(), io.StringIO()
     printing = Printer({}, {0: "rank 0"}, out, err)
     for container in ("a", "b"):
         printing.print(Said(line(1, '{"event": "x"}'), 0, "run", container))
     assert out.getvalue() == '{"event": "x"}\n' * 2
-    assert err.getvalue() == "--- rank 0 was started again\n"
+    assert err.getvalue() == "--- rank 0 was restarted\n"
 
 
 SECRET = {"4dabf18193072939515e22adb298388d": "1b47061264138c4ac30d75fd1eb44270"}

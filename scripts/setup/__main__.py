@@ -10,17 +10,17 @@ from clusters import CLUSTERS
 from clusters.cluster import Kind
 from core.paths import cache_dir, use_extra
 from scripts.cli.config import StackFileError, cluster_of
-from scripts.setup import extra, plugin, record
+from scripts.setup import bootstrap, plugin, record
 from scripts.setup.state import PassphraseLost, prepare
 from scripts.setup.tools import tools_of
 
 
 def main() -> int:
-    """Exits 0 when all the tools of the stack's kind of cluster are there."""
+    """Return 0 when all the tools of the stack's kind of cluster are ready."""
     parser = argparse.ArgumentParser(prog="make setup", description=__doc__)
     parser.add_argument("--stack", default="dev", help="the stack whose tools are needed")
     parser.add_argument(
-        "--brief", action="store_true", help="say nothing when everything has been there"
+        "--brief", action="store_true", help="print nothing when nothing was missing"
     )
     arguments = parser.parse_args()
     source = os.environ.get("SOURCE") or "release"
@@ -39,29 +39,28 @@ def main() -> int:
 
 
 def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
-    """Makes the state, provides the tools, and prints the closing table.
+    """Create the state, resolve the tools, and print the closing table.
 
     Args:
         kind: The stack's kind of cluster; None where its settings name none that there is.
         brief: Print the table only when a tool has been added or has changed.
         build: Build what could be downloaded, too.
     """
-    needed = None if kind is None else kind.extra
-    if needed is not None:
-        extra.add(needed, Path(sys.prefix))
-        use_extra(needed)
+    if kind is not None and kind.extra is not None:
+        bootstrap.add_extra(kind.extra, Path(sys.prefix))
+        use_extra(kind.extra)
     tools, plugins = tools_of(kind), plugin.of_kind(kind)
-    with extra.alone(cache_dir() / "setup.lock"):
+    with bootstrap.exclusive(cache_dir() / "setup.lock"):
         prepare()
         recorded = record.load()
-        there = record.still_good(recorded, tools, build=build)
+        ready = record.unchanged(recorded, tools, build=build)
         settled = all(plugin.settled(each, recorded.get(each.name)) for each in plugins)
-        if brief and settled and len(there) == len(tools):
+        if brief and settled and len(ready) == len(tools):
             return 0
         # Loaded only now: it takes longer than all of the above.
-        from scripts.setup.whole import provide_and_tell  # noqa: PLC0415
+        from scripts.setup.report import resolve_and_report  # noqa: PLC0415
 
-        return provide_and_tell(kind, brief=brief, build=build)
+        return resolve_and_report(kind, brief=brief, build=build)
 
 
 if __name__ == "__main__":

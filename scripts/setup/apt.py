@@ -1,4 +1,4 @@
-"""Debian packages: installs them as root, after saying which, and starts no service."""
+"""Debian packages: installs them as root, after printing which, and starts no service."""
 
 import os
 import shutil
@@ -6,16 +6,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from scripts.setup.steps import Step, Steps
+from scripts.setup.steps import Steps
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 """Maintainer scripts ask this program before they start a service; 101 means no."""
-
 _OURS = "#!/bin/sh\n# Made by Slipway's set-up for the time of an installation.\n"
+_APT = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
 
 
 def obstacle() -> str | None:
-    """Why packages can't be installed here, or None."""
+    """Return why packages can't be installed here, or None."""
     if shutil.which("apt-get") is None:
         return "this system has no apt-get"
     if os.geteuid() != 0:
@@ -24,42 +24,39 @@ def obstacle() -> str | None:
 
 
 def install(packages: Sequence[str], steps: Steps) -> None:
-    """Installs packages from the mirror in the machine's own apt configuration.
+    """Install packages from the mirror in the machine's own apt configuration.
 
     Raises:
         StepFailed: apt failed; the text has the end of its output.
     """
     steps.console.print(f"Debian packages that will be installed: {' '.join(packages)}")
-    apt = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for title, arguments, estimate, limit in (
-        ("Reading the package lists", ("update",), "10 s, 50 MB", 300.0),
-        (
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    options = ("--yes", "--no-remove", "--no-install-recommends")
+    with services_stay_down(POLICY):
+        steps.run(
+            "Reading the package lists",
+            (*_APT, "update"),
+            log="apt-update",
+            estimate="10 s, 50 MB",
+            limit=300.0,
+            env=env,
+        )
+        steps.run(
             "Installing the packages",
-            ("install", "--yes", "--no-remove", "--no-install-recommends", *packages),
-            "30 s, 250 MB",
-            900.0,
-        ),
-    ):
-        with services_stay_down(POLICY):
-            steps.run(
-                Step(
-                    title=title,
-                    command=(*apt, *arguments),
-                    log=f"apt-{arguments[0]}",
-                    estimate=estimate,
-                    limit=limit,
-                    environment=environment,
-                )
-            )
+            (*_APT, "install", *options, *packages),
+            log="apt-install",
+            estimate="30 s, 250 MB",
+            limit=900.0,
+            env=env,
+        )
 
 
 @contextmanager
 def services_stay_down(policy: Path) -> Iterator[None]:
-    """Lets no package start a service meanwhile.
+    """Let no package start a service meanwhile.
 
     A policy that an administrator has made stays in force as it is. One of ours that a killed
-    set-up left behind forbids nothing any more, and is taken away at the end, too.
+    set-up left behind forbids nothing any more, and is removed at the end, too.
     """
     ours = not policy.exists() or policy.read_text().startswith(_OURS)
     if ours:

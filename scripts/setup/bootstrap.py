@@ -1,9 +1,9 @@
-"""The first half of `make setup`, with nothing but a person's own Python: makes the environment.
+"""The first half of `make setup`, with nothing but the system's Python: the Python environments.
 
 Run as `python3 -m scripts.setup.bootstrap`. It makes the cached environment for requirements.lock,
-links `.venv` to it, and hands over to `scripts.setup` inside it. For the checks and tests it makes
-another one, `.venv-test`, with what requirements-test.lock lists. It must be readable by older
-Pythons too, so that they can say what is wrong with them.
+links `.venv` to it, and starts `scripts.setup` inside it. The checks and tests have another one,
+`.venv-test`, with what requirements-test.lock lists. Older Pythons have to be able to read this
+file, so that they can print what they lack.
 """
 
 import os
@@ -13,17 +13,22 @@ import sys
 import sysconfig
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parent.parent.parent
+from core.paths import CHECKOUT, cache_dir, extra_dir, venv_dir, venv_dir_for_tests
+
 OLDEST = (3, 11)
+AZURE = "azure"
+"""The extra with azure-native's SDK: only stacks on Azure and the tests need it."""
 INSTALL_LIMIT = 1200  # seconds; a cold install over a slow line
+_LOCK_LIMIT = 2400  # seconds: a whole cold set-up, and more
+# No package runs a program of its own to be installed.
 _LOCKED = ("--require-hashes", "--only-binary=:all:", "--requirement")
-"""No package runs a program of its own to be installed."""
 
 
 def problems() -> "list[str]":
-    """What this Python lacks, each with what to do."""
+    """Return what this Python lacks, each with what to do."""
     found = []
     if sys.version_info < OLDEST:
         found.append(
@@ -41,61 +46,24 @@ def problems() -> "list[str]":
     return found
 
 
-def complete() -> bool:
-    """Whether this Python is new enough, and the runtime environment is there."""
-    if sys.version_info < OLDEST:
-        return False
-    from core.paths import venv_dir  # noqa: PLC0415
+def exclusive(file: Path) -> "AbstractContextManager[None]":
+    """Keep other set-ups away, which would build into the same places; see `core.lock.held`."""
+    from core import lock  # noqa: PLC0415 - older Pythons can't read it
 
-    return (venv_dir() / ".complete").exists()
+    def announce() -> None:
+        print("Waiting for another set-up to end …", file=sys.stderr, flush=True)
+
+    return lock.held(file, limit=_LOCK_LIMIT, waiting=announce)
 
 
 def environment() -> Path:
-    """Makes the runtime environment unless it is there, and returns its directory."""
-    # These need a Python that `problems` has accepted.
-    from core.paths import venv_dir  # noqa: PLC0415
-
-    return _made(venv_dir(), "Python environment", "30 s, 400 MB", install)
-
-
-def environment_for_tests(venv: Path) -> Path:
-    """The same for the environment of the checks and tests, which has the runtime's packages, too.
-
-    Args:
-        venv: The runtime environment.
-    """
-    from core.paths import venv_dir_for_tests  # noqa: PLC0415
-    from scripts.setup.extra import AZURE, add  # noqa: PLC0415
-
-    borrowed = (site_packages(venv), add(AZURE, venv))
-
-    def fill(test_venv: Path) -> None:
-        install_tests(test_venv, venv, borrowed)
-
-    return _made(venv_dir_for_tests(), "Python packages for tests", "15 s, 150 MB", fill)
-
-
-def _made(venv: Path, title: str, estimate: str, fill: "Callable[[Path], None]") -> Path:
-    from core.paths import cache_dir  # noqa: PLC0415
-    from scripts.setup.extra import alone  # noqa: PLC0415
-
-    complete = venv / ".complete"
-    if complete.exists():
-        return venv
-    with alone(cache_dir() / "python.lock"):
-        if not complete.exists():
-            print(f"{title} {venv} (about {estimate})", file=sys.stderr, flush=True)
-            started = time.monotonic()
-            # What a killed run left half-made goes first.
-            shutil.rmtree(venv, ignore_errors=True)
-            fill(venv)
-            complete.touch()
-            print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
-    return venv
+    """Make the runtime environment unless it is complete, and return its directory."""
+    venv = venv_dir()
+    return _ensure(venv, "Python environment", "30 s, 400 MB", lambda: install(venv))
 
 
 def install(venv: Path) -> None:
-    """Fills the runtime environment from its lock file."""
+    """Fill the runtime environment from its lock file."""
     venv.parent.mkdir(parents=True, exist_ok=True)
     _run(sys.executable, "-m", "venv", venv)
     _pip(venv, "install", "--no-compile", *_LOCKED, CHECKOUT / "requirements.lock")
@@ -104,8 +72,23 @@ def install(venv: Path) -> None:
     subprocess.run([venv / "bin" / "python", *compiling], check=False, timeout=INSTALL_LIMIT)
 
 
+def environment_for_tests(venv: Path) -> Path:
+    """Make the environment of the checks and tests, which has the runtime's packages, too.
+
+    Args:
+        venv: The runtime environment.
+    """
+    test_venv, borrowed = venv_dir_for_tests(), (site_packages(venv), add_extra(AZURE, venv))
+    return _ensure(
+        test_venv,
+        "Python packages for tests",
+        "15 s, 150 MB",
+        lambda: install_tests(test_venv, venv, borrowed),
+    )
+
+
 def install_tests(test_venv: Path, venv: Path, borrowed: "Sequence[Path]") -> None:
-    """Installs what only tests need, and lets the environment see the directories `borrowed`.
+    """Install what only tests need, and let the environment see the directories `borrowed`.
 
     Args:
         test_venv: The environment to fill.
@@ -120,8 +103,61 @@ def install_tests(test_venv: Path, venv: Path, borrowed: "Sequence[Path]") -> No
     (site_packages(test_venv) / "slipway.pth").write_text(lines)
 
 
+def add_extra(extra: str, venv: Path) -> Path:
+    """Install an extra of pyproject.toml unless it is there, and return its directory.
+
+    It is apart from the environment, since Pulumi starts the plugin of every package that it finds
+    in there.
+
+    Args:
+        extra: Its name.
+        venv: The environment that it goes with, whose pip is used.
+
+    Raises:
+        subprocess.SubprocessError: pip failed.
+        TimeoutError: another set-up holds the lock.
+    """
+    place = extra_dir(extra)
+
+    def fill() -> None:
+        partial = place.with_suffix(".partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        # What it needs in turn is in the environment's own lock file. Not compiled: hardly any of
+        # its modules is ever imported.
+        options = ("--no-deps", "--no-compile", "--target", partial)
+        _pip(venv, "install", *options, *_LOCKED, CHECKOUT / f"requirements-{extra}.lock")
+        partial.rename(place)
+
+    return _ensure(place, f"Python packages for {extra}", "5 s, 155 MB", fill, mark=place)
+
+
+def _ensure(
+    place: Path,
+    title: str,
+    estimate: str,
+    fill: "Callable[[], None]",
+    *,
+    mark: "Path | None" = None,
+) -> Path:
+    """Have `fill` fill `place` unless `mark` exists, which by default is a file in it."""
+    complete = place / ".complete" if mark is None else mark
+    if complete.exists():
+        return place
+    with exclusive(cache_dir() / "python.lock"):
+        if not complete.exists():
+            print(f"{title} {place} (about {estimate})", file=sys.stderr, flush=True)
+            started = time.monotonic()
+            # What a killed run left incomplete goes first.
+            shutil.rmtree(place, ignore_errors=True)
+            fill()
+            if mark is None:
+                complete.touch()
+            print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    return place
+
+
 def site_packages(venv: Path) -> Path:
-    """Where an environment of this Python has its packages."""
+    """Return where an environment of this Python has its packages."""
     return Path(sysconfig.get_path("purelib", "venv", {"base": str(venv)}))
 
 
@@ -136,7 +172,7 @@ def _run(*command: "str | Path") -> None:
 
 
 def link(venv: Path, name: str = ".venv") -> None:
-    """Points the checkout's link of that name at the environment."""
+    """Point the checkout's link of that name at the environment."""
     place = CHECKOUT / name
     if place.is_symlink() and place.readlink() == venv:
         return
@@ -147,19 +183,21 @@ def link(venv: Path, name: str = ".venv") -> None:
 
 
 def main() -> None:
-    """Ends with set-up's status. `--python-only` stops once the runtime environment is there.
+    """Exit with set-up's status.
 
-    `--tests` makes the environment of the checks and tests as well.
+    `--python-only` stops once the runtime environment is complete; `--tests` makes that of the
+    checks and tests as well.
     """
-    if not complete():
+    arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
+    # Looking for ensurepip takes a while, and a complete environment shows that it was there.
+    if sys.version_info < OLDEST or not (venv_dir() / ".complete").exists():
         missing = problems()
         if missing:
             sys.exit("\n".join(missing))
-    arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
     try:
         venv = environment()
         link(venv)
-        if len(arguments) < len(sys.argv) - 1:
+        if "--tests" in sys.argv:
             link(environment_for_tests(venv), ".venv-test")
     except (subprocess.SubprocessError, TimeoutError) as error:
         sys.exit(f"The Python environment could not be made: {error}")

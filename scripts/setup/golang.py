@@ -9,73 +9,72 @@ from functools import cache
 from pathlib import Path
 
 from core.paths import cache_dir
-from scripts.setup import versions
-from scripts.setup.modules import GoModule
-from scripts.setup.problems import Problem
-from scripts.setup.record import Entries, Entry
-from scripts.setup.steps import Step, StepFailed, Steps
-from scripts.setup.tools import Tool
+from scripts.setup.definitions import GoModule, Tool, numbers
+from scripts.setup.record import Entries, Entry, Problem
+from scripts.setup.steps import StepFailed, Steps
 
 _BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores that are its own
 _DOWNLOAD_LIMIT = 1800.0  # seconds
-_NO_DEBUGGING = ("-gcflags=all=-dwarf=false",)
-"""What only a debugger reads the linker strips, so that the compiler need not write it."""
+_BUILD = (
+    "build",
+    "-trimpath",
+    "-buildvcs=false",
+    # What only a debugger reads the linker strips, so that the compiler need not write it.
+    "-gcflags=all=-dwarf=false",
+)
 _ROOMY = 12 * 2**30
 """Bytes of free memory from which on two builds run at once, and garbage may stay."""
 _WITH_GARBAGE = {"GOGC": "off", "GOMEMLIMIT": "2GiB"}
 """The compiler is a Go program: each of its processes collects garbage only from 2 GiB on."""
-_INSTALL_GO = "Install a newer Go, from its own download page or your distribution."
 
 
 def download(module: GoModule, steps: Steps) -> None:
-    """Fetches what a module's tools are built from. What fails here, the build tells."""
+    """Fetch what a module's tools are built from. What fails here, the build reports."""
     go = _go()
     if go is None or module.requires is None:
         return
-    step = Step(
-        title=f"Downloading the Go modules of {module.name}",
-        command=(go, "mod", "download"),
-        log=f"download-{module.name}",
-        estimate="20 s",
-        limit=_DOWNLOAD_LIMIT,
-        directory=module.directory,
-        environment=_environment(),
-    )
     with suppress(StepFailed):
-        steps.run(step)
+        steps.run(
+            f"Downloading the Go modules of {module.name}",
+            (go, "mod", "download"),
+            log=f"download-{module.name}",
+            estimate="20 s",
+            limit=_DOWNLOAD_LIMIT,
+            cwd=module.directory,
+            env=_environment(),
+        )
 
 
 def at_once() -> int:
-    """How many builds to run at a time: linking one uses a single core, and a second needs room."""
+    """Return how many builds run at a time: linking one uses one core, and a second needs room."""
     return 2 if _roomy() and (os.cpu_count() or 1) > 1 else 1
 
 
 def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Entries | list[Problem]:
-    """Builds, or copies, those tools of a module. They all come, or none.
+    """Build, or copy, those tools of a module. They all come, or none.
 
     Args:
         module: What they are built from.
-        tools: Which of its tools are wanted.
+        tools: Which of its tools are needed.
         steps: What runs it.
     """
-    why = _unfit(module)
-    if why is not None:
-        return [Problem(tool.name, why, _INSTALL_GO) for tool in tools]
-    made: Entries = {}
+    go = _go()
+    why = f"there is no `go` on PATH to build it with; needed is {module.go_version} or newer"
+    if go is None or (why := _too_old(go, module)):
+        remedy = "Install a newer Go, from its own download page or your distribution."
+        return [Problem(tool.name, why, remedy) for tool in tools]
+    names = [tool.name for tool in tools]
     try:
-        programs = [tool for tool in tools if tool.name in module.packages]
-        if programs:
-            for tool, path in _compile(module, programs, steps):
-                made[tool.name] = Entry.of(
-                    path, module.version, "built from its Go module", tool.stamp
-                )
-        for tool in tools:
-            if tool.name in module.copies:
-                path = _copy(module, tool.name)
-                made[tool.name] = Entry.of(path, module.version, "from its Go module", tool.stamp)
+        built = _compile(go, module, [name for name in names if name in module.packages], steps)
+        copied = {name: _copy(go, module, name) for name in names if name in module.copies}
     except (StepFailed, OSError, subprocess.SubprocessError) as error:
         remedy = "See that log; `make setup` goes on from there."
         return [Problem(tool.name, str(error), remedy) for tool in tools]
+    made: Entries = {}
+    for tool in tools:
+        origin = "built from its Go module" if tool.name in built else "from its Go module"
+        path = {**built, **copied}[tool.name]
+        made[tool.name] = Entry.of(path, module.version, origin, tool.stamp)
     return made
 
 
@@ -86,7 +85,7 @@ def _environment() -> dict[str, str]:
 
 @cache
 def _roomy() -> bool:
-    """Whether this machine has memory to spare for builds."""
+    """Return whether this machine has memory to spare for builds."""
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
@@ -99,53 +98,48 @@ def _go() -> str | None:
     return shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
 
 
-def _unfit(module: GoModule) -> str | None:
-    """Why the Go on this machine can't build the module, or None."""
-    needed = ".".join(map(str, module.go_version))
-    go = _go()
-    if go is None:
-        return f"it is built with Go {needed} or newer, and there is no `go` on PATH"
-    told = _ask(go, "env", "GOVERSION", "GOTOOLCHAIN").split()
-    # From 1.21 on, Go fetches the toolchain that a go.mod asks for, unless told to stay local.
-    enough = "1.21" if told[-1] != "local" else needed
-    if versions.parts(told[0]) < versions.parts(enough):
-        return f"it is built with Go {needed} or newer, and {go} is {told[0]}"
-    return None
+def _too_old(go: str, module: GoModule) -> str:
+    """Return why this Go can't build the module, or nothing."""
+    version, *toolchain = _ask(go, "env", "GOVERSION", "GOTOOLCHAIN").split()
+    # From 1.21 on, Go fetches the toolchain that a go.mod asks for, unless it has to stay local.
+    enough = module.go_version if toolchain == ["local"] else "1.21"
+    if numbers(version) >= numbers(enough):
+        return ""
+    return f"it is built with Go {module.go_version} or newer, and {go} is {version}"
 
 
-def _compile(module: GoModule, tools: Sequence[Tool], steps: Steps) -> list[tuple[Tool, Path]]:
-    """Builds into a directory of its own, then moves: a running program can't be written over."""
+def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> dict[str, Path]:
+    """Build into a directory of its own, then move: a running program can't be written over."""
+    if not names:
+        return {}
     bin_dir = cache_dir() / "bin"
     bin_dir.mkdir(parents=True, exist_ok=True)
     fresh = cache_dir() / "build" / module.name
     shutil.rmtree(fresh, ignore_errors=True)
-    packages = [module.packages[tool.name] for tool in tools]
-    command = (_go() or "go", "build", "-trimpath", "-buildvcs=false", *_NO_DEBUGGING)
+    packages = [module.packages[name] for name in names]
     steps.run(
-        Step(
-            title=f"Building {', '.join(tool.name for tool in tools)} {module.version}",
-            command=[*command, "-ldflags", module.ldflags, "-o", f"{fresh}/", *packages],
-            log=f"build-{module.name}",
-            estimate=module.estimate,
-            limit=_BUILD_LIMIT,
-            directory=module.directory,
-            environment=_environment(),
-        )
+        f"Building {', '.join(names)} {module.version}",
+        (go, *_BUILD, "-ldflags", module.ldflags, "-o", f"{fresh}/", *packages),
+        log=f"build-{module.name}",
+        estimate=module.estimate,
+        limit=_BUILD_LIMIT,
+        cwd=module.directory,
+        env=_environment(),
     )
-    made = []
-    for tool, package in zip(tools, packages, strict=True):
+    made = {}
+    for name, package in zip(names, packages, strict=True):
         # Go names a program after the last part of its package's path.
         built = fresh / (module.name if package == "." else Path(package).name)
-        made.append((tool, built.replace(bin_dir / tool.name)))
+        made[name] = built.replace(bin_dir / name)
     shutil.rmtree(fresh)
     return made
 
 
-def _copy(module: GoModule, name: str) -> Path:
-    """Copies a file or directory out of Go's module cache, which is read-only and shared."""
+def _copy(go: str, module: GoModule, name: str) -> Path:
+    """Copy a file or directory out of Go's module cache, which is read-only and shared."""
     required = module.requires or ""
-    _ask(_go() or "go", "mod", "download", required, directory=module.directory)
-    root = _ask(_go() or "go", "list", "-m", "-f", "{{.Dir}}", required, directory=module.directory)
+    _ask(go, "mod", "download", required, cwd=module.directory)
+    root = _ask(go, "list", "-m", "-f", "{{.Dir}}", required, cwd=module.directory)
     source = Path(root) / module.copies[name]
     if source.is_file():
         target = cache_dir() / "bin" / name
@@ -164,11 +158,11 @@ def _copy(module: GoModule, name: str) -> Path:
     return target
 
 
-def _ask(go: str, *arguments: str, directory: Path | None = None) -> str:
-    """The output of a short go command."""
+def _ask(go: str, *arguments: str, cwd: Path | None = None) -> str:
+    """Return the output of a short go command."""
     finished = subprocess.run(
         [go, *arguments],
-        cwd=directory,
+        cwd=cwd,
         env=_environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

@@ -1,21 +1,24 @@
-"""Finds tools that are on this machine already. Looks, and changes nothing."""
+"""Finds tools that are on this machine already, and asks for their versions. Changes nothing."""
 
 import os
+import re
 import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from core.paths import CHECKOUT, cache_dir
-from scripts.setup import versions
+from scripts.setup.definitions import Tool
 from scripts.setup.record import Entries, Entry
-from scripts.setup.tools import Tool
 
-# A person's PATH often lacks these, and daemons and network tools are there.
+# A user's PATH often lacks these, and daemons and network tools are there.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
+_VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
+_SECONDS = 20
 
 
 def search_path() -> str:
-    """PATH and the system's own directories, less what set-up itself puts there."""
+    """Return PATH and the system's own directories, less what set-up itself puts there."""
     ours = (cache_dir(), CHECKOUT)
     given = os.environ.get("PATH", os.defpath).split(os.pathsep)
     directories = dict.fromkeys(
@@ -27,12 +30,12 @@ def search_path() -> str:
 
 
 def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | str:
-    """Looks for a tool.
+    """Look for a tool.
 
     Args:
         tool: What to look for.
         found: The tools before it, for one that has to lie beside another.
-        origin: What to write down as the tool's origin.
+        origin: What to record as the tool's origin.
 
     Returns:
         Its entry, or why there is none.
@@ -42,18 +45,38 @@ def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | str:
     if tool.beside is not None:
         return _find_beside(tool, found)
     if tool.accepts is None:
-        return "it can't tell its version, so one on PATH is not used"
+        return "it can't print its version, so one on PATH is not used"
     refused = []
     for program in _programs(tool.name):
-        version = versions.ask(program, tool.version_command)
+        version = version_of(program, *tool.version_command)
         if version is not None and version in tool.accepts:
             return Entry.of(program, version, origin, tool.stamp)
         refused.append(f"{program} is version {version or 'unknown'}, needed is {tool.accepts}")
     return "; ".join(refused) or "not on PATH"
 
 
+def version_of(program: Path, *arguments: str) -> str | None:
+    """Run a program for its version. None when it doesn't run, or prints none.
+
+    Its exit status doesn't count: some programs print their version and exit 1.
+    """
+    try:
+        finished = subprocess.run(
+            [program, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    match = _VERSION.search(finished.stdout + finished.stderr)
+    return None if match is None else match[0]
+
+
 def _programs(name: str) -> Iterator[Path]:
-    """Every program of that name, in PATH's order: a newer one may stand behind an old one."""
+    """Yield every program of that name: a newer one may stand behind an old one on PATH."""
     seen = set()
     for directory in search_path().split(os.pathsep):
         program = shutil.which(name, path=directory)
@@ -74,10 +97,11 @@ def _find_directory(tool: Tool) -> Entry | str:
 
 
 def _directory_version(directory: Path, tool: Tool) -> str | None:
-    """Debian's CNI plugins say that their version is unknown, so there its package is asked."""
+    """Debian's CNI plugins print that their version is unknown, so there its package is asked."""
     if tool.package is not None and directory.is_relative_to("/usr"):
-        return versions.of_package(tool.package)
-    return versions.ask(directory / tool.holds[0], ())
+        query = ("--showformat=${Version}", "--show", tool.package)
+        return version_of(Path("/usr/bin/dpkg-query"), *query)
+    return version_of(directory / tool.holds[0])
 
 
 def _find_beside(tool: Tool, found: Entries) -> Entry | str:

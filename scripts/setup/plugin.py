@@ -1,4 +1,4 @@
-"""Pulumi's plugins: a real one wherever there is one, else what this checkout has in its place."""
+"""Pulumi's plugins: a real one wherever there is one, else this checkout's stand-in."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from scripts.environment import AZURE_STAND_IN, KUBERNETES_STAND_IN, downloaded, pulumi_home
-from scripts.setup import versions
-from scripts.setup.extra import AZURE as AZURE_EXTRA
-from scripts.setup.lookup import search_path
-from scripts.setup.problems import Problem
-from scripts.setup.record import Entry, trust
+from scripts.setup import bootstrap
+from scripts.setup.definitions import Release
+from scripts.setup.lookup import search_path, version_of
+from scripts.setup.record import Entry, Problem, trust
 
 if TYPE_CHECKING:
     from clusters.cluster import Kind
@@ -24,6 +23,13 @@ if TYPE_CHECKING:
 
 STAND_IN_ORIGIN = "stand-in of this repository, since the download failed: "
 _INSTALL_LIMIT = 300  # seconds
+_RELEASE = Release(
+    # https://github.com/pulumi/pulumi-kubernetes/releases, and likewise for each provider
+    "https://github.com/pulumi/pulumi-{tool}/releases/download/v{version}/"
+    "pulumi-resource-{tool}-v{version}-{system}-{machine}.tar.gz",
+    "https://github.com/pulumi/pulumi-{tool}/releases/download/v{version}/"
+    "pulumi-{tool}_{version}_checksums.txt",
+)
 
 
 @dataclass(frozen=True)
@@ -33,16 +39,16 @@ class Plugin:
     Args:
         package: As Pulumi calls it.
         sdk: The Python package that it goes with; both have the same version.
-        directory: Of what stands in for it in this checkout.
-        takes: How long a download takes, in words.
-        line: What to say at the end of set-up when it is stood in for.
+        directory: Of its stand-in in this checkout.
+        estimate: How long a download takes, in words.
+        line: What set-up prints at its end when the stand-in is used.
         extra: The extra of pyproject.toml that its SDK is in; None where every stack needs it.
     """
 
     package: str
     sdk: str
     directory: Path
-    takes: str
+    estimate: str
     line: str
     extra: str | None = None
 
@@ -61,6 +67,15 @@ class Plugin:
         """The program that stands in for it."""
         return self.directory / self.name
 
+    def downloaded(self) -> Path | None:
+        """Return the program that Pulumi has fetched in the version that is needed, or None."""
+        found = (
+            directory / self.name
+            for directory in downloaded(self.package)
+            if directory.name.endswith(f"v{self.version}")
+        )
+        return next(found, None)
+
 
 KUBERNETES = Plugin(
     "kubernetes",
@@ -77,24 +92,29 @@ AZURE = Plugin(
     "1 min",
     "azure-native's plugin could not be downloaded, so the recording double in scripts/offline "
     "serves previews; `up` needs a real one, downloaded or on PATH.",
-    extra=AZURE_EXTRA,
+    extra=bootstrap.AZURE,
 )
 
 
 def of_kind(kind: Kind | None) -> tuple[Plugin, ...]:
-    """The plugins that a stack with that kind of cluster needs."""
+    """Return the plugins that a stack with that kind of cluster needs."""
     needed = {None} if kind is None else {None, kind.extra}
     return tuple(each for each in (KUBERNETES, AZURE) if each.extra in needed)
 
 
+def is_stand_in(entry: Entry) -> bool:
+    """Return True for another checkout's, too: they share one record."""
+    return entry.origin.startswith(STAND_IN_ORIGIN)
+
+
 def settled(plugin: Plugin, recorded: Entry | None) -> bool:
-    """Whether `provide` would find what was recorded, without anything being run."""
+    """Return whether `provide` would find what was recorded, without running anything."""
     if recorded is None:
         return False
     on_path = shutil.which(plugin.name, path=search_path())
     if on_path is None and is_stand_in(recorded):
         same = recorded.stamp == plugin.version and plugin.stand_in.exists()
-        return same and _downloaded(plugin) is None
+        return same and plugin.downloaded() is None
     return (
         on_path in {None, recorded.path}
         and recorded.holds(plugin.version)
@@ -103,7 +123,7 @@ def settled(plugin: Plugin, recorded: Entry | None) -> bool:
 
 
 def provide(plugin: Plugin, recorded: Entry | None, pulumi: Entry, steps: Steps) -> Entry | Problem:
-    """Finds a plugin, downloads it, or falls back to what stands in for it.
+    """Find a plugin, download it, or fall back to its stand-in.
 
     The download is tried once for each version: that it failed is part of the record.
 
@@ -113,25 +133,23 @@ def provide(plugin: Plugin, recorded: Entry | None, pulumi: Entry, steps: Steps)
         pulumi: The CLI, which installs plugins.
         steps: What a download is one of.
     """
+    # A stand-in may be another checkout's, which is replaced by ours.
+    if recorded is not None and not is_stand_in(recorded) and settled(plugin, recorded):
+        return recorded
     stamp = plugin.version
     on_path = shutil.which(plugin.name, path=search_path())
     if on_path is not None:
-        version = versions.ask(Path(on_path), ("--version",)) or "not told"
+        version = version_of(Path(on_path), "--version") or "unknown"
         if version != stamp:
             # Pulumi would take it whatever its version, and hand it the cluster's kubeconfig.
             why = f"{on_path} is version {version}, and {plugin.sdk} needs {stamp}"
             return Problem(plugin.name, why, f"Take it off PATH, or put {stamp} there.")
         return Entry.of(Path(on_path), version, "on PATH", stamp)
-    if recorded is not None and recorded.holds(stamp) and recorded.version == stamp:
-        return recorded
     if recorded is not None and recorded.stamp == stamp and is_stand_in(recorded):
-        # Somebody may have fetched it by hand since.
-        failure, place = recorded.origin.removeprefix(STAND_IN_ORIGIN), _downloaded(plugin)
+        failure = recorded.origin.removeprefix(STAND_IN_ORIGIN)
     else:
-        failure, place = _download(plugin, Path(pulumi.path), steps), _downloaded(plugin)
-        if place is None:
-            text = f"  not to be had ({failure}): the stand-in of this repository is used"
-            steps.console.print(text, markup=False)
+        failure = _download(plugin, Path(pulumi.path), steps)
+    place = plugin.downloaded()  # the user may have fetched it by hand
     if place is not None:
         return Entry.of(place, stamp, "downloaded", stamp)
     if not plugin.stand_in.exists():
@@ -140,46 +158,34 @@ def provide(plugin: Plugin, recorded: Entry | None, pulumi: Entry, steps: Steps)
     return Entry.of(plugin.stand_in, "-", f"{STAND_IN_ORIGIN}{failure}", stamp)
 
 
-def is_stand_in(entry: Entry) -> bool:
-    """True for another checkout's, too: they share one record."""
-    return entry.origin.startswith(STAND_IN_ORIGIN)
-
-
-def _downloaded(plugin: Plugin) -> Path | None:
-    """The program that Pulumi has fetched in the version that is needed; None without."""
-    found = (
-        each for each in downloaded(plugin.package) if each.name.endswith(f"v{plugin.version}")
-    )
-    return next((directory / plugin.name for directory in found), None)
-
-
 def _download(plugin: Plugin, pulumi: Path, steps: Steps) -> str:
-    """Fetches the plugin and has the CLI install it. Returns why that failed, or nothing.
+    """Fetch the plugin and have the CLI install it. Return why that failed, or nothing.
 
     The CLI's own `--checksum` (3.250.0) leaves out what arrives together with the stream's end.
     """
     from scripts.setup import releases  # noqa: PLC0415 - its HTTP client takes a while to load
 
-    address, checksums = releases.of_plugin(plugin.package, plugin.version)
+    address, checksums = _RELEASE.addresses(plugin.version, plugin.package)
     title = f"Downloading {plugin.package}'s plugin {plugin.version}"
+    name = ("resource", plugin.package, plugin.version)
     try:
-        with steps.shown(title, plugin.takes), TemporaryDirectory(prefix="slipway-") as directory:
+        with (
+            steps.shown(title, plugin.estimate),
+            TemporaryDirectory(prefix="slipway-") as directory,
+        ):
             archive = Path(directory) / "plugin.tar.gz"
-            checksum = releases.published(checksums, address)
+            checksum = releases.published(address, checksums)
             releases.save(address, checksum, archive, steps)
-            _install(plugin, archive, pulumi)
+            subprocess.run(
+                [pulumi, "plugin", "install", *name, "--file", archive],
+                env={**os.environ, "PULUMI_HOME": str(pulumi_home())},
+                stdin=subprocess.DEVNULL,
+                timeout=_INSTALL_LIMIT,
+                check=True,
+            )
             trust(address, checksum)
     except (releases.Refused, subprocess.SubprocessError) as error:
+        text = f"  not available ({error}): the stand-in of this repository is used"
+        steps.console.print(text, markup=False)
         return f"{error}"
     return ""
-
-
-def _install(plugin: Plugin, archive: Path, pulumi: Path) -> None:
-    name = ("resource", plugin.package, plugin.version)
-    subprocess.run(
-        [pulumi, "plugin", "install", *name, "--file", archive],
-        env={**os.environ, "PULUMI_HOME": str(pulumi_home())},
-        stdin=subprocess.DEVNULL,
-        timeout=_INSTALL_LIMIT,
-        check=True,
-    )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from core import toolchain
-from scripts.setup.tools import Tool
+from scripts.setup.definitions import Tool
 
 RELEASE = "release of "
 """What the origin of a project's own release begins with."""
@@ -25,7 +25,7 @@ class Entry:
 
     Args:
         path: Absolute; a program or a directory.
-        version: As the program or its go.mod says it.
+        version: As the program prints it or its go.mod pins it.
         origin: Where it came from, in words.
         stamp: What the repository asked of it.
         size: Bytes, of the file or directory itself.
@@ -41,12 +41,12 @@ class Entry:
 
     @classmethod
     def of(cls, path: Path, version: str, origin: str, stamp: str) -> "Entry":
-        """The entry for a file or directory as it is now."""
+        """Return the entry for a file or directory as it is now."""
         stat = path.stat()
         return cls(str(path), version, origin, stamp, stat.st_size, stat.st_mtime_ns)
 
     def holds(self, stamp: str) -> bool:
-        """Whether the file is still the one that was recorded, and still what is asked for."""
+        """Return whether the file is still the one that was recorded, and still what is needed."""
         try:
             stat = Path(self.path).stat()
         except OSError:
@@ -57,8 +57,20 @@ class Entry:
 Entries = dict[str, Entry]
 
 
+@dataclass(frozen=True)
+class Problem:
+    """A tool that can't be provided: why, and what the user can do about it."""
+
+    tool: str
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.tool}: {self.why}. {self.remedy}".rstrip()
+
+
 def load() -> Entries:
-    """What was recorded; nothing when there is no record, or one that another version wrote."""
+    """Return what was recorded; nothing without a record, or for one that another version wrote."""
     try:
         return {name: Entry(**entry) for name, entry in _document()["tools"].items()}
     except (KeyError, TypeError, AttributeError):
@@ -66,20 +78,37 @@ def load() -> Entries:
 
 
 def save(entries: Entries) -> None:
-    """Replaces the recorded tools."""
+    """Replace the recorded tools."""
     _write({"tools": {name: asdict(entries[name]) for name in sorted(entries)}})
 
 
 def checksums() -> dict[str, str]:
-    """The checksums of the releases that were used, by address: they are the same ever after."""
+    """Return the checksums of the releases that were used, by address: they never change."""
     found = _document().get("checksums")
     return found if isinstance(found, dict) else {}
 
 
 def trust(address: str, checksum: str) -> None:
-    """Adds the checksum of a release that has been used."""
+    """Add the checksum of a release that has been used."""
     with _WRITING:
         _write({"checksums": {**checksums(), address: checksum}})
+
+
+def unchanged(entries: Entries, tools: tuple[Tool, ...], *, build: bool = False) -> Entries:
+    """Return those of the tools that need not be resolved again.
+
+    Args:
+        entries: What was recorded.
+        tools: What is needed.
+        build: Whether releases count as missing.
+    """
+    return {
+        tool.name: entries[tool.name]
+        for tool in tools
+        if tool.name in entries
+        and entries[tool.name].holds(tool.stamp)
+        and not (build and entries[tool.name].origin.startswith(RELEASE))
+    }
 
 
 def _document() -> dict[str, Any]:
@@ -91,27 +120,10 @@ def _document() -> dict[str, Any]:
 
 
 def _write(changed: dict[str, Any]) -> None:
-    """Replaces parts of the record in one step, so that nobody reads half of it."""
+    """Replace parts of the record in one step, so that no process reads half of it."""
     place = toolchain.record()
     with _WRITING:
         place.parent.mkdir(parents=True, exist_ok=True)
         partial = place.with_suffix(".partial")
         partial.write_text(json.dumps({**_document(), **changed}, indent=2) + "\n")
         partial.replace(place)
-
-
-def still_good(entries: Entries, tools: tuple[Tool, ...], *, build: bool = False) -> Entries:
-    """Those of the tools that need not be looked at again.
-
-    Args:
-        entries: What was recorded.
-        tools: What is wanted.
-        build: Whether releases count as missing.
-    """
-    return {
-        tool.name: entries[tool.name]
-        for tool in tools
-        if tool.name in entries
-        and entries[tool.name].holds(tool.stamp)
-        and not (build and entries[tool.name].origin.startswith(RELEASE))
-    }

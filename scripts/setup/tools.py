@@ -1,86 +1,131 @@
-"""Every tool there is: what is new enough on PATH, which Debian package has it, how it is built.
+"""The table of tools: which there are, the versions that will do, and where each may come from.
 
-`releases` has those that their projects release as programs.
+For each, `resolve` tries in this order: PATH, the distribution's package, the project's own release
+with its publisher's checksum, and a build from its Go module.
 """
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.cluster import Kind
-from scripts.setup import modules
-from scripts.setup.modules import GoModule
-from scripts.setup.versions import Range
+from scripts.setup.definitions import GO_MACHINES, GoModule, Range, Release, Tool
 
+_KUBERNETES_VERSION = "k8s.io/component-base/version"
+_PULUMI_VERSION = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version"
 
-@dataclass(frozen=True)
-class Tool:
-    """One tool and where it may come from.
-
-    Args:
-        name: As in `core.toolchain`, and the program's name unless it is a directory.
-        accepts: Versions that will do; None where the program can't tell its own.
-        version_command: Arguments that make it print its version.
-        package: Debian's package of it.
-        module: The Go module to build it from.
-        directories: For a directory of programs: where distributions put it.
-        holds: For a directory of programs: those that must be in it.
-        beside: Take it from PATH only when it lies beside this other tool.
-        only_for_up: A preview goes without it, so set-up says what is missing and goes on; `up`
-            refuses before it makes anything.
-        hint: What to do when it can't be had, where that isn't plain from the rest.
-    """
-
-    name: str
-    accepts: Range | None = None
-    version_command: tuple[str, ...] = ("--version",)
-    package: str | None = None
-    module: GoModule | None = None
-    directories: tuple[Path, ...] = ()
-    holds: tuple[str, ...] = ()
-    beside: str | None = None
-    only_for_up: bool = False
-    hint: str = ""
-
-    @property
-    def stamp(self) -> str:
-        """Changes when what this repository asks of the tool does: then it is looked up anew."""
-        return f"{self.accepts} {'' if self.module is None else self.module.digest}".strip()
-
+PULUMI = GoModule(
+    name="pulumi",
+    packages={"pulumi": "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"},
+    estimate="3 min, 1.6 GB",
+    requires="github.com/pulumi/pulumi/pkg/v3",
+    stamp={_PULUMI_VERSION: "{version}"},
+    release=Release(
+        # https://www.pulumi.com/docs/iac/download-install/versions/
+        "https://get.pulumi.com/releases/sdk/pulumi-{version}-{system}-{machine}.tar.gz",
+        "https://get.pulumi.com/releases/sdk/pulumi-{number}-checksums.txt",
+        {
+            name: f"pulumi/{name}"
+            for name in ("pulumi", "pulumi-language-python", "pulumi-language-python-exec")
+        },
+        {**GO_MACHINES, "x86_64": "x64"},
+    ),
+)
+PYTHON_HOST = GoModule(
+    name="pulumi-language-python",
+    packages={
+        "pulumi-language-python": (
+            "github.com/pulumi/pulumi/sdk/v3/python/cmd/pulumi-language-python"
+        )
+    },
+    estimate="20 s, 0.1 GB",
+    requires="github.com/pulumi/pulumi/sdk/v3",
+    stamp={_PULUMI_VERSION: "{version}"},
+    copies={"pulumi-language-python-exec": "python/cmd/pulumi-language-python-exec"},
+)
+KUBERNETES = GoModule(
+    name="kubernetes",
+    packages={
+        name: f"k8s.io/kubernetes/cmd/{name}"
+        for name in (
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-proxy",
+            "kube-scheduler",
+            "kubectl",
+            "kubelet",
+        )
+    },
+    estimate="5 min, 2 GB",
+    requires="k8s.io/kubernetes",
+    stamp={
+        f"{_KUBERNETES_VERSION}.gitVersion": "{version}",
+        f"{_KUBERNETES_VERSION}.gitMajor": "{major}",
+        f"{_KUBERNETES_VERSION}.gitMinor": "{minor}",
+        f"{_KUBERNETES_VERSION}.gitTreeState": "clean",
+    },
+    # https://kubernetes.io/releases/download/#binaries
+    release=Release("https://dl.k8s.io/release/{version}/bin/{system}/{machine}/{tool}"),
+)
+COREDNS = GoModule(
+    name="coredns",
+    packages={"coredns": "github.com/coredns/coredns"},
+    estimate="90 s, 1 GB",
+    requires="github.com/coredns/coredns",
+    release=Release(
+        # https://github.com/coredns/coredns/releases
+        "https://github.com/coredns/coredns/releases/download/{version}/"
+        "coredns_{number}_{system}_{machine}.tgz",
+        members={"coredns": "coredns"},
+    ),
+)
+TRAINING_OPERATOR = GoModule(
+    name="training-operator",
+    packages={
+        "training-operator": "github.com/kubeflow/training-operator/cmd/training-operator.v1"
+    },
+    estimate="75 s, 0.6 GB",
+    requires="github.com/kubeflow/training-operator",
+    copies={"training-operator-manifests": "manifests"},
+)
+KIND = GoModule(
+    name="kind",
+    packages={"kind": "sigs.k8s.io/kind"},
+    estimate="15 s, 0.1 GB",
+    requires="sigs.k8s.io/kind",
+)
+PAUSE = GoModule(name="pause", packages={"pause": "."}, estimate="10 s")
+TCP_WAIT = GoModule(name="tcp-wait", packages={"tcp-wait": "."}, estimate="10 s")
 
 EVERYWHERE = (
-    Tool("pulumi", Range("3.250", below="4"), ("version",), module=modules.PULUMI),
-    Tool("pulumi-language-python", beside="pulumi", module=modules.PYTHON_HOST),
-    Tool("pulumi-language-python-exec", beside="pulumi", module=modules.PYTHON_HOST),
+    Tool("pulumi", Range("3.250", below="4"), ("version",), module=PULUMI),
+    Tool("pulumi-language-python", beside="pulumi", module=PYTHON_HOST),
+    Tool("pulumi-language-python-exec", beside="pulumi", module=PYTHON_HOST),
     Tool(
         "kubectl",
         Range("1.33", below="1.36"),  # one minor version either side of the API server's
         ("version", "--client=true"),
-        module=modules.KUBERNETES,
+        module=KUBERNETES,
     ),
-    Tool("training-operator-manifests", module=modules.TRAINING_OPERATOR),
+    Tool("training-operator-manifests", module=TRAINING_OPERATOR),
     # Put into the cluster as images, so that none of any kind fetches them from a registry.
-    Tool("training-operator", module=modules.TRAINING_OPERATOR),
-    Tool("tcp-wait", module=modules.TCP_WAIT),
+    Tool("training-operator", module=TRAINING_OPERATOR),
+    Tool("tcp-wait", module=TCP_WAIT),
 )
 """What a stack needs whatever its cluster, besides pulumi-kubernetes' plugin."""
 
+_KUBERNETES = Range("1.34", below="1.35")
+_CONTAINERD = Range("1.6", below="3")
 _OF_KINDS = (
-    *(
-        Tool(name, Range("1.34", below="1.35"), module=modules.KUBERNETES)
-        for name in (
-            "kube-apiserver",
-            "kube-controller-manager",
-            "kube-scheduler",
-            "kubelet",
-            "kube-proxy",
-        )
-    ),
-    Tool("coredns", Range("1.11", below="2"), ("-version",), module=modules.COREDNS),
-    Tool("pause", module=modules.PAUSE),
+    Tool("kube-apiserver", _KUBERNETES, module=KUBERNETES),
+    Tool("kube-controller-manager", _KUBERNETES, module=KUBERNETES),
+    Tool("kube-scheduler", _KUBERNETES, module=KUBERNETES),
+    Tool("kubelet", _KUBERNETES, module=KUBERNETES),
+    Tool("kube-proxy", _KUBERNETES, module=KUBERNETES),
+    Tool("coredns", Range("1.11", below="2"), ("-version",), module=COREDNS),
+    Tool("pause", module=PAUSE),
     Tool("etcd", Range("3.4", below="4"), package="etcd-server"),
-    Tool("containerd", Range("1.6", below="3"), package="containerd"),
-    Tool("ctr", Range("1.6", below="3"), package="containerd"),
-    Tool("containerd-shim-runc-v2", Range("1.6", below="3"), ("-v",), package="containerd"),
+    Tool("containerd", _CONTAINERD, package="containerd"),
+    Tool("ctr", _CONTAINERD, package="containerd"),
+    Tool("containerd-shim-runc-v2", _CONTAINERD, ("-v",), package="containerd"),
     Tool("runc", Range("1.1", below="2"), package="runc"),
     Tool(
         "cni-plugins",
@@ -99,7 +144,7 @@ _OF_KINDS = (
         "kind",
         Range("0.27", below="1"),
         ("version",),
-        module=modules.KIND,
+        module=KIND,
         only_for_up=True,
         hint="Install it, or Go to build it with: https://kind.sigs.k8s.io/docs/user/quick-start",
     ),
@@ -115,7 +160,7 @@ _OF_KINDS = (
 
 
 def tools_of(kind: Kind | None) -> tuple[Tool, ...]:
-    """The tools for a kind of cluster; those of every kind where it is not known."""
+    """Return the tools for a kind of cluster; those of every kind where it is not known."""
     by_name = {tool.name: tool for tool in _OF_KINDS}
     named = () if kind is None else kind.tools
     return (*EVERYWHERE, *(by_name[name] for name in named))

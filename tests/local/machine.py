@@ -30,7 +30,7 @@ from clusters import CLUSTERS
 from clusters.local import handler
 from core import toolchain
 from scripts.setup import golang
-from scripts.setup.modules import KIND
+from scripts.setup.tools import KIND
 from scripts.setup.steps import Steps
 from scripts.setup.tools import tools_of
 from tests.doubles import recorded

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from scripts.setup import steps
-from scripts.setup.steps import Step, StepFailed, Steps
+from scripts.setup.steps import StepFailed, Steps
 
 
 @pytest.fixture(autouse=True)
@@ -28,21 +28,22 @@ def printed(console: Console) -> str:
     return console.file.getvalue()
 
 
-def step(script: str, limit: float = 20) -> Step:
-    return Step("Building it", ["sh", "-c", script], "it", "2 min, 1 GB", limit)
+def run(steps: Steps, script: str, limit: float = 20) -> None:
+    command = ["sh", "-c", script]
+    steps.run("Building it", command, log="it", estimate="2 min, 1 GB", limit=limit)
 
 
 def test_what_a_step_takes_is_said_before_and_how_long_it_took_after(
     console: Console, cache: Path
 ) -> None:
-    Steps(console).run(step("echo told"))
+    run(Steps(console), "echo told")
     assert printed(console) == "Building it (about 2 min, 1 GB)\n  done in 0 s: Building it\n"
     assert (cache / "logs" / "it.log").read_text() == "told\n"
 
 
 def test_a_step_gives_signs_of_life(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "_HEARTBEAT", 0.2)
-    Steps(console).run(step("sleep 0.5"))
+    run(Steps(console), "sleep 0.5")
     assert "  0 s so far: Building it\n" in printed(console)
 
 
@@ -50,7 +51,7 @@ def test_a_failed_step_shows_its_status_the_end_of_its_log_and_where_the_rest_is
     console: Console, cache: Path
 ) -> None:
     with pytest.raises(StepFailed) as failed:
-        Steps(console).run(step("seq 100; echo why >&2; exit 3"))
+        run(Steps(console), "seq 100; echo why >&2; exit 3")
     text = str(failed.value)
     assert text.startswith("Building it: exited 3 after 0 s. The end of ")
     assert str(cache / "logs" / "it.log") in text
@@ -64,7 +65,7 @@ def test_a_step_that_runs_past_its_limit_is_ended_with_its_children(
     started = time.monotonic()
     alive = tmp_path / "alive"
     with pytest.raises(StepFailed, match="did not end within 0 s"):
-        Steps(console).run(step(f"(sleep 1; touch {alive}) & wait", limit=0.3))
+        run(Steps(console), f"(sleep 1; touch {alive}) & wait", limit=0.3)
     assert time.monotonic() - started < 1
     time.sleep(1.2)
     assert not alive.exists()
@@ -72,7 +73,7 @@ def test_a_step_that_runs_past_its_limit_is_ended_with_its_children(
 
 def test_a_program_that_is_not_there_is_a_failed_step(console: Console) -> None:
     with pytest.raises(StepFailed, match="No such file"):
-        Steps(console).run(Step("Building it", ["/nowhere/go"], "it", "1 s", 1))
+        Steps(console).run("Building it", ["/nowhere/go"], log="it", estimate="1 s", limit=1)
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (125, "2 min 5 s")])
@@ -84,11 +85,13 @@ def test_steps_at_once_print_whole_lines_that_name_them(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "_HEARTBEAT", 0.02)
+    monkeypatch.setattr(steps, "_PAUSE", 0.02)
     monkeypatch.setattr(steps, "_duration", lambda _seconds: "0 s")
     names = [f"Building {number}" for number in range(4)]
     with Steps(console) as running, ThreadPoolExecutor() as pool:
         for name in names:
-            pool.submit(running.run, Step(name, ["sleep", "0.3"], name, "1 s", 20))
+            command = ["sleep", "0.3"]
+            pool.submit(running.run, name, command, log=name, estimate="1 s", limit=20)
     lines = printed(console).splitlines()
     for name in names:
         about = [line for line in lines if name in line]
@@ -97,14 +100,19 @@ def test_steps_at_once_print_whole_lines_that_name_them(
         assert {*about[1:-1]} == {f"  0 s so far: {name}"}
 
 
-def test_a_set_up_that_is_stopped_ends_what_runs_and_begins_nothing(console: Console) -> None:
+def test_a_set_up_that_is_stopped_ends_what_runs_and_begins_nothing(
+    console: Console, tmp_path: Path
+) -> None:
+    started = tmp_path / "started"
     with ThreadPoolExecutor() as pool:
         with Steps(console) as running:
-            build = pool.submit(running.run, step("sleep 60"))
-            while not running._running:
+            build = pool.submit(run, running, f"touch {started}; sleep 60")
+            while not started.exists():
                 time.sleep(0.01)
             running.__exit__(KeyboardInterrupt, None, None)
-        with pytest.raises(StepFailed, match="exited -9"):
-            build.result()
-        with pytest.raises(StepFailed, match="not begun"):
-            running.run(step("sleep 60"))
+        with pytest.raises(StepFailed, match="stopped"):
+            build.result(timeout=10)
+        started.unlink()
+        with pytest.raises(StepFailed, match="stopped"):
+            run(running, f"touch {started}")
+        assert not started.exists()

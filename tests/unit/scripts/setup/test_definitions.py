@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scripts.setup import versions
+from scripts.setup import lookup
+from scripts.setup.definitions import Range
 from scripts.setup.tools import tools_of
-from scripts.setup.versions import Range
 
 KUBECTL = next(tool for tool in tools_of(None) if tool.name == "kubectl").accepts
 
@@ -66,18 +66,18 @@ def test_a_programs_version_is_the_first_it_prints(
     # Some print it on standard error and exit 1.
     program.write_text(f"#!/bin/sh\ncat >&2 <<'end'\n{said}\nend\nexit 1\n")
     program.chmod(0o755)
-    assert versions.ask(program, ("--version",)) == version
+    assert lookup.version_of(program, "--version") == version
 
 
 def test_a_program_that_does_not_run_has_no_version(tmp_path: Path) -> None:
-    assert versions.ask(tmp_path / "nothing", ()) is None
+    assert lookup.version_of(tmp_path / "nothing") is None
 
 
 def test_a_program_that_does_not_end_has_no_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "_SECONDS", 0.2)
+    monkeypatch.setattr(lookup, "_SECONDS", 0.2)
     program = tmp_path / "program"
     program.write_text("#!/bin/sh\nexec sleep 20\n")
     program.chmod(0o755)
-    assert versions.ask(program, ()) is None
+    assert lookup.version_of(program) is None

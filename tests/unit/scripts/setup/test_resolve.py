@@ -1,6 +1,7 @@
 """The routes are tried in their order, and all that can't be had is named at once."""
 
 import io
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,13 +12,11 @@ from rich.console import Console
 
 from clusters import CLUSTERS
 from scripts.setup import apt, golang, plugin, record, releases, report
-from scripts.setup import provide as providing
-from scripts.setup.modules import COREDNS, KUBERNETES, GoModule
-from scripts.setup.problems import Problem, SetupFailed
-from scripts.setup.record import Entries, Entry
-from scripts.setup.releases import Download
+from scripts.setup import resolve as resolving
+from scripts.setup.definitions import GoModule, Tool
+from scripts.setup.record import Entries, Entry, Problem
 from scripts.setup.steps import StepFailed, Steps
-from scripts.setup.tools import Tool
+from scripts.setup.tools import COREDNS, KUBERNETES
 
 PULUMI = Tool("pulumi")
 CONSOLE = Console(file=io.StringIO())
@@ -52,8 +51,7 @@ class Machine:
             raise StepFailed(self.apt_failure)
         self.on_path |= {self.packages[name] for name in packages if name in self.packages}
 
-    def fetch(self, wanted: Sequence[Download], _steps: Steps) -> Entries:
-        tools = [tool for download in wanted for tool in download.tools]
+    def fetch(self, tools: Sequence[Tool], _steps: Steps) -> Entries:
         self.asked_for += [tool.name for tool in tools]
         origin = f"{record.RELEASE}example.org"
         return {t.name: self.entry(origin, t) for t in tools if t.name in self.released}
@@ -73,7 +71,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     file = tmp_path / "program"
     file.touch()
     made = Machine(file)
-    monkeypatch.setattr(providing, "find", made.find)
+    monkeypatch.setattr(resolving, "find", made.find)
     monkeypatch.setattr(apt, "install", made.install)
     monkeypatch.setattr(apt, "obstacle", lambda: made.apt_obstacle)
     monkeypatch.setattr(golang, "build", made.build)
@@ -81,6 +79,17 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(releases, "fetch", made.fetch)
     monkeypatch.setattr(plugin, "provide", lambda *_arguments: made.entry("stand-in", PULUMI))
     return made
+
+
+def resolved(tools: tuple[Tool, ...], *, build: bool = False) -> Entries:
+    found, problems = resolving.resolve(tools, CONSOLE, build=build)
+    assert problems == []
+    return found
+
+
+def refused(tools: tuple[Tool, ...]) -> list[str]:
+    _, problems = resolving.resolve(tools, CONSOLE)
+    return [str(each) for each in problems]
 
 
 def test_path_comes_before_a_package_and_a_package_before_a_build(machine: Machine) -> None:
@@ -93,7 +102,7 @@ def test_path_comes_before_a_package_and_a_package_before_a_build(machine: Machi
         Tool("etcd", package="etcd-server"),
         Tool("coredns", module=COREDNS),
     )
-    found = providing.provide(tools, CONSOLE)
+    found = resolved(tools)
     assert {name: entry.origin for name, entry in found.items()} == {
         "pulumi": "on PATH",
         "runc": "on PATH",
@@ -109,16 +118,16 @@ def test_path_comes_before_a_package_and_a_package_before_a_build(machine: Machi
 def test_a_release_comes_before_a_build_unless_a_build_is_asked_for(machine: Machine) -> None:
     machine.released, machine.builds = {"coredns"}, {"coredns", "kubernetes"}
     tools = (PULUMI, Tool("coredns", module=COREDNS), Tool("kubelet", module=KUBERNETES))
-    found = providing.provide(tools, CONSOLE)
+    found = resolved(tools)
     assert found["coredns"].origin == "release of example.org"
     assert found["kubelet"].origin == "built"
-    assert machine.asked_for == ["kubelet", "coredns"]
-    found = providing.provide(tools, CONSOLE, build=True)
+    assert machine.asked_for == ["coredns", "kubelet"]
+    found = resolved(tools, build=True)
     assert found["coredns"].origin == "built"
     assert machine.built == ["kubernetes", "coredns"]
     # What was built on purpose stays.
-    assert providing.provide(tools, CONSOLE) == found
-    assert machine.asked_for == ["kubelet", "coredns"]
+    assert resolved(tools) == found
+    assert machine.asked_for == ["coredns", "kubelet"]
 
 
 def test_one_installation_brings_all_packages_each_once(machine: Machine) -> None:
@@ -129,8 +138,7 @@ def test_one_installation_brings_all_packages_each_once(machine: Machine) -> Non
         Tool("ctr", package="containerd"),
         Tool("runc", package="runc"),
     )
-    with pytest.raises(SetupFailed, match="ctr: not on PATH"):
-        providing.provide(tools, CONSOLE)
+    assert refused(tools) == ["ctr: not on PATH."]
     assert machine.installed == [["containerd", "runc"]]
 
 
@@ -145,9 +153,7 @@ def test_everything_that_cannot_be_had_is_named_with_what_to_do(machine: Machine
         Tool("coredns", module=COREDNS),
         Tool("kind", hint="Install it."),
     )
-    with pytest.raises(SetupFailed) as failed:
-        providing.provide(tools, CONSOLE)
-    assert sorted(map(str, failed.value.problems)) == [
+    assert sorted(refused(tools)) == [
         "kind: not on PATH. Install it.",
         "kubelet: it did not compile. See its log.",
         "nft: not on PATH; only root can install packages. As root: apt-get install nftables runc",
@@ -162,8 +168,9 @@ def test_everything_that_cannot_be_had_is_named_with_what_to_do(machine: Machine
 def test_what_only_up_needs_is_said_and_does_not_keep_a_preview_from_going_on() -> None:
     said = io.StringIO()
     minikube = Tool("minikube", only_for_up=True, hint="Install it.")
-    entries = providing.provide((PULUMI, minikube), Console(file=said))
+    entries, problems = resolving.resolve((PULUMI, minikube), Console(file=said))
     assert "minikube" not in entries
+    assert problems == []
     assert "`up` will need minikube: not on PATH. Install it." in said.getvalue()
 
 
@@ -171,16 +178,15 @@ def test_a_failed_installation_is_told_and_the_builds_go_on(machine: Machine) ->
     machine.apt_failure = "Installing the packages: exited 100"
     machine.builds = {"coredns"}
     tools = (PULUMI, Tool("runc", package="runc"), Tool("coredns", module=COREDNS))
-    with pytest.raises(SetupFailed, match=r"runc: .*exited 100"):
-        providing.provide(tools, CONSOLE)
+    [problem] = refused(tools)
+    assert re.match(r"runc: .*exited 100", problem)
     assert machine.built == ["coredns"]
 
 
 def test_without_pulumi_its_plugin_is_named_too(machine: Machine) -> None:
     machine.on_path.clear()
-    with pytest.raises(SetupFailed) as failed:
-        providing.provide((PULUMI,), CONSOLE)
-    assert {problem.tool for problem in failed.value.problems} == {"pulumi", plugin.KUBERNETES.name}
+    _, problems = resolving.resolve((PULUMI,), CONSOLE)
+    assert {problem.tool for problem in problems} == {"pulumi", plugin.KUBERNETES.name}
 
 
 def test_a_second_set_up_looks_for_nothing_runs_nothing_and_takes_no_time(
@@ -188,10 +194,10 @@ def test_a_second_set_up_looks_for_nothing_runs_nothing_and_takes_no_time(
 ) -> None:
     tools = (PULUMI, Tool("runc", package="runc"))
     machine.on_path |= {"runc"}
-    first = providing.provide(tools, CONSOLE)
+    first = resolved(tools)
     machine.looked_for.clear()
     started = time.monotonic()
-    assert providing.provide(tools, CONSOLE) == first
+    assert resolved(tools) == first
     assert time.monotonic() - started < 0.5
     assert machine.looked_for == []
     assert machine.installed == []
@@ -199,8 +205,8 @@ def test_a_second_set_up_looks_for_nothing_runs_nothing_and_takes_no_time(
 
 def test_a_set_up_for_one_cluster_keeps_what_another_needs(machine: Machine) -> None:
     machine.on_path |= {"runc", "kind"}
-    providing.provide((PULUMI, Tool("runc")), CONSOLE)
-    providing.provide((PULUMI, Tool("kind")), CONSOLE)
+    resolved((PULUMI, Tool("runc")))
+    resolved((PULUMI, Tool("kind")))
     assert {"pulumi", "runc", "kind"} <= record.load().keys()
 
 
@@ -245,10 +251,10 @@ def test_the_table_says_where_each_tool_came_from(
 
 def test_a_tool_is_news_when_it_is_new_or_of_another_version_or_origin(machine: Machine) -> None:
     before = {"runc": machine.entry("on PATH", PULUMI)}
-    assert not report.news(before, dict(before))
-    assert not report.news({**before, "kind": before["runc"]}, before)
-    assert report.news({}, before)
-    assert report.news(before, {"runc": replace(before["runc"], version="1.1")})
-    assert report.news(before, {"runc": replace(before["runc"], origin="Debian package")})
+    assert not report.changed(before, dict(before))
+    assert not report.changed({**before, "kind": before["runc"]}, before)
+    assert report.changed({}, before)
+    assert report.changed(before, {"runc": replace(before["runc"], version="1.1")})
+    assert report.changed(before, {"runc": replace(before["runc"], origin="Debian package")})
     # Each checkout has a stand-in of its own.
-    assert not report.news(before, {"runc": replace(before["runc"], path="/elsewhere")})
+    assert not report.changed(before, {"runc": replace(before["runc"], path="/elsewhere")})

@@ -9,10 +9,9 @@ from rich.console import Console
 
 from clusters import CLUSTERS
 from scripts.environment import pulumi_home
-from scripts.setup import lookup, plugin, record, releases, versions
+from scripts.setup import lookup, plugin, record, releases
 from scripts.setup.plugin import AZURE, KUBERNETES, STAND_IN_ORIGIN, Plugin, is_stand_in
-from scripts.setup.problems import Problem
-from scripts.setup.record import Entry
+from scripts.setup.record import Entry, Problem
 from scripts.setup.steps import Steps
 
 
@@ -104,7 +103,7 @@ def test_a_refused_download_is_tried_again_for_another_version(
 def test_a_plugin_without_its_publishers_checksum_is_not_installed(
     wanted: Plugin, cli: Cli, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(checksums: str, address: str) -> str:
+    def refuse(address: str, checksums: str) -> str:
         assert address.startswith(f"https://github.com/pulumi/pulumi-{wanted.package}/releases/")
         raise releases.Refused(f"{checksums}: 404")
 
@@ -136,7 +135,7 @@ def on_path(wanted: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def test_a_real_plugin_on_path_wins_over_a_recorded_stand_in(
     wanted: Plugin, cli: Cli, on_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(versions, "ask", lambda *_arguments: wanted.version)
+    monkeypatch.setattr(plugin, "version_of", lambda *_arguments: wanted.version)
     stand_in = Entry.of(wanted.stand_in, "-", f"{STAND_IN_ORIGIN}no such host", wanted.version)
     found = entry(wanted, stand_in, cli.will(REFUSE))
     assert (found.path, found.version, found.origin) == (str(on_path), wanted.version, "on PATH")
@@ -150,10 +149,10 @@ def test_a_plugin_on_path_of_another_version_is_refused(
     version: str | None,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(versions, "ask", lambda *_arguments: version)
+    monkeypatch.setattr(plugin, "version_of", lambda *_arguments: version)
     problem = plugin.provide(wanted, None, cli.will(REFUSE), STEPS)
     assert isinstance(problem, Problem)
-    assert f"{on_path} is version {version or 'not told'}" in problem.why
+    assert f"{on_path} is version {version or 'unknown'}" in problem.why
     assert wanted.version in problem.why
     assert "Take it off PATH" in problem.remedy
 

@@ -6,40 +6,39 @@ from pathlib import Path
 import pytest
 
 from clusters import CLUSTERS
-from scripts.setup import modules, tools
-from scripts.setup.modules import GoModule
-from scripts.setup.tools import Tool
+from scripts.setup import definitions, tools
+from scripts.setup.definitions import GoModule, Tool
 
-MODULES = [value for value in vars(modules).values() if isinstance(value, GoModule)]
+MODULES = [value for value in vars(tools).values() if isinstance(value, GoModule)]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
 def test_a_module_of_others_is_pinned_with_its_checksums(module: GoModule) -> None:
     assert module.version
-    assert module.go_version >= (1, 23)
+    assert definitions.numbers(module.go_version) >= (1, 23)
     if module.requires is not None:
         sums = (module.directory / "go.sum").read_text()
         assert re.search(rf"^{re.escape(module.requires)} {module.version} h1:", sums, re.MULTILINE)
 
 
 def test_every_wrapper_module_is_used() -> None:
-    directories = {path.name for path in modules.WRAPPERS.iterdir() if path.is_dir()}
+    directories = {path.name for path in definitions.WRAPPERS.iterdir() if path.is_dir()}
     assert directories == {module.name for module in MODULES}
 
 
 def test_all_parts_of_kubernetes_have_one_version() -> None:
-    pinned = (modules.KUBERNETES.directory / "go.mod").read_text()
+    pinned = (tools.KUBERNETES.directory / "go.mod").read_text()
     replaced = re.findall(r"^\t(k8s\.io/\S+) => (k8s\.io/\S+) (v\S+)$", pinned, re.MULTILINE)
     assert len(replaced) == 31
-    patch = modules.KUBERNETES.version.removeprefix("v1.")
+    patch = tools.KUBERNETES.version.removeprefix("v1.")
     assert {version for _, _, version in replaced} == {f"v0.{patch}"}
     assert all(name == by for name, by, _ in replaced)
 
 
 def test_the_linker_is_told_the_version_that_go_mod_pins() -> None:
-    flags = modules.KUBERNETES.ldflags
+    flags = tools.KUBERNETES.ldflags
     assert flags.startswith("-s -w ")
-    assert f".gitVersion={modules.KUBERNETES.version} " in flags
+    assert f".gitVersion={tools.KUBERNETES.version} " in flags
     assert ".gitMajor=1 " in flags
     assert ".gitMinor=34 " in flags
 
@@ -47,7 +46,7 @@ def test_the_linker_is_told_the_version_that_go_mod_pins() -> None:
 def test_a_changed_source_is_another_digest_and_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(modules, "WRAPPERS", tmp_path)
+    monkeypatch.setattr(definitions, "WRAPPERS", tmp_path)
     (tmp_path / "pause").mkdir()
     source = tmp_path / "pause" / "main.go"
     source.write_text("package main")
@@ -65,7 +64,7 @@ def test_a_changed_source_is_another_digest_and_version(
 def test_a_module_that_pins_something_else_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(modules, "WRAPPERS", tmp_path)
+    monkeypatch.setattr(definitions, "WRAPPERS", tmp_path)
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "go.mod").write_text("module x\n\nrequire example.com/other v1.0.0\n")
     with pytest.raises(ValueError, match=r"does not require example\.com/this"):

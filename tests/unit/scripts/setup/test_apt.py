@@ -5,12 +5,13 @@ import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
 
 from scripts.setup import apt
-from scripts.setup.steps import Step, StepFailed, Steps
+from scripts.setup.steps import StepFailed, Steps
 
 
 @pytest.fixture
@@ -57,15 +58,14 @@ def test_packages_are_named_before_anything_runs(
     policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     output = io.StringIO()
-    ran: list[Sequence[str | Path]] = []
+    ran: list[Sequence[str]] = []
 
-    def record(_steps: Steps, step: Step) -> None:
+    def record(_steps: Steps, _title: str, command: Sequence[str], **options: Any) -> None:
         assert "runc buildah" in output.getvalue()
         assert policy.exists()
-        assert step.environment is not None
-        assert step.environment["DEBIAN_FRONTEND"] == "noninteractive"
-        assert step.environment["http_proxy"] == "http://proxy:1"
-        ran.append(step.command)
+        assert options["env"]["DEBIAN_FRONTEND"] == "noninteractive"
+        assert options["env"]["http_proxy"] == "http://proxy:1"
+        ran.append(command)
 
     monkeypatch.setenv("http_proxy", "http://proxy:1")
     monkeypatch.setattr(apt, "POLICY", policy)

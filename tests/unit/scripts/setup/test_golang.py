@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scripts.setup import golang, modules
-from scripts.setup.modules import GoModule
-from scripts.setup.problems import Problem
-from scripts.setup.record import Entry
+from scripts.setup import definitions, golang
+from scripts.setup.definitions import GoModule, Tool
+from scripts.setup.record import Entry, Problem
 from scripts.setup.steps import Steps
-from scripts.setup.tools import Tool
+from scripts.setup.tools import KIND
 
 STEPS = Steps(Console(file=io.StringIO()))
 
@@ -33,7 +32,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A wrapper module `hello` that builds."""
-    monkeypatch.setattr(modules, "WRAPPERS", tmp_path)
+    monkeypatch.setattr(definitions, "WRAPPERS", tmp_path)
     directory = tmp_path / "hello"
     directory.mkdir()
     (directory / "go.mod").write_text("module hello\n\ngo 1.21\n")
@@ -99,8 +98,8 @@ def test_a_download_that_fails_is_left_to_the_build_to_tell(
     go.write_text(f"#!/bin/sh\necho $PWD $@ >> {tmp_path}/asked\nexit 1\n")
     go.chmod(0o755)
     monkeypatch.setattr(golang, "_go", lambda: str(go))
-    golang.download(modules.KIND, STEPS)
-    assert (tmp_path / "asked").read_text() == f"{modules.KIND.directory} mod download\n"
+    golang.download(KIND, STEPS)
+    assert (tmp_path / "asked").read_text() == f"{KIND.directory} mod download\n"
 
 
 @pytest.mark.parametrize(
@@ -128,9 +127,9 @@ def test_a_go_that_is_too_old_is_named_with_what_is_needed(
     go.write_text(f"#!/bin/sh\necho {version}\necho {toolchain}\n")
     go.chmod(0o755)
     monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
-    why = golang._unfit(hello()[0])
+    why = golang._too_old(str(go), hello()[0])
     if fits:
-        assert why is None
+        assert why == ""
     else:
         assert why == f"it is built with Go 1.25.11 or newer, and {go} is {version}"
 
@@ -158,8 +157,8 @@ def test_a_file_and_a_directory_are_copied_out_of_gos_cache(
     module = GoModule("x", {}, "1 s", copies={"files": "manifests", "script": "script"})
     monkeypatch.setattr(GoModule, "version", "v1.0.0")
     for _ in range(2):  # a second time over what is there
-        directory = golang._copy(module, "files")
+        directory = golang._copy("go", module, "files")
         assert directory == cache / "x-v1.0.0"
         assert (directory / "base" / "crd.yaml").read_text() == "kind: X\n"
-        assert os.access(golang._copy(module, "script"), os.X_OK)
+        assert os.access(golang._copy("go", module, "script"), os.X_OK)
         assert (directory / "base").stat().st_mode & 0o200

@@ -16,10 +16,11 @@ from packaging.utils import canonicalize_name
 from clusters import CLUSTERS
 from clusters.cluster import Kind
 from core import lock
+from core.paths import CHECKOUT
 from scripts.setup import __main__ as setup
-from scripts.setup import bootstrap, extra, plugin, record, whole
+from scripts.setup import bootstrap, plugin, record, report
+from scripts.setup.definitions import Tool
 from scripts.setup.record import Entry
-from scripts.setup.tools import Tool
 
 
 @pytest.fixture
@@ -52,9 +53,7 @@ def test_it_is_read_by_pythons_that_are_too_old() -> None:
 
 
 def test_it_uses_nothing_but_the_standard_library(tmp_path: Path, root: Path) -> None:
-    code = (
-        "import scripts.setup.bootstrap, scripts.setup.extra, core.lock, core.paths, core.toolchain"
-    )
+    code = "import scripts.setup.bootstrap, core.lock, core.paths, core.toolchain"
     isolated = [sys.executable, "-S", "-c", code]  # -S: no installed packages
     subprocess.run(isolated, cwd=root, check=True, env={"HOME": str(tmp_path)})
 
@@ -112,13 +111,13 @@ def test_an_environment_that_was_interrupted_is_made_again(
 def test_a_second_set_up_waits_and_gives_up_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extra, "_LIMIT", 0.3)
+    monkeypatch.setattr(bootstrap, "_LOCK_LIMIT", 0.3)
     monkeypatch.setattr(lock, "_PAUSE", 0.05)
     file = tmp_path / "cache" / "setup.lock"
     with (
-        extra.alone(file),
+        bootstrap.exclusive(file),
         pytest.raises(TimeoutError, match=f"{file} is still held by another process"),
-        extra.alone(file),
+        bootstrap.exclusive(file),
     ):
         pass
 
@@ -131,11 +130,11 @@ def test_a_second_set_up_goes_on_when_the_first_has_ended(
     entered = threading.Event()
 
     def second() -> None:
-        with extra.alone(file):
+        with bootstrap.exclusive(file):
             entered.set()
 
     thread = threading.Thread(target=second)
-    with extra.alone(file):
+    with bootstrap.exclusive(file):
         thread.start()
         assert not entered.wait(0.2)
     thread.join(5)
@@ -192,7 +191,7 @@ def test_a_brief_set_up_provides_only_when_something_is_missing(
         provided.append(kind)
         return 0
 
-    monkeypatch.setattr(whole, "provide_and_tell", provide)
+    monkeypatch.setattr(report, "resolve_and_report", provide)
     assert setup.set_up(kind, brief=True, build=False) == 0
     assert provided == ([] if there else [kind])
     assert setup.set_up(kind, brief=False, build=False) == 0
@@ -229,14 +228,14 @@ def test_an_extra_is_installed_once_beside_the_environment_and_with_its_hashes(
     tmp_path: Path, pip: Callable[[str], list[str]]
 ) -> None:
     pip("exit 0")
-    place = extra.add(extra.AZURE, tmp_path / "venv")
-    assert place == extra.add(extra.AZURE, tmp_path / "venv")
+    place = bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
+    assert place == bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
     assert place.is_dir()
     assert place.parent == tmp_path / "cache" / "slipway"
     [asked] = pip("exit 0")
     assert "--require-hashes" in asked
     assert "--only-binary=:all:" in asked
-    assert asked.endswith(f"--requirement {extra.lock_of(extra.AZURE)}")
+    assert asked.endswith(f"--requirement {CHECKOUT}/requirements-azure.lock")
 
 
 def test_an_extra_that_could_not_be_installed_is_tried_again(
@@ -244,21 +243,21 @@ def test_an_extra_that_could_not_be_installed_is_tried_again(
 ) -> None:
     pip("exit 1")
     with pytest.raises(subprocess.CalledProcessError):
-        extra.add(extra.AZURE, tmp_path / "venv")
+        bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
     pip("exit 0")
-    extra.add(extra.AZURE, tmp_path / "venv")
+    bootstrap.add_extra(bootstrap.AZURE, tmp_path / "venv")
     assert len(pip("exit 0")) == 2
 
 
 def test_every_extra_that_a_kind_of_cluster_needs_can_be_added() -> None:
     needed = {kind.extra for kind in CLUSTERS.values() if kind.extra is not None}
-    assert needed == {extra.AZURE}
+    assert needed == {bootstrap.AZURE}
 
 
 def test_the_lock_of_the_extra_has_what_pyproject_asks_for(root: Path) -> None:
     with (root / "pyproject.toml").open("rb") as file:
-        asked = tomllib.load(file)["project"]["optional-dependencies"][extra.AZURE]
-    locked = extra.lock_of(extra.AZURE).read_text()
+        asked = tomllib.load(file)["project"]["optional-dependencies"][bootstrap.AZURE]
+    locked = (root / "requirements-azure.lock").read_text()
     assert [line for line in locked.splitlines() if "==" in line] == [f"{asked[0]} \\"]
 
 
@@ -284,7 +283,7 @@ def test_the_runtime_environment_holds_what_its_lock_lists_and_nothing_else(root
 def test_what_is_installed_without_its_requirements_has_them_in_a_lock(root: Path) -> None:
     runtime = locked(root / "requirements.lock")
     tests = locked(root / "requirements-test.lock")
-    azure = locked(extra.lock_of(extra.AZURE))
+    azure = locked(root / "requirements-azure.lock")
     assert not runtime.keys() & tests.keys()
     for locks, names in (((runtime, azure), azure), ((runtime, tests), tests)):
         there = {name: version for lock in locks for name, version in lock.items()}

@@ -6,9 +6,8 @@ import pytest
 
 from core import toolchain
 from scripts.setup import record
+from scripts.setup.definitions import Range, Tool
 from scripts.setup.record import Entry
-from scripts.setup.tools import Tool
-from scripts.setup.versions import Range
 
 RUNC = Tool("runc", Range("1.1"))
 
@@ -30,7 +29,7 @@ def test_what_is_saved_is_loaded_and_is_what_the_toolchain_reads(program: Path) 
     entries = {"runc": Entry.of(program, "1.1.5", "on PATH", RUNC.stamp)}
     record.save(entries)
     assert record.load() == entries
-    assert record.still_good(entries, (RUNC,)) == entries
+    assert record.unchanged(entries, (RUNC,)) == entries
     found = toolchain.tool("runc")
     assert (found.path, found.version, found.origin) == (program, "1.1.5", "on PATH")
 
@@ -38,14 +37,14 @@ def test_what_is_saved_is_loaded_and_is_what_the_toolchain_reads(program: Path) 
 def test_a_changed_file_is_looked_at_again(program: Path) -> None:
     entries = {"runc": Entry.of(program, "1.1.5", "on PATH", RUNC.stamp)}
     program.write_text("another")
-    assert record.still_good(entries, (RUNC,)) == {}
+    assert record.unchanged(entries, (RUNC,)) == {}
     program.unlink()
-    assert record.still_good(entries, (RUNC,)) == {}
+    assert record.unchanged(entries, (RUNC,)) == {}
 
 
 def test_a_raised_demand_is_looked_at_again(program: Path) -> None:
     entries = {"runc": Entry.of(program, "1.1.5", "on PATH", RUNC.stamp)}
-    assert record.still_good(entries, (Tool("runc", Range("1.2")),)) == {}
+    assert record.unchanged(entries, (Tool("runc", Range("1.2")),)) == {}
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"tools": {"runc": {"path": "/x"}}}'])

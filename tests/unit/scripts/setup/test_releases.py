@@ -8,6 +8,7 @@ import ssl
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,11 +23,11 @@ from clusters import CLUSTERS
 from core.paths import cache_dir
 from core.toolchain import tool
 from scripts.setup import record, releases
-from scripts.setup.modules import COREDNS, KUBERNETES, PULUMI
+from scripts.setup.definitions import GO_MACHINES, Release, Tool
 from scripts.setup.record import Entries
-from scripts.setup.releases import RELEASES, Release
+from scripts.setup.releases import RELEASED
 from scripts.setup.steps import Steps
-from scripts.setup.tools import Tool, tools_of
+from scripts.setup.tools import COREDNS, KUBERNETES, PULUMI, tools_of
 
 CONTENT = b"#!/bin/sh\necho 1.2.3\n"
 CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
@@ -109,10 +110,8 @@ def site(
     context.load_cert_chain(served)
     server.socket = context.wrap_socket(server.socket, server_side=True)
     made.port = server.server_port
-    release = Release(
-        KUBERNETES, {"kubelet": ""}, f"https://127.0.0.1:{made.port}/{{tool}}", "{address}.sha256"
-    )
-    monkeypatch.setattr(releases, "RELEASES", (release,))
+    release = Release(f"https://127.0.0.1:{made.port}/{{tool}}")
+    monkeypatch.setattr(releases, "RELEASED", (replace(KUBERNETES, release=release),))
     monkeypatch.setattr(releases, "_ANSWER_SECONDS", 60.0)  # so that a busy machine has time
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield made
@@ -124,7 +123,7 @@ def site(
 def fetched(*tools: Tool) -> tuple[Entries, str]:
     """What was downloaded, and what was printed."""
     console = Console(file=io.StringIO(), soft_wrap=True)
-    found = releases.fetch(releases.downloads(tools or (KUBELET,)), Steps(console))
+    found = releases.fetch(tools or (KUBELET,), Steps(console))
     assert isinstance(console.file, io.StringIO)
     return found, console.file.getvalue()
 
@@ -219,8 +218,8 @@ def test_a_file_that_stops_coming_is_given_up(site: Site, monkeypatch: pytest.Mo
     site.serves()
     published = releases.published
 
-    def then_hang(checksums: str, address: str) -> str:
-        found = published(checksums, address)
+    def then_hang(address: str, checksums: str) -> str:
+        found = published(address, checksums)
         site.hangs.set()
         return found
 
@@ -252,13 +251,12 @@ def packed(members: dict[str, bytes]) -> bytes:
 def archive(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, bytes]], None]:
     """The site has an archive with both parts of Pulumi, and these files in it."""
     release = Release(
-        PULUMI,
-        {"pulumi": "pulumi/pulumi", "pulumi-language-python": "pulumi/pulumi-language-python"},
         f"https://127.0.0.1:{site.port}/pulumi-{{version}}-{{machine}}.tar.gz",
         f"https://127.0.0.1:{site.port}/pulumi-{{number}}-checksums.txt",
-        dict.fromkeys(releases._GO_NAMES, "cpu"),
+        {"pulumi": "pulumi/pulumi", "pulumi-language-python": "pulumi/pulumi-language-python"},
+        dict.fromkeys(GO_MACHINES, "cpu"),
     )
-    monkeypatch.setattr(releases, "RELEASES", (release,))
+    monkeypatch.setattr(releases, "RELEASED", (replace(PULUMI, release=release),))
 
     def serve(members: dict[str, bytes]) -> None:
         name, content = f"pulumi-{PULUMI.version}-cpu.tar.gz", packed(members)
@@ -299,27 +297,29 @@ def test_an_archive_that_lacks_a_tool_is_refused(
 def test_where_each_release_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("sys.platform", "linux")
-    found = {d.address: d for d in releases.downloads(tools_of(CLUSTERS["embedded"]))}
+    found = {each.addresses[0]: each for each in releases.files_of(tools_of(CLUSTERS["embedded"]))}
     kube, pulumi = KUBERNETES.version, PULUMI.version.removeprefix("v")
     kubelet = found[f"https://dl.k8s.io/release/{kube}/bin/linux/amd64/kubelet"]
-    assert kubelet.checksums == f"{kubelet.address}.sha256"
-    assert sum(download.host == "dl.k8s.io" for download in found.values()) == 6
+    assert kubelet.addresses[1] == f"{kubelet.addresses[0]}.sha256"
+    assert sum(file.host == "dl.k8s.io" for file in found.values()) == 6
     site = "https://get.pulumi.com/releases/sdk"
     cli = found[f"{site}/pulumi-v{pulumi}-linux-x64.tar.gz"]
-    assert cli.checksums == f"{site}/pulumi-{pulumi}-checksums.txt"
+    assert cli.addresses[1] == f"{site}/pulumi-{pulumi}-checksums.txt"
     assert len(cli.tools) == 3
     number = COREDNS.version.removeprefix("v")
     place = f"https://github.com/coredns/coredns/releases/download/v{number}"
     dns = found[f"{place}/coredns_{number}_linux_amd64.tgz"]
-    assert dns.checksums == f"{dns.address}.sha256"
+    assert dns.addresses[1] == f"{dns.addresses[0]}.sha256"
 
 
 def test_a_machine_that_nobody_builds_for_gets_no_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    assert releases.downloads(tools_of(None)) == []
+    assert releases.files_of(tools_of(None)) == []
 
 
 def test_what_is_in_a_release_is_a_tool_that_can_be_built() -> None:
     tools = {each.name: each for each in tools_of(CLUSTERS["embedded"])}
-    for release in RELEASES:
-        assert all(tools[name].module is not None for name in release.tools)
+    for module in RELEASED:
+        assert module.release is not None
+        for name in module.release.members or module.packages:
+            assert tools[name].module is not None

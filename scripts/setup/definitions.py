@@ -1,0 +1,166 @@
+"""What the table of tools is made of: versions, Go modules, releases and tools."""
+
+import hashlib
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+from core.paths import CHECKOUT
+
+WRAPPERS = CHECKOUT / "scripts" / "toolchain"
+"""One Go module per directory, which pins what it builds by go.mod and go.sum."""
+GO_MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+"""What Go calls processors, by what Python calls them."""
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the version's numbers, to compare: `v1.34.4` is (1, 34, 4)."""
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+@dataclass(frozen=True)
+class Range:
+    """Versions from `minimum` on, up to but without `below`."""
+
+    minimum: str
+    below: str | None = None
+
+    def __contains__(self, version: str) -> bool:
+        if numbers(version) < numbers(self.minimum):
+            return False
+        return self.below is None or numbers(version) < numbers(self.below)
+
+    def __str__(self) -> str:
+        upper = "" if self.below is None else f", below {self.below}"
+        return f"{self.minimum} or newer{upper}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a project releases, of the same version as its Go module.
+
+    Args:
+        address: Of a file, with `{version}` such as v1.34.4, `{number}` without the v,
+            `{system}`, `{machine}`, and `{tool}` for the tool's name.
+        checksums: Of the publisher's file with SHA-256 checksums, likewise, and with `{address}`.
+        members: The tools that are in one archive, by their paths in it. Without any, each program
+            of the module is a file as it is.
+        machines: What the project calls the processors that it builds for.
+    """
+
+    address: str
+    checksums: str = "{address}.sha256"
+    members: Mapping[str, str] = field(default_factory=dict)
+    machines: Mapping[str, str] = field(default_factory=lambda: GO_MACHINES)
+
+    def addresses(self, version: str, tool: str) -> tuple[str, str]:
+        """Return where the file is for this machine, and its publisher's checksums."""
+        values = {
+            "version": version,
+            "number": version.removeprefix("v"),
+            "system": sys.platform,
+            "machine": self.machines.get(platform.machine(), platform.machine()),
+            "tool": tool,
+        }
+        address = self.address.format(**values)
+        return address, self.checksums.format(address=address, **values)
+
+
+@dataclass(frozen=True)
+class GoModule:
+    """A directory of `WRAPPERS` and what comes out of it.
+
+    Args:
+        name: The directory's.
+        packages: What to build, by the tool's name; `.` is the wrapper itself.
+        estimate: What a first build takes on two cores, downloads included.
+        requires: The module whose version the tools have; None for sources of our own.
+        stamp: Variables that the linker sets, with `{version}`, `{major}`, `{minor}` to fill in.
+        copies: Files and directories of `requires` that are tools as they are, by the tool's name.
+        release: Where its publisher serves checksums beside its programs.
+    """
+
+    name: str
+    packages: Mapping[str, str]
+    estimate: str
+    requires: str | None = None
+    stamp: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
+    release: Release | None = None
+
+    @property
+    def directory(self) -> Path:
+        return WRAPPERS / self.name
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes with anything that the built program depends on."""
+        digest = hashlib.sha256(repr((self.packages, self.stamp, self.copies)).encode())
+        for file in sorted(self.directory.iterdir()):
+            digest.update(file.name.encode() + file.read_bytes())
+        return digest.hexdigest()[:12]
+
+    @cached_property
+    def version(self) -> str:
+        """What go.mod pins; for our own sources their digest, so that a change is a new version."""
+        if self.requires is None:
+            return self.digest[:8]
+        pinned = self._find(rf"^(?:require)?\s+{re.escape(self.requires)} (v\S+)")
+        if pinned is None:
+            raise ValueError(f"{self.directory / 'go.mod'} does not require {self.requires}")
+        return pinned
+
+    @property
+    def go_version(self) -> str:
+        """The oldest Go that builds it: go.mod's `go` line."""
+        return self._find(r"^go (\S+)$") or ""
+
+    @property
+    def ldflags(self) -> str:
+        major, _, rest = self.version.lstrip("v").partition(".")
+        values = {"version": self.version, "major": major, "minor": rest.partition(".")[0]}
+        stamps = (f"-X {name}={value.format(**values)}" for name, value in self.stamp.items())
+        return " ".join(["-s", "-w", *stamps])
+
+    def _find(self, pattern: str) -> str | None:
+        match = re.search(pattern, (self.directory / "go.mod").read_text(), re.MULTILINE)
+        return None if match is None else match[1]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool and where it may come from.
+
+    Args:
+        name: As in `core.toolchain`, and the program's name unless it is a directory.
+        accepts: Versions that will do; None where the program can't print its own.
+        version_command: Arguments that make it print its version.
+        package: Debian's package of it.
+        module: The Go module to build it from.
+        directories: For a directory of programs: where distributions put it.
+        holds: For a directory of programs: those that must be in it.
+        beside: Take it from PATH only when it lies beside this other tool.
+        only_for_up: A preview goes without it, so set-up prints what is missing and goes on; `up`
+            refuses before it creates anything.
+        hint: What to do when it can't be provided, where that isn't plain from the rest.
+    """
+
+    name: str
+    accepts: Range | None = None
+    version_command: tuple[str, ...] = ("--version",)
+    package: str | None = None
+    module: GoModule | None = None
+    directories: tuple[Path, ...] = ()
+    holds: tuple[str, ...] = ()
+    beside: str | None = None
+    only_for_up: bool = False
+    hint: str = ""
+
+    @property
+    def stamp(self) -> str:
+        """Changes with what this repository asks of the tool: then it is resolved again."""
+        return f"{self.accepts} {'' if self.module is None else self.module.digest}".strip()

@@ -30,9 +30,8 @@ from clusters import CLUSTERS
 from clusters.local import handler
 from core import toolchain
 from scripts.setup import golang
-from scripts.setup.tools import KIND
 from scripts.setup.steps import Steps
-from scripts.setup.tools import tools_of
+from scripts.setup.tools import KIND, tools_of
 from tests.doubles import recorded
 from tests.unit.fake_api import FakeApi, served
 

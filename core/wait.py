@@ -1,6 +1,7 @@
 """Waits that have an end, and end with what was seen."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import tenacity
@@ -66,3 +67,30 @@ def until(  # noqa: PLR0913  # what is waited for, for how long, and how that is
             raise InterruptedError(f"interrupted while waiting for {what}") from error
         told = f"after {seconds:g} s of waiting for {what}: {error}"
         raise TimeoutError(told if overdue is None else overdue(str(error))) from error
+
+
+def until_well(
+    problem: Callable[[], str | None], *, what: str, limit: float, log: Path | None = None
+) -> None:
+    """Ask every 0.1 s until there is no problem.
+
+    Args:
+        problem: Returns what the problem is, or None.
+        what: What is waited for, as the error names it.
+        limit: Seconds.
+        log: Where to read more.
+
+    Raises:
+        TimeoutError: there still was one after `limit` seconds; says which.
+    """
+    retrying = tenacity.Retrying(
+        wait=tenacity.wait_fixed(0.1),
+        stop=tenacity.stop_after_delay(limit),
+        retry=tenacity.retry_if_result(lambda found: found is not None),
+        # The last answer instead of a RetryError.
+        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+    )
+    found: str | None = retrying(problem)
+    if found is not None:
+        where = "" if log is None else f" Its log is {log}."
+        raise TimeoutError(f"{what}: not after {limit:.0f} s: {found}.{where}")

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING
 
 from clusters.azure import names
-from clusters.embedded.command import CommandFailed, run
+from core.process import CommandFailed, run
 
 if TYPE_CHECKING:
     from clusters.azure.settings import Settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clusters.azure.remains import az, exists, removal, unasked
 from clusters.azure_local.names import TAG, resource_group
-from clusters.embedded.command import CommandFailed
+from core.process import CommandFailed
 
 if TYPE_CHECKING:
     from clusters.azure_local.settings import Settings

@@ -9,10 +9,10 @@ from clusters.cluster import Kind, OwnCluster
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.embedded.provision.Settings"),
-    capacity=Lazy("clusters.embedded.provision.capacity"),
-    declare=Lazy("clusters.embedded.provision.provision"),
-    remains=Lazy("clusters.embedded.provision.remains"),
+    settings=Lazy("clusters.embedded.cluster.Settings"),
+    capacity=Lazy("clusters.embedded.cluster.capacity"),
+    declare=Lazy("clusters.embedded.cluster.provision"),
+    remains=Lazy("clusters.embedded.cluster.remains"),
     own=OwnCluster(
         type="slipway:clusters:Embedded",
         handler=Lazy("clusters.embedded.handler.EmbeddedHandler"),

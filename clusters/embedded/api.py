@@ -1,14 +1,17 @@
-"""The API server, asked from the host with a certificate."""
+"""The API server, asked from the host with a certificate, and given objects."""
 
 import ssl
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
 import urllib3.exceptions
 from kubernetes import client
+from kubernetes.dynamic import DynamicClient
 
 from clusters.embedded.layout import Layout
 from core import kube
+from core.wait import until_well
 
 LIMIT = (2, 10)
 """Seconds to connect, and to answer."""
@@ -16,7 +19,7 @@ LIMIT = (2, 10)
 # How it looks when the API server is not there, or not yet.
 UNREACHABLE = (urllib3.exceptions.HTTPError, client.ApiException, ssl.SSLError, OSError)
 
-T = TypeVar("T")
+_APPLY_LIMIT = 20
 
 
 def connect(layout: Layout, user: str = "bootstrap") -> client.ApiClient:
@@ -68,3 +71,34 @@ def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
         return "the kubelet has not reported yet"
 
     return attempt(ask)
+
+
+def apply(
+    layout: Layout, connection: client.ApiClient, manifests: Iterable[dict[str, Any]]
+) -> None:
+    """Make or correct every object, by server-side apply.
+
+    Raises:
+        TimeoutError: the API server still refuses one after `_APPLY_LIMIT` seconds; right after its
+            start it does so until its namespaces are there.
+    """
+    # By default what the server knows is kept in a file in /tmp that outlives the cluster.
+    cache = str(layout.runtime / "discovery.json")
+    objects = DynamicClient(connection, cache_file=cache)  # type: ignore[no-untyped-call]
+    for manifest in manifests:
+        until_well(
+            partial(attempt, partial(_apply, objects, manifest)),
+            what=f"{manifest['kind']} {manifest['metadata']['name']} applied",
+            limit=_APPLY_LIMIT,
+        )
+
+
+def _apply(objects: DynamicClient, manifest: dict[str, Any]) -> None:
+    kind = objects.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
+    objects.server_side_apply(  # type: ignore[no-untyped-call]
+        kind,
+        body=manifest,
+        namespace=manifest["metadata"].get("namespace"),
+        field_manager="slipway",
+        force_conflicts=True,
+    )

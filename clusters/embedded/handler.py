@@ -3,10 +3,9 @@
 from pathlib import Path
 
 from clusters import owner
-from clusters.embedded import health, images, kubeconfig, lifecycle
-from clusters.embedded.host import examine
+from clusters.embedded import credentials, health, images, lifecycle
+from clusters.embedded.host import examine, require
 from clusters.embedded.layout import Layout
-from clusters.embedded.suitability import require
 from core.context import Context
 from core.handler import Change, CheckFailure, Handler, Properties, compare
 from core.paths import state_dir
@@ -115,14 +114,14 @@ def _drift(layout: Layout, state: Properties) -> list[Change]:
     parts = dict.fromkeys(problem.part for problem in problems)
     changes = [Change(part, drift=True) for part in parts]
     # Handed out anew with renewed certificates.
-    if not problems and kubeconfig.embedded(layout, "admin") != state.get("kubeconfig"):
+    if not problems and credentials.kubeconfig(layout, "admin") != state.get("kubeconfig"):
         changes.append(Change("kubeconfig", drift=True))
     return changes
 
 
 def _outputs(layout: Layout) -> Properties:
     return {
-        "kubeconfig": kubeconfig.embedded(layout, "admin"),
+        "kubeconfig": credentials.kubeconfig(layout, "admin"),
         "nodeAddress": str(layout.node_address),
         "nodeName": layout.node,
         "containerdAddress": str(layout.containerd_socket),

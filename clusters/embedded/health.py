@@ -4,24 +4,15 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters.embedded import (
-    api,
-    cgroups,
-    configuration,
-    dns,
-    images,
-    network,
-    pki,
-    rpc,
-    supervisor,
-)
-from clusters.embedded.command import CommandFailed
-from clusters.embedded.component import Host
+from clusters.embedded import api, cgroups, config_files, images, network, pki, supervisor
 from clusters.embedded.components import components
-from clusters.embedded.layout import Layout
+from clusters.embedded.host import Host
+from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
+from core.process import CommandFailed, run
 from core.toolchain import ToolMissing
 
 _SECOND_LOOK_SECONDS = 2
+_DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
 @dataclass(frozen=True)
@@ -72,13 +63,37 @@ def displaced(layout: Layout, host: Host) -> str | None:
     return None
 
 
+def lookup(layout: Layout, host: Host, name: str) -> str:
+    """The addresses of a name, as `getent hosts` prints them.
+
+    Raises:
+        CommandFailed: there is no such name, or nobody answers.
+        supervisor.Unreachable: the cluster is not running.
+    """
+    # The node's own resolv.conf is in its mount namespace. `-s dns` passes by what else the host
+    # may ask first, such as a resolver of its own.
+    inside = (host.path("nsenter"), "--target", str(supervisor.pid(layout)), "--net", "--mount")
+    return run(*inside, "--", "getent", "-s", "dns", "hosts", name)
+
+
+def dns_problem(layout: Layout, host: Host) -> str | None:
+    """What keeps names from being resolved, or None."""
+    try:
+        lookup(layout, host, _DNS_NAME)
+    except CommandFailed as error:
+        return f"{DNS_SERVICE} does not resolve {_DNS_NAME}: {error}"
+    except supervisor.Unreachable as error:
+        return f"the cluster is not running: {error}"
+    return None
+
+
 def _problems(layout: Layout, host: Host) -> list[Problem]:
     found = _at_rest(layout, host)
     if reason := displaced(layout, host) or network.problem(layout, host):
         return [*found, Problem("network", reason)]
     try:
         states = supervisor.states(layout)
-    except rpc.Unreachable as error:
+    except supervisor.Unreachable as error:
         return [*found, Problem("supervisord", f"does not answer: {error}")]
     found += [
         Problem(name, f"{state}; its log is {layout.log(name)}")
@@ -90,7 +105,7 @@ def _problems(layout: Layout, host: Host) -> list[Problem]:
 
 def _at_rest(layout: Layout, host: Host) -> list[Problem]:
     found = [Problem("certificates", reason) for reason in pki.problems(layout)]
-    if reason := configuration.problem(layout, host, components(layout, host)):
+    if reason := config_files.problem(layout, host, components(layout, host)):
         found.append(Problem("configuration", reason))
     return found
 
@@ -108,7 +123,7 @@ def _at_work(layout: Layout, host: Host) -> list[Problem]:
         found.append(Problem("containerd", str(error)))
     else:
         found += [Problem("images", f"{name} is missing") for name in absent]
-    if reason := dns.problem(layout, host):
+    if reason := dns_problem(layout, host):
         found.append(Problem("coredns", reason))
     return found
 

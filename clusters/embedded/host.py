@@ -1,13 +1,52 @@
-"""What this machine offers: looked at, never changed."""
+"""What this machine offers, and whether the cluster can run on it: looked at, never changed."""
 
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from clusters.embedded.component import Host
+from clusters.embedded import KIND, cgroups
 from clusters.embedded.layout import Layout
 from core import toolchain
+from core.toolchain import Tool
 
-# Stacking directories needs a file system that allows it; these don't.
-UNSTACKABLE = frozenset({"overlay", "nfs", "nfs4", "ecryptfs", "fuse"})
+SYSTEM_RESERVED = "512Mi"
+"""Memory for the cluster's own programs, which are no pods."""
+KEPT_FREE = "100Mi"
+"""Memory below which pods are evicted."""
+_UNSTACKABLE = frozenset({"overlay", "nfs", "nfs4", "ecryptfs", "fuse"})
+"""File systems on which directories can't be stacked."""
+_IMAGE_BUILDERS = frozenset({"buildah", "mmdebstrap"})
+"""Not needed to run the cluster."""
+_NOT_FOR_SUPERVISORD = re.compile(r"%|\s[#;]")
+"""It expands some settings twice, so that escaping does not help, and begins comments inside."""
+_NEEDED_DISK = 2 * 2**30
+"""Bytes: images stored and unpacked, the database, logs, and what eviction keeps free."""
+
+
+class Unsuitable(RuntimeError):
+    """This machine can't run the cluster as it is; names everything that is in the way."""
+
+
+@dataclass(frozen=True)
+class Host:
+    """What this machine has that the cluster's configuration depends on.
+
+    Args:
+        tool: Gives a tool by its name, as `core.toolchain.tool` does.
+        snapshotter: How containerd stacks an image's layers.
+    """
+
+    tool: Callable[[str], Tool]
+    snapshotter: Literal["overlayfs", "native"]
+
+    def path(self, tool: str) -> str:
+        """The path of a tool. Raises `core.toolchain.ToolMissing`."""
+        return str(self.tool(tool).path)
 
 
 def examine(layout: Layout) -> Host:
@@ -17,7 +56,7 @@ def examine(layout: Layout) -> Host:
         FileNotFoundError: no file system holds the directory.
     """
     kind = filesystem(layout.directory, Path("/proc/self/mountinfo").read_text())
-    return Host(tool=toolchain.tool, snapshotter="native" if kind in UNSTACKABLE else "overlayfs")
+    return Host(tool=toolchain.tool, snapshotter="native" if kind in _UNSTACKABLE else "overlayfs")
 
 
 def filesystem(path: Path, mountinfo: str) -> str:
@@ -30,3 +69,51 @@ def filesystem(path: Path, mountinfo: str) -> str:
         if path.is_relative_to(point) and len(point.parts) >= best:
             best, found = len(point.parts), source.split(" ")[0]
     return found
+
+
+def require(layout: Layout) -> None:
+    """Make sure, before anything is changed, that the cluster can run here.
+
+    Raises:
+        Unsuitable: with every reason why not.
+    """
+    if problems := list(_problems(layout)):
+        listed = "".join(f"\n  {problem}" for problem in problems)
+        raise Unsuitable(f"the embedded cluster can't run here:{listed}")
+
+
+def _problems(layout: Layout) -> Iterator[str]:
+    if not sys.platform.startswith("linux"):
+        yield f"it needs Linux, this is {sys.platform}; use kind or minikube instead"
+        return
+    if os.geteuid() != 0:
+        yield "it needs root, for namespaces and mounts; as another user, use kind or minikube"
+        return
+    for name in (*KIND.tools, "tcp-wait", "training-operator"):
+        if name not in _IMAGE_BUILDERS and (reason := _missing(name)) is not None:
+            yield reason
+    if (found := _NOT_FOR_SUPERVISORD.search(str(layout.directory))) is not None:
+        yield (
+            f'{layout.directory} has "{found[0]}" in it, which supervisord takes for a part of its '
+            "own configuration: point XDG_STATE_HOME to a directory without it"
+        )
+    existing = next(path for path in (layout.directory, *layout.directory.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    # A cluster that is there already has most of it.
+    if free < _NEEDED_DISK and not (layout.directory / "containerd").exists():
+        yield (
+            f"{existing} has {free / 2**30:.1f} GiB free, it needs {_NEEDED_DISK / 2**30:.0f} GiB: "
+            "make room, or point XDG_STATE_HOME to another disk"
+        )
+    try:
+        cgroups.tracking(cgroups.hierarchies())
+    except RuntimeError as error:
+        yield str(error)
+
+
+def _missing(tool: str) -> str | None:
+    try:
+        toolchain.path(tool)
+    except toolchain.ToolMissing as error:
+        return str(error)
+    return None

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from clusters.embedded import waiting
-from clusters.embedded.command import CommandFailed, run
-from clusters.embedded.component import Host
+from clusters.embedded.host import Host
 from clusters.embedded.layout import Layout
 from core.paths import cache_dir
+from core.process import CommandFailed, run
 from core.toolchain import Tool
+from core.wait import until_well
 from images.build.program import ENTRYPOINTS, Program, write_archive
 from images.targets.containerd import Node
 from images.targets.unpacked import SUFFIX
@@ -68,7 +68,7 @@ def ensure(layout: Layout, host: Host) -> list[str]:
         TimeoutError: containerd does not answer within `READY_LIMIT` seconds.
         images.targets.target.TargetError: containerd refuses an image.
     """
-    waiting.until_well(
+    until_well(
         lambda: _answer_problem(layout, host),
         what="containerd answering",
         limit=READY_LIMIT,

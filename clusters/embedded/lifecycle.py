@@ -10,26 +10,20 @@ from dataclasses import dataclass, field
 from clusters.embedded import (
     addons,
     api,
-    apply,
     cgroups,
-    configuration,
-    dns,
-    files,
+    config_files,
     health,
     images,
+    mounts,
     network,
     pki,
-    removal,
-    rpc,
     supervisor,
-    waiting,
 )
-from clusters.embedded.component import Host
 from clusters.embedded.components import components
-from clusters.embedded.host import examine
-from clusters.embedded.layout import Layout
-from clusters.embedded.suitability import require
-from core import lock
+from clusters.embedded.host import Host, examine, require
+from clusters.embedded.layout import RUNTIME_ROOT, Layout
+from core import files, lock
+from core.wait import until_well
 
 API_LIMIT = 180
 NODE_LIMIT = 180
@@ -73,7 +67,7 @@ def bring_up(layout: Layout, report: Report) -> None:
         clock = _Stopwatch(report)
         if health.displaced(layout, host) or not cgroups.components(layout):
             # Nothing can go on: what is left of the last time must not get in the way.
-            removal.halt(layout, host)
+            halt(layout, host)
         pki.ensure(layout)
         network.ensure(layout, host)
         cgroups.ensure(layout)
@@ -87,8 +81,8 @@ def bring_up(layout: Layout, report: Report) -> None:
                 pool.submit(_await_api, layout, host, clock),
             ]:
                 task.result()
-        waiting.until_well(
-            lambda: dns.problem(layout, host),
+        until_well(
+            lambda: health.dns_problem(layout, host),
             what="coredns answering",
             limit=DNS_LIMIT,
             log=layout.logs / "pods",
@@ -96,7 +90,7 @@ def bring_up(layout: Layout, report: Report) -> None:
         clock.reached("coredns answers")
         # What began the wait may have failed since. Of a node the API server tells what was true
         # last time until its kubelet has reported: mostly, but not surely, it has by now.
-        waiting.until_well(
+        until_well(
             lambda: "; ".join(map(str, health.problems(layout, host))) or None,
             what="everything working",
             limit=HEALTH_LIMIT,
@@ -107,7 +101,7 @@ def bring_up(layout: Layout, report: Report) -> None:
 def stop(layout: Layout) -> None:
     """End everything that runs and keep the data, as a reboot does."""
     with _alone(layout):
-        removal.halt(layout, examine(layout))
+        halt(layout, examine(layout))
 
 
 def remove(layout: Layout) -> None:
@@ -119,21 +113,53 @@ def remove(layout: Layout) -> None:
     host = examine(layout)
     if layout.directory.exists():
         with _alone(layout):
-            removal.halt(layout, host)
+            halt(layout, host)
             shutil.rmtree(layout.directory)
     else:
-        removal.halt(layout, host)
-    if left := removal.leftovers(layout, host):
+        halt(layout, host)
+    if left := _leftovers(layout, host):
         listed = "".join(f"\n  {thing}" for thing in left)
         raise RuntimeError(f"the cluster {layout.directory} is not wholly gone:{listed}")
 
 
+def halt(layout: Layout, host: Host) -> None:
+    """End everything that runs, and keep the data; succeeds when nothing does.
+
+    The mounts end with the processes that see them. Killing is safe: etcd and containerd write
+    their data so that a power cut costs nothing.
+
+    Raises:
+        RuntimeError: something else is mounted inside the cluster's directories.
+    """
+    cgroups.kill(layout)
+    cgroups.remove(layout)
+    network.remove(layout, host)
+    if mounted := mounts.leftovers(layout):
+        # Removing what is under a mount would remove somebody's data.
+        raise RuntimeError(f"not made by the cluster, so unmount it first: {', '.join(mounted)}")
+    if layout.runtime.exists():
+        shutil.rmtree(layout.runtime)
+    if RUNTIME_ROOT.exists() and not any(RUNTIME_ROOT.iterdir()):
+        RUNTIME_ROOT.rmdir()
+
+
+def _leftovers(layout: Layout, host: Host) -> list[str]:
+    """What is still there of the cluster, in words."""
+    directories = [path for path in (layout.directory, layout.runtime) if path.exists()]
+    return [
+        *cgroups.leftovers(layout),
+        *network.leftovers(layout, host),
+        *mounts.leftovers(layout),
+        *[f"directory {path}" for path in directories],
+    ]
+
+
 def _run_components(layout: Layout, host: Host) -> None:
     all_of_them = components(layout, host)
-    configuration.write(layout, host, all_of_them)
+    config_files.write(layout, host, all_of_them)
     try:
         supervisor.reload(layout)
-    except rpc.Unreachable:
+    except supervisor.Unreachable:
         supervisor.start(layout, host)
     supervisor.run(layout, [each for each in all_of_them if not each.calls_api])
 
@@ -145,7 +171,7 @@ def _await_images(layout: Layout, host: Host, clock: _Stopwatch) -> None:
 
 def _await_api(layout: Layout, host: Host, clock: _Stopwatch) -> None:
     connection = api.connect(layout)
-    waiting.until_well(
+    until_well(
         lambda: api.readiness_problem(connection),
         what="API server ready",
         limit=API_LIMIT,
@@ -153,8 +179,8 @@ def _await_api(layout: Layout, host: Host, clock: _Stopwatch) -> None:
     )
     clock.reached("API server is ready")
     supervisor.run(layout, components(layout, host))
-    apply.ensure(layout, connection, addons.manifests(host))
-    waiting.until_well(
+    api.apply(layout, connection, addons.manifests(host))
+    until_well(
         lambda: api.node_problem(connection, layout),
         what=f"node {layout.node} Ready",
         limit=NODE_LIMIT,

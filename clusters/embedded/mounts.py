@@ -9,9 +9,9 @@ namespace, so they are gone with its last process.
 from collections.abc import Mapping
 from pathlib import Path
 
-from clusters.embedded import files
-from clusters.embedded.command import run
 from clusters.embedded.layout import DNS_SERVICE, Layout
+from core import files
+from core.process import run
 
 # What the kubelet would set (pkg/kubelet/cm, setupKernelTunables) and refuses to start without.
 KERNEL = {

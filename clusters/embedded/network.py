@@ -8,9 +8,9 @@ import json
 from ipaddress import IPv4Interface
 from typing import Any
 
-from clusters.embedded.command import CommandFailed, run
-from clusters.embedded.component import Host
+from clusters.embedded.host import Host
 from clusters.embedded.layout import SERVICES, Layout
+from core.process import CommandFailed, run
 
 UPLINK = "uplink"
 """The veth's name on the node's side."""

@@ -5,8 +5,10 @@ the API and the kubelet, one for etcd (so that a kubelet's certificate opens no 
 the API server as a proxy in front of extension servers.
 """
 
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
+from typing import Literal
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -15,20 +17,64 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from clusters.embedded import files, keys
-from clusters.embedded.certificates import AUTHORITIES, Request, requests
-from clusters.embedded.layout import Layout
+from clusters.embedded import credentials
+from clusters.embedded.layout import API_SERVICE, DNS_DOMAIN, Layout
+from core import files
 
 AUTHORITY_LIFE = timedelta(days=3650)
 LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
 CLOCK_SKEW = timedelta(minutes=5)
 
+AUTHORITIES = {
+    "ca": "slipway-ca",
+    "etcd-ca": "slipway-etcd-ca",
+    "front-proxy-ca": "slipway-front-proxy-ca",
+}
+"""File name and common name of each authority."""
+_LOOPBACK = ("localhost", "127.0.0.1")
 _USAGES = {
     "client": [ExtendedKeyUsageOID.CLIENT_AUTH],
     "server": [ExtendedKeyUsageOID.SERVER_AUTH],
     "both": [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
 }
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one certificate says. To Kubernetes the common name is the user."""
+
+    name: str
+    common_name: str
+    usage: Literal["client", "server", "both"]
+    authority: str = "ca"
+    organization: str | None = None
+    """To Kubernetes, the user's group."""
+    hosts: tuple[str, ...] = ()
+
+
+def requests(layout: Layout) -> list[Request]:
+    """Every certificate that the cluster needs, beside its authorities."""
+    node, address = layout.node, str(layout.node_address)
+    api_names = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
+    api_hosts = (*api_names, f"{api_names[-1]}.{DNS_DOMAIN}", node, str(API_SERVICE), address)
+    return [
+        Request("etcd", "etcd", "both", "etcd-ca", hosts=_LOOPBACK),
+        Request("apiserver-etcd-client", "kube-apiserver", "client", "etcd-ca"),
+        Request("apiserver", "kube-apiserver", "server", hosts=api_hosts),
+        Request("apiserver-kubelet-client", "kube-apiserver-kubelet-client", "client"),
+        Request("front-proxy-client", "front-proxy-client", "client", "front-proxy-ca"),
+        # Both serve, too. Without a certificate each would make RSA keys first, at every start.
+        Request("controller-manager", "system:kube-controller-manager", "both", hosts=_LOOPBACK),
+        Request("scheduler", "system:kube-scheduler", "both", hosts=_LOOPBACK),
+        Request("kube-proxy", "system:kube-proxy", "client"),
+        Request("kubelet-client", f"system:node:{node}", "client", organization="system:nodes"),
+        Request("kubelet", f"system:node:{node}", "server", hosts=(node, address)),
+        Request("provisioner", "slipway:volume-provisioner", "client"),
+        # Makes the bindings that everybody else needs, so it can't depend on one itself.
+        Request("bootstrap", "slipway:bootstrap", "client", organization="system:masters"),
+        Request("admin", "slipway:admin", "client", organization="slipway:admins"),
+    ]
 
 
 def ensure(layout: Layout) -> None:
@@ -40,7 +86,7 @@ def ensure(layout: Layout) -> None:
     for request in requests(layout):
         if problem(layout, request) is not None:
             _issue(layout, request)
-    keys.ensure(layout)
+    credentials.ensure(layout)
 
 
 def problems(layout: Layout) -> list[str]:
@@ -84,7 +130,7 @@ def _authority_holds(layout: Layout, name: str) -> bool:
 
 
 def _make_authority(layout: Layout, name: str, common_name: str) -> None:
-    key = keys.generate()
+    key = credentials.generate()
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     builder = (
         _builder(key.public_key(), subject, subject, AUTHORITY_LIFE)
@@ -98,7 +144,7 @@ def _issue(layout: Layout, request: Request) -> None:
     authority = _load(layout, request.authority)
     if authority is None:
         raise RuntimeError(f"no authority {request.authority!r} in {layout.pki}")
-    key = keys.generate()
+    key = credentials.generate()
     builder = (
         _builder(key.public_key(), _subject(request), authority.subject, LIFE)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
@@ -108,7 +154,7 @@ def _issue(layout: Layout, request: Request) -> None:
     if request.hosts:
         names = [_general_name(host) for host in request.hosts]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signed = builder.sign(keys.load(layout.key(request.authority)), SHA256())
+    signed = builder.sign(credentials.load(layout.key(request.authority)), SHA256())
     _store(layout, request.name, key, signed)
 
 
@@ -174,7 +220,7 @@ def _load(layout: Layout, name: str) -> x509.Certificate | None:
 def _store(
     layout: Layout, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate
 ) -> None:
-    files.write(layout.key(name), keys.pem(key), mode=0o600)
+    files.write(layout.key(name), credentials.pem(key), mode=0o600)
     files.write(
         layout.certificate(name), certificate.public_bytes(Encoding.PEM).decode(), mode=0o644
     )

@@ -20,22 +20,17 @@ from typing import Any
 
 from kubernetes import client, watch
 
-from clusters.embedded.addons.storage import PROVISIONER
+from clusters.embedded.addons import PROVISIONER
 from clusters.embedded.api import LIMIT, UNREACHABLE, reason
-from clusters.embedded.volumes import (
-    Object,
-    claim_reference,
-    is_done,
-    is_waiting,
-    refusal,
-    volume,
-)
 from core import kube
 
 RESYNC = 30
 """Seconds after which everything is looked at, whether anything changed or not."""
 RETRY = 1
 WATCH = 300
+PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+
+Object = dict[str, Any]
 
 log = logging.getLogger("provisioner")
 
@@ -127,6 +122,57 @@ class Provisioner:
         }
         with _tolerated(409):
             self._core.create_namespaced_event(meta["namespace"], event, _request_timeout=LIMIT)
+
+
+def volume(claim: Object, reclaim: str, path: Path, node: str) -> Object:
+    """The PersistentVolume of a claim."""
+    meta, spec = claim["metadata"], claim["spec"]
+    here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": path.name, "annotations": {PROVISIONED_BY: PROVISIONER}},
+        "spec": {
+            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
+            "accessModes": spec["accessModes"],
+            "persistentVolumeReclaimPolicy": reclaim,
+            "storageClassName": spec["storageClassName"],
+            "volumeMode": "Filesystem",
+            "claimRef": claim_reference(meta),
+            "local": {"path": str(path)},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        },
+    }
+
+
+def refusal(claim: Object) -> str | None:
+    """Why a claim can't be served, or None."""
+    spec = claim["spec"]
+    if spec.get("volumeMode") == "Block":
+        return "volumeMode Block: this cluster's volumes are directories; leave volumeMode out"
+    if "dataSource" in spec or "dataSourceRef" in spec:
+        return "dataSource: this cluster's volumes start empty; leave dataSource out"
+    if "selector" in spec:
+        return "selector: this cluster's volumes are made for their claim; leave selector out"
+    return None
+
+
+def is_waiting(claim: Object) -> bool:
+    """Whether a claim has no volume and still wants one."""
+    return "volumeName" not in claim["spec"] and "deletionTimestamp" not in claim["metadata"]
+
+
+def is_done(found: Object) -> bool:
+    """Whether a volume was made here and nobody will use it or its data again."""
+    ours = found["metadata"].get("annotations", {}).get(PROVISIONED_BY) == PROVISIONER
+    deletes = found["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
+    return ours and deletes and found["status"].get("phase") in {"Released", "Failed"}
+
+
+def claim_reference(meta: Object) -> Object:
+    """How other objects name a claim, by its metadata."""
+    identity = {name: meta[name] for name in ("namespace", "name", "uid")}
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **identity}
 
 
 def _watch(listing: Callable[..., Any], changed: threading.Event) -> None:

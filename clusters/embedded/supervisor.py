@@ -1,35 +1,46 @@
 """Starts supervisord in the node's namespaces, and asks it."""
 
+import http.client
 import os
 import signal
+import socket
 import subprocess
 import sys
 import xmlrpc.client
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-from clusters.embedded import cgroups, network, rpc, supervision, waiting
-from clusters.embedded.component import Component, Host
+from clusters.embedded import cgroups, config_files, network
+from clusters.embedded.components import Component
+from clusters.embedded.host import Host
 from clusters.embedded.layout import Layout
 from core.paths import CHECKOUT
+from core.wait import until_well
 
+_CALL_LIMIT = 10
+"""Seconds for one call; stopping a component may take 5 of them."""
 _ALREADY_STARTED = 60  # supervisor.xmlrpc.Faults, whose module imports all of supervisord
 START_LIMIT = 20
 """Seconds from the command to supervisord's answer."""
+
+
+class Unreachable(Exception):
+    """supervisord does not answer."""
 
 
 def states(layout: Layout) -> dict[str, str]:
     """The state of every component, such as RUNNING, BACKOFF or FATAL, by its name.
 
     Raises:
-        rpc.Unreachable: supervisord does not answer.
+        Unreachable: supervisord does not answer.
     """
     return {info["name"]: info["statename"] for info in _ask(layout, "getAllProcessInfo")}
 
 
 def pid(layout: Layout) -> int:
-    """The process of supervisord. Raises `rpc.Unreachable`."""
+    """The process of supervisord. Raises `Unreachable`."""
     found: int = _ask(layout, "getPID")
     return found
 
@@ -70,7 +81,7 @@ def start(layout: Layout, host: Host) -> None:
             raise RuntimeError(
                 f"supervisord did not start: {error}: {log.read_text().strip()} ({log})"
             ) from error
-    waiting.until_well(
+    until_well(
         lambda: _answer_problem(layout),
         what="supervisord answering",
         limit=START_LIMIT,
@@ -108,7 +119,7 @@ def _start(layout: Layout, name: str) -> None:
 def _environment(host: Host) -> dict[str, str]:
     """Only what is needed: the caller's environment holds secrets and proxies."""
     return {
-        "PATH": supervision.search_path(host),
+        "PATH": config_files.search_path(host),
         "HOME": os.environ.get("HOME", "/"),
         "PYTHONPATH": str(CHECKOUT),
     }
@@ -124,10 +135,10 @@ def _end_deaf(layout: Layout) -> None:
     if deaf not in cgroups.components(layout):
         return
     os.kill(deaf, signal.SIGKILL)
-    waiting.until_well(
+    until_well(
         lambda: "it is still there" if deaf in cgroups.components(layout) else None,
         what=f"end of supervisord ({deaf})",
-        limit=rpc.LIMIT,
+        limit=_CALL_LIMIT,
     )
 
 
@@ -150,10 +161,45 @@ def _surviving_mounts(layout: Layout) -> Iterator[int | None]:
 def _answer_problem(layout: Layout) -> str | None:
     try:
         pid(layout)
-    except rpc.Unreachable as error:
+    except Unreachable as error:
         return str(error)
     return None
 
 
 def _ask(layout: Layout, method: str, *arguments: object) -> Any:
-    return rpc.call(layout.supervisor_socket, method, *arguments)
+    """Call a method of the interface `supervisor` (http://supervisord.org/api.html).
+
+    Raises:
+        Unreachable: nobody answers at the socket.
+        xmlrpc.client.Fault: supervisord refuses.
+    """
+    path = layout.supervisor_socket
+    try:
+        with xmlrpc.client.ServerProxy("http://localhost", transport=_Transport(path)) as proxy:
+            return getattr(proxy.supervisor, method)(*arguments)
+    except (OSError, http.client.HTTPException) as error:
+        raise Unreachable(f"{path}: {error}") from error
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=_CALL_LIMIT)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self._path))
+
+
+class _Transport(xmlrpc.client.Transport):
+    """XML-RPC over a unix socket; the supervisor package's own has no limit."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._path = path
+
+    def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        # Kept where the base class looks for what to close.
+        self._connection = host, _Connection(self._path)
+        return self._connection[1]

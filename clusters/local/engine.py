@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clusters.local.command import ANSWER_LIMIT, CommandFailed, run
+from core.process import ANSWER_LIMIT, CommandFailed, run
 
 PROGRAMS: tuple[str, ...] = ("docker", "nerdctl", "podman")
 """In the order in which kind looks for them.

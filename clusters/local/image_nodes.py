@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from clusters.local.command import CommandFailed
 from clusters.local.kind_tool import KindTool
 from clusters.local.minikube_tool import MinikubeTool
 from core.lock import Cancelled
+from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from images.build.runner import Reporter
 from images.targets.names import listed

@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from clusters.local.command import CommandFailed, run
 from clusters.local.engine import CHOICE
+from core.process import CommandFailed, run
 
 API_VERSION = "kind.x-k8s.io/v1alpha4"
 _ANSWERS = """\

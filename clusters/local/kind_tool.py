@@ -10,10 +10,10 @@ from typing import Any
 import yaml
 
 from clusters.local import kubeconfig, tools
-from clusters.local.command import run
 from clusters.local.engine import Engine, lacking
 from clusters.local.nodes import Problem
 from core.context import Context
+from core.process import run
 
 CREATE_SECONDS = 1200.0
 """The nodes' image, about 1 GB, may have to be fetched first."""

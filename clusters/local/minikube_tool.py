@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from clusters.local import kubeconfig, minikube_words, tools
-from clusters.local.command import CommandFailed, run
 from clusters.local.engine import Engine
 from clusters.local.minikube_words import RUNTIME
 from clusters.local.nodes import Problem
 from core.context import Context
+from core.process import CommandFailed, run
 
 CREATE_SECONDS = 1800.0
 """The nodes' image or disk, about 1.5 GB, may have to be fetched first."""

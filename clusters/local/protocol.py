@@ -3,9 +3,9 @@
 from typing import Protocol
 
 from clusters.local import nodes
-from clusters.local.command import CommandFailed
 from clusters.local.nodes import Problem
 from core.context import Context
+from core.process import CommandFailed
 
 
 class Tool(Protocol):

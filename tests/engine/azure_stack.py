@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
+from clusters.embedded import credentials
 from clusters.embedded import images as node_images
-from clusters.embedded import kubeconfig
 from core import toolchain
 from images.build.program import ENTRYPOINTS, Program
 from images.targets import target_of
@@ -129,7 +129,7 @@ def lend(directory: Path, cluster: TestCluster) -> Recording:
     directory.mkdir()
     recording = Recording(directory)
     recording.kubeconfig.touch(0o600)
-    recording.kubeconfig.write_text(kubeconfig.embedded(cluster.layout, "admin"))
+    recording.kubeconfig.write_text(credentials.kubeconfig(cluster.layout, "admin"))
     return recording
 
 

@@ -11,9 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from clusters.embedded import health, images, kubeconfig, lifecycle, mounts, supervisor
-from clusters.embedded.component import Host
-from clusters.embedded.host import examine
+from clusters.embedded import credentials, health, images, lifecycle, mounts, supervisor
+from clusters.embedded.host import Host, examine
 from clusters.embedded.layout import Layout
 from core import toolchain
 from core.context import Silence
@@ -80,7 +79,7 @@ class TestCluster:
     def kubectl(self, *arguments: str, manifests: list[dict[str, Any]] | None = None) -> str:
         file = self.layout.directory.parent / "kubeconfig"
         file.touch(0o600)
-        file.write_text(kubeconfig.embedded(self.layout, "admin"))
+        file.write_text(credentials.kubeconfig(self.layout, "admin"))
         documents = None if manifests is None else "\n---\n".join(map(json.dumps, manifests))
         done = subprocess.run(
             [toolchain.path("kubectl"), "--kubeconfig", file, *arguments],

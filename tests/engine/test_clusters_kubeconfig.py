@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from clusters import CLUSTERS
-from clusters.embedded import kubeconfig as kubeconfigs
+from clusters.embedded import credentials
 from clusters.existing.settings import Settings
 from clusters.training_operator import NAME as OPERATOR
 from core import toolchain
@@ -50,7 +50,7 @@ def operator(cluster: TestCluster) -> Iterator[None]:
     manager, wait = needed["trainingOperator"], needed["tcpWait"]
     team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
     whole = [team, *foundations(source, TEAM, wait), deployment(source, TEAM, manager, wait)]
-    kubeconfig = kubeconfigs.embedded(cluster.layout, "admin")
+    kubeconfig = credentials.kubeconfig(cluster.layout, "admin")
     ready = {"kubeconfig": kubeconfig, "jobNamespace": TEAM, "deployment": OPERATOR}
     try:
         cluster.kubectl("apply", "--server-side", "--filename=-", manifests=whole)

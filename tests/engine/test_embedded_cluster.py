@@ -18,7 +18,16 @@ from pathlib import Path
 
 import pytest
 
-from clusters.embedded import cgroups, dns, keys, lifecycle, mounts, network, pki, supervisor
+from clusters.embedded import (
+    cgroups,
+    credentials,
+    health,
+    lifecycle,
+    mounts,
+    network,
+    pki,
+    supervisor,
+)
 from clusters.embedded.components import components
 from core import toolchain
 from core.paths import CHECKOUT
@@ -37,7 +46,7 @@ def test_an_interrupted_create_is_adopted(cluster: TestCluster) -> None:
 
 
 def test_names_resolve_from_inside_the_nodes_network(cluster: TestCluster) -> None:
-    said = dns.lookup(cluster.layout, cluster.host, "kube-dns.kube-system.svc.cluster.local")
+    said = health.lookup(cluster.layout, cluster.host, "kube-dns.kube-system.svc.cluster.local")
     assert said.split()[0] == "10.96.0.10"
 
 
@@ -157,7 +166,7 @@ def test_secrets_are_encrypted_where_they_are_stored(cluster: TestCluster) -> No
     )
     assert f"{CANARY}-configmap".encode() in stored, "the test looks in the wrong place"
     assert f"{CANARY}-secret".encode() not in stored
-    assert keys.encryption_config(cluster.layout).stat().st_mode & 0o077 == 0
+    assert credentials.encryption_config(cluster.layout).stat().st_mode & 0o077 == 0
 
 
 def test_the_machines_kernel_parameters_are_left_alone(

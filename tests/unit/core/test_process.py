@@ -1,18 +1,19 @@
 """A long command has a log, a limit, and ends with its children when it is stopped."""
 
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
-from core.process import run_logged, tail
+from core.process import CommandFailed, run, run_logged, tail
 
 
 class Stopped(Exception):
     """What a test's tick raises."""
 
 
-def run(log: Path, script: str, **options: object) -> int | None:
+def logged(log: Path, script: str, **options: object) -> int | None:
     arguments = {"limit": 20.0, "pause": 0.05, "tick": lambda _seconds: None, **options}
     with log.open("wb") as file:
         return run_logged(["sh", "-c", script], file, **arguments)  # type: ignore[arg-type]
@@ -20,14 +21,14 @@ def run(log: Path, script: str, **options: object) -> int | None:
 
 def test_its_output_is_logged_and_its_status_returned(tmp_path: Path) -> None:
     log = tmp_path / "log"
-    assert run(log, "echo one; echo two >&2; exit 3") == 3
+    assert logged(log, "echo one; echo two >&2; exit 3") == 3
     assert log.read_text() == "one\ntwo\n"
     assert tail(log, lines=1) == ["  two"]
 
 
 def test_past_its_limit_it_is_ended_with_its_children(tmp_path: Path) -> None:
     alive = tmp_path / "alive"
-    assert run(tmp_path / "log", f"(sleep 1; touch {alive}) & wait", limit=0.2) is None
+    assert logged(tmp_path / "log", f"(sleep 1; touch {alive}) & wait", limit=0.2) is None
     time.sleep(1.2)
     assert not alive.exists()
 
@@ -39,5 +40,42 @@ def test_what_is_raised_meanwhile_ends_it(tmp_path: Path) -> None:
 
     began = time.monotonic()
     with pytest.raises(Stopped):
-        run(tmp_path / "log", "sleep 20", tick=stop)
+        logged(tmp_path / "log", "sleep 20", tick=stop)
     assert time.monotonic() - began < 10
+
+
+def test_a_failed_command_says_what_it_printed() -> None:
+    with pytest.raises(CommandFailed, match=r"`ls /nowhere` failed with 2: .*No such file"):
+        run("ls", "/nowhere")
+
+
+def test_a_command_that_does_not_end_is_ended() -> None:
+    with pytest.raises(CommandFailed, match="`sleep 60` did not end within 0 s"):
+        run("sleep", "60", limit=0.1)
+
+
+def test_a_command_that_is_not_there_is_named() -> None:
+    with pytest.raises(CommandFailed, match="`/nowhere/program` can't be run"):
+        run("/nowhere/program")
+
+
+def test_a_command_reads_its_text_and_its_lines_are_reported_as_they_come() -> None:
+    lines: list[str] = []
+    assert run("sh", "-c", "cat; echo aside >&2", text="one\ntwo\n", line=lines.append) == (
+        "one\ntwo\n"
+    )
+    assert sorted(lines) == ["aside", "one", "two"]
+
+
+def test_a_command_ends_at_once_when_the_user_interrupts_it() -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(InterruptedError, match="`sleep 60` was interrupted"):
+        run("sleep", "60", cancelled=cancelled)
+
+
+def test_a_command_is_not_waited_for_longer_than_it_runs() -> None:
+    began = time.monotonic()
+    for _ in range(10):
+        run("true")
+    assert time.monotonic() - began < 1

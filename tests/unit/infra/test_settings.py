@@ -17,7 +17,7 @@ EMBEDDED = {"kind": "embedded"}
 def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the cluster's room be that of a machine with 2 cores and 6 GiB, whatever this one has."""
     room = Capacity(Decimal("1.94"), 5 * 2**30, 0, 1)
-    monkeypatch.setattr("clusters.embedded.machine.capacity", lambda: room)
+    monkeypatch.setattr("clusters.embedded.cluster.capacity", lambda _settings: room)
 
 
 def configured(cluster: Any = None, jobs: Any = None, **others: str) -> dict[str, str]:

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from clusters.embedded import volumes
-from clusters.embedded.addons import storage
+from clusters.embedded import addons, provisioner
 
 
 def _claim(**spec: Any) -> dict[str, Any]:
@@ -22,7 +21,7 @@ def _claim(**spec: Any) -> dict[str, Any]:
 
 
 def test_a_volume_is_what_the_claim_asked_for_and_is_bound_to_it_alone() -> None:
-    made = volumes.volume(_claim(), "Delete", Path("/volumes/pvc-u-1"), "node")
+    made = provisioner.volume(_claim(), "Delete", Path("/volumes/pvc-u-1"), "node")
     assert made["metadata"]["name"] == "pvc-u-1"
     assert made["spec"]["capacity"] == {"storage": "5Gi"}
     assert made["spec"]["accessModes"] == ["ReadWriteOnce"]
@@ -30,7 +29,7 @@ def test_a_volume_is_what_the_claim_asked_for_and_is_bound_to_it_alone() -> None
 
 
 def test_a_volume_is_of_the_kind_that_the_kubelet_gives_to_a_pods_group() -> None:
-    made = volumes.volume(_claim(), "Delete", Path("/volumes/pvc-u-1"), "node")
+    made = provisioner.volume(_claim(), "Delete", Path("/volumes/pvc-u-1"), "node")
     assert made["spec"]["local"] == {"path": "/volumes/pvc-u-1"}
     (term,) = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"]
     assert term["matchExpressions"][0]["values"] == ["node"]
@@ -48,40 +47,40 @@ def test_a_volume_is_of_the_kind_that_the_kubelet_gives_to_a_pods_group() -> Non
 def test_a_claim_that_cannot_be_served_is_told_which_field_to_leave_out(
     spec: dict[str, Any], named: str
 ) -> None:
-    why = volumes.refusal(_claim(**spec))
+    why = provisioner.refusal(_claim(**spec))
     assert why is not None
     assert why.startswith(named)
 
 
 def test_an_ordinary_claim_is_not_refused() -> None:
-    assert volumes.refusal(_claim(volumeMode="Filesystem")) is None
+    assert provisioner.refusal(_claim(volumeMode="Filesystem")) is None
 
 
 def test_a_claim_waits_until_it_has_a_volume_or_is_being_deleted() -> None:
-    assert volumes.is_waiting(_claim())
-    assert not volumes.is_waiting(_claim(volumeName="pvc-u-1"))
+    assert provisioner.is_waiting(_claim())
+    assert not provisioner.is_waiting(_claim(volumeName="pvc-u-1"))
     deleted = _claim()
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    assert not volumes.is_waiting(deleted)
+    assert not provisioner.is_waiting(deleted)
 
 
-def _volume(phase: str, reclaim: str = "Delete", by: str = storage.PROVISIONER) -> dict[str, Any]:
-    made = volumes.volume(_claim(), reclaim, Path("/volumes/pvc-u-1"), "node")
-    made["metadata"]["annotations"] = {volumes.PROVISIONED_BY: by}
+def _volume(phase: str, reclaim: str = "Delete", by: str = addons.PROVISIONER) -> dict[str, Any]:
+    made = provisioner.volume(_claim(), reclaim, Path("/volumes/pvc-u-1"), "node")
+    made["metadata"]["annotations"] = {provisioner.PROVISIONED_BY: by}
     return {**made, "status": {"phase": phase}}
 
 
 def test_a_volumes_data_goes_only_when_its_claim_has_gone_and_nobody_keeps_it() -> None:
-    assert volumes.is_done(_volume("Released"))
-    assert volumes.is_done(_volume("Failed"))
-    assert not volumes.is_done(_volume("Bound"))
-    assert not volumes.is_done(_volume("Pending"))
-    assert not volumes.is_done(_volume("Released", reclaim="Retain"))
-    assert not volumes.is_done(_volume("Released", by="somebody.else"))
+    assert provisioner.is_done(_volume("Released"))
+    assert provisioner.is_done(_volume("Failed"))
+    assert not provisioner.is_done(_volume("Bound"))
+    assert not provisioner.is_done(_volume("Pending"))
+    assert not provisioner.is_done(_volume("Released", reclaim="Retain"))
+    assert not provisioner.is_done(_volume("Released", by="somebody.else"))
 
 
 def test_the_class_is_the_default_one() -> None:
-    (made,) = storage.manifests()
+    made = addons.storage_class()
     assert made["metadata"]["annotations"] == {
         "storageclass.kubernetes.io/is-default-class": "true"
     }

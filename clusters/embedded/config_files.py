@@ -1,4 +1,7 @@
-"""supervisord's configuration: every component is started again whenever it ends."""
+"""The cluster's configuration files: every component's own, and supervisord's for all of them.
+
+supervisord starts every component again whenever it ends.
+"""
 
 import configparser
 import hashlib
@@ -7,17 +10,42 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
-from clusters.embedded.component import Component, Host
+from clusters.embedded.components import Component
+from clusters.embedded.host import Host
 from clusters.embedded.layout import Layout
+from core import files
 
 SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
 # containerd starts runc and its shim, kube-proxy starts nft, the kubelet starts mount.
 CALLED_BY_NAME = ("runc", "containerd-shim-runc-v2", "nft", "ip")
 
 
-def path(layout: Layout) -> Path:
-    """Where the configuration is kept."""
-    return layout.config / "supervisord.conf"
+def rendered(layout: Layout, host: Host, components: list[Component]) -> dict[Path, str]:
+    """Every configuration file and what it has to say.
+
+    Raises:
+        FileNotFoundError: a program or certificate is missing.
+    """
+    texts = {file: text for component in components for file, text in component.files.items()}
+    return texts | {layout.config / "supervisord.conf": supervisord(layout, host, components)}
+
+
+def write(layout: Layout, host: Host, components: list[Component]) -> None:
+    """Write all of it."""
+    for directory in (layout.config, layout.cni, layout.logs, layout.volumes, layout.runtime):
+        files.private_directory(directory)
+    for file, text in rendered(layout, host, components).items():
+        files.write(file, text, mode=0o600)
+
+
+def problem(layout: Layout, host: Host, components: list[Component]) -> str | None:
+    """Which files don't say what they have to, in words, or None."""
+    try:
+        expected = rendered(layout, host, components)
+    except FileNotFoundError as error:
+        return f"{error.filename} is missing"
+    stale = [file.name for file, text in expected.items() if _read(file) != text]
+    return f"changed since: {', '.join(stale)}" if stale else None
 
 
 def search_path(host: Host) -> str:
@@ -40,8 +68,8 @@ def fingerprint(component: Component) -> str:
     return digest.hexdigest()[:16]
 
 
-def render(layout: Layout, host: Host, components: Iterable[Component]) -> str:
-    """The configuration file.
+def supervisord(layout: Layout, host: Host, components: Iterable[Component]) -> str:
+    """Return supervisord's configuration.
 
     Raises:
         FileNotFoundError: a program or credential is missing.
@@ -89,3 +117,10 @@ def _program(layout: Layout, host: Host, component: Component) -> dict[str, str]
     }
     # supervisord expands %(name)s.
     return {name: value.replace("%", "%%") for name, value in settings.items()}
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_text()
+    except FileNotFoundError:
+        return None

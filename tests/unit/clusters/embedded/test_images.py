@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clusters.embedded import images
 from images.build import program
-from tests.unit.embedded_host import host
+from tests.unit.clusters.embedded.fake_host import host
 
 
 def _archive(tmp_path: Path, content: bytes) -> bytes:

@@ -1,6 +1,8 @@
 """The embedded cluster in a Pulumi program."""
 
+import os
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -8,14 +10,20 @@ import pulumi
 import pulumi_kubernetes
 from pydantic import Field
 
-from clusters import owner
+from clusters import owner, training_operator
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
-from clusters.embedded import images, machine
+from clusters.embedded import images
 from clusters.embedded import remains as search
+from clusters.embedded.addons import COREDNS_REQUESTS
+from clusters.embedded.host import KEPT_FREE, SYSTEM_RESERVED
 from clusters.embedded.layout import Layout
 from core import manifests, toolchain
 from core.paths import state_dir
+from core.quantities import cores, size
+
+_OTHER_PODS = (COREDNS_REQUESTS, training_operator.REQUESTS)
+"""What the pods request that are there besides the jobs'."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +67,15 @@ class Embedded(pulumi.CustomResource):
 
 
 def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shape)
-    """This machine: the cluster's one node is all of it."""
-    return machine.capacity()
+    """Return this machine's cores and memory, less what the kubelet and other pods have of it."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    reserved = sum(map(size, (SYSTEM_RESERVED, KEPT_FREE)))
+    return Capacity(
+        cpu=Decimal(os.cpu_count() or 1) - sum(cores(each["cpu"]) for each in _OTHER_PODS),
+        memory=memory - reserved - sum(size(each["memory"]) for each in _OTHER_PODS),
+        gpus=0,
+        nodes=1,
+    )
 
 
 def provision(settings: Settings) -> Cluster:

@@ -6,9 +6,9 @@ import pytest
 
 from clusters import owner
 from clusters.embedded import pki
+from clusters.embedded.credentials import kubeconfig
 from clusters.embedded.handler import EmbeddedHandler
 from clusters.embedded.health import Problem
-from clusters.embedded.kubeconfig import embedded
 from clusters.embedded.layout import Layout
 from core.paths import state_dir
 from core.values import UNKNOWN
@@ -73,7 +73,7 @@ def made(tmp_path: Path) -> dict[str, str]:
     return {
         "name": "dev",
         "directory": str(layout.directory),
-        "kubeconfig": embedded(layout, "admin"),
+        "kubeconfig": kubeconfig(layout, "admin"),
     }
 
 

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clusters.embedded import cgroups, mounts, network, suitability, waiting
-from clusters.embedded.command import CommandFailed, run
-from clusters.embedded.host import filesystem
+from clusters.embedded import cgroups, mounts, network
+from clusters.embedded.host import Unsuitable, filesystem, require
 from clusters.embedded.layout import Layout
 from core.toolchain import ToolMissing
 
@@ -85,8 +84,8 @@ def test_everything_that_is_in_the_way_is_said_at_once(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**10, 10**10, 2**29))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("core.toolchain.path", _unequipped)
-    with pytest.raises(suitability.Unsuitable) as raised:
-        suitability.require(Layout(tmp_path / "new"))
+    with pytest.raises(Unsuitable) as raised:
+        require(Layout(tmp_path / "new"))
     text = str(raised.value)
     assert "has 0.5 GiB free, it needs 2 GiB" in text
     assert "etcd: run `make setup`" in text
@@ -95,40 +94,13 @@ def test_everything_that_is_in_the_way_is_said_at_once(
 
 @pytest.mark.parametrize("name", ["st%20", "a #b", "a ;b"])
 def test_a_directory_that_supervisord_would_misread_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(suitability.Unsuitable, match=f"{name}.*XDG_STATE_HOME to a directory"):
-        suitability.require(Layout(tmp_path / name))
+    with pytest.raises(Unsuitable, match=f"{name}.*XDG_STATE_HOME to a directory"):
+        require(Layout(tmp_path / name))
 
 
 def test_without_root_there_are_other_kinds(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(suitability.Unsuitable, match="use kind or minikube"):
-        suitability.require(Layout(tmp_path))
-
-
-def test_a_wait_that_ends_says_what_was_the_matter_last() -> None:
-    answers = iter(["starting", "listening", "listening", *["deaf"] * 9])
-    with pytest.raises(TimeoutError, match=r"x ready: not after 0 s: \w+\. Its log is /log/x\."):
-        waiting.until_well(lambda: next(answers), what="x ready", limit=0.3, log=Path("/log/x"))
-
-
-def test_a_wait_ends_as_soon_as_all_is_well() -> None:
-    answers = iter(["starting", None])
-    waiting.until_well(lambda: next(answers), what="x ready", limit=5)
-    assert next(answers, "asked no more") == "asked no more"
-
-
-def test_a_failed_command_says_what_it_printed() -> None:
-    with pytest.raises(CommandFailed, match=r"`ls /nowhere` failed with 2: .*No such file"):
-        run("ls", "/nowhere")
-
-
-def test_a_command_that_does_not_end_is_ended() -> None:
-    with pytest.raises(CommandFailed, match="`sleep 60` did not end within 0 s"):
-        run("sleep", "60", limit=0.1)
-
-
-def test_a_command_that_is_not_there_is_named() -> None:
-    with pytest.raises(CommandFailed, match="`/nowhere/program` can't be run"):
-        run("/nowhere/program")
+    with pytest.raises(Unsuitable, match="use kind or minikube"):
+        require(Layout(tmp_path))

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, with their mode from the first byte."""
+"""Files that are complete or absent, with their mode from the first byte."""
 
 import os
 import tempfile
@@ -19,7 +19,7 @@ def write(path: Path, text: str, *, mode: int) -> None:
             os.fchmod(stream.fileno(), mode)
             stream.write(text)
             stream.flush()
-            # A certificate beside another one's key would stop the cluster from starting.
+            # A certificate beside another one's key would stop a cluster from starting.
             os.fsync(stream.fileno())
         Path(temporary).replace(path)
     except BaseException:

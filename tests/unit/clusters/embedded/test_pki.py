@@ -10,9 +10,10 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from clusters.embedded import files, keys, pki
-from clusters.embedded.certificates import AUTHORITIES, requests
+from clusters.embedded import credentials, pki
 from clusters.embedded.layout import Layout
+from clusters.embedded.pki import AUTHORITIES, requests
+from core import files
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_every_certificate_is_signed_by_its_authority(layout: Layout) -> None:
 
 
 def test_keys_are_their_owners_alone(layout: Layout) -> None:
-    secret = [*layout.pki.glob("*.key"), keys.encryption_config(layout)]
+    secret = [*layout.pki.glob("*.key"), credentials.encryption_config(layout)]
     assert len(secret) == len(requests(layout)) + len(AUTHORITIES) + 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in secret} == {0o600}
     assert stat.S_IMODE(layout.pki.stat().st_mode) == 0o700
@@ -97,7 +98,7 @@ def test_a_new_authority_has_everything_under_it_made_anew(layout: Layout) -> No
 
 
 def test_keys_that_data_depends_on_are_never_made_anew(layout: Layout) -> None:
-    kept = [keys.encryption_config(layout), layout.key("service-account")]
+    kept = [credentials.encryption_config(layout), layout.key("service-account")]
     before = [path.read_bytes() for path in kept]
     for path in layout.pki.iterdir():
         if path not in kept:
@@ -122,7 +123,7 @@ def test_a_key_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
         )
     )
     with pytest.raises(TypeError, match=r"other\.key"):
-        keys.load(path)
+        credentials.load(path)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

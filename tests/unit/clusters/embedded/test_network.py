@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from clusters.embedded import network
-from clusters.embedded.command import CommandFailed
-from clusters.embedded.component import Host
+from clusters.embedded.host import Host
 from clusters.embedded.layout import Layout
-from tests.unit.embedded_host import host
+from core.process import CommandFailed
+from tests.unit.clusters.embedded.fake_host import host
 
 GOES_BY_ITSELF = """\
 #!/bin/sh

@@ -1,15 +1,16 @@
-"""Private keys: the ones in front of certificates, and the two that stand alone."""
+"""Private keys, and the kubeconfigs that name or hold those of the cluster's users."""
 
 import base64
 import secrets
 from pathlib import Path
+from typing import Any
 
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from clusters.embedded import files
 from clusters.embedded.layout import Layout
+from core import files
 
 
 def generate() -> ec.EllipticCurvePrivateKey:
@@ -64,6 +65,31 @@ def ensure(layout: Layout) -> None:
         files.write(encryption_config(layout), _encryption(), mode=0o600)
 
 
+def kubeconfig_path(layout: Layout, user: str) -> Path:
+    """Where the kubeconfig of one component is kept."""
+    return layout.config / f"{user}.kubeconfig"
+
+
+def by_reference(layout: Layout, user: str) -> str:
+    """A kubeconfig that names the user's certificate and key by path."""
+    cluster = {"certificate-authority": str(layout.certificate("ca"))}
+    credentials = {
+        "client-certificate": str(layout.certificate(user)),
+        "client-key": str(layout.key(user)),
+    }
+    return _document(layout, user, cluster, credentials)
+
+
+def kubeconfig(layout: Layout, user: str) -> str:
+    """A kubeconfig that works anywhere on this machine, with the key in it: a secret."""
+    cluster = {"certificate-authority-data": _base64(layout.certificate("ca"))}
+    credentials = {
+        "client-certificate-data": _base64(layout.certificate(user)),
+        "client-key-data": _base64(layout.key(user)),
+    }
+    return _document(layout, user, cluster, credentials)
+
+
 def _encryption() -> str:
     key = {"name": "first", "secret": base64.b64encode(secrets.token_bytes(32)).decode()}
     # Identity comes second: secrets are written encrypted and still read if they are not.
@@ -75,3 +101,22 @@ def _encryption() -> str:
             "resources": [{"resources": ["secrets"], "providers": providers}],
         }
     )
+
+
+def _document(
+    layout: Layout, user: str, cluster: dict[str, str], credentials: dict[str, str]
+) -> str:
+    name = layout.node
+    document: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": name, "cluster": {"server": layout.api_url, **cluster}}],
+        "users": [{"name": user, "user": credentials}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
+        "current-context": name,
+    }
+    return yaml.safe_dump(document, sort_keys=False)
+
+
+def _base64(file: Path) -> str:
+    return base64.b64encode(file.read_bytes()).decode()

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from clusters.embedded import cgroups, remains
-from clusters.embedded.command import CommandFailed
 from clusters.embedded.layout import Layout
+from clusters.embedded.remains import Traces
 from clusters.embedded.remains import remains as search
-from clusters.embedded.traces import Traces
+from core.process import CommandFailed
 
 
 @pytest.fixture

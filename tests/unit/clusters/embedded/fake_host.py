@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from clusters.embedded.component import Host
+from clusters.embedded.host import Host
 from core.toolchain import Tool
 
 

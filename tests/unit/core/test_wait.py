@@ -1,0 +1,19 @@
+"""A wait ends, and says what it last saw."""
+
+from pathlib import Path
+
+import pytest
+
+from core.wait import until_well
+
+
+def test_a_wait_that_ends_says_what_was_the_matter_last() -> None:
+    answers = iter(["starting", "listening", "listening", *["deaf"] * 9])
+    with pytest.raises(TimeoutError, match=r"x ready: not after 0 s: \w+\. Its log is /log/x\."):
+        until_well(lambda: next(answers), what="x ready", limit=0.3, log=Path("/log/x"))
+
+
+def test_a_wait_ends_as_soon_as_all_is_well() -> None:
+    answers = iter(["starting", None])
+    until_well(lambda: next(answers), what="x ready", limit=5)
+    assert next(answers, "asked no more") == "asked no more"

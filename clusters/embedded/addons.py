@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from clusters.embedded import images
-from clusters.embedded.host import Host
+from clusters.embedded.host import Host, image_reference
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE
 
 Manifest = dict[str, Any]
@@ -38,7 +37,7 @@ _COREFILE = f"""\
 
 def manifests(host: Host) -> list[Manifest]:
     """Return every object, in the order in which to make them."""
-    return [*_access(), *_coredns(images.reference(host.tool, "coredns")), storage_class()]
+    return [*_access(), *_coredns(image_reference(host.tool, "coredns")), storage_class()]
 
 
 def _access() -> list[Manifest]:

@@ -13,10 +13,9 @@ from pydantic import Field
 from clusters import owner, training_operator
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
-from clusters.embedded import images
 from clusters.embedded import remains as search
 from clusters.embedded.addons import COREDNS_REQUESTS
-from clusters.embedded.host import KEPT_FREE, SYSTEM_RESERVED
+from clusters.embedded.host import KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
 from core import manifests, toolchain
 from core.paths import state_dir
@@ -106,7 +105,7 @@ def provision(settings: Settings) -> Cluster:
             "namespace": embedded.containerdNamespace,
         },
         images={
-            name: images.reference(toolchain.tool, name)
+            name: image_reference(toolchain.tool, name)
             for name in ("training-operator", "tcp-wait")
         },
     )

@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from clusters.embedded import credentials, images
-from clusters.embedded.host import KEPT_FREE, SYSTEM_RESERVED, Host
+from clusters.embedded import credentials
+from clusters.embedded.host import KEPT_FREE, SYSTEM_RESERVED, Host, image_reference
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, PODS, Layout
 
 _DISABLED = (
@@ -39,7 +39,7 @@ disabled_plugins = {quote(list(_DISABLED))}
 address = {quote(str(layout.containerd_socket))}
 
 [plugins."io.containerd.grpc.v1.cri"]
-sandbox_image = {quote(images.reference(host.tool, "pause"))}
+sandbox_image = {quote(image_reference(host.tool, "pause"))}
 # A negative OOM score takes CAP_SYS_RESOURCE, which a container or a sandbox may lack.
 restrict_oom_score_adj = true
 # /run/netns belongs to the host.

@@ -118,7 +118,7 @@ def _at_work(layout: Layout, host: Host) -> list[Problem]:
     if reason := api.node_problem(connection, layout):
         found.append(Problem("node", reason))
     try:
-        absent = [image.tool for image in images.missing(layout, host)]
+        absent = images.missing(layout, host)
     except CommandFailed as error:
         found.append(Problem("containerd", str(error)))
     else:

@@ -49,6 +49,11 @@ class Host:
         return str(self.tool(tool).path)
 
 
+def image_reference(tool: Callable[[str], Tool], name: str) -> str:
+    """Return what a pod calls the image of a program of the node. Raises `core.toolchain.ToolMissing`."""
+    return f"slipway.local/{name}:{tool(name).version}"
+
+
 def examine(layout: Layout) -> Host:
     """What the cluster's configuration depends on.
 

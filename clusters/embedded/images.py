@@ -2,15 +2,12 @@
 
 import hashlib
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-from clusters.embedded.host import Host
+from clusters.embedded.host import Host, image_reference
 from clusters.embedded.layout import Layout
 from core.paths import cache_dir
 from core.process import CommandFailed, run
-from core.toolchain import Tool
 from core.wait import until_well
 from images.build.program import ENTRYPOINTS, Program, write_archive
 from images.targets.containerd import Node
@@ -20,45 +17,23 @@ NAMESPACE = "k8s.io"
 """containerd's namespace of the images that the kubelet sees."""
 READY_LIMIT = 30
 _DIGITS = 12
-
-
-@dataclass(frozen=True)
-class Image:
-    """A program as an image.
-
-    Args:
-        tool: The program's name in the toolchain, and the image's.
-        entrypoint: Where it is in the image.
-    """
-
-    tool: str
-    entrypoint: str
-
-
-IMAGES = {
-    image.tool: image
-    for image in (
-        # Without the first one no pod starts, without the second none finds another.
-        Image("pause", "/pause"),
-        Image("coredns", "/coredns"),
-        *(Image(*each) for each in ENTRYPOINTS.items()),
-    )
+_PROGRAMS = {
+    # Without the first one no pod starts, without the second none finds another.
+    "pause": "/pause",
+    "coredns": "/coredns",
+    **ENTRYPOINTS,
 }
+"""Where each program is in its image, by its name in the toolchain, which is the image's, too."""
 
 
-def reference(tool: Callable[[str], Tool], name: str) -> str:
-    """What a pod calls the image. Raises `core.toolchain.ToolMissing`."""
-    return f"slipway.local/{name}:{tool(name).version}"
-
-
-def missing(layout: Layout, host: Host) -> list[Image]:
-    """The images that are not on the node.
+def missing(layout: Layout, host: Host) -> list[str]:
+    """Return the images that are not on the node, by their programs' names.
 
     Raises:
         CommandFailed: containerd does not answer.
     """
-    there = _ctr(layout, host, "images", "list", "--quiet").split()
-    return [image for name, image in IMAGES.items() if reference(host.tool, name) not in there]
+    present = _ctr(layout, host, "images", "list", "--quiet").split()
+    return [name for name in _PROGRAMS if image_reference(host.tool, name) not in present]
 
 
 def ensure(layout: Layout, host: Host) -> list[str]:
@@ -76,29 +51,28 @@ def ensure(layout: Layout, host: Host) -> list[str]:
     )
     node = Node(str(layout.containerd_socket), NAMESPACE, host.snapshotter)
     absent = missing(layout, host)
-    for image in absent:
-        kept = _kept(host, image)
+    for name in absent:
+        kept = _kept(host, name)
         if not node.link(kept):
-            _unpack(node, layout, host, image, kept)
-    return [image.tool for image in absent]
+            _unpack(node, layout, host, name, kept)
+    return absent
 
 
-def _kept(host: Host, image: Image) -> Path:
-    """Where the image is kept as it was unpacked."""
-    tool = host.tool(image.tool)
-    told = f"{reference(host.tool, image.tool)} {Program(tool, image.entrypoint).content_hash}"
-    digest = hashlib.sha256(told.encode()).hexdigest()[:_DIGITS]
-    return cache_dir() / "images" / f"{image.tool}-{digest}{SUFFIX}"
+def _kept(host: Host, name: str) -> Path:
+    """Return where the image is kept as it was unpacked."""
+    content = Program(host.tool(name), _PROGRAMS[name]).content_hash
+    digest = hashlib.sha256(f"{image_reference(host.tool, name)} {content}".encode()).hexdigest()
+    return cache_dir() / "images" / f"{name}-{digest[:_DIGITS]}{SUFFIX}"
 
 
-def _unpack(node: Node, layout: Layout, host: Host, image: Image, kept: Path) -> None:
-    name = reference(host.tool, image.tool)
+def _unpack(node: Node, layout: Layout, host: Host, name: str, kept: Path) -> None:
+    reference = image_reference(host.tool, name)
     # On disk and not in memory: it may be 100 MB.
     with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
-        write_archive(file, name, host.tool(image.tool).path, image.entrypoint)
+        write_archive(file, reference, host.tool(name).path, _PROGRAMS[name])
         file.flush()
         kept.parent.mkdir(parents=True, exist_ok=True)
-        node.unpack(Path(file.name), name, kept)
+        node.unpack(Path(file.name), reference, kept)
 
 
 def _answer_problem(layout: Layout, host: Host) -> str | None:

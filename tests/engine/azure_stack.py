@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from clusters.embedded import credentials
-from clusters.embedded import images as node_images
+from clusters.embedded.host import image_reference
 from core import toolchain
 from images.build.program import ENTRYPOINTS, Program
 from images.targets import target_of
@@ -173,7 +173,7 @@ def let_pull(cluster: TestCluster, server: str) -> None:
     for name, entrypoint in ENTRYPOINTS.items():
         program = Program(toolchain.tool(name), entrypoint)
         pushed = target_of({"kind": "registry", "server": server}).name(program.reference)
-        own = node_images.reference(toolchain.tool, name)
+        own = image_reference(toolchain.tool, name)
         address = f"--address={cluster.layout.containerd_socket}"
         subprocess.run(
             [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "tag", own, pushed],

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters.embedded import credentials, health, images, lifecycle, mounts, supervisor
-from clusters.embedded.host import Host, examine
+from clusters.embedded.host import Host, examine, image_reference
 from clusters.embedded.layout import Layout
 from core import toolchain
 from core.context import Silence
@@ -106,8 +106,8 @@ class TestCluster:
 def program_images() -> dict[str, str]:
     """Return what a pod calls the programs that every embedded cluster's node has."""
     return {
-        "trainingOperator": images.reference(toolchain.tool, "training-operator"),
-        "tcpWait": images.reference(toolchain.tool, "tcp-wait"),
+        "trainingOperator": image_reference(toolchain.tool, "training-operator"),
+        "tcpWait": image_reference(toolchain.tool, "tcp-wait"),
     }
 
 

@@ -20,7 +20,7 @@ from clusters import CLUSTERS
 from core.schema import Schema
 from infra.settings import Settings, SettingsError, parse
 
-FIXTURES = Path(__file__).resolve().parents[1] / "clusters"
+FIXTURES = Path(__file__).resolve().parents[2] / "clusters"
 KEY = "slipway:cluster"
 
 

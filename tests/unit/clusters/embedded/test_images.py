@@ -6,7 +6,7 @@ import json
 import tarfile
 from pathlib import Path
 
-from clusters.embedded import images
+from clusters.embedded.host import image_reference
 from images.build import program
 from tests.unit.clusters.embedded.fake_host import host
 
@@ -49,4 +49,4 @@ def test_the_same_program_gives_the_same_archive(tmp_path: Path) -> None:
 
 
 def test_a_reference_says_which_version(tmp_path: Path) -> None:
-    assert images.reference(host(tmp_path).tool, "coredns") == "slipway.local/coredns:v1"
+    assert image_reference(host(tmp_path).tool, "coredns") == "slipway.local/coredns:v1"

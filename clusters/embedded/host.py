@@ -50,7 +50,7 @@ class Host:
 
 
 def image_reference(tool: Callable[[str], Tool], name: str) -> str:
-    """Return what a pod calls the image of a program of the node. Raises `core.toolchain.ToolMissing`."""
+    """Return what a pod calls the image of one of the node's programs. Raises `ToolMissing`."""
     return f"slipway.local/{name}:{tool(name).version}"
 
 

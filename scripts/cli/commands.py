@@ -84,7 +84,7 @@ def prepared(stack: str) -> Cli:
     cli = Cli(stack)
     recover(cli, say)
     if not exists(stack):
-        cli.ask("stack", "init", "--no-select")
+        cli.query("stack", "init", "--no-select")
     return cli
 
 
@@ -116,7 +116,7 @@ def run_urns(export: Mapping[str, Any]) -> dict[str, str]:
 def _refusal(stack: str, job: str, runs: Mapping[str, str]) -> str:
     if not runs:
         return f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
-    there = f"There are: {', '.join(sorted(runs))}."
+    known = f"Its runs: {', '.join(sorted(runs))}."
     if not job:
-        return f"Say which job to train again: JOB=NAME. {there}"
-    return f"Stack {stack} has no run of job {job!r}.{meant(job, runs)} {there}"
+        return f"Say which job to train again: JOB=NAME. {known}"
+    return f"Stack {stack} has no run of job {job!r}.{meant(job, runs)} {known}"

@@ -149,10 +149,10 @@ def _where(error: yaml.YAMLError) -> str:
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return " ".join(str(error).split())
     mark = error.problem_mark
-    told = f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
+    text = f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
     if error.context is None or error.context_mark is None:
-        return told
-    return f"{told} ({error.context} that begins in line {error.context_mark.line + 1})"
+        return text
+    return f"{text} ({error.context} that begins in line {error.context_mark.line + 1})"
 
 
 def _gone(stack: str, root: Path) -> str:

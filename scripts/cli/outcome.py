@@ -26,7 +26,7 @@ class Outcome:
         job: Its name.
         state: Its result's, or `running`, `interrupted`, `no image` or `no result`.
         result: None when it has none.
-        gate: What its gate said; empty for one that did not succeed.
+        gate: The gate's verdict; empty for one that did not succeed.
         missed: Each limit that it missed, and by how much.
         note: Why it has no result, or what becomes of it.
     """
@@ -41,14 +41,14 @@ class Outcome:
     @property
     def document(self) -> dict[str, Any]:
         """The same for programs to read; what says nothing is left out."""
-        said = {"gate": self.gate, "missed": list(self.missed), "note": self.note}
-        kept = {key: value for key, value in said.items() if value}
+        details = {"gate": self.gate, "missed": list(self.missed), "note": self.note}
+        kept = {key: value for key, value in details.items() if value}
         return {"state": self.state, **kept, "result": self.result}
 
 
 def outcomes(
     state: StackState,
-    wanted: Sequence[TrainingJob],
+    jobs: Sequence[TrainingJob],
     *,
     is_busy: bool,
     builds: Mapping[str, Path] = MappingProxyType({}),
@@ -57,24 +57,24 @@ def outcomes(
 
     Args:
         state: The stack's.
-        wanted: The jobs in its file, as far as they can be read: they have the gates' limits.
+        jobs: The jobs in its file, as far as they can be read: they have the gates' limits.
         is_busy: Whether somebody is at work on the stack.
         builds: The log of each job's own image, where one was begun to be built.
     """
-    declared = {job.name: job for job in wanted}
+    declared = {job.name: job for job in jobs}
     names = dict.fromkeys([*declared, *state.jobs])
-    reasons = {} if is_busy else _not_run(wanted, state)
+    reasons = {} if is_busy else _not_run(jobs, state)
     found = {}
     for name in names:
-        there = state.jobs.get(name)
-        if there is not None and there.result is not None:
+        known = state.jobs.get(name)
+        if known is not None and known.result is not None:
             # An operation may be pending all the same: of an interrupted run that was taken up.
-            found[name] = _ended(there, declared.get(name))
-        elif there is not None and there.operation is not None:
-            found[name] = _begun(there, is_busy=is_busy)
+            found[name] = _ended(known, declared.get(name))
+        elif known is not None and known.operation is not None:
+            found[name] = _begun(known, is_busy=is_busy)
         elif not is_busy and name in builds and name not in state.images:
             note = (
-                f"its image was not built: {builds[name]} has the reason; `make up` builds it anew"
+                f"its image was not built: {builds[name]} has the reason; `make up` builds it again"
             )
             found[name] = Outcome(name, "no image", note=note)
         else:
@@ -84,16 +84,16 @@ def outcomes(
 
 def _waiting(is_busy: bool) -> str:
     return (
-        "it is still to run"
+        "it has not started yet"
         if is_busy
-        else "`make up` trains it, or waits for it if it was interrupted and goes on"
+        else "`make up` trains it, or waits for its run where one is still going on"
     )
 
 
 def _begun(job: JobState, *, is_busy: bool) -> Outcome:
     if is_busy:
         return Outcome(job.name, "running", note="`make logs` follows it")
-    return Outcome(job.name, "interrupted", note="the next `make up` takes its run up again")
+    return Outcome(job.name, "interrupted", note="the next `make up` continues its run")
 
 
 def _ended(job: JobState, declared: TrainingJob | None) -> Outcome:
@@ -116,16 +116,16 @@ def _limits(job: TrainingJob) -> dict[str, Any]:
     }
 
 
-def _not_run(wanted: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
+def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
     """Return why jobs did not run that needed others."""
-    if not wanted:
+    if not jobs:
         return {}
     from jobs.dependencies import not_run  # noqa: PLC0415 - see above
 
-    known = {job.name: state.jobs.get(job.name) for job in wanted}
+    known = {job.name: state.jobs.get(job.name) for job in jobs}
     states = {
         name: None if job is None or job.result is None else str(job.result["state"])
         for name, job in known.items()
     }
     passed = {name: job is not None and job.passed for name, job in known.items()}
-    return not_run(wanted, states, passed)
+    return not_run(jobs, states, passed)

@@ -19,7 +19,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 class PulumiFailed(CommandError):
-    """The CLI refused something; the text is what it said."""
+    """The CLI refused something; the text is its output."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Cli:
     stack: str
 
     def run(self, *arguments: str, **variables: str) -> int:
-        """Runs a command that talks to the person itself, for as long as it takes.
+        """Runs a command that talks to the user itself, for as long as it takes.
 
         Args:
             arguments: The command and its options; the stack is added.
@@ -47,12 +47,12 @@ class Cli:
             code = process.wait()
         return INTERRUPTED if pressed and code != 0 else code
 
-    def ask(self, *arguments: str, given: str = "") -> str:
+    def query(self, *arguments: str, stdin: str = "") -> str:
         """Runs a short command and returns what it prints.
 
         Args:
             arguments: The command and its options; the stack is added.
-            given: Its standard input.
+            stdin: Its standard input.
 
         Raises:
             PulumiFailed: it exited non-zero, or did not end in time.
@@ -63,7 +63,7 @@ class Cli:
                 command,
                 cwd=CHECKOUT,
                 env=applied(os.environ),
-                input=given,
+                input=stdin,
                 capture_output=True,
                 text=True,
                 timeout=_QUERY_LIMIT,
@@ -72,8 +72,8 @@ class Cli:
         except subprocess.TimeoutExpired as error:
             raise PulumiFailed(f"{error}") from error
         if finished.returncode != 0:
-            said = finished.stderr.strip() or finished.stdout.strip()
-            raise PulumiFailed(f"pulumi {' '.join(arguments)}: {said}")
+            output = finished.stderr.strip() or finished.stdout.strip()
+            raise PulumiFailed(f"pulumi {' '.join(arguments)}: {output}")
         return finished.stdout
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:

@@ -88,7 +88,7 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
             + ", ".join(pending)
             + "; continuing from there."
         )
-        cli.ask("stack", "import", given=cli.ask("stack", "export"))
+        cli.query("stack", "import", stdin=cli.query("stack", "export"))
 
 
 def require_stale(lock: Lock, stack: str) -> None:

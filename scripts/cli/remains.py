@@ -58,10 +58,10 @@ def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
 def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
     """Settings that are wrong never made a cluster: `pulumi up` refuses them at once."""
     try:
-        wanted = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
+        parsed = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
     except settings.SettingsError:
         return {}
-    return CLUSTERS[wanted.kind].remains(wanted.options, called(backend.project(), stack))
+    return CLUSTERS[parsed.kind].remains(parsed.options, called(backend.project(), stack))
 
 
 def _there(path: Path) -> list[Path]:

@@ -107,7 +107,7 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
         return StackState.of(exported(stack))
     if not exists(stack):
         return StackState()
-    return StackState.of(json.loads(Cli(stack).ask("stack", "export", "--show-secrets")))
+    return StackState.of(json.loads(Cli(stack).query("stack", "export", "--show-secrets")))
 
 
 def kubeconfig_of(export: Mapping[str, Any]) -> str | None:

@@ -95,7 +95,7 @@ def test_logs_are_there_after_the_pods_have_gone(
 
 
 @pytest.mark.parametrize(
-    ("rank", "message"), [(2, "has no rank 2. There are ranks 0 to 1."), (None, "There is no job")]
+    ("rank", "message"), [(2, "has no rank 2. It has ranks 0 to 1."), (None, "There is no job")]
 )
 def test_an_unknown_job_or_rank_is_named_with_what_there_is(
     rank: int | None, message: str, talked: str, past: Runs

@@ -51,7 +51,7 @@ def show(view: View, stack: str, *, follow: bool) -> None:
 
 
 def find(
-    stack: str, state: StackState, job: str, rank: int | None, wanted: Collection[str] = ()
+    stack: str, state: StackState, job: str, rank: int | None, declared_jobs: Collection[str] = ()
 ) -> Target:
     """Return the logs of a job's rank, or of all.
 
@@ -60,7 +60,7 @@ def find(
         state: Its state.
         job: The job's name.
         rank: None for all; in an elastic job the worker's number.
-        wanted: The jobs that the stack's file asks for.
+        declared_jobs: The jobs that the stack's file asks for.
 
     Raises:
         NoLogs: there are none; it names what there is.
@@ -69,15 +69,17 @@ def find(
     kept = archive.of_job(stack, job).runs() if job else []
     namespace = state.namespace if declared is None else declared.namespace
     api = _connect(state.kubeconfig, namespace, job) if job else None
-    there, trouble = _ask(api)
-    topology = Topology.of(there) if there is not None else kept_topology(kept)
+    submitted, trouble = _ask(api)
+    topology = Topology.of(submitted) if submitted is not None else kept_topology(kept)
     if topology is None:
-        raise NoLogs(_nothing(stack, state, job, trouble, wanted))
-    run_id = None if there is None else run_of(there)
+        raise NoLogs(_nothing(stack, state, job, trouble, declared_jobs))
+    run_id = None if submitted is None else run_of(submitted)
     if run_id is not None and run_id not in {run.id for run in kept}:
         kept = []  # Of an earlier run, which another machine has replaced.
     replicas = replicas_of(job, topology, rank)
-    return Target(job, topology, kept, replicas, api=None if there is None else api, run_id=run_id)
+    return Target(
+        job, topology, kept, replicas, api=None if submitted is None else api, run_id=run_id
+    )
 
 
 def _connect(kubeconfig: str | None, namespace: str | None, job: str) -> JobApi | None:
@@ -99,9 +101,11 @@ def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
         return None, said(error)
 
 
-def _nothing(stack: str, state: StackState, job: str, trouble: str, wanted: Collection[str]) -> str:
+def _nothing(
+    stack: str, state: StackState, job: str, trouble: str, declared_jobs: Collection[str]
+) -> str:
     """Return why there are no logs of a job, and what there is."""
-    known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state), *wanted})
+    known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state), *declared_jobs})
     listed = f"Jobs of {stack}: {', '.join(known)}." if known else f"{stack} has no jobs."
     if not job:
         return f"Say which job: JOB=NAME. {listed}"
@@ -137,13 +141,13 @@ def _fetched(view: View, api: JobApi) -> Run:
     """Bring what is not in the archive, and is there by now, into the spool."""
     target, printer = view.target, view.printer
     run = Run(view.spool / (target.run_id or "run"))
-    with Recording(run, target.topology, printer.tell) as recording:
+    with Recording(run, target.topology, printer.note) as recording:
         spooling = _Spool(recording, {log.path.name: log for log in view.kept(run.id)})
         trouble: list[Exception] = []
         follower = Follower(api, spooling, trouble=trouble.append)
         if not follower.finish(containers(target, api.pods()), _FETCH_SECONDS):
             why = f": {trouble[-1]}" if trouble else ""
-            printer.tell(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
+            printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
     return run
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from jobs.logs.archive import Log, Run
 from jobs.logs.lines import Cursor, Line
 from scripts.cli.config import check, jobs_of
-from scripts.cli.logs.lines import Printer, Said, joined, merged, printer
+from scripts.cli.logs.lines import LogLine, Printer, joined, merged, printer
 from scripts.cli.logs.target import Target, archived
 from scripts.cli.state import StackState, read_state
 
@@ -85,8 +85,8 @@ class View:
 
     def print(self, fetched: Run | None = None) -> None:
         """Print what is kept, and what was fetched besides."""
-        for said in merged(self._logs(fetched)):
-            self.printer.print(said)
+        for entry in merged(self._logs(fetched)):
+            self.printer.print(entry)
         self.printer.out.flush()
 
     def kept(self, run_id: str) -> list[Log]:
@@ -94,7 +94,7 @@ class View:
         kept = [run for run in self.target.runs if run.id == run_id]
         return [log for run in kept for log in run.logs()]
 
-    def _logs(self, fetched: Run | None) -> Iterator[Iterator[Said]]:
+    def _logs(self, fetched: Run | None) -> Iterator[Iterator[LogLine]]:
         """Yield each container's log, of all kept runs."""
         runs = {run.id: run for run in self.target.runs}
         if fetched is not None:
@@ -108,16 +108,16 @@ class View:
                 if log.replica in self.target.replicas:
                     yield self._lines(run_id, log, more.get(name))
 
-    def _lines(self, run_id: str, log: Log, more: Log | None) -> Iterator[Said]:
+    def _lines(self, run_id: str, log: Log, more: Log | None) -> Iterator[LogLine]:
         if log.is_cut:
             name = self.printer.names[log.replica]
-            self.printer.tell(
+            self.printer.note(
                 f"{name}: the beginning of its log was dropped, since it grew too long"
             )
         kept: Iterable[Line] = [] if log is more else log.lines()
         cursor = self.cursors.setdefault(log.container, Cursor())
         for line in joined(kept, [] if more is None else more.lines(), cursor):
-            yield Said(line, log.replica, run_id, log.container)
+            yield LogLine(line, log.replica, run_id, log.container)
 
 
 @contextmanager
@@ -135,13 +135,13 @@ def shown(target: Target, stack: str, *, raw: bool) -> Iterator[View]:
         yield View(target, printing, Path(spool))
     if not printing.has_printed:
         results = f"make results JOB={target.name} STACK={stack}"
-        printing.tell(f"there is no output; `{results}` shows how the job ended")
+        printing.note(f"there is no output; `{results}` shows how the job ended")
 
 
 def _allow_files(count: int) -> None:
     """Let this process have as many files open as there are logs, where the system does."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * count + 256
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    limit = 2 * count + 256
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -16,7 +16,7 @@ from jobs.logs.lines import Cursor, Line
 _COLORS = ("cyan", "green", "yellow", "magenta", "blue", "bright_cyan", "bright_green", "red")
 
 
-class Said(NamedTuple):
+class LogLine(NamedTuple):
     """A line of one of a run's containers."""
 
     line: Line
@@ -37,14 +37,14 @@ def joined(kept: Iterable[Line], fetched: Iterable[Line], cursor: Cursor) -> Ite
         yield from batch
 
 
-def merged(logs: Iterable[Iterable[Said]]) -> Iterator[Said]:
+def merged(logs: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
     """Yield the lines of several logs in the order of time; none is held in memory as a whole."""
-    return heapq.merge(*logs, key=lambda said: said.line.stamp)
+    return heapq.merge(*logs, key=lambda entry: entry.line.stamp)
 
 
 @dataclass
 class Printer:
-    """Prints lines to `out` and what is to be said about them to `err`.
+    """Prints lines to `out` and what is to be entry about them to `err`.
 
     Args:
         labels: By replica, what its lines begin with; empty to print them as they are.
@@ -63,25 +63,25 @@ class Printer:
         """Whether there was any line."""
         return self._run is not None
 
-    def print(self, said: Said) -> None:
+    def print(self, entry: LogLine) -> None:
         """Print a line, and before it whether its program was started again."""
-        if self._run is not None and said.run != self._run:
+        if self._run is not None and entry.run != self._run:
             self._containers.clear()
-            self.tell(f"next attempt: {said.run}")
-        self._run = said.run
-        before = self._containers.get(said.replica)
-        if before is not None and before != said.container:
-            self.tell(f"{self.names[said.replica]} was restarted")
-        self._containers[said.replica] = said.container
-        text = said.line.text
-        label = self.labels.get(said.replica, "")
+            self.note(f"next attempt: {entry.run}")
+        self._run = entry.run
+        before = self._containers.get(entry.replica)
+        if before is not None and before != entry.container:
+            self.note(f"{self.names[entry.replica]} was restarted")
+        self._containers[entry.replica] = entry.container
+        text = entry.line.text
+        label = self.labels.get(entry.replica, "")
         if label:  # torch puts the rank before its own lines, too
-            own = f"[{self.names[said.replica].replace(' ', '')}]:"
+            own = f"[{self.names[entry.replica].replace(' ', '')}]:"
             text = text.removeprefix(f"{own} ").removeprefix(own)
         self.out.write(f"{label}{text}\n")
 
-    def tell(self, text: str) -> None:
-        """Say something that is no line of a log, in its place among them."""
+    def note(self, text: str) -> None:
+        """Print a note to the reader, in its place among the lines."""
         self.out.flush()
         print(f"--- {text}", file=self.err, flush=True)
 
@@ -92,7 +92,7 @@ def printer(names: Mapping[int, str], *, raw: bool, out: TextIO | None = None) -
     Args:
         names: What each of them is called.
         raw: Whether to print the lines alone, so that a program can read them.
-        out: Where to, standard output unless said; colored when it is a terminal.
+        out: Where to, standard output unless entry; colored when it is a terminal.
     """
     out = sys.stdout if out is None else out
     if raw:

@@ -16,7 +16,7 @@ from jobs.logs.follower import LIVE, Follower
 from jobs.logs.lines import Cursor, Line
 from jobs.spec.names import run_of
 from jobs.watch.replicas import Replica, is_replica
-from scripts.cli.logs.lines import Printer, Said
+from scripts.cli.logs.lines import LogLine, Printer
 from scripts.cli.logs.target import Target
 
 _ENDS = frozenset({"Succeeded", "Failed"})
@@ -40,18 +40,18 @@ class Window:
     """
 
     seconds: float
-    _waiting: list[tuple[str, int, float, Said]] = field(default_factory=list)
+    _waiting: list[tuple[str, int, float, LogLine]] = field(default_factory=list)
     _latest: dict[str, str] = field(default_factory=dict)
     _count: int = 0
 
-    def put(self, said: Said) -> None:
+    def put(self, entry: LogLine) -> None:
         """Take a line."""
         self._count += 1
-        stamp = max(said.line.stamp, self._latest.get(said.container, ""))
-        self._latest[said.container] = stamp
-        heapq.heappush(self._waiting, (stamp, self._count, time.monotonic(), said))
+        stamp = max(entry.line.stamp, self._latest.get(entry.container, ""))
+        self._latest[entry.container] = stamp
+        heapq.heappush(self._waiting, (stamp, self._count, time.monotonic(), entry))
 
-    def take(self, *, everything: bool = False) -> Iterator[Said]:
+    def take(self, *, everything: bool = False) -> Iterator[LogLine]:
         """Yield the lines that have waited long enough, or all."""
         before = time.monotonic() - self.seconds
         while self._waiting and (everything or self._waiting[0][2] <= before):
@@ -73,9 +73,9 @@ class Live:
     api: JobApi
     printer: Printer
     cursors: dict[str, Cursor]
-    _said: "queue.SimpleQueue[Said]" = field(default_factory=queue.SimpleQueue)
+    _lines: "queue.SimpleQueue[LogLine]" = field(default_factory=queue.SimpleQueue)
     _broken: list[Exception] = field(default_factory=list)
-    _told: set[str] = field(default_factory=set)
+    _noted: set[str] = field(default_factory=set)
 
     def run(self) -> None:
         """Print until the run's pods are done."""
@@ -84,16 +84,16 @@ class Live:
         ended_at: float | None = None
         while True:
             job = self.api.get()
-            there = containers(self.target, self.api.pods())
-            self._comment(there)
+            current = containers(self.target, self.api.pods())
+            self._comment(current)
             is_over = has_ended(job) or (job is not None and run_of(job) != self.target.run_id)
             if is_over and ended_at is None:
                 ended_at = time.monotonic()
-            if ended_at is not None and self._is_done(there, ended_at):
+            if ended_at is not None and self._is_done(current, ended_at):
                 break
-            follower.follow(there)
+            follower.follow(current)
             self._wait(window)
-        self._finish(follower, [each for each in there if each.ended])
+        self._finish(follower, [each for each in current if each.ended])
         self._drain(window, everything=True)
 
     def begin(self, container: Container, known: Cursor | None) -> Cursor:
@@ -103,7 +103,9 @@ class Live:
     def take(self, container: Container, lines: Sequence[Line]) -> None:
         """Take what comes next."""
         for line in lines:
-            self._said.put(Said(line, container.replica, self.target.run_id or "", container.id))
+            self._lines.put(
+                LogLine(line, container.replica, self.target.run_id or "", container.id)
+            )
 
     def end(self, container: Container) -> None:
         """A log that broke off is gone on with."""
@@ -113,29 +115,29 @@ class Live:
         if not isinstance(error, ApiException | Unreachable):
             self._broken.append(error)
 
-    def _is_done(self, there: Sequence[Container], ended_at: float) -> bool:
-        running = [each for each in there if not each.ended]
+    def _is_done(self, current: Sequence[Container], ended_at: float) -> bool:
+        running = [each for each in current if not each.ended]
         if not running:
             return True
         if time.monotonic() - ended_at < _STRAGGLERS_SECONDS:
             return False
         names = ", ".join(self.target.label(each.replica) for each in running)
-        self._tell_once(f"the run has ended, but still running: {names}")
+        self._note_once(f"the run has ended, but still running: {names}")
         return True
 
-    def _comment(self, there: Sequence[Container]) -> None:
-        if not there:
-            self._tell_once(f"no rank of {self.target.name} has started yet")
-        running = sum(not each.ended for each in there)
+    def _comment(self, current: Sequence[Container]) -> None:
+        if not current:
+            self._note_once(f"no rank of {self.target.name} has started yet")
+        running = sum(not each.ended for each in current)
         if running > LIVE:
-            self._tell_once(
+            self._note_once(
                 f"{running} ranks are running: {LIVE} are followed, the others shown as they end"
             )
 
-    def _tell_once(self, text: str) -> None:
-        if text not in self._told:
-            self._told.add(text)
-            self.printer.tell(text)
+    def _note_once(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            self.printer.note(text)
 
     def _finish(self, follower: Follower, ended: Sequence[Container]) -> None:
         deadline = time.monotonic() + _LAST_SECONDS
@@ -155,10 +157,10 @@ class Live:
     def _drain(self, window: Window, *, everything: bool) -> None:
         if self._broken:
             raise self._broken[0]
-        while not self._said.empty():
-            window.put(self._said.get())
-        for said in window.take(everything=everything):
-            self.printer.print(said)
+        while not self._lines.empty():
+            window.put(self._lines.get())
+        for entry in window.take(everything=everything):
+            self.printer.print(entry)
         self.printer.out.flush()
 
 

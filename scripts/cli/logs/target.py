@@ -81,5 +81,5 @@ def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]
         return [rank // topology.processes]
     what = "worker" if topology.elastic else "rank"
     last = topology.world_size - 1
-    there = f"There is only {what} 0" if last == 0 else f"There are {what}s 0 to {last}"
-    raise NoLogs(f"Job {job} has no {what} {rank}. {there}.")
+    known = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
+    raise NoLogs(f"Job {job} has no {what} {rank}. {known}.")

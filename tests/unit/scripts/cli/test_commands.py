@@ -159,11 +159,11 @@ class FakeCli:
         ]
         keep_state(pending_operations=operations)
         self.asked: list[tuple[str, ...]] = []
-        self.given = ""
+        self.stdin = ""
 
-    def ask(self, *arguments: str, given: str = "") -> str:
+    def query(self, *arguments: str, stdin: str = "") -> str:
         self.asked.append(arguments)
-        self.given += given
+        self.stdin += stdin
         return "what was exported" if arguments == ("stack", "export") else ""
 
 
@@ -287,7 +287,7 @@ def test_only_a_stack_that_is_not_there_is_made_and_none_is_selected(
     checkout: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
-    monkeypatch.setattr(Cli, "ask", lambda _self, *command: asked.append(command))
+    monkeypatch.setattr(Cli, "query", lambda _self, *command: asked.append(command))
     monkeypatch.setattr(commands, "ensure_own", lambda stack: ensure_own(stack, checkout))
     commands.prepared("dev")
     assert asked == [("stack", "init", "--no-select")]

@@ -41,8 +41,8 @@ def test_a_stack_without_resources_has_no_runs(export: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("export", "job", "words"),
     [
-        (EXPORT, "othre", ["'othre'", "Did you mean other?", "There are: mine, other."]),
-        (EXPORT, "", ["JOB=NAME", "There are: mine, other."]),
+        (EXPORT, "othre", ["'othre'", "Did you mean other?", "Its runs: mine, other."]),
+        (EXPORT, "", ["JOB=NAME", "Its runs: mine, other."]),
         ({}, "mine", ["has no runs to repeat", "make up STACK=dev"]),
     ],
 )

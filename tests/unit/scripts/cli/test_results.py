@@ -119,7 +119,9 @@ def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
     listed = found(state(run("a", FAILURE)), *wanted)
     assert listed["b"].note == "it needs a, which ended Failed"
     assert listed["c"].note.startswith("`make up` trains it")
-    assert found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note == "it is still to run"
+    assert (
+        found(state(run("a", FAILURE)), *wanted, is_busy=True)["c"].note == "it has not started yet"
+    )
 
 
 def test_a_job_whose_image_was_not_built_says_where_the_build_tells_why() -> None:

@@ -15,7 +15,7 @@ from jobs.logs.recording import Recording
 from jobs.topology import Topology
 from scripts.cli.logs.cluster import find
 from scripts.cli.logs.command import print_logs
-from scripts.cli.logs.lines import Printer, Said, joined, merged, printer
+from scripts.cli.logs.lines import LogLine, Printer, joined, merged, printer
 from scripts.cli.logs.live import Window, containers, has_ended
 from scripts.cli.logs.target import NoLogs, archived
 from scripts.cli.state import JobState, StackState
@@ -199,12 +199,12 @@ def test_a_rank_among_several_is_found_in_its_replica() -> None:
 @pytest.mark.parametrize(
     ("topology", "rank", "message"),
     [
-        (Topology(3), 3, "Job mine has no rank 3. There are ranks 0 to 2."),
-        (Topology(1), 1, "Job mine has no rank 1. There is only rank 0."),
+        (Topology(3), 3, "Job mine has no rank 3. It has ranks 0 to 2."),
+        (Topology(1), 1, "Job mine has no rank 1. It has only rank 0."),
         (
             Topology(2, has_master=False, elastic=True),
             2,
-            "Job mine has no worker 2. There are workers 0 to 1.",
+            "Job mine has no worker 2. It has workers 0 to 1.",
         ),
     ],
 )
@@ -284,7 +284,7 @@ def test_what_was_kept_meanwhile_is_shown_once(again: int) -> None:
 def test_lines_of_several_logs_are_in_the_order_of_time_and_none_waits_for_long() -> None:
     window = Window(seconds=60)
     for second, container in ((3, "a"), (1, "b"), (2, "b"), (2, "a")):
-        window.put(Said(line(second, container), 0, "run", container))
+        window.put(LogLine(line(second, container), 0, "run", container))
     assert list(window.take()) == []
     # The two of "a" keep their order.
     assert [said.line for said in window.take(everything=True)] == [
@@ -294,9 +294,9 @@ def test_lines_of_several_logs_are_in_the_order_of_time_and_none_waits_for_long(
         line(2, "a"),
     ]
     eager = Window(seconds=0)
-    eager.put(Said(line(1, "x"), 0, "run", "a"))
+    eager.put(LogLine(line(1, "x"), 0, "run", "a"))
     assert len(list(eager.take())) == 1
-    both = [[Said(line(each, "x"), rank, "run", "a") for each in (rank, 9)] for rank in (1, 0)]
+    both = [[LogLine(line(each, "x"), rank, "run", "a") for each in (rank, 9)] for rank in (1, 0)]
     assert [said.replica for said in merged(both)] == [0, 1, 1, 0]
 
 
@@ -335,10 +335,10 @@ def test_names_are_aligned_and_colored_in_a_terminal_alone(
 )
 def test_the_rank_that_torch_puts_before_a_line_is_not_shown_twice(text: str, shown: str) -> None:
     out = io.StringIO()
-    printer({1: "rank 1"}, raw=False, out=out).print(Said(line(1, text), 1, "run", "a"))
+    printer({1: "rank 1"}, raw=False, out=out).print(LogLine(line(1, text), 1, "run", "a"))
     assert out.getvalue() == f"{shown}\n"
     raw = io.StringIO()
-    printer({1: "rank 1"}, raw=True, out=raw).print(Said(line(1, text), 1, "run", "a"))
+    printer({1: "rank 1"}, raw=True, out=raw).print(LogLine(line(1, text), 1, "run", "a"))
     assert raw.getvalue() == f"{text}\n"
 
 
@@ -346,7 +346,7 @@ def test_what_is_said_about_the_lines_is_apart_from_them() -> None:
     out, err = io.StringIO(), io.StringIO()
     printing = Printer({}, {0: "rank 0"}, out, err)
     for container in ("a", "b"):
-        printing.print(Said(line(1, '{"event": "x"}'), 0, "run", container))
+        printing.print(LogLine(line(1, '{"event": "x"}'), 0, "run", container))
     assert out.getvalue() == '{"event": "x"}\n' * 2
     assert err.getvalue() == "--- rank 0 was restarted\n"
 

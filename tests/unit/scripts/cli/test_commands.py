@@ -251,7 +251,7 @@ def test_interrupted_operations_are_named_and_dropped_by_exporting_and_importing
     (line,) = recovered(cli)
     assert "creating cluster, creating image" in line
     assert cli.asked == [("stack", "export"), ("stack", "import")]
-    assert cli.given == "what was exported"
+    assert cli.stdin == "what was exported"
 
 
 @pytest.mark.parametrize("deployment", [{}, {"deployment": None}, {"deployment": {}}])

@@ -13,7 +13,7 @@ def _kind_of(folder: str) -> Kind:
 
 
 CLUSTERS: Mapping[str, Kind] = {
-    "aks": _kind_of("clusters.azure"),
+    "aks": _kind_of("clusters.aks"),
     "azure-stack": _kind_of("clusters.azure_local"),
     "embedded": _kind_of("clusters.embedded"),
     "kind": _kind_of("clusters.kind"),

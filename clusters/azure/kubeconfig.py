@@ -1,4 +1,4 @@
-"""The kubeconfig that AKS hands out, made one that works without a person at the keyboard. Pure."""
+"""The kubeconfig that Azure lists, changed so that kubelogin logs in without a browser. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any, Literal
 import yaml
 
 Login = Literal["azurecli", "workloadidentity", "spn", "msi"]
-
 _KEPT = {
     # What `kubelogin convert-kubeconfig` keeps for each way to log in:
     # https://github.com/Azure/kubelogin/blob/main/pkg/internal/converter/convert.go
@@ -23,16 +22,16 @@ HINT = (
 
 
 class KubeconfigError(ValueError):
-    """AKS handed out something else than asked for; the text says what, and what to do."""
+    """Azure returned a kubeconfig that kubelogin can't log in with; the text says what to do."""
 
 
 def logging_in(text: str, login: Login) -> str:
     """Return the kubeconfig with kubelogin logging in that way.
 
-    AKS's own waits for a person to type a code into a browser, for which `pulumi up` has no place.
+    Azure's own waits until somebody types a code into a browser, which `pulumi up` can't do.
 
     Args:
-        text: YAML, as AKS lists it with the format `exec`.
+        text: YAML, as Azure lists it with the format `exec`.
         login: `azurecli`: as whoever is logged in with `az login`. `workloadidentity`, `spn` and
             `msi` are for pipelines.
 
@@ -56,7 +55,7 @@ def _exec(name: str, credentials: dict[str, Any], login: Login) -> dict[str, Any
     flags = dict(zip(given["args"][1::2], given["args"][2::2], strict=False))
     if "--server-id" not in flags:
         raise KubeconfigError(
-            f"the kubeconfig of {name} does not say whose token it wants (--server-id): "
+            f"the kubeconfig of {name} does not say for which server a token is (--server-id): "
             "run `pulumi refresh`, then `pulumi up` again"
         )
     kept = [part for flag in _KEPT[login] if flag in flags for part in (flag, flags[flag])]
@@ -66,7 +65,7 @@ def _exec(name: str, credentials: dict[str, Any], login: Login) -> dict[str, Any
         "args": ["get-token", "--login", login, "--server-id", flags["--server-id"], *kept],
         "env": None,
         "installHint": HINT,
-        # Nobody would see a question.
+        # A question would never be answered.
         "interactiveMode": "Never",
         "provideClusterInfo": False,
     }

@@ -1,133 +1,202 @@
-"""What `slipway:cluster` may say for the kind `aks`. In the configuration keys are camelCase."""
+"""The settings that the kinds `aks` and `azure-stack` share. In a stack's YAML keys are camelCase.
+
+Azure's rules for names:
+https://learn.microsoft.com/azure/azure-resource-manager/management/resource-name-rules
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
+from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from clusters.azure.consistency import contradictions
-from clusters.azure.fields import (
-    CONFIG,
-    ClusterName,
-    Guid,
-    Location,
-    Ranges,
-    ResourceGroupName,
-    SubnetId,
-    TagKey,
-    TagValue,
-    Version,
-)
-from clusters.azure.nodes import CpuPool, GpuNodes, SystemPool
-from clusters.azure.services import Budget, Images, Logs, RegistrySettings, StorageSettings
-from core.problem import contradictory
+from clusters.azure.kubeconfig import Login
+from clusters.pools import GpuPool, Taint
+from core.fields import CONFIG, LabelValue, NodeKey
+
+ClusterName = Annotated[
+    str,
+    Field(
+        pattern="^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$",
+        description="at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -",
+    ),
+]
+ResourceGroupName = Annotated[
+    str,
+    Field(
+        # The nodes' group has the same name with `-nodes` behind, and 80 characters at most.
+        pattern=r"^[A-Za-z0-9_()-][A-Za-z0-9_().-]{0,72}[A-Za-z0-9_()-]$",
+        description="2 to 74 letters, digits, and -_(). with no . first or last",
+    ),
+]
+Guid = Annotated[
+    str,
+    Field(
+        pattern="^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+        description="an ID such as 01234567-89ab-cdef-0123-456789abcdef",
+    ),
+]
+Location = Annotated[
+    str,
+    Field(
+        pattern="^[a-z]+[a-z0-9]*$",
+        description="a region as `az account list-locations` names it, such as westeurope",
+    ),
+]
+Size = Annotated[
+    str,
+    Field(
+        pattern="^Standard_[A-Za-z0-9_-]+$",
+        description="a size of virtual machines, such as Standard_NC4as_T4_v3",
+    ),
+]
+Reference = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9][a-z0-9.:-]*/[^\s@]+(:[^\s@/]+|@sha256:[0-9a-f]{64})$",
+        description="an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:…",
+    ),
+]
+# https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations
+TagKey = Annotated[
+    str,
+    Field(
+        pattern=r"^[^<>%&\\?/]{1,128}$", description=r"at most 128 characters and none of <>%&\?/"
+    ),
+]
+TagValue = Annotated[str, Field(max_length=256, description="text of at most 256 characters")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Api:
-    """Who reaches the cluster's API server: exactly one of the two.
+class NodeTaint:
+    """What keeps pods that do not tolerate it off the nodes.
 
     Args:
-        authorized_ranges: Public addresses from which it may be reached, and no others.
-        private: It has an address in the cluster's network alone, so `pulumi up` has to run there.
+        key: The taint's key.
+        value: The taint's value.
+        effect: What becomes of pods that do not tolerate it.
     """
 
-    authorized_ranges: tuple[Ranges, ...] = ()
-    private: bool = False
+    key: NodeKey
+    value: LabelValue
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}"
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Admins:
-    """Who may do anything in the cluster, by their object IDs in Entra: one at least.
+class GpuNodes:
+    """What the pools with GPUs of both kinds have in common; the kinds' own classes explain it."""
 
-    Whoever runs `pulumi up` has to be one of them.
+    KNOWN: ClassVar[Mapping[str, int]]
+    """`nvidia.com/gpu` of a node, by the sizes in sizes.yaml."""
+    OWN_LABEL: ClassVar[str]
+    """The key of the label that Slipway gives to these nodes alone."""
 
-    Args:
-        groups: `az ad group show --group NAME --query id`.
-        users: `az ad signed-in-user show --query id`.
-        service_principals: `az ad sp show --id APP --query id`.
-    """
+    size: Size
+    gpus_per_node: Annotated[int, Field(ge=1, le=16)] | None = None
+    min_nodes: int
+    max_nodes: int
+    labels: dict[NodeKey, LabelValue] = Field(default_factory=dict)
+    taints: tuple[NodeTaint, ...] = (NodeTaint(key="sku", value="gpu"),)
 
-    groups: tuple[Guid, ...] = ()
-    users: tuple[Guid, ...] = ()
-    service_principals: tuple[Guid, ...] = ()
+    @property
+    def per_node(self) -> int:
+        """`nvidia.com/gpu` of one node."""
+        return self.KNOWN[self.size] if self.gpus_per_node is None else self.gpus_per_node
+
+    @property
+    def all_labels(self) -> dict[str, str]:
+        """The labels of its nodes: Slipway's own, which no other nodes have, and the rest."""
+        return {self.OWN_LABEL: "gpu", **self.labels}
+
+    @property
+    def all_taints(self) -> tuple[NodeTaint, ...]:
+        """The taints of its nodes."""
+        return self.taints
+
+    def pool(self, *, driver: str, device_plugin: bool) -> GpuPool:
+        """Return the pool as jobs have to know it.
+
+        Args:
+            driver: Who installs NVIDIA's driver.
+            device_plugin: Whether Slipway has to install NVIDIA's device plugin.
+        """
+        return GpuPool(
+            per_node=self.per_node,
+            min_nodes=self.min_nodes,
+            max_nodes=self.max_nodes,
+            labels=self.all_labels,
+            taints=tuple(Taint(each.key, each.value, each.effect) for each in self.all_taints),
+            interface="eth0",
+            device_plugin=device_plugin,
+            driver=driver,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Network:
-    """The cluster's addresses. None of the three ranges may overlap another.
+class Images:
+    """Prebuilt images that the nodes may pull: Slipway does not build these.
 
     Args:
-        addresses: Of the virtual network.
-        nodes: Of its subnet for nodes.
-        pods: Of pods, which are no addresses of the network.
-        services: Of Services.
-        subnet: The ID of a subnet that is there, instead of a network of the stack's own.
+        trainer: What jobs run in.
+        trainer_cuda: What jobs with GPUs run in.
+        training_operator: Kubeflow's training operator.
+        tcp_wait: What a worker waits for its Master with.
     """
 
-    addresses: Ranges = "10.40.0.0/16"
-    nodes: Ranges = "10.40.0.0/20"
-    pods: Ranges = "10.244.0.0/16"
-    services: Ranges = "10.41.0.0/16"
-    subnet: SubnetId | None = None
+    trainer: Reference | None = None
+    trainer_cuda: Reference | None = None
+    training_operator: Reference | None = None
+    tcp_wait: Reference | None = None
+
+    @property
+    def prebuilt(self) -> dict[str, str]:
+        """Those that are set, by their keys in the stack's YAML."""
+        references = {to_camel(each.name): getattr(self, each.name) for each in fields(self)}
+        return {key: value for key, value in references.items() if value is not None}
+
+    def target(self, pushed: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return `Cluster.image_target`: `pushed` for every image that is not prebuilt."""
+        prebuilt = self.prebuilt
+        return {"kind": "there", **prebuilt, "otherwise": pushed} if prebuilt else pushed
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings:
-    """An AKS cluster with all that belongs to it.
-
-    Args:
-        name: Of the cluster; everything else is called after it.
-        subscription: Who pays: `az account show --query id`.
-        location: Where everything is.
-        resource_group: That everything is in but the nodes; `slipway-<name>` unless said.
-        kubernetes_version: AKS's default unless said.
-        tier: Of the control plane. Free has no promise of uptime.
-        api: Who reaches the API server.
-        admins: Who may do anything in the cluster.
-        network: The cluster's addresses.
-        system: The nodes of the cluster's own pods.
-        cpu: Nodes for jobs without GPUs; without, they run beside the cluster's own pods.
-        gpu: Nodes with GPUs; `false` for none.
-        idle_minutes: After which a node that no pod needs is given back.
-        registry: For job images.
-        images: Images that are somewhere already.
-        storage: For data and artifacts.
-        logs: Diagnostic logs.
-        budget: What may be spent in a month before somebody is told; `false` for no limit.
-        tags: On everything, besides Slipway's own.
-        production: Whether everything is protected from deletion.
-        login: How kubelogin logs in wherever the kubeconfig is used.
-        admin_kubeconfig: Use the cluster's own administrator, who is no person of Entra.
-    """
+class AzureSettings:
+    """What the settings of both kinds have in common; the kinds' own classes explain it."""
 
     name: ClusterName
     subscription: Guid
     location: Location
     resource_group: ResourceGroupName | None = None
-    kubernetes_version: Version | None = None
-    tier: Literal["Free", "Standard"] = "Free"
-    api: Api
-    admins: Admins
-    network: Network = Network()
-    system: SystemPool = SystemPool()
-    cpu: CpuPool | None = None
-    gpu: GpuNodes | Literal[False] = GpuNodes()
-    idle_minutes: Annotated[int, Field(ge=1, le=120)] = 10
-    registry: RegistrySettings = RegistrySettings()
     images: Images = Images()
-    storage: StorageSettings = StorageSettings()
-    logs: Logs = Logs()
-    budget: Budget | Literal[False]
     tags: dict[TagKey, TagValue] = Field(default_factory=dict)
     production: bool = False
-    login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
+    login: Login = "azurecli"
     admin_kubeconfig: bool = False
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := contradictions(self):
-            raise contradictory(found)
-        return self
+    @property
+    def group(self) -> str:
+        """The name of the resource group."""
+        return f"slipway-{self.name}" if self.resource_group is None else self.resource_group
+
+    @property
+    def group_id(self) -> str:
+        """The ID of the resource group."""
+        return f"/subscriptions/{self.subscription}/resourceGroups/{self.group}"
+
+    @property
+    def own_groups(self) -> tuple[str, ...]:
+        """The resource groups that the stack makes."""
+        return (self.group,)
+
+    @property
+    def all_tags(self) -> dict[str, str]:
+        """The tags of every resource that can have some."""
+        return {"managed-by": "slipway", "slipway-cluster": self.name, **self.tags}

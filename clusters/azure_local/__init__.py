@@ -1,13 +1,13 @@
-"""The parts of AKS on Azure Local: a cluster on a company's own machines, managed through Arc."""
+"""The kind `azure-stack`: AKS on Azure Local, on your own machines, managed through Azure Arc."""
 
 from clusters.cluster import Kind
 from core.lazy import Lazy
 
 KIND = Kind(
-    settings=Lazy("clusters.azure_stack.Settings"),
-    gpus=Lazy("clusters.azure_stack.gpus"),
-    pools=Lazy("clusters.azure_stack.pools"),
-    declare=Lazy("clusters.azure_stack.provision"),
-    remains=Lazy("clusters.azure_stack.remains"),
+    settings=Lazy("clusters.azure_local.settings.Settings"),
+    gpus=Lazy("clusters.azure_local.settings.gpus"),
+    pools=Lazy("clusters.azure_local.settings.pools"),
+    declare=Lazy("clusters.azure_local.provision.provision"),
+    remains=Lazy("clusters.azure.checks.remains"),
     extra="azure",
 )

@@ -1,33 +1,164 @@
-"""What `slipway:cluster` may say for the kind `azure-stack`. Its keys are camelCase there."""
+"""The settings of the kind `azure-stack` below `slipway:cluster`. In a YAML keys are camelCase."""
 
 from __future__ import annotations
 
+from decimal import Decimal
+from ipaddress import IPv4Address, IPv4Network
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from clusters.azure.fields import (
-    CONFIG,
-    ClusterName,
-    Guid,
-    Location,
-    ResourceGroupName,
-    TagKey,
-    TagValue,
-)
-from clusters.azure.services import Images
-from clusters.azure_local.consistency import contradictions
-from clusters.azure_local.fields import (
-    CustomLocation,
-    Host,
-    LogicalNetworkId,
-    Prefix,
-    PublicKey,
-)
-from clusters.azure_local.nodes import ControlPlane, GpuNodes, LogicalNetwork, SystemPool
+from clusters.azure import LOCAL_GPUS, cores
+from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size
+from clusters.azure_local.rules import contradictions
+from clusters.pools import GpuPool, NodePool
 from clusters.registry import Registry
+from core.fields import CONFIG
 from core.problem import contradictory
+
+_ADDRESS = "an IPv4 address, such as 10.20.0.10"
+_PREFIX = "an IPv4 network in CIDR notation, such as 10.20.0.0/24"
+
+
+def _address(text: str) -> str:
+    try:
+        return str(IPv4Address(text))
+    except ValueError:
+        raise ValueError(_ADDRESS) from None
+
+
+def _prefix(text: str) -> str:
+    try:
+        return str(IPv4Network(text, strict=False))
+    except ValueError:
+        raise ValueError(_PREFIX) from None
+
+
+Address = Annotated[str, Field(description=_ADDRESS), AfterValidator(_address)]
+Prefix = Annotated[str, Field(description=_PREFIX), AfterValidator(_prefix)]
+CustomLocation = Annotated[
+    str,
+    Field(
+        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
+        r"/providers/Microsoft\.ExtendedLocation/customLocations/[^/]+$",
+        description="the ID that `az customlocation show --query id` prints: /subscriptions/…"
+        "/providers/Microsoft.ExtendedLocation/customLocations/…",
+    ),
+]
+LogicalNetworkId = Annotated[
+    str,
+    Field(
+        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
+        r"/providers/Microsoft\.AzureStackHCI/logicalNetworks/[^/]+$",
+        description="the ID of a logical network that is there: /subscriptions/…"
+        "/providers/Microsoft.AzureStackHCI/logicalNetworks/…",
+    ),
+]
+PublicKey = Annotated[
+    str,
+    Field(
+        pattern=r"^ssh-rsa [A-Za-z0-9+/]+={0,3}( \S.*)?$",
+        description="the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA…",
+    ),
+]
+# https://learn.microsoft.com/azure/aks/aksarc/scale-requirements
+PoolNodes = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=64,
+        description="a whole number from 1 to 64: AKS on Azure Local has no empty node pools",
+    ),
+]
+Host = Annotated[
+    str,
+    Field(
+        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+(:[0-9]{1,5})?$",
+        description="a host name with no https:// before it, such as "
+        "armmanagement.autonomous.cloud.private",
+    ),
+]
+Version = Annotated[
+    str, Field(pattern=r"^1\.[0-9]{2}\.[0-9]+$", description="a version such as 1.31.5")
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class ControlPlane:
+    """The machines of the API server.
+
+    Args:
+        nodes: How many; with 3 or 5 one may be lost.
+        size: Of each.
+        address: Of the API server, for good; of the logical network, and outside of its pool.
+            Chosen by AKS unless set.
+    """
+
+    # https://learn.microsoft.com/azure/aks/aksarc/scale-requirements
+    nodes: Literal[1, 3, 5] = 1
+    size: Size = "Standard_A4_v2"
+    address: Address | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class SystemPool:
+    """The nodes of the cluster's own pods, of the operator, and of jobs without GPUs.
+
+    Args:
+        size: Of each node.
+        nodes: How many.
+    """
+
+    size: Size = "Standard_D8s_v3"
+    nodes: PoolNodes = 2
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class LocalGpuNodes(GpuNodes):
+    """Nodes with GPUs.
+
+    Args:
+        size: Of each node.
+        gpus_per_node: `nvidia.com/gpu` of a node; only for a size that clusters/azure/sizes.yaml
+            does not have.
+        min_nodes: The pool never has fewer; one at least, for there are no empty pools here.
+        max_nodes: The pool never has more; with more than `min_nodes` it grows and shrinks.
+        labels: Besides Slipway's own.
+        taints: That keep other pods off.
+    """
+
+    KNOWN = LOCAL_GPUS
+    OWN_LABEL = "slipway.dev/pool"
+
+    min_nodes: PoolNodes = 1
+    max_nodes: PoolNodes = 1
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class LogicalNetwork:
+    """A network for the cluster's machines that the stack makes. Its addresses are static.
+
+    AKS on Azure Local takes no other:
+    https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
+
+    Args:
+        vm_switch: The virtual switch of the hosts that it is on: `Get-VMSwitch`.
+        prefix: Its addresses.
+        gateway: One of them.
+        dns_servers: They must resolve the name of the Azure Local instance.
+        pool_start: The first address that machines may have.
+        pool_end: The last.
+        vlan: Its number; 0 for none.
+    """
+
+    vm_switch: Annotated[str, Field(min_length=1, description="a virtual switch's name")]
+    prefix: Prefix
+    gateway: Address
+    dns_servers: Annotated[tuple[Address, ...], Field(min_length=1)]
+    pool_start: Address
+    pool_end: Address
+    vlan: Annotated[int, Field(ge=0, le=4094)] = 0
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -37,7 +168,7 @@ class Entra:
     Args:
         admin_groups: Groups whose members may do anything, by object ID.
         azure_rbac: Let Azure's role assignments decide too; it can't be changed later.
-        tenant: The subscription's own unless said.
+        tenant: The subscription's own unless set.
     """
 
     admin_groups: Annotated[tuple[Guid, ...], Field(min_length=1)]
@@ -57,63 +188,85 @@ class Disconnected:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings:
+class Settings(AzureSettings):
     """AKS on Azure Local: on a company's own machines, through Azure Arc.
 
     Args:
-        name: Of the cluster; everything else is called after it.
+        name: Of the cluster; everything else is named after it.
         subscription: That the Azure Local instance belongs to.
-        location: Its region in Azure; with a control plane of its own what that is called there.
-        resource_group: One that is there; unless said, `slipway-<name>` is made.
+        location: The Azure Local instance's region in Azure; with a control plane of its own, what
+            that calls it.
+        resource_group: An existing one; unless set, `slipway-<name>` is made.
         custom_location: Stands for the Azure Local instance, and was made with it.
-        logical_network: The network of the cluster's machines: the ID of one that is there, or
-            what one to make is like.
-        kubernetes_version: The newest that the instance has unless said.
+        logical_network: The network of the cluster's machines: the ID of an existing one, or the
+            properties of one to make.
+        kubernetes_version: The newest that the instance has unless set.
         ssh_key: Of whoever may log in on the machines.
-        ssh_from: Addresses that they may do so from; anything that reaches them unless said.
+        ssh_from: Addresses that they may do so from; anything that reaches them unless set.
         control_plane: The machines of the API server.
         system: The nodes of the cluster's own pods, and of jobs without GPUs.
-        gpu: Nodes with GPUs; none unless said.
+        gpu: Nodes with GPUs; none unless set.
         pods: The addresses of pods, which are none of the network.
         entra: Who gets in.
         login: How kubelogin logs in wherever the kubeconfig is used.
-        admin_kubeconfig: Use the cluster's own administrator, who is no person of Entra.
+        admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
         registry: The private registry that all images come from.
-        images: Images that are somewhere already, where the nodes may pull them.
+        images: Prebuilt images that the nodes may pull.
         disconnected: Without the internet, under a control plane of its own.
         tags: On everything that may have some, besides Slipway's own.
         production: Whether what holds data is protected from deletion.
     """
 
-    name: ClusterName
-    subscription: Guid
-    location: Location
-    resource_group: ResourceGroupName | None = None
     custom_location: CustomLocation
     logical_network: LogicalNetworkId | LogicalNetwork
-    kubernetes_version: (
-        Annotated[
-            str, Field(pattern=r"^1\.[0-9]{2}\.[0-9]+$", description="a version such as 1.31.5")
-        ]
-        | None
-    ) = None
+    kubernetes_version: Version | None = None
     ssh_key: PublicKey
     ssh_from: tuple[Prefix, ...] = ()
     control_plane: ControlPlane = ControlPlane()
     system: SystemPool = SystemPool()
-    gpu: GpuNodes | None = None
+    gpu: LocalGpuNodes | None = None
     pods: Prefix = "10.244.0.0/16"
     entra: Entra | None = None
-    login: Literal["azurecli", "workloadidentity", "spn", "msi"] = "azurecli"
-    admin_kubeconfig: bool = False
     registry: Registry
-    images: Images = Images()
     disconnected: Disconnected | None = None
-    tags: dict[TagKey, TagValue] = Field(default_factory=dict)
-    production: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         if found := contradictions(self):
             raise contradictory(found)
         return self
+
+    @property
+    def own_groups(self) -> tuple[str, ...]:
+        """The resource group, if the stack makes it."""
+        return (self.group,) if self.resource_group is None else ()
+
+
+def gpus(settings: Settings) -> GpuPool | None:
+    """Return the pool with GPUs as jobs have to know it; None without one."""
+    # A node comes with the driver, and offers its GPUs without anything being installed:
+    # https://learn.microsoft.com/azure/aks/aksarc/deploy-gpu-node-pool
+    gpu = settings.gpu
+    return None if gpu is None else gpu.pool(driver="AKS on Azure Local", device_plugin=False)
+
+
+def pools(settings: Settings) -> tuple[NodePool, ...]:
+    """Return every pool, of your own machines: only your own table has a price for them."""
+    system = settings.system
+    pools = [("system", system.size, system.nodes, system.nodes, 0)]
+    if (gpu := settings.gpu) is not None:
+        pools.append(("gpu", gpu.size, gpu.min_nodes, gpu.max_nodes, gpu.per_node))
+    return tuple(
+        NodePool(
+            name=name,
+            provider="azure-local",
+            region=settings.location,
+            size=size,
+            min_nodes=least,
+            max_nodes=most,
+            gpus=gpus,
+            # How many AKS reserves for itself here is not documented.
+            cores=None if (count := cores(size)) is None else Decimal(count),
+        )
+        for name, size, least, most, gpus in pools
+    )

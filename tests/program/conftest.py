@@ -19,7 +19,7 @@ def machine() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("clusters.embedded.cluster.capacity", lambda _settings: room)
         # The committed stacks are declared with their placeholders, and nobody logs in.
-        patch.setattr("clusters.azure.beforehand.check", lambda *_, **__: None)
+        patch.setattr("clusters.azure.checks.before_update", lambda *_, **__: None)
         # It would be parsed and sent for each of hundreds of programs.
         patch.setattr("infra.operator.manifests.read", _without_schemas)
         yield patch

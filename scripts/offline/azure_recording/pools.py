@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from clusters.azure.sizes import GPUS
-from clusters.azure_local.sizes import GPUS as LOCAL_GPUS
+from clusters.azure import GPUS, LOCAL_GPUS
 from scripts.offline.azure_recording.recording import Record, Recording, changed
 
 _ON_AKS, _GENERIC = "azure-native:containerservice:AgentPool", "azure-native:resources:Resource"

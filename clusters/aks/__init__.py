@@ -1,0 +1,17 @@
+"""The kind `aks`: Azure Kubernetes Service with a pool of nodes with GPUs.
+
+Only what declares resources imports `pulumi_azure_native`, which takes half a second to load and is
+installed only by `make setup` of such a stack.
+"""
+
+from clusters.cluster import Kind
+from core.lazy import Lazy
+
+KIND = Kind(
+    settings=Lazy("clusters.aks.settings.Settings"),
+    gpus=Lazy("clusters.aks.pools.gpus"),
+    pools=Lazy("clusters.aks.pools.pools"),
+    declare=Lazy("clusters.aks.provision.provision"),
+    remains=Lazy("clusters.azure.checks.remains"),
+    extra="azure",
+)

@@ -1,0 +1,171 @@
+"""Who may do what on Azure: identities without passwords and keys, and their roles."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+import pulumi
+from pulumi_azure_native import authorization, managedidentity
+
+from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
+
+if TYPE_CHECKING:
+    from clusters.aks.settings import Admins
+    from clusters.azure.resources import AzureCluster
+
+AUDIENCE = "api://AzureADTokenExchange"
+"""Of the tokens that Entra takes
+(https://learn.microsoft.com/azure/aks/workload-identity-overview)."""
+Role = Literal[
+    "AcrPull",
+    "AcrPush",
+    "Azure Kubernetes Service RBAC Cluster Admin",
+    "Managed Identity Operator",
+    "Network Contributor",
+    "Storage Blob Data Contributor",
+    "Storage Blob Data Reader",
+]
+ROLES: Mapping[Role, str] = {
+    "AcrPull": "7f951dda-4ed3-4680-a7ca-43fe172d538d",
+    "AcrPush": "8311e382-0749-4cb8-b61a-304f252e45ec",
+    "Azure Kubernetes Service RBAC Cluster Admin": "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b",
+    "Managed Identity Operator": "f1a07417-d97a-45cb-824c-7a7467783830",
+    "Network Contributor": "4d97b98b-1d4f-4787-a291-c67834d212e7",
+    "Storage Blob Data Contributor": "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
+    "Storage Blob Data Reader": "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1",
+}
+"""Each built-in role's ID: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles"""
+_TO_ADMINS: Mapping[str, Role] = {
+    "cluster": "Azure Kubernetes Service RBAC Cluster Admin",
+    "registry": "AcrPush",
+    "storage": "Storage Blob Data Contributor",
+}
+
+
+class Identities:
+    """The identities of one cluster. Declares them, and what the control plane may do with them.
+
+    https://learn.microsoft.com/azure/aks/use-managed-identity
+
+    Attributes:
+        control: The control plane's: it may join the subnet, and give the nodes theirs.
+        kubelet: The nodes', with which images are pulled.
+        jobs: That of the account which jobs run as.
+        granted: What has to exist before the cluster.
+    """
+
+    def __init__(self, azure: AzureCluster, subnet: pulumi.Input[str]) -> None:
+        self.control, self.kubelet, self.jobs = (
+            _identity(azure, f"{azure.cluster_name}-{part}")
+            for part in ("control", "kubelet", "jobs")
+        )
+        principal = self.control.principal_id
+        self.granted = (
+            grant(azure, "control-network", "Network Contributor", subnet, principal),
+            grant(
+                azure, "control-kubelet", "Managed Identity Operator", self.kubelet.id, principal
+            ),
+        )
+
+
+def trust_jobs(
+    azure: AzureCluster,
+    jobs: managedidentity.UserAssignedIdentity,
+    issuer: pulumi.Input[str],
+) -> pulumi.Resource:
+    """Declare that the pods of jobs, and no others, are that identity.
+
+    Args:
+        azure: The cluster's parent.
+        jobs: The identity.
+        issuer: Of the tokens of the cluster's accounts.
+    """
+    trusted: pulumi.Resource = managedidentity.FederatedIdentityCredential(
+        f"{azure.cluster_name}-jobs",
+        federated_identity_credential_resource_name="slipway-jobs",
+        resource_group_name=azure.group_name,
+        resource_name_=f"{azure.cluster_name}-jobs",
+        issuer=issuer,
+        subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
+        audiences=[AUDIENCE],
+        opts=azure.opts(jobs),
+    )
+    return trusted
+
+
+def of_pods(jobs: managedidentity.UserAssignedIdentity) -> JobIdentity:
+    """Return what makes pods that identity.
+
+    AKS gives a pod with that label a token of its account's identity. adlfs, by which a job's
+    `outputs` are copied out, logs in with it where it has no key
+    (https://github.com/fsspec/adlfs#setting-credentials).
+    """
+    return JobIdentity(
+        annotations={"azure.workload.identity/client-id": jobs.client_id},
+        labels={"azure.workload.identity/use": "true"},
+    )
+
+
+def administrators(
+    azure: AzureCluster, admins: Admins, **scopes: pulumi.Input[str]
+) -> Iterator[pulumi.Resource]:
+    """Declare what each administrator may do, and yield it.
+
+    Args:
+        azure: The cluster's parent.
+        admins: Who they are.
+        scopes: The ID of the `cluster`, the `registry` and the `storage` account.
+    """
+    kinds: Mapping[Literal["Group", "User", "ServicePrincipal"], tuple[str, ...]] = {
+        "Group": admins.groups,
+        "User": admins.users,
+        "ServicePrincipal": admins.service_principals,
+    }
+    for kind, principals in kinds.items():
+        for principal in principals:
+            for where, scope in scopes.items():
+                name = f"{where}-{principal}"
+                yield grant(azure, name, _TO_ADMINS[where], scope, principal, kind=kind)
+
+
+def grant(  # noqa: PLR0913  # who may do what where
+    azure: AzureCluster,
+    name: str,
+    role: Role,
+    scope: pulumi.Input[str],
+    principal: pulumi.Input[str],
+    *,
+    kind: Literal["ServicePrincipal", "User", "Group"] = "ServicePrincipal",
+) -> authorization.RoleAssignment:
+    """Declare that a principal has a role.
+
+    Args:
+        azure: The cluster's parent.
+        name: Of the resource.
+        role: Which.
+        scope: The ID of what it may be done to.
+        principal: The object ID of who may do it.
+        kind: What that is. Passed, because a new identity is not known everywhere at once
+            (https://learn.microsoft.com/azure/role-based-access-control/role-assignments-template).
+    """
+    subscription = f"/subscriptions/{azure.subscription}"
+    # An assignment is named by a UUID. The same one each time, so that none is made twice.
+    named = uuid.uuid5(uuid.NAMESPACE_URL, f"{subscription}/{azure.group_name}/{name}")
+    definition = f"providers/Microsoft.Authorization/roleDefinitions/{ROLES[role]}"
+    return authorization.RoleAssignment(
+        f"{azure.cluster_name}-{name}",
+        role_assignment_name=str(named),
+        role_definition_id=f"{subscription}/{definition}",
+        scope=scope,
+        principal_id=principal,
+        principal_type=kind,
+        opts=azure.opts(replace_on=["principalId", "roleDefinitionId", "scope"]),
+    )
+
+
+def _identity(azure: AzureCluster, name: str) -> managedidentity.UserAssignedIdentity:
+    return managedidentity.UserAssignedIdentity(
+        name, resource_name_=name, **azure.placed, opts=azure.opts()
+    )

@@ -1,0 +1,232 @@
+"""The services beside an AKS cluster: registry, storage account, diagnostic logs, budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING
+
+import pulumi
+from pulumi_azure_native import (
+    consumption,
+    containerregistry,
+    monitor,
+    operationalinsights,
+    storage,
+)
+
+from clusters.aks.identity import Role, grant
+
+if TYPE_CHECKING:
+    from clusters.aks.settings import Budget, Logs, Storage
+    from clusters.azure.resources import AzureCluster
+
+_JOBS_MAY: Mapping[str, Role] = {
+    "data": "Storage Blob Data Reader",
+    "artifacts": "Storage Blob Data Contributor",
+}
+"""The storage account's containers, and the role that jobs have in each."""
+_SMALLEST = 30
+"""Bits of the longest prefix that a range of the storage account's firewall may have."""
+_CATEGORIES: Mapping[str, Sequence[str]] = {
+    # Without `kube-audit`, which has every read besides, and costs by far the most:
+    # https://learn.microsoft.com/azure/aks/monitor-aks-reference#resource-logs
+    "cluster": (
+        "kube-apiserver",
+        "kube-audit-admin",
+        "kube-controller-manager",
+        "kube-scheduler",
+        "cluster-autoscaler",
+        "guard",
+    ),
+    # https://learn.microsoft.com/azure/container-registry/monitor-container-registry-reference
+    "registry": ("ContainerRegistryLoginEvents", "ContainerRegistryRepositoryEvents"),
+    # https://learn.microsoft.com/azure/storage/blobs/monitor-blob-storage-reference
+    "blobs": ("StorageWrite", "StorageDelete"),
+}
+"""What is kept of each resource."""
+_ALERTS = (("Actual", 80), ("Actual", 100), ("Forecasted", 100))
+"""Of what is spent, or will be by the end of the month, in percent."""
+
+
+def registry(azure: AzureCluster, name: str, sku: str) -> containerregistry.Registry:
+    """Declare a registry that lets in people and identities of Entra, and no password."""
+    return containerregistry.Registry(
+        azure.cluster_name,
+        registry_name=name,
+        **azure.placed,
+        sku=containerregistry.SkuArgs(name=sku),
+        admin_user_enabled=False,
+        anonymous_pull_enabled=False,
+        opts=azure.opts(),
+    )
+
+
+def storage_account(
+    azure: AzureCluster,
+    name: str,
+    wanted: Storage,
+    ranges: Sequence[str],
+    subnet: pulumi.Input[str],
+) -> storage.StorageAccount:
+    """Declare the account for data and artifacts.
+
+    It has no key and no public blob, and answers the cluster's nodes and those who may reach its
+    API server: what they may do is a matter of roles.
+
+    https://learn.microsoft.com/azure/storage/blobs/security-recommendations
+
+    Args:
+        azure: The cluster's parent.
+        name: Of the account.
+        wanted: Its redundancy, and for how long what was deleted can be restored.
+        ranges: The public addresses that it answers.
+        subnet: That it answers, too.
+    """
+    account = storage.StorageAccount(
+        azure.cluster_name,
+        account_name=name,
+        **azure.placed,
+        kind="StorageV2",
+        sku=storage.SkuArgs(name=wanted.redundancy),
+        access_tier="Hot",
+        allow_blob_public_access=False,
+        allow_shared_key_access=False,
+        allow_cross_tenant_replication=False,
+        default_to_o_auth_authentication=True,
+        enable_https_traffic_only=True,
+        minimum_tls_version="TLS1_2",
+        network_rule_set=storage.NetworkRuleSetArgs(
+            default_action="Deny",
+            bypass="AzureServices",
+            virtual_network_rules=[
+                storage.VirtualNetworkRuleArgs(virtual_network_resource_id=subnet, action="Allow")
+            ],
+            ip_rules=[
+                storage.IPRuleArgs(i_p_address_or_range=each, action="Allow")
+                for each in _firewall(ranges)
+            ],
+        ),
+        opts=azure.opts(),
+    )
+    days = storage.DeleteRetentionPolicyArgs(enabled=True, days=wanted.retention_days)
+    storage.BlobServiceProperties(
+        azure.cluster_name,
+        blob_services_name="default",
+        account_name=name,
+        resource_group_name=azure.group_name,
+        delete_retention_policy=days,
+        container_delete_retention_policy=days,
+        opts=azure.opts(account),
+    )
+    return account
+
+
+def containers(
+    azure: AzureCluster, name: str, account: storage.StorageAccount, jobs: pulumi.Input[str]
+) -> list[pulumi.Resource]:
+    """Declare the account's containers, and return what jobs may do: read data, write artifacts.
+
+    Args:
+        azure: The cluster's parent.
+        name: Of the account.
+        account: The account.
+        jobs: The principal of the jobs' identity.
+    """
+    roles: list[pulumi.Resource] = []
+    for container, role in _JOBS_MAY.items():
+        made = storage.BlobContainer(
+            f"{azure.cluster_name}-{container}",
+            container_name=container,
+            account_name=name,
+            resource_group_name=azure.group_name,
+            public_access="None",
+            opts=azure.opts(account),
+        )
+        roles.append(grant(azure, f"jobs-{container}", role, made.id, jobs))
+    return roles
+
+
+def diagnostic_logs(azure: AzureCluster, wanted: Logs, **resources: pulumi.Input[str]) -> None:
+    """Declare where logs are kept, for how long and how much a day, and which.
+
+    Args:
+        azure: The cluster's parent.
+        wanted: How long, and how much.
+        resources: The ID of the `cluster`, the `registry` and the account's `blobs`.
+    """
+    workspace = operationalinsights.Workspace(
+        azure.cluster_name,
+        workspace_name=f"slipway-{azure.cluster_name}",
+        **azure.placed,
+        sku=operationalinsights.WorkspaceSkuArgs(name="PerGB2018"),
+        retention_in_days=wanted.retention_days,
+        workspace_capping=operationalinsights.WorkspaceCappingArgs(daily_quota_gb=wanted.daily_gib),
+        # Its keys are for agents, of which there are none.
+        features=operationalinsights.WorkspaceFeaturesArgs(disable_local_auth=True),
+        opts=azure.opts(),
+    )
+    for name, resource in resources.items():
+        monitor.DiagnosticSetting(
+            f"{azure.cluster_name}-{name}",
+            name="slipway",
+            resource_uri=resource,
+            workspace_id=workspace.id,
+            # Tables of their own, whose columns are documented.
+            log_analytics_destination_type="Dedicated",
+            logs=[
+                monitor.DiagnosticsLogSettingsArgs(category=each, enabled=True)
+                for each in _CATEGORIES[name]
+            ],
+            opts=azure.opts(),
+        )
+
+
+def budget(azure: AzureCluster, wanted: Budget, *groups: str) -> None:
+    """Declare a monthly budget over everything in the resource groups.
+
+    The nodes, most of the cost, are in a group that AKS makes; so the budget belongs to the
+    subscription.
+
+    https://learn.microsoft.com/azure/templates/microsoft.consumption/budgets
+    """
+    consumption.Budget(
+        azure.cluster_name,
+        budget_name=f"slipway-{azure.cluster_name}",
+        scope=f"/subscriptions/{azure.subscription}",
+        category="Cost",
+        amount=wanted.amount,
+        time_grain="Monthly",
+        time_period=consumption.BudgetTimePeriodArgs(
+            start_date=datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")
+        ),
+        filter=consumption.BudgetFilterArgs(
+            dimensions=consumption.BudgetComparisonExpressionArgs(
+                name="ResourceGroupName", operator="In", values=list(groups)
+            )
+        ),
+        notifications={
+            f"{kind}{percent}": consumption.NotificationArgs(
+                enabled=True,
+                operator="GreaterThanOrEqualTo",
+                threshold=percent,
+                threshold_type=kind,
+                contact_emails=list(wanted.emails),
+            )
+            for kind, percent in _ALERTS
+        },
+        # It has to begin in the month in which it is made; afterwards that is no difference.
+        opts=azure.opts(ignore=["timePeriod"]),
+    )
+
+
+def _firewall(ranges: Sequence[str]) -> Iterator[str]:
+    """Yield the ranges as the storage account's firewall takes them.
+
+    It takes no /31 and no /32 but single addresses
+    (https://learn.microsoft.com/azure/storage/common/storage-network-security-limitations).
+    """
+    for each in ranges:
+        network = IPv4Network(each)
+        yield from map(str, network) if network.prefixlen > _SMALLEST else [each]

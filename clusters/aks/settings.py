@@ -1,0 +1,241 @@
+"""The settings of the kind `aks` below `slipway:cluster`, but for those of its node pools."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
+from clusters.aks.rules import contradictions
+from clusters.azure.settings import AzureSettings, Guid
+from core.fields import CONFIG
+from core.problem import contradictory
+
+Version = Annotated[
+    str,
+    Field(
+        pattern=r"^1\.[0-9]{2}(\.[0-9]+)?$",
+        description="a version of Kubernetes, such as 1.34, or 1.34.2 for no other",
+    ),
+]
+Addresses = Annotated[
+    str,
+    Field(
+        pattern=r"^[0-9.]+/[0-9]{1,2}$",
+        description="addresses in CIDR notation, such as 192.0.2.0/24",
+    ),
+]
+SubnetId = Annotated[
+    str,
+    Field(
+        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
+        r"/providers/Microsoft\.Network/virtualNetworks/[^/]+/subnets/[^/]+$",
+        description="a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…"
+        "/subnets/…",
+    ),
+]
+RegistryName = Annotated[
+    str,
+    Field(pattern="^[a-zA-Z0-9]{5,50}$", description="5 to 50 letters and digits"),
+]
+StorageName = Annotated[
+    str,
+    Field(pattern="^[a-z0-9]{3,24}$", description="3 to 24 of a-z and 0-9"),
+]
+Email = Annotated[
+    str,
+    Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", description="an address such as you@example.org"),
+]
+Amount = Annotated[
+    float,
+    Field(gt=0, allow_inf_nan=False, description="a number above 0"),
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Api:
+    """Who reaches the cluster's API server: exactly one of the two.
+
+    Args:
+        authorized_ranges: Public addresses from which it may be reached, and no others.
+        private: It has an address in the cluster's network alone, so `pulumi up` has to run there.
+    """
+
+    authorized_ranges: tuple[Addresses, ...] = ()
+    private: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Admins:
+    """Who may do anything in the cluster, by their object IDs in Entra: one at least.
+
+    Whoever runs `pulumi up` has to be one of them.
+
+    Args:
+        groups: `az ad group show --group NAME --query id`.
+        users: `az ad signed-in-user show --query id`.
+        service_principals: `az ad sp show --id APP --query id`.
+    """
+
+    groups: tuple[Guid, ...] = ()
+    users: tuple[Guid, ...] = ()
+    service_principals: tuple[Guid, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Network:
+    """The cluster's addresses. None of the three ranges may overlap another.
+
+    Args:
+        addresses: Of the virtual network.
+        nodes: Of its subnet for nodes.
+        pods: Of pods, which are no addresses of the network.
+        services: Of Services.
+        subnet: The ID of an existing subnet, instead of a network of the stack's own.
+    """
+
+    addresses: Addresses = "10.40.0.0/16"
+    nodes: Addresses = "10.40.0.0/20"
+    pods: Addresses = "10.244.0.0/16"
+    services: Addresses = "10.41.0.0/16"
+    subnet: SubnetId | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Registry:
+    """The container registry that job images are pushed to.
+
+    Args:
+        name: Unique in all of Azure; derived from the subscription and the resource group unless
+            set.
+        sku: What it has room for, and costs.
+    """
+
+    name: RegistryName | None = None
+    sku: Literal["Basic", "Standard", "Premium"] = "Standard"
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Storage:
+    """The storage account for data and artifacts.
+
+    Args:
+        name: Unique in all of Azure; derived from the subscription and the resource group unless
+            set.
+        redundancy: Where copies are kept.
+        retention_days: For how long what was deleted can be restored.
+    """
+
+    name: StorageName | None = None
+    redundancy: Literal["Standard_LRS", "Standard_ZRS", "Standard_GRS", "Standard_GZRS"] = (
+        "Standard_LRS"
+    )
+    retention_days: Annotated[int, Field(ge=1, le=365)] = 7
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Logs:
+    """Diagnostic logs of the control plane, the registry and the storage account.
+
+    Args:
+        retention_days: How long they are kept; 30 days cost nothing besides what comes in.
+        daily_gib: The most that is taken in a day; -1 for no limit.
+    """
+
+    retention_days: Annotated[int, Field(ge=30, le=730)] = 30
+    daily_gib: Annotated[float, Field(ge=-1, allow_inf_nan=False)] = 1
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Budget:
+    """What may be spent in a month before a mail is sent. It stops nothing.
+
+    Args:
+        amount: In the subscription's currency, for all of the stack's resources.
+        emails: Who gets a mail when 80 % and 100 % are spent, and when a forecast is above 100 %.
+    """
+
+    amount: Amount
+    emails: Annotated[tuple[Email, ...], Field(min_length=1, max_length=50)]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Settings(AzureSettings):
+    """An AKS cluster with all that belongs to it.
+
+    Args:
+        name: Of the cluster; everything else is named after it.
+        subscription: That pays: `az account show --query id`.
+        location: Where everything is.
+        resource_group: For everything but the nodes; `slipway-<name>` unless set.
+        kubernetes_version: AKS's default unless set.
+        tier: Of the control plane. Free has no promise of uptime.
+        api: Who reaches the API server.
+        admins: Who may do anything in the cluster.
+        network: The cluster's addresses.
+        system: The nodes of the cluster's own pods.
+        cpu: Nodes for jobs without GPUs; without it, these run on the nodes of `system`.
+        gpu: Nodes with GPUs; `false` for none.
+        idle_minutes: After which a node that no pod needs is removed.
+        registry: For job images.
+        images: Prebuilt images.
+        storage: For data and artifacts.
+        logs: Diagnostic logs.
+        budget: What may be spent in a month before a mail is sent; `false` for no limit.
+        tags: On everything, besides Slipway's own.
+        production: Whether everything is protected from deletion.
+        login: How kubelogin logs in wherever the kubeconfig is used.
+        admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
+    """
+
+    kubernetes_version: Version | None = None
+    tier: Literal["Free", "Standard"] = "Free"
+    api: Api
+    admins: Admins
+    network: Network = Network()
+    system: SystemPool = SystemPool()
+    cpu: CpuPool | None = None
+    gpu: AksGpuNodes | Literal[False] = AksGpuNodes()
+    idle_minutes: Annotated[int, Field(ge=1, le=120)] = 10
+    registry: Registry = Registry()
+    storage: Storage = Storage()
+    logs: Logs = Logs()
+    budget: Budget | Literal[False]
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if found := contradictions(self):
+            raise contradictory(found)
+        return self
+
+    @property
+    def node_group(self) -> str:
+        """The resource group that AKS makes for the nodes, their disks and addresses."""
+        return f"{self.group}-nodes"
+
+    @property
+    def own_groups(self) -> tuple[str, ...]:
+        """The resource groups that are the stack's own."""
+        return (self.group, self.node_group)
+
+    @property
+    def registry_name(self) -> str:
+        """The name of the container registry, unique in all of Azure."""
+        return self._unique(50) if self.registry.name is None else self.registry.name
+
+    @property
+    def storage_name(self) -> str:
+        """The name of the storage account, unique in all of Azure."""
+        return self._unique(24) if self.storage.name is None else self.storage.name
+
+    def _unique(self, most: int) -> str:
+        """Return a name of at most so many characters that is always the same for this cluster."""
+        owner = f"{self.subscription}/{self.group}".lower()
+        # No secret: it only has to differ for another owner.
+        digest = hashlib.sha256(owner.encode()).hexdigest()[:8]
+        readable = re.sub("[^a-z0-9]", "", f"slipway{self.name}")
+        return readable[: most - len(digest)] + digest

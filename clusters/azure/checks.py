@@ -1,0 +1,183 @@
+"""What is checked around an update: placeholders and programs before it, what is left after it.
+
+The stacks that come with Slipway have placeholders, so that a preview needs no account.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from ipaddress import IPv4Network
+from typing import TYPE_CHECKING, Any
+
+import pulumi
+from pydantic.alias_generators import to_camel
+
+from core import summary
+from core.problem import Path, Problem, located
+from core.process import CommandFailed, run
+from core.text import quote
+
+if TYPE_CHECKING:
+    from clusters.azure.settings import AzureSettings
+    from clusters.cluster import Remains
+
+_KEY = "slipway:cluster"
+_EXAMPLE_IDS = ("00000000-0000-0000-0000-000000000000", "01234567-89ab-cdef-0123-456789abcdef")
+"""The IDs in the stacks, and in the message about a wrong one."""
+_DOCUMENTATION = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
+"""Addresses that are nobody's: https://www.rfc-editor.org/rfc/rfc5737"""
+_EXAMPLE = re.compile(r"(^|[@.])(example\.(com|internal|net|org)|example)(:[0-9]+)?(/|$)")
+"""Hosts that are nobody's: https://www.rfc-editor.org/rfc/rfc2606"""
+_SHORTEST_KEY = 360
+"""Characters of an RSA key of 2048 bits, the least that Azure takes, are a few more.
+
+https://learn.microsoft.com/azure/virtual-machines/linux/mac-create-ssh-keys
+"""
+_LIMIT_SECONDS = 60
+_IDS: Mapping[str, str] = {
+    "subscription": "what `az account show --query id` prints",
+    "users": "what `az ad signed-in-user show --query id` prints",
+    "groups": "what `az ad group show --group NAME --query id` prints",
+    "adminGroups": "what `az ad group show --group NAME --query id` prints",
+    "servicePrincipals": "what `az ad sp show --id APP --query id` prints",
+    "tenant": "what `az account show --query tenantId` prints",
+    "subnet": "the ID of a subnet of yours",
+    "customLocation": "what `az customlocation show --name NAME --resource-group GROUP "
+    "--query id` prints",
+    "logicalNetwork": "what `az stack-hci-vm network lnet show --name NAME --resource-group "
+    "GROUP --query id` prints",
+}
+_TOOLS: Mapping[str, str] = {
+    "az": "install Azure's CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
+    "in: az login",
+    "kubelogin": "install it: az aks install-cli, or https://azure.github.io/kubelogin",
+}
+
+
+def before_update(settings: AzureSettings, *, pushes: bool = False) -> None:
+    """Warn in a preview of everything that an update refuses, and refuse it in an update.
+
+    Args:
+        settings: Of a cluster that is about to be declared.
+        pushes: Whether images go to a registry that is logged in to with Azure's CLI.
+
+    Raises:
+        pulumi.RunError: with all of it.
+    """
+    problems = [*placeholders(settings), *missing(settings, pushes=pushes)]
+    if not problems:
+        return
+    lines = "".join(f"\n  {each}" for each in problems)
+    if pulumi.runtime.is_dry_run():
+        text = f"`up` will refuse this, which a preview can do without:{lines}"
+        summary.tell(text, pulumi.log.warn)
+        return
+    raise pulumi.RunError(
+        f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"
+        f"Correct Pulumi.{pulumi.get_stack()}.yaml, install what is missing, and run the command "
+        "again."
+    )
+
+
+def placeholders(settings: AzureSettings) -> list[Problem]:
+    """Return each placeholder in the settings, with what to put there."""
+    return [
+        Problem(located(_KEY, path), f"{quote(text)} is a placeholder; put in {own}")
+        for path, text in _texts(settings)
+        if (own := _instead(path, text))
+    ]
+
+
+def missing(settings: AzureSettings, *, pushes: bool) -> list[Problem]:
+    """Return the programs that are needed and not on PATH, with how to install them."""
+    logs_in = not settings.admin_kubeconfig
+    needed = {
+        "az": pushes or (logs_in and settings.login == "azurecli"),
+        "kubelogin": logs_in,
+    }
+    return [
+        Problem(name, f"is needed and not on PATH; {_TOOLS[name]}")
+        for name, is_needed in needed.items()
+        if is_needed and shutil.which(name) is None
+    ]
+
+
+def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
+    """Return what is left once the stack has been destroyed: resource groups, or tagged resources.
+
+    Azure's own CLI is asked. Where it is not installed or not logged in, the kind's name says that
+    Azure was not asked, rather than a count that nobody has made.
+    """
+    kind = "resource groups" if settings.own_groups else "Azure resources"
+    try:
+        return {kind: _groups(settings) if settings.own_groups else _tagged(settings)}
+    except CommandFailed as error:
+        why = " ".join(str(error).split())
+        return {f"{kind} known to be left (Azure was not asked: {why})": []}
+
+
+def _groups(settings: AzureSettings) -> list[str]:
+    """Return the stack's resource groups that exist, each with the command that removes it."""
+    remove = f"--subscription {settings.subscription}"
+    return [
+        f"resource group {group}: az group delete --name {group} {remove}"
+        for group in settings.own_groups
+        if _az(settings, "group", "exists", "--name", group).strip() == "true"
+    ]
+
+
+def _tagged(settings: AzureSettings) -> list[str]:
+    """Return what has the cluster's tag in a resource group that the stack did not make."""
+    listed = json.loads(_az(settings, "resource", "list", "--resource-group", settings.group))
+    return [
+        f"{each['type']} {each['name']}: az resource delete --ids {each['id']}"
+        for each in listed
+        if (each.get("tags") or {}).get("slipway-cluster") == settings.name
+    ]
+
+
+def _az(settings: AzureSettings, *words: str) -> str:
+    """Run Azure's CLI and return what it prints.
+
+    Raises:
+        CommandFailed: it is not installed, not logged in, or it refuses.
+    """
+    program = shutil.which("az")
+    if program is None:
+        raise CommandFailed("`az` is not installed")
+    options = ("--subscription", settings.subscription, "--output", "json")
+    return run(program, *words, *options, limit=_LIMIT_SECONDS)
+
+
+def _texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
+    """Yield each text in the settings, with the path that it has in the configuration."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, tuple):
+        for index, each in enumerate(value):
+            yield from _texts(each, (*path, index))
+    elif is_dataclass(value):
+        for each in fields(value):
+            yield from _texts(getattr(value, each.name), (*path, to_camel(each.name)))
+
+
+def _instead(path: Path, text: str) -> str:
+    """Return what belongs where a placeholder is; empty for any other value."""
+    (*_, key) = (part for part in path if isinstance(part, str))
+    if key in _IDS and any(each in text.lower() for each in _EXAMPLE_IDS):
+        return _IDS[key]
+    if key == "authorizedRanges":
+        network = IPv4Network(text)
+        if any(network.subnet_of(each) for each in _DOCUMENTATION):
+            return "the public addresses that you come from"
+    if key == "sshKey" and len(text.split()[1]) < _SHORTEST_KEY:
+        return "the line of your own public key, such as ~/.ssh/id_rsa.pub has it"
+    if key == "emails" and _EXAMPLE.search(text):
+        return "the address that mails about the budget go to"
+    if path == ("registry", "server") and _EXAMPLE.search(text.partition("/")[0]):
+        return "the registry that images are pushed to, and that the nodes pull from"
+    return ""

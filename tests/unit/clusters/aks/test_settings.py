@@ -1,0 +1,123 @@
+"""What the settings of an AKS cluster take, and what jobs and the price need to know of them."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters import CLUSTERS
+from clusters.aks.pools import gpus, pools
+from clusters.aks.settings import Settings
+from clusters.pools import Taint
+from core.validation import check
+
+ME = "11111111-2222-3333-4444-555555555555"
+PLAIN: dict[str, Any] = {
+    "subscription": ME,
+    "location": "westeurope",
+    "api": {"authorizedRanges": ["198.51.100.0/24"]},
+    "admins": {"users": [ME]},
+    "budget": {"amount": 50, "emails": ["you@example.org"]},
+}
+
+
+def settings(**said: Any) -> Settings:
+    found = check(Settings, {**PLAIN, **said}, "slipway:cluster", base={"name": "azure"})
+    assert isinstance(found, Settings), list(map(str, found))
+    return found
+
+
+def test_the_stack_names_its_cluster() -> None:
+    assert settings().name == "azure"
+    assert settings().own_groups == ("slipway-azure", "slipway-azure-nodes")
+
+
+def test_every_missing_value_is_told_at_once() -> None:
+    told = check(Settings, {}, "slipway:cluster", base={"name": "azure"})
+    assert isinstance(told, list)
+    assert {each.key.removeprefix("slipway:cluster.") for each in told} == {
+        "subscription",
+        "location",
+        "api",
+        "admins",
+        "budget",
+    }
+
+
+def test_contradictions_are_told_beside_wrong_values() -> None:
+    document = {**PLAIN, "idleMinutes": 0, "admins": {}, "gpu": {"minNodes": 3}}
+    found = check(Settings, document, "slipway:cluster", base={"name": "azure"})
+    assert isinstance(found, list)
+    assert {each.key for each in found} == {
+        "slipway:cluster.idleMinutes",
+        "slipway:cluster.admins",
+        "slipway:cluster.gpu.minNodes",
+    }
+
+
+def test_names_that_all_of_azure_shares_are_the_clusters_own() -> None:
+    one, other = settings(), settings(subscription=ME.replace("1", "9"))
+    assert one.registry_name == settings().registry_name
+    assert one.registry_name != other.registry_name
+    assert one.storage_name != other.storage_name
+
+
+@pytest.mark.parametrize("name", ["a", "a-very-long-name-for-a-cluster-of-nobody"])
+def test_names_that_are_made_up_are_ones_that_azure_takes(name: str) -> None:
+    wanted = settings(name=name)
+    said = settings(registry={"name": wanted.registry_name}, storage={"name": wanted.storage_name})
+    assert said.registry_name == wanted.registry_name
+
+
+def test_jobs_know_the_pool_by_what_its_nodes_have() -> None:
+    pool = gpus(settings(gpu={"size": "Standard_NC64as_T4_v3", "maxNodes": 3, "spot": {}}))
+    assert pool is not None
+    assert (pool.per_node, pool.min_nodes, pool.max_nodes) == (4, 0, 3)
+    assert pool.labels == {
+        "slipway-pool": "gpu",
+        "kubernetes.azure.com/scalesetpriority": "spot",
+    }
+    assert pool.taints == (
+        Taint("sku", "gpu"),
+        Taint("kubernetes.azure.com/scalesetpriority", "spot"),
+    )
+    assert pool.interface == "eth0"
+
+
+@pytest.mark.parametrize(("driver", "plugin"), [("aks", True), ("gpu-operator", False)])
+def test_slipway_installs_the_device_plugin_unless_the_gpu_operator_brings_it(
+    driver: str, plugin: bool
+) -> None:
+    pool = gpus(settings(gpu={"driver": driver}))
+    assert pool is not None
+    assert pool.device_plugin is plugin
+
+
+def test_a_cluster_can_be_without_gpus() -> None:
+    wanted = settings(gpu=False)
+    assert gpus(wanted) is None
+    assert [pool.name for pool in pools(wanted)] == ["system"]
+
+
+def test_every_pool_is_paid_for() -> None:
+    found = pools(settings(cpu={}, gpu={"spot": {}, "maxNodes": 5}))
+    assert [(pool.name, pool.min_nodes, pool.max_nodes, pool.gpus) for pool in found] == [
+        ("system", 1, 3, 0),
+        ("cpu", 1, 4, 0),
+        ("gpu", 0, 5, 1),
+    ]
+    assert [pool.spot for pool in found] == [False, False, True]
+    assert {(pool.provider, pool.region) for pool in found} == {("azure", "westeurope")}
+
+
+def test_reading_settings_does_not_load_azures_sdk(root: Path) -> None:
+    code = (
+        "import sys; from clusters import CLUSTERS; CLUSTERS['aks'].settings.load(); "
+        "print([name for name in sys.modules if name.startswith('pulumi_azure')])"
+    )
+    command = [sys.executable, "-c", code]
+    finished = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert (finished.returncode, finished.stdout.strip()) == (0, "[]"), finished.stderr
+    assert CLUSTERS["aks"].settings.load() is Settings

@@ -1,0 +1,44 @@
+"""What is known of Azure's regions and sizes."""
+
+import pytest
+
+from clusters.azure import cores, cores_for_pods, misspelt_region
+
+
+@pytest.mark.parametrize(
+    ("size", "there"),
+    [
+        ("Standard_D4s_v5", 4),
+        ("Standard_NC24ads_A100_v4", 24),
+        ("Standard_ND96isr_H100_v5", 96),
+        ("Standard_E8-4s_v5", 4),
+        ("Standard_D3_v2", None),
+        ("Standard_A4_v2", None),
+        ("Standard_NC16_A2", 16),
+    ],
+)
+def test_a_size_says_how_many_cores_there_are(size: str, there: int | None) -> None:
+    assert cores(size) == there
+
+
+def test_pods_get_no_cores_that_aks_keeps_for_itself() -> None:
+    kept = {
+        size: cores_for_pods(size)
+        for size in ("Standard_D4s_v5", "Standard_D96s_v5", "Standard_A1")
+    }
+    assert list(map(str, kept.values())) == ["3.86", "95.26", "None"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("westeurop", "westeurope"),
+        ("swedencentrall", "swedencentral"),
+        ("westeurope", None),
+        ("westus4", None),
+        ("southafricaeast", None),
+        ("atlantis", None),
+    ],
+)
+def test_a_misspelt_region_is_told_from_a_new_one(name: str, meant: str | None) -> None:
+    assert misspelt_region(name) == meant

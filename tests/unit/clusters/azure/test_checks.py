@@ -1,0 +1,217 @@
+"""What an update on Azure refuses before it declares anything, and what a destroy has left."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from clusters import CLUSTERS
+from clusters.azure.checks import before_update, missing, placeholders, remains
+from core.validation import check as read
+from tests.engine.azure_stack import own
+
+ME = "11111111-2222-3333-4444-555555555555"
+STACKS = {"azure": "aks", "azure-stack": "azure-stack"}
+
+
+def template(stack: str, root: Path) -> dict[str, Any]:
+    document = yaml.safe_load((root / "stacks" / f"{stack}.yaml").read_text())
+    section: dict[str, Any] = document["config"]["slipway:cluster"]
+    return section
+
+
+def settings(stack: str, section: dict[str, Any]) -> Any:
+    said = {key: value for key, value in section.items() if key != "kind"}
+    found = read(
+        CLUSTERS[STACKS[stack]].settings.load(), said, "slipway:cluster", base={"name": stack}
+    )
+    assert not isinstance(found, list), list(map(str, found))
+    return found
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A machine with no programs but those that a test writes here."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(pulumi, "get_stack", lambda: "azure")
+    return tmp_path
+
+
+def install(name: str, directory: Path) -> None:
+    (directory / name).write_text("#!/bin/sh\n")
+    (directory / name).chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("stack", "keys"),
+    [
+        (
+            "azure",
+            ["subscription", "api.authorizedRanges[0]", "admins.users[0]", "budget.emails[0]"],
+        ),
+        (
+            "azure-stack",
+            [
+                "subscription",
+                "customLocation",
+                "sshKey",
+                "entra.adminGroups[0]",
+                "registry.server",
+            ],
+        ),
+    ],
+)
+def test_every_placeholder_of_a_stack_is_told_with_what_to_put_there(
+    stack: str, keys: list[str], root: Path
+) -> None:
+    found = placeholders(settings(stack, template(stack, root)))
+    assert [each.key for each in found] == [f"slipway:cluster.{key}" for key in keys]
+    assert all("is a placeholder; put in " in each.text for each in found)
+    assert found[0].text.endswith("what `az account show --query id` prints")
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_values_of_ones_own_are_no_placeholders(stack: str, root: Path) -> None:
+    assert placeholders(settings(stack, own(template(stack, root)))) == []
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_an_update_refuses_placeholders_and_missing_programs_all_at_once(
+    stack: str, root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert bare.is_dir()
+    wanted = settings(stack, template(stack, root))
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
+    with pytest.raises(pulumi.RunError) as caught:
+        before_update(wanted)
+    told = str(caught.value)
+    assert told.count("is a placeholder") == len(placeholders(wanted))
+    assert "az: is needed and not on PATH; install Azure's CLI" in told
+    assert "kubelogin: is needed and not on PATH; install it: az aks install-cli" in told
+    assert "Correct Pulumi.azure.yaml" in told
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_a_preview_warns_of_the_same_and_goes_on(
+    stack: str, root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("az", bare)
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    monkeypatch.setattr("pulumi.log.warn", said.append)
+    before_update(settings(stack, template(stack, root)))
+    (warning,) = said
+    assert "slipway:cluster.subscription" in warning
+    assert "kubelogin: is needed" in warning
+    assert "az: is needed" not in warning
+
+
+def test_an_update_with_ones_own_values_and_both_programs_goes_on(
+    root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install("az", bare)
+    install("kubelogin", bare)
+    said: list[str] = []
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
+    monkeypatch.setattr("pulumi.log.warn", said.append)
+    before_update(settings("azure", own(template("azure", root))), pushes=True)
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    ("change", "pushes", "names"),
+    [
+        ({}, False, ["az", "kubelogin"]),
+        ({"login": "workloadidentity"}, False, ["kubelogin"]),
+        ({"login": "workloadidentity"}, True, ["az", "kubelogin"]),
+        ({"adminKubeconfig": True}, False, []),
+        ({"adminKubeconfig": True}, True, ["az"]),
+    ],
+)
+def test_a_program_is_only_asked_for_where_something_uses_it(
+    change: dict[str, Any], pushes: bool, names: list[str], root: Path, bare: Path
+) -> None:
+    assert bare.is_dir()
+    wanted = settings("azure", {**template("azure", root), **change})
+    assert [each.key for each in missing(wanted, pushes=pushes)] == names
+
+
+@pytest.fixture
+def az(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+    """Return what installs an `az` that runs a script, and notes its arguments in a file."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+
+    def install(script: str) -> Path:
+        called = tmp_path / "called"
+        (tmp_path / "az").write_text(f'#!/bin/sh\necho "$@" >> {called}\n{script}\n')
+        (tmp_path / "az").chmod(0o755)
+        return called
+
+    return install
+
+
+def of(stack: str, root: Path, **changes: Any) -> Any:
+    return settings(stack, {**template(stack, root), "subscription": ME, **changes})
+
+
+def test_a_resource_group_that_is_left_is_named_with_what_removes_it(
+    root: Path, az: Callable[[str], Path]
+) -> None:
+    az('case "$*" in *slipway-azure-nodes*) echo true;; *) echo false;; esac')
+    remedy = f"az group delete --name slipway-azure-nodes --subscription {ME}"
+    assert remains(of("azure", root), "slipway/azure") == {
+        "resource groups": [f"resource group slipway-azure-nodes: {remedy}"]
+    }
+
+
+def test_azure_is_asked_for_each_group_of_the_stack(root: Path, az: Callable[[str], Path]) -> None:
+    called = az("echo false")
+    assert remains(of("azure-stack", root), "slipway/it") == {"resource groups": []}
+    assert called.read_text().strip() == (
+        f"group exists --name slipway-azure-stack --subscription {ME} --output json"
+    )
+
+
+def test_in_an_existing_group_only_what_has_the_clusters_tag_is_left(
+    root: Path, az: Callable[[str], Path]
+) -> None:
+    listed = [
+        {"id": "/a", "type": "Network", "name": "a", "tags": {"slipway-cluster": "azure-stack"}},
+        {"id": "/b", "type": "Network", "name": "b", "tags": {"slipway-cluster": "other"}},
+        {"id": "/c", "type": "Network", "name": "c", "tags": None},
+    ]
+    az(f"cat <<'END'\n{json.dumps(listed)}\nEND")
+    assert remains(of("azure-stack", root, resourceGroup="ours"), "slipway/it") == {
+        "Azure resources": ["Network a: az resource delete --ids /a"]
+    }
+
+
+@pytest.mark.parametrize(
+    ("stack", "changes", "kind"),
+    [
+        ("azure", {}, "resource groups"),
+        ("azure-stack", {}, "resource groups"),
+        ("azure-stack", {"resourceGroup": "ours"}, "Azure resources"),
+    ],
+)
+def test_nothing_is_claimed_of_azure_when_it_cannot_be_asked(
+    stack: str,
+    changes: dict[str, Any],
+    kind: str,
+    root: Path,
+    az: Callable[[str], Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    called = az("echo please run az login >&2; exit 1")
+    wanted = of(stack, root, **changes)
+    ((text, found),) = remains(wanted, "slipway/it").items()
+    assert text.startswith(f"{kind} known to be left (Azure was not asked: `")
+    assert "please run az login" in text
+    assert found == []
+    monkeypatch.setenv("PATH", str(called.parent / "empty"))
+    (text,) = remains(wanted, "slipway/it")
+    assert text == f"{kind} known to be left (Azure was not asked: `az` is not installed)"

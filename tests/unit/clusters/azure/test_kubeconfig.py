@@ -1,0 +1,56 @@
+"""The kubeconfig that Azure lists is changed so that kubelogin logs in without a browser."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters.azure import kubeconfig
+
+
+def handed_out(**user: Any) -> str:
+    args = ["get-token", "--environment", "AzurePublicCloud", "--server-id", "the-server"]
+    args += ["--client-id", "a-client", "--tenant-id", "a-tenant", "--login", "devicecode"]
+    plugin = {"apiVersion": "v1beta1", "command": "kubelogin", "args": args}
+    return yaml.safe_dump(
+        {
+            "clusters": [{"name": "c", "cluster": {"server": "https://c.example.org"}}],
+            "users": [{"name": "u", "user": {"exec": plugin, **user}}],
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "c",
+        }
+    )
+
+
+def login(text: str) -> dict[str, Any]:
+    (user,) = yaml.safe_load(text)["users"]
+    assert user["user"].keys() == {"exec"}
+    found: dict[str, Any] = user["user"]["exec"]
+    return found
+
+
+def test_kubelogin_uses_the_persons_own_login() -> None:
+    made = kubeconfig.logging_in(handed_out(), "azurecli")
+    assert login(made)["args"] == ["get-token", "--login", "azurecli", "--server-id", "the-server"]
+    assert yaml.safe_load(made)["clusters"] == yaml.safe_load(handed_out())["clusters"]
+
+
+def test_nobody_is_asked_for_a_code() -> None:
+    made = login(kubeconfig.logging_in(handed_out(), "azurecli"))
+    assert "devicecode" not in made["args"]
+    assert made["interactiveMode"] == "Never"
+    assert "az login" in made["installHint"]
+
+
+def test_a_pipelines_service_principal_is_asked_for_in_its_tenant() -> None:
+    args = login(kubeconfig.logging_in(handed_out(), "spn"))["args"]
+    assert args[args.index("--tenant-id") + 1] == "a-tenant"
+    # It and its secret are in the pipeline's environment; AKS's own client is another.
+    assert "--client-id" not in args
+
+
+def test_an_administrators_certificate_is_never_passed_on() -> None:
+    with pytest.raises(kubeconfig.KubeconfigError, match="client-key-data") as refusal:
+        kubeconfig.logging_in(handed_out(**{"client-key-data": "Zm9v"}), "azurecli")
+    assert "Zm9v" not in str(refusal.value)
+    assert "adminKubeconfig" in str(refusal.value)

@@ -11,18 +11,16 @@ from core.context import Context
 from core.handler import Change, CheckFailure, Handler, Properties
 from core.lazy import Lazy
 from core.paths import cache_dir
-from core.toolchain import Tool
 from core.values import UNKNOWN
 from images.build.archive import build
 from images.build.job import JobImageSpec
 from images.build.program import Program, write_archive
-from images.build.spec import Content
+from images.build.spec import Spec
 from images.build.trainer import DOCKERFILE, ImageSpec, trainer_of
 from images.datasets import DATASETS
-from images.targets.names import by_digest
-from images.targets.target import TARGETS, Target, TargetError, name_in, target_of
+from images.targets.target import TARGETS, Target, TargetError, by_digest, name_in, target_of
 
-C = TypeVar("C", bound=Content)
+C = TypeVar("C", bound=Spec)
 
 
 class ImageResource(Handler, Generic[C]):
@@ -235,17 +233,17 @@ class ProgramHandler(ImageResource[Program]):
     type: ClassVar[str] = "slipway:images:Program"
 
     def spec(self, inputs: Properties) -> Program:
-        tool = Tool(inputs["name"], Path(inputs["path"]), inputs["version"], origin="")
-        return Program(tool, inputs["entrypoint"])
+        path = Path(inputs["path"])
+        return Program(inputs["name"], path, inputs["version"], inputs["entrypoint"])
 
     def built(self, spec: Program, context: Context) -> Path:
         """Write the archive, which takes a second: `bring_in` does not leave it there."""
         images = cache_dir() / "images"
         images.mkdir(parents=True, exist_ok=True)
         # Under a name of its own: another stack may be at the same.
-        descriptor, name = tempfile.mkstemp(prefix=f"{spec.name}-", suffix=".tar", dir=images)
+        descriptor, name = tempfile.mkstemp(prefix=f"{spec.repository}-", suffix=".tar", dir=images)
         with os.fdopen(descriptor, "wb") as file:
-            write_archive(file, spec.reference, spec.tool.path, spec.entrypoint)
+            write_archive(file, spec.reference, spec.context, spec.entrypoint)
         return Path(name)
 
     def bring_in(self, spec: Program, archive: Path, target: Target, context: Context) -> None:

@@ -1,4 +1,4 @@
-"""Images that somebody has put where a cluster finds them: a target of the kind `there`.
+"""Prebuilt images, in a registry that the cluster can read: a target of the kind `there`.
 
     {"kind": "there", "trainer": "example.org/trainer:1", "otherwise": {"kind": "registry", …}}
 
@@ -23,8 +23,8 @@ KEYS: Mapping[str, str] = {
 _OTHERWISE = "otherwise"
 
 
-class NotThere(pulumi.RunError):
-    """An image that a stack needs is neither there nor is there a way to bring it in."""
+class NotPrebuilt(pulumi.RunError):
+    """An image that a stack needs is neither prebuilt nor is there a way to bring it in."""
 
 
 def given(target: Mapping[str, Any], name: str) -> str | None:
@@ -36,10 +36,10 @@ def given(target: Mapping[str, Any], name: str) -> str | None:
 
 
 def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the target by which the image of that name, which isn't there, is brought in.
+    """Return the target by which the image of that name, which isn't prebuilt, is brought in.
 
     Raises:
-        NotThere: there is none.
+        NotPrebuilt: there is none.
     """
     if target.get("kind") != KIND:
         return target
@@ -49,8 +49,8 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
         what = (
             f"name it as {KEYS[name]!r}" if name in KEYS else "give the job an `image`, no `build`"
         )
-        raise NotThere(
-            f"the image {name} is not among those that are there ({', '.join(named) or 'none'}), "
+        raise NotPrebuilt(
+            f"the image {name} is not among the prebuilt ones ({', '.join(named) or 'none'}), "
             f"and the cluster's settings name no registry to push it to: {what}, or name a registry"
         )
     return dict(way)

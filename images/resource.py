@@ -1,7 +1,6 @@
 """The program's side of images; their life is in `images.handler`."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import pulumi
@@ -14,7 +13,7 @@ from images.build.trainer import ImageSpec
 from images.prebuilt import given, way_in
 from images.targets.target import name_in
 
-_KNOWN_LATER = {"reference": None, "imageDigest": None, "built": None}
+_OUTPUTS = {"reference": None, "imageDigest": None, "built": None}
 
 
 class Image(pulumi.CustomResource):
@@ -40,7 +39,7 @@ class Image(pulumi.CustomResource):
             "contentHash": spec.content_hash,
             "datasets": sorted(spec.datasets),
             "target": target,
-            **_KNOWN_LATER,
+            **_OUTPUTS,
         }
         super().__init__("slipway:images:Image", spec.name, properties, opts)
 
@@ -49,9 +48,15 @@ class JobImage(pulumi.CustomResource):
     """An image out of a job's own Dockerfile, that a cluster has.
 
     Args:
-        spec: What it is built from. Without such a folder or Dockerfile the preview fails.
+        spec: What it is built from. Without such a folder or Dockerfile the preview fails. With
+            `ARG TRAINER` and `FROM ${TRAINER}` the Dockerfile starts from the trainer's image, for
+            which no registry is needed.
         target: How it gets in: `Cluster.image_target`.
-        trainer: The trainer's image, which a Dockerfile may start from.
+        trainer: The trainer's image: `images.trainers.Trainer.base`.
+        opts: As for every resource.
+
+    Raises:
+        images.prebuilt.NotPrebuilt: nothing can be brought in.
     """
 
     reference: Output[str]
@@ -69,16 +74,16 @@ class JobImage(pulumi.CustomResource):
     ) -> None:
         is_sound = not spec.problems()
         properties = {
-            "name": spec.job,
+            "name": spec.name,
             "context": str(spec.context),
             "dockerfile": spec.dockerfile,
             "contentHash": spec.content_hash if is_sound else "",
             "trainer": trainer if is_sound and spec.wants_trainer else None,
-            "target": target,
-            **_KNOWN_LATER,
+            "target": way_in(target, spec.repository),
+            **_OUTPUTS,
             "pinned": None,
         }
-        super().__init__("slipway:images:JobImage", spec.job, properties, opts)
+        super().__init__("slipway:images:JobImage", spec.name, properties, opts)
 
 
 class ProgramImage(pulumi.CustomResource):
@@ -101,13 +106,13 @@ class ProgramImage(pulumi.CustomResource):
         opts: ResourceOptions | None = None,
     ) -> None:
         properties = {
-            "name": program.tool.name,
-            "path": str(program.tool.path),
-            "version": program.tool.version,
+            "name": program.name,
+            "path": str(program.context),
+            "version": program.tool_version,
             "entrypoint": program.entrypoint,
             "contentHash": program.content_hash,
             "target": target,
-            **_KNOWN_LATER,
+            **_OUTPUTS,
         }
         super().__init__("slipway:images:Program", name, properties, opts)
 
@@ -127,44 +132,17 @@ def helper_images(
 
     Raises:
         core.toolchain.ToolMissing: `make setup` has not provided a program.
-        images.prebuilt.NotThere: the target names no such image, and no way to bring it in.
+        images.prebuilt.NotPrebuilt: the target names no such image, and no way to bring it in.
     """
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []
     for name, entrypoint in ENTRYPOINTS.items():
-        there = given(target, f"slipway-{name}")
-        if there is not None:
-            images[name] = there
+        prebuilt = given(target, f"slipway-{name}")
+        if prebuilt is not None:
+            images[name] = prebuilt
             continue
-        program = Program(toolchain.tool(name), entrypoint)
-        way = way_in(target, program.name)
+        program = Program.of(toolchain.tool(name), entrypoint)
+        way = way_in(target, program.repository)
         images[name] = str(name_in(way, program.reference))
         resources.append(ProgramImage(f"{prefix}{name}", program, target=way))
     return images, resources
-
-
-def job_image(  # noqa: PLR0913  # two places, two resources, a name, and options
-    name: str,
-    context: Path,
-    dockerfile: str,
-    *,
-    target: Mapping[str, Any],
-    trainer: Input[str],
-    opts: ResourceOptions | None = None,
-) -> JobImage:
-    """Declare the image that the job `name` brings: a pod runs its `pinned`.
-
-    Args:
-        name: The job's.
-        context: The folder that it is built from.
-        dockerfile: The Dockerfile's path in it. With `ARG TRAINER` and `FROM ${TRAINER}` it starts
-            from the trainer's image, for which no registry is needed.
-        target: How it gets in: `Cluster.image_target`.
-        trainer: The trainer's image: `images.trainers.Trainer.base`.
-        opts: As for every resource.
-
-    Raises:
-        images.prebuilt.NotThere: nothing can be brought in.
-    """
-    spec = JobImageSpec(name, context, dockerfile)
-    return JobImage(spec, target=way_in(target, spec.name), trainer=trainer, opts=opts)

@@ -14,7 +14,7 @@ from images.resource import Image
 
 @dataclass(frozen=True)
 class Trainer:
-    """One of them.
+    """One of the trainer's images.
 
     Args:
         reference: What a pod calls it.
@@ -27,7 +27,7 @@ class Trainer:
 
 @dataclass(frozen=True)
 class TrainerImages:
-    """All of them. Each is declared when it is first asked for: the one for GPUs is several GB.
+    """All of the trainer's images, each declared once it is needed: that for GPUs is several GB.
 
     Args:
         target: How they get in: `Cluster.image_target`.
@@ -59,8 +59,8 @@ class TrainerImages:
         return self.cuda if gpus else self.cifar if cifar else self.cpu
 
     def _declared(self, spec: ImageSpec) -> Trainer:
-        there = given(self.target, spec.name)
-        if there is not None:
-            return Trainer(there, there)
-        image = Image(spec, target=way_in(self.target, spec.name))
+        prebuilt = given(self.target, spec.repository)
+        if prebuilt is not None:
+            return Trainer(prebuilt, prebuilt)
+        image = Image(spec, target=way_in(self.target, spec.repository))
         return Trainer(image.reference, image.built)

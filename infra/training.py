@@ -11,7 +11,7 @@ from clusters.capacity import Capacity
 from clusters.cluster import JOB_ACCOUNT, Cluster
 from core import manifests
 from core.manifests import Manifest
-from images.resource import job_image
+from images.resource import JobImage
 from images.trainers import Trainer, TrainerImages
 from infra import outputs
 from infra.declare import declare
@@ -195,10 +195,8 @@ def _image(job: TrainingJob, script: Script | None, ground: Ground) -> pulumi.In
     if own is None:
         return ground.trainer(job, script).reference
     starts_from_trainer = not own.problems() and own.wants_trainer
-    built = job_image(
-        job.name,
-        own.context,
-        own.dockerfile,
+    built = JobImage(
+        own,
         target=ground.cluster.image_target,
         trainer=ground.trainer(job, script).base if starts_from_trainer else "",
     )

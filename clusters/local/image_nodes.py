@@ -14,8 +14,7 @@ from core.lock import Cancelled
 from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from images.build.runner import Reporter
-from images.targets.names import listed
-from images.targets.target import Target, TargetError
+from images.targets.target import Target, TargetError, listed
 
 _ANSWER_LIMIT = 60.0
 _REMOVE_LIMIT = 300.0

@@ -14,10 +14,10 @@ from core.paths import build_log
 from images.build import debian, engines
 from images.build.engines import Engine, answer
 from images.build.runner import Reporter, Runner
-from images.build.spec import Spec
+from images.build.spec import BuildSpec
 
 
-def build(spec: Spec, reporter: Reporter) -> Path:
+def build(spec: BuildSpec, reporter: Reporter) -> Path:
     """Return the archive of `spec`; build it unless it is in the cache.
 
     Raises:
@@ -41,21 +41,21 @@ def build(spec: Spec, reporter: Reporter) -> Path:
     return spec.archive
 
 
-def _build(spec: Spec, reporter: Reporter) -> None:
+def _build(spec: BuildSpec, reporter: Reporter) -> None:
     began = time.monotonic()
     images = spec.archive.parent
     with _work(images / "work") as work:
         engine = engines.choose(images / "storage", work)
         reporter.info(f"building {spec.reference} with {engine.name}: {spec.estimate} in {images}")
         proxies = debian.proxies()
-        runner = Runner.of(build_log(spec.name), reporter, {"TMPDIR": str(work), **proxies})
+        runner = Runner.of(build_log(spec.repository), reporter, {"TMPDIR": str(work), **proxies})
         for command in engine.tidy():
             runner.run("tidying up", command)
         plan = spec.prepare(engine, runner, work)
         finished = work / "image.tar"
         plan = replace(plan, arguments=(*plan.arguments, *proxies))
-        runner.run(f"building {spec.name}", engine.build(plan, spec.reference))
-        runner.run(f"writing {spec.name}", engine.save(spec.reference, finished))
+        runner.run(f"building {spec.repository}", engine.build(plan, spec.reference))
+        runner.run(f"writing {spec.repository}", engine.save(spec.reference, finished))
         finished.replace(spec.archive)
         _forget_others(spec, engine)
     size = spec.archive.stat().st_size / 1e6
@@ -73,10 +73,10 @@ def _work(directory: Path) -> Iterator[Path]:
         shutil.rmtree(directory, ignore_errors=True)
 
 
-def _forget_others(spec: Spec, engine: Engine) -> None:
+def _forget_others(spec: BuildSpec, engine: Engine) -> None:
     """Remove the images and archives of other contents of the same name."""
     # Not by `<name>-*`: that is how another image's name may go on.
-    ours = re.compile(re.escape(spec.name) + r"-[0-9a-f]+\.tar")
+    ours = re.compile(re.escape(spec.repository) + r"-[0-9a-f]+\.tar")
     for archive in spec.archive.parent.iterdir():
         if ours.fullmatch(archive.name) and archive != spec.archive:
             archive.unlink()

@@ -1,6 +1,7 @@
 """The programs that build images: docker, podman or buildah, as command lines.
 
-podman and buildah keep everything in a storage of ours; docker has its daemon's.
+Their methods return command lines and run nothing. podman and buildah keep everything in a storage
+of ours; docker has its daemon's.
 """
 
 import shutil
@@ -9,7 +10,6 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
 from core import toolchain
 
@@ -37,27 +37,32 @@ class Plan:
     mounts: Mapping[str, Path] = field(default_factory=dict)
 
 
-class Engine(Protocol):
-    """How to have one engine do each thing. The methods give command lines and run nothing."""
+@dataclass(frozen=True)
+class Docker:
+    """A docker daemon. Its methods are those of every engine."""
 
-    @property
-    def name(self) -> str:
-        """As a message names it."""
+    name: str = "docker"
+    """As a message names it."""
 
     def pull(self, reference: str) -> Command:
         """Get the newest image of that name from its registry."""
+        return ("docker", "pull", reference)
 
     def digest(self, reference: str) -> Command:
-        """Print something that tells the image's content; fail when it isn't there."""
+        """Print something that identifies the image's content; fail without the image."""
+        return ("docker", "image", "inspect", "--format", "{{.Id}}", reference)
 
     def load(self, archive: Path) -> Command:
-        """Take in an archive, by the reference that it was written with."""
+        """Import an archive, by the reference that it was written with."""
+        return ("docker", "load", "--input", str(archive))
 
     def build(self, plan: Plan, reference: str) -> Command:
         """Build an image of that name; steps that were built before are not run again."""
+        return ("docker", "build", *_options(plan, reference), str(plan.context))
 
     def save(self, reference: str, archive: Path) -> Command:
         """Write the image to a file that `ctr images import` reads."""
+        return ("docker", "save", "--output", str(archive), reference)
 
     def push(self, reference: str, name: str, config: Path, *, plain: bool) -> Sequence[Command]:
         """Send the image to a registry.
@@ -65,60 +70,28 @@ class Engine(Protocol):
         Args:
             reference: What it is called here.
             name: What it is called there, with the registry's host.
-            config: A file `config.json` as docker has it, in a directory of its own. A login in a
-                command line could be read by everybody on this machine.
+            config: A file `config.json` as docker has it, in a directory of its own: every user of
+                this machine could read a login in a command line.
             plain: Whether the registry speaks HTTP without TLS.
         """
-
-    def names(self) -> Command:
-        """Print the references of all images, one a line."""
-
-    def remove(self, reference: str) -> Command:
-        """Forget a reference, and the image when it has no other."""
-
-    def prune(self) -> Sequence[Command]:
-        """Remove what no image is made of, such as the steps of builds that failed."""
-
-    def tidy(self) -> Sequence[Command]:
-        """Remove what a build that was killed left behind."""
-
-
-@dataclass(frozen=True)
-class Docker:
-    """A docker daemon."""
-
-    name: str = "docker"
-
-    def pull(self, reference: str) -> Command:
-        return ("docker", "pull", reference)
-
-    def digest(self, reference: str) -> Command:
-        return ("docker", "image", "inspect", "--format", "{{.Id}}", reference)
-
-    def load(self, archive: Path) -> Command:
-        return ("docker", "load", "--input", str(archive))
-
-    def build(self, plan: Plan, reference: str) -> Command:
-        return ("docker", "build", *_options(plan, reference), str(plan.context))
-
-    def save(self, reference: str, archive: Path) -> Command:
-        return ("docker", "save", "--output", str(archive), reference)
-
-    def push(self, reference: str, name: str, config: Path, *, plain: bool) -> Sequence[Command]:
         # Its daemon takes HTTP from this machine's own registries, and has to be told of others.
         push = ("docker", "--config", str(config.parent), "push", "--quiet", name)
         return (("docker", "tag", reference, name), push, self.remove(name))
 
     def names(self) -> Command:
+        """Print the references of all images, one a line."""
         return ("docker", "images", "--format", "{{.Repository}}:{{.Tag}}")
 
     def remove(self, reference: str) -> Command:
+        """Remove a reference, and the image when it has no other."""
         return ("docker", "rmi", reference)
 
     def prune(self) -> Sequence[Command]:
+        """Remove what no image is made of, such as the steps of builds that failed."""
         return ()  # Its daemon has everybody's.
 
     def tidy(self) -> Sequence[Command]:
+        """Remove what a build that was killed left behind."""
         return ()
 
 
@@ -183,6 +156,9 @@ class Buildah:
     def _us(self) -> Command:
         roots = ("--root", str(self.storage), "--runroot", str(self.scratch / "run"))
         return (self.program, *roots, "--storage-driver", self.driver)
+
+
+Engine = Docker | Buildah
 
 
 def choose(storage: Path, scratch: Path) -> Engine:

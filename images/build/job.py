@@ -7,14 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import ClassVar
 
-from core.paths import cache_dir
 from images.build import pip
 from images.build.engines import Engine, Plan, answer
-from images.build.runner import BuildFailed, Reporter, Runner
-from images.build.spec import digest_of
+from images.build.runner import BuildFailed, Runner
+from images.build.spec import BuildSpec, digest_of
 from images.build.trainer import trainer_of
 
 PULL_LIMIT = 1200.0
+PREFIX = "slipway-job-"
+"""What the repository of a job's own image begins with."""
 _TRAINER = re.compile(r"^\s*ARG\s+TRAINER\b", re.IGNORECASE | re.MULTILINE)
 _FROM = re.compile(
     r"^\s*FROM\s+(?:--platform=\S+\s+)?(?P<base>\S+)(?:\s+AS\s+(?P<stage>\S+))?\s*$",
@@ -26,37 +27,28 @@ _HOW = (
 )
 
 
-def name_of(job: str) -> str:
-    """Return the repository's name of the image that a job brings."""
-    return f"slipway-job-{job}"
-
-
 @dataclass(frozen=True)
-class JobImageSpec:
+class JobImageSpec(BuildSpec):
     """An image to build out of a person's own folder.
 
     All files of the folder count, those that a `.dockerignore` leaves out of the image as well,
     but for `.git` and `__pycache__`.
 
     Args:
-        job: The job's name.
+        name: The job's.
         context: The folder.
         dockerfile: The Dockerfile's path in it.
         trainer: What the trainer's image is called where it is built, or in a registry that has
             it, when the Dockerfile asks for it.
     """
 
-    job: str
-    context: Path
     dockerfile: str
     trainer: str | None = None
-    is_settled: ClassVar[bool] = True
-    estimate: ClassVar[str] = "as long as its Dockerfile takes, and its own size"
+    prefix: ClassVar[str] = PREFIX
 
     @property
-    def name(self) -> str:
-        """Its repository's name."""
-        return name_of(self.job)
+    def estimate(self) -> str:
+        return "as long as its Dockerfile takes, and its own size"
 
     @cached_property
     def content_hash(self) -> str:
@@ -94,23 +86,10 @@ class JobImageSpec:
             return {"dockerfile": f"{path} is missing; give the Dockerfile's path in the context"}
         return {}
 
-    def settle(self, reporter: Reporter) -> None:
-        """Nothing is left open."""
-
     @property
     def version(self) -> str:
         """Digits that change with anything that goes into the image."""
         return hashlib.sha256(f"{self.content_hash}\0{self.trainer}".encode()).hexdigest()[:12]
-
-    @property
-    def reference(self) -> str:
-        """What a pod calls the image."""
-        return f"localhost/{self.name}:{self.version}"
-
-    @property
-    def archive(self) -> Path:
-        """Where the built image lies."""
-        return cache_dir() / "images" / f"{self.name}-{self.version}.tar"
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         """Get the images that it starts from.

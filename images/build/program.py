@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, ClassVar
 
 from core.toolchain import Tool
-from images.build.runner import Reporter
+from images.build.spec import Spec
 
 NOBODY = "65532:65532"
 ENTRYPOINTS = {"training-operator": "/manager", "tcp-wait": "/tcp-wait"}
@@ -23,43 +23,35 @@ _DIGITS = 12
 
 
 @dataclass(frozen=True)
-class Program:
+class Program(Spec):
     """A program of the toolchain as an image.
 
     Args:
-        tool: Which.
+        name: The tool's.
+        context: The program's path.
+        tool_version: Its version.
         entrypoint: Where it is in the image.
     """
 
-    tool: Tool
+    tool_version: str
     entrypoint: str
-    is_settled: ClassVar[bool] = True
+    prefix: ClassVar[str] = "slipway-"
 
-    @property
-    def name(self) -> str:
-        """Its repository's name."""
-        return f"slipway-{self.tool.name}"
-
-    @property
-    def context(self) -> Path:
-        """The program's own path."""
-        return self.tool.path
+    @classmethod
+    def of(cls, tool: Tool, entrypoint: str) -> "Program":
+        """Return the image of a tool that set-up has provided."""
+        return cls(tool.name, tool.path, tool.version, entrypoint)
 
     @cached_property
     def content_hash(self) -> str:
         """64 hexadecimal digits that change with the program and its place."""
-        with self.tool.path.open("rb") as file:
+        with self.context.open("rb") as file:
             program = hashlib.file_digest(file, "sha256").hexdigest()
         return hashlib.sha256(f"{self.entrypoint}\0{NOBODY}\0{program}".encode()).hexdigest()
 
-    def settle(self, reporter: Reporter) -> None:
-        """Nothing is left open."""
-
     @property
-    def reference(self) -> str:
-        """What it is called here."""
-        version = f"{self.tool.version}-{self.content_hash[:_DIGITS]}"
-        return f"localhost/{self.name}:{version}"
+    def version(self) -> str:
+        return f"{self.tool_version}-{self.content_hash[:_DIGITS]}"
 
 
 def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> None:

@@ -2,10 +2,13 @@
 
 import hashlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar
 
+from core.paths import cache_dir
 from images.build.engines import Engine, Plan
 from images.build.runner import Reporter, Runner
 
@@ -46,43 +49,65 @@ def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
     return digest.digest()
 
 
-class Content(Protocol):
-    """What is in an image, and its name, which follows from that."""
+@dataclass(frozen=True)
+class Spec(ABC):
+    """What is in an image, and its name, which follows from that.
+
+    Args:
+        name: Without what the repositories of all such images begin with.
+        context: Where its own files are.
+    """
+
+    name: str
+    context: Path
+    prefix: ClassVar[str] = ""
 
     @property
-    def name(self) -> str:
+    def repository(self) -> str:
         """Its repository's name."""
+        return f"{self.prefix}{self.name}"
 
     @property
-    def context(self) -> Path:
-        """The directory of its own files."""
-
-    @property
+    @abstractmethod
     def content_hash(self) -> str:
-        """Changes with anything that the image is declared with."""
+        """64 hexadecimal digits that change with anything that the image is declared with."""
 
     @property
-    def is_settled(self) -> bool:
-        """Whether `reference` is known already."""
-
-    def settle(self, reporter: Reporter) -> None:
-        """Fetch what decides it. Raises what that takes."""
+    @abstractmethod
+    def version(self) -> str:
+        """The image's tag, which changes with anything that goes into it."""
 
     @property
     def reference(self) -> str:
-        """What the image is called where it is built; it changes with anything that goes in."""
-
-
-class Spec(Content, Protocol):
-    """An image to build: `images.build.trainer.ImageSpec` or `images.build.job.JobImageSpec`."""
+        """What the image is called where it is built."""
+        return f"localhost/{self.repository}:{self.version}"
 
     @property
+    def is_settled(self) -> bool:
+        """Whether `version` is known already."""
+        return True
+
+    def settle(self, reporter: Reporter) -> None:  # noqa: B027  # most have nothing to settle
+        """Fetch what decides `version`; raises what that takes."""
+
+
+class BuildSpec(Spec):
+    """An image that an engine builds."""
+
+    @property
+    @abstractmethod
     def estimate(self) -> str:
         """What its build costs, in words."""
 
     @property
     def archive(self) -> Path:
         """The file of the built image."""
+        return cache_dir() / "images" / f"{self.repository}-{self.version}.tar"
 
+    @abstractmethod
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Fetch everything that the build needs into the directory `work`."""
+        """Fetch everything that the build needs into the directory `work`.
+
+        Raises:
+            images.build.runner.BuildFailed: a step failed.
+        """

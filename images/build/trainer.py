@@ -7,13 +7,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from core.paths import CHECKOUT, cache_dir
+from core.paths import CHECKOUT
 from images.build import debian, pip
 from images.build.engines import Engine, Plan
 from images.build.runner import Reporter, Runner
-from images.build.spec import digest_of, files_of
+from images.build.spec import BuildSpec, digest_of, files_of
 from images.datasets import DATASETS, Choice, Dataset
-from images.targets.names import repository
+from images.targets.target import repository
 
 DOCKERFILE = "Dockerfile"
 _DIGITS = 12
@@ -24,7 +24,7 @@ class Undecided(Exception):
 
 
 @dataclass(frozen=True)
-class ImageSpec:
+class ImageSpec(BuildSpec):
     """An image to build out of a folder of this checkout.
 
     Args:
@@ -35,14 +35,12 @@ class ImageSpec:
         dockerfile: Its name. With another than `Dockerfile` the image is a variant, which may
             have packages besides: those that `requirements.cuda.lock` lists are put beside a
             `Dockerfile.cuda` as `site-pip.cuda`. Other variants' files are not in its context.
-        estimate: What its build costs, in words.
+        takes: What its build costs, in words.
     """
 
-    name: str
-    context: Path
     datasets: Mapping[str, Dataset | Choice] = field(default_factory=dict)
     dockerfile: str = DOCKERFILE
-    estimate: str = "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
+    takes: str = "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
 
     @cached_property
     def content_hash(self) -> str:
@@ -58,6 +56,10 @@ class ImageSpec:
         for name, dataset in sorted(self.datasets.items()):
             digest.update(f"\0{name}\0{dataset.fingerprint}".encode())
         return digest.hexdigest()
+
+    @property
+    def estimate(self) -> str:
+        return self.takes
 
     @property
     def is_settled(self) -> bool:
@@ -83,16 +85,6 @@ class ImageSpec:
         for name, dataset in sorted(self._taken().items()):
             digest.update(f"\0{name}\0{dataset.fingerprint}".encode())
         return digest.hexdigest()[:_DIGITS]
-
-    @property
-    def reference(self) -> str:
-        """What a pod calls the image. Raises `Undecided`."""
-        return f"localhost/{self.name}:{self.version}"
-
-    @property
-    def archive(self) -> Path:
-        """Where the built image lies. Raises `Undecided`."""
-        return cache_dir() / "images" / f"{self.name}-{self.version}.tar"
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         """Fetch the data sets and packages, see to the base image, and copy all into one folder.
@@ -154,7 +146,7 @@ TRAINER_CUDA = replace(
     TRAINER_CIFAR,
     name="slipway-trainer-cuda",
     dockerfile="Dockerfile.cuda",
-    estimate="about 10 minutes at first, and 16 GB",
+    takes="about 10 minutes at first, and 16 GB",
 )
 
 

@@ -22,8 +22,7 @@ from tenacity import (
 )
 
 from images.registry.login import DOCKER_HUB, Login, host
-from images.targets.names import repository, tag
-from images.targets.target import TargetError
+from images.targets.target import TargetError, repository, tag
 
 LIMIT = 60.0
 """Seconds for one question with its repetitions: for a busy registry, or a lost connection."""

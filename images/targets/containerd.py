@@ -8,8 +8,7 @@ from pathlib import Path
 
 from core import toolchain
 from images.build.runner import Reporter
-from images.targets.names import listed
-from images.targets.target import Target, TargetError
+from images.targets.target import Target, TargetError, listed
 from images.targets.unpacked import SUFFIX, NotLinked, Unpacked
 
 _ANSWER_LIMIT = 20.0

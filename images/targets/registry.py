@@ -20,8 +20,7 @@ from images.build.engines import answer
 from images.build.runner import BuildFailed, Reporter, Runner
 from images.registry.api import RegistryApi, is_loopback
 from images.registry.login import How, Login, config, docker_context, find_login, host
-from images.targets.names import within
-from images.targets.target import Target, TargetError
+from images.targets.target import Target, TargetError, within
 
 _WORK = "push-"
 _PUSH_LIMIT = 3600.0

@@ -1,4 +1,4 @@
-"""What every way to bring an image in can do, and which one a map stands for.
+"""What every way to bring an image in can do, which one a map stands for, and images' names.
 
     target_of({"kind": "registry", "server": "example.org/team"}).load(archive, reference, reporter)
 
@@ -17,7 +17,6 @@ from core.lazy import Lazy
 from core.text import choices, quote
 from core.values import UNKNOWN, Unknown
 from images.build.runner import Reporter
-from images.targets.names import within
 
 TARGETS: Mapping[str, Lazy] = {
     "containerd": Lazy("images.targets.containerd.Node"),
@@ -25,6 +24,8 @@ TARGETS: Mapping[str, Lazy] = {
 }
 """The class of each kind that is no cluster's own: a frozen dataclass."""
 
+OURS = frozenset({"localhost", "slipway.local"})
+"""What stands where a registry's host would, in names of images that are built here."""
 AFTER = "after"
 """A key of any kind's map: what has to be there before, such as a registry's ID. It is not used
 otherwise: a program puts an output there, so that the engine waits for what it comes from."""
@@ -112,3 +113,41 @@ def name_in(target: Any, reference: str) -> str | Unknown:
     if not isinstance(target, Mapping) or UNKNOWN in (target.get("kind"), target.get("server")):
         return UNKNOWN
     return within(str(target["server"]), reference) if "server" in target else reference
+
+
+def repository(name: str) -> str:
+    """Return `name` without its tag or its digest; a host's port is neither."""
+    plain = name.partition("@")[0]
+    head, slash, last = plain.rpartition("/")
+    return f"{head}{slash}{last.partition(':')[0]}"
+
+
+def tag(name: str) -> str:
+    """Return what follows the repository: the digest, else the tag, else `latest`."""
+    plain, _, digest = name.partition("@")
+    return digest or plain.rpartition("/")[2].partition(":")[2] or "latest"
+
+
+def by_digest(name: str, digest: str) -> str:
+    """Return the name without its tag, which a node's runtime would drop anyway, by `digest`."""
+    return f"{repository(name)}@{digest}"
+
+
+def listed(listing: str, name: str) -> str | None:
+    """Return the digest that containerd's `ctr images list` prints for a name; None without."""
+    # REF TYPE DIGEST SIZE …
+    for line in listing.splitlines():
+        if line.startswith(f"{name} "):
+            return line.split()[2]
+    return None
+
+
+def within(server: str, reference: str) -> str:
+    """Return what an image that is built here is called in a registry.
+
+    Args:
+        server: The registry's host, with a path in it where it has one.
+        reference: Such as `localhost/slipway-trainer:0123456789ab`.
+    """
+    host, _, rest = reference.partition("/")
+    return f"{server}/{rest if host in OURS else reference}"

@@ -25,8 +25,7 @@ from typing import IO, Any, Protocol, cast
 from uuid import uuid4
 
 from core import lock
-from images.targets.names import listed
-from images.targets.target import TargetError
+from images.targets.target import TargetError, listed
 
 SUFFIX = ".unpacked"
 _LIMIT = 300.0

@@ -94,9 +94,9 @@ def _builds(declared: Sequence[TrainingJob]) -> dict[str, Path]:
     """Return the log of each job's own image, where one was begun to be built."""
     if not any(job.build for job in declared):
         return {}
-    from images.build.job import name_of  # noqa: PLC0415 - it takes a while, and most jobs have none
+    from images.build.job import PREFIX  # noqa: PLC0415 - it takes a while, and most jobs have none
 
-    logs = {job.name: build_log(name_of(job.name)) for job in declared if job.build}
+    logs = {job.name: build_log(f"{PREFIX}{job.name}") for job in declared if job.build}
     return {name: log for name, log in logs.items() if log.exists()}
 
 

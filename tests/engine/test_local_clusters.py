@@ -28,7 +28,7 @@ from core.paths import cache_dir
 from core.validation import check
 from images.build.program import Program, write_archive
 from images.targets import target_of
-from images.targets.names import by_digest
+from images.targets.target import by_digest
 from tests.local.machine import Listener
 
 NAME = f"slipway-test-{os.getpid()}"
@@ -87,7 +87,7 @@ def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_pat
     assert [each.path for each in handler.diff(NAME, state, given, Listener())] == ["nodes"]
     assert handler.update(NAME, state, given, Listener())["clusterId"] == state["clusterId"]
 
-    program, archive = Program(toolchain.tool("tcp-wait"), "/tcp-wait"), tmp_path / "image.tar"
+    program, archive = Program.of(toolchain.tool("tcp-wait"), "/tcp-wait"), tmp_path / "image.tar"
     with archive.open("wb") as file:
         write_archive(file, program.reference, program.context, program.entrypoint)
     target = target_of({"kind": local, key: NAME}, CLUSTERS[local].image_targets)

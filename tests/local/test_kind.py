@@ -20,7 +20,7 @@ from core.handler import Properties
 from core.validation import check
 from core.values import UNKNOWN
 from images.targets import TargetError, target_of
-from images.targets.names import by_digest
+from images.targets.target import by_digest
 from scripts.cli import down
 from tests.local.machine import (
     IMAGE,

@@ -14,7 +14,7 @@ from images.build.job import JobImageSpec
 from images.build.program import ENTRYPOINTS, Program
 from images.handler import JobImageHandler, ProgramHandler
 from images.targets import TargetError, target_of
-from images.targets.names import by_digest
+from images.targets.target import by_digest
 from tests.trainer.registry import OTHERS, PASSWORD, USER, RunningRegistry, running
 from tests.unit.images.objects import Listener
 
@@ -52,11 +52,11 @@ def _target(registry: RunningRegistry, **others: Any) -> dict[str, Any]:
 
 
 def _inputs(registry: RunningRegistry, name: str) -> dict[str, Any]:
-    program = Program(toolchain.tool(name), ENTRYPOINTS[name])
+    program = Program.of(toolchain.tool(name), ENTRYPOINTS[name])
     return {
         "name": name,
-        "path": str(program.tool.path),
-        "version": program.tool.version,
+        "path": str(program.context),
+        "version": program.tool_version,
         "entrypoint": program.entrypoint,
         "contentHash": program.content_hash,
         "target": _target(registry),

@@ -18,7 +18,7 @@ from images import handler, resource
 from images.build.program import Program
 from images.build.runner import Reporter
 from images.handler import ProgramHandler
-from images.prebuilt import NotThere
+from images.prebuilt import NotPrebuilt
 from tests.unit.images.objects import Listener
 
 _OF = ProgramHandler()
@@ -64,7 +64,7 @@ def tool(tmp_path: Path) -> Tool:
 
 
 def _inputs(tool: Tool) -> Properties:
-    program = Program(tool, "/tcp-wait")
+    program = Program.of(tool, "/tcp-wait")
     return {
         "name": tool.name,
         "path": str(tool.path),
@@ -98,7 +98,7 @@ def test_it_is_unchanged_until_the_program_changes(shelf: Shelf, tool: Tool) -> 
 def test_a_preview_names_it_before_its_registry_is_there(shelf: Shelf, tool: Tool) -> None:
     inputs = {**_inputs(tool), "target": {**_TARGET, "after": UNKNOWN}}
     known = _OF.preview(None, inputs, inputs, Listener())
-    assert known["reference"] == shelf.name(Program(tool, "/tcp-wait").reference)
+    assert known["reference"] == shelf.name(Program.of(tool, "/tcp-wait").reference)
     assert known["imageDigest"] is UNKNOWN
 
 
@@ -135,5 +135,5 @@ class TestHelperImages:
 
     @pytest.mark.usefixtures("declared")
     def test_one_that_is_neither_there_nor_can_be_pushed_is_told(self) -> None:
-        with pytest.raises(NotThere, match="name it as 'tcpWait'"):
+        with pytest.raises(NotPrebuilt, match="name it as 'tcpWait'"):
             resource.helper_images({"kind": "there", "trainingOperator": "example.org/a:1"})

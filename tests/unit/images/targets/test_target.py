@@ -11,8 +11,9 @@ import pytest
 
 from core.values import UNKNOWN
 from images.build import engines
-from images.prebuilt import NotThere, given, way_in
-from images.targets import names, target_of
+from images.prebuilt import NotPrebuilt, given, way_in
+from images.targets import target as names
+from images.targets import target_of
 from images.targets.containerd import Node
 from images.targets.registry import Registry
 from images.targets.target import name_in
@@ -89,9 +90,9 @@ class TestThere:
         assert way_in(_REGISTRY, "slipway-trainer-cuda") == _REGISTRY
 
     def test_without_another_way_it_is_told_what_to_name(self) -> None:
-        with pytest.raises(NotThere, match=r"\(trainer\), .*name it as 'trainerCuda'"):
+        with pytest.raises(NotPrebuilt, match=r"\(trainer\), .*name it as 'trainerCuda'"):
             way_in(self.TARGET, "slipway-trainer-cuda")
-        with pytest.raises(NotThere, match="give the job an `image`, no `build`"):
+        with pytest.raises(NotPrebuilt, match="give the job an `image`, no `build`"):
             way_in(self.TARGET, "slipway-job-mine")
 
 

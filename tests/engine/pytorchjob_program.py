@@ -28,7 +28,9 @@ def program() -> None:
 def _ground() -> Ground:
     """Return the cluster that is there, with the trainer's image that its node has."""
     kubeconfig = pulumi.Output.secret(os.environ["STANDIN_KUBECONFIG"])
-    provider = pulumi_kubernetes.Provider("there", kubeconfig=kubeconfig)
+    provider = pulumi_kubernetes.Provider(
+        "there", kubeconfig=kubeconfig, cluster_identifier="there"
+    )
     cluster = Cluster("there", provider, kubeconfig, image_target={}, images={})
     images = TrainerImages({"kind": "there", "trainer": os.environ["STANDIN_TRAINER"]})
     return Ground(cluster, needs=[], images=images, capacity=None)

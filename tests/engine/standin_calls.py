@@ -1,7 +1,6 @@
 """The stand-in plugin in this process, asked as the engine asks it, without the CLI."""
 
 import asyncio
-import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
@@ -10,9 +9,8 @@ from google.protobuf import struct_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, status_pb2
 
 from core.values import plain_map, wrap_map
-from scripts.offline.kubernetes_standin.messages import struct, values
-from scripts.offline.kubernetes_standin.servicer import StandIn
-from scripts.offline.kubernetes_standin.session import Session
+from scripts.offline.kubernetes_standin.provider import KubernetesProvider
+from scripts.offline.kubernetes_standin.server import StandIn, struct, values
 
 
 class NotInitialized(Exception):
@@ -58,8 +56,8 @@ class Plugin:
     messages: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        session = Session(cast(engine_pb2_grpc.EngineStub, self))
-        self._servicer = StandIn([], "", session, engine_address="")
+        provider = KubernetesProvider(cast(engine_pb2_grpc.EngineStub, self))
+        self._servicer = StandIn([], "", provider, engine_address="")
         args = _message({"kubeconfig": self.kubeconfig, **self.settings})
         self._ask(self._servicer.Configure, provider_pb2.ConfigureRequest(args=args))
 
@@ -114,30 +112,15 @@ class Plugin:
         )
         self._ask(self._servicer.Delete, request)
 
-    def refused_settings(self) -> dict[str, str]:
-        """Return which of its settings it does not serve, and why."""
-        request = provider_pb2.CheckRequest(news=_message(self.settings))
-        checked = self._ask(self._servicer.CheckConfig, request)
-        return {each.property: each.reason for each in checked.failures}
-
-    def component(self, type_token: str) -> None:
-        """Ask for a component.
-
-        Raises:
-            Exception: as the plugin refuses.
-        """
-        self._ask(self._servicer.Construct, provider_pb2.ConstructRequest(type=type_token))
-
     def _checked(
         self, manifest: Mapping[str, Any], resource: Resource | None
     ) -> tuple[str, struct_pb2.Struct]:
-        name = manifest["metadata"].get("name", "unnamed")
+        name = manifest["metadata"]["name"]
         urn = f"urn:pulumi:test::standin::{_type(manifest)}::{name}"
         request = provider_pb2.CheckRequest(
             urn=urn,
             olds=None if resource is None else resource.inputs,
             news=_message(manifest),
-            randomSeed=secrets.token_bytes(32),
         )
         return urn, self._ask(self._servicer.Check, request).inputs
 

@@ -10,25 +10,19 @@ from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
-from pulumi import ResourceOptions
+from pulumi import CustomTimeouts, ResourceOptions
 
 _POD = {
     "containers": [{"name": "main", "image": "slipway.local/nothing:1", "resources": {}}],
     "terminationGracePeriodSeconds": 0,
 }
-
-_MANIFEST = """
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: from-yaml, namespace: {namespace}}}
-data: {{day: "2024-01-02"}}
-"""
+_SKIPPED = {"pulumi.com/skipAwait": "true"}
 
 
-def _workload(labels: Mapping[str, str], **spec: Any) -> dict[str, Any]:
+def _workload(name: str) -> dict[str, Any]:
     return {
-        "selector": {"match_labels": labels},
-        "template": {"metadata": {"labels": labels}, "spec": {**_POD, **spec}},
+        "selector": {"match_labels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}}, "spec": _POD},
     }
 
 
@@ -51,7 +45,7 @@ def life(
     replace_on: str | None = None,
     ignore: str | None = None,
 ) -> None:
-    """A namespace with a named and an unnamed ConfigMap and a Deployment."""
+    """A namespace with a ConfigMap and a Deployment."""
     options = ResourceOptions(provider=provider())
     home = k8s.core.v1.Namespace("home", metadata={"name": namespace}, opts=options)
     k8s.core.v1.ConfigMap(
@@ -67,35 +61,23 @@ def life(
             options, ResourceOptions(replace_on_changes=[replace_on] if replace_on else None)
         ),
     )
-    unnamed = k8s.core.v1.ConfigMap(
-        "unnamed",
-        metadata={"namespace": home.metadata.name},
-        data={"content": content},
-        opts=options,
-    )
     k8s.apps.v1.Deployment(
         "web",
-        metadata={"name": "web", "namespace": home.metadata.name, "labels": {"team": team}},
+        metadata={
+            "name": "web",
+            "namespace": home.metadata.name,
+            "labels": {"team": team},
+            "annotations": _SKIPPED,
+        },
         # Paused, so that no pod is ever made.
-        spec={"replicas": replicas, "paused": True, **_workload({"app": "web"})},
+        spec={"replicas": replicas, "paused": True, **_workload("web")},
         opts=ResourceOptions.merge(
             options, ResourceOptions(ignore_changes=[ignore] if ignore else None)
         ),
     )
-    pulumi.export("unnamed", unnamed.metadata.name)
 
 
-def stuck(namespace: str, *, replicas: int, **pod: Any) -> None:
-    """An unnamed Deployment whose pods can't start."""
-    k8s.apps.v1.Deployment(
-        "stuck",
-        metadata={"namespace": namespace},
-        spec={"replicas": replicas, **_workload({"app": "stuck"}, **pod)},
-        opts=ResourceOptions(provider=provider()),
-    )
-
-
-def pinned(namespace: str, *, seconds: int) -> None:
+def pinned(namespace: str, *, seconds: int = 60) -> None:
     """A ConfigMap that its finalizer holds back."""
     k8s.core.v1.ConfigMap(
         "pinned",
@@ -103,9 +85,10 @@ def pinned(namespace: str, *, seconds: int) -> None:
             "name": "pinned",
             "namespace": namespace,
             "finalizers": ["example.com/hold"],
-            "annotations": {"pulumi.com/timeoutSeconds": str(seconds)},
         },
-        opts=ResourceOptions(provider=provider()),
+        opts=ResourceOptions(
+            provider=provider(), custom_timeouts=CustomTimeouts(delete=f"{seconds}s")
+        ),
     )
 
 
@@ -127,19 +110,6 @@ def confidential(namespace: str, *, canary: str) -> None:
     pulumi.export("data", plain.data)
 
 
-def refusing(namespace: str, *, canary: str) -> None:
-    """A secret in a field whose value the API server quotes when it refuses it."""
-    k8s.core.v1.ConfigMap(
-        "refused",
-        metadata={
-            "name": "refused",
-            "namespace": namespace,
-            "labels": {"password": pulumi.Output.secret(canary)},
-        },
-        opts=ResourceOptions(provider=provider()),
-    )
-
-
 def unserved() -> None:
     """Something that only the real plugin does."""
     options = ResourceOptions(provider=provider())
@@ -148,23 +118,30 @@ def unserved() -> None:
 
 def every_kind(namespace: str, *, group: str, size: int) -> None:
     """One object of each kind that Slipway makes, with values that the server respells."""
-    cluster = provider()
-    options = ResourceOptions(provider=cluster)
+    options = ResourceOptions(provider=provider())
     home = k8s.core.v1.Namespace("home", metadata={"name": namespace}, opts=options)
     inside = {"namespace": home.metadata.name}
     rules = [{"api_groups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]
-    account = k8s.core.v1.ServiceAccount(
-        "account", metadata=inside, automount_service_account_token=False, opts=options
+    k8s.core.v1.ServiceAccount(
+        "account",
+        metadata={**inside, "name": "account"},
+        automount_service_account_token=False,
+        opts=options,
     )
-    subjects = [{"kind": "ServiceAccount", "name": account.metadata.name, "namespace": namespace}]
-    for scope, role, binding, place in (
-        ("Role", k8s.rbac.v1.Role, k8s.rbac.v1.RoleBinding, inside),
-        ("ClusterRole", k8s.rbac.v1.ClusterRole, k8s.rbac.v1.ClusterRoleBinding, {}),
+    subjects = [{"kind": "ServiceAccount", "name": "account", "namespace": namespace}]
+    for scope, role, binding, metadata in (
+        ("Role", k8s.rbac.v1.Role, k8s.rbac.v1.RoleBinding, {**inside, "name": "role"}),
+        (
+            "ClusterRole",
+            k8s.rbac.v1.ClusterRole,
+            k8s.rbac.v1.ClusterRoleBinding,
+            {"name": namespace},
+        ),
     ):
-        made = role(scope, metadata=place, rules=rules, opts=options)
+        made = role(scope, metadata=metadata, rules=rules, opts=options)
         binding(
             f"{scope}Binding",
-            metadata=place,
+            metadata=metadata,
             role_ref={
                 "api_group": "rbac.authorization.k8s.io",
                 "kind": scope,
@@ -173,36 +150,87 @@ def every_kind(namespace: str, *, group: str, size: int) -> None:
             subjects=subjects,
             opts=options,
         )
-    resources = {"requests": {"cpu": "1000m", "memory": "1024Mi"}, "limits": {"cpu": 1.5}}
-    container = {"name": "main", "image": "slipway.local/nothing:1", "resources": resources}
-    k8s.apps.v1.Deployment(
-        "deployment",
-        metadata=inside,
-        spec={"replicas": 0, **_workload({"app": "x"}, containers=[container])},
-        opts=options,
+    k8s.core.v1.Secret(
+        "secret", metadata={**inside, "name": "secret"}, string_data={"a": "b"}, opts=options
     )
-    k8s.core.v1.Service(
-        "service",
-        metadata=inside,
-        spec={"ports": [{"port": 80, "name": "http"}], "cluster_ip": "None"},
-        opts=options,
-    )
-    k8s.core.v1.Secret("secret", metadata=inside, string_data={"a": "b"}, opts=options)
-    k8s.core.v1.ConfigMap("config", metadata=inside, data={"a": ""}, opts=options)
-    k8s.core.v1.ResourceQuota(
-        "quota",
-        metadata=inside,
-        spec={"hard": {"requests.cpu": "2000m", "pods": "10"}},
-        opts=options,
+    k8s.core.v1.Secret("empty", metadata={**inside, "name": "empty"}, opts=options)
+    k8s.core.v1.ConfigMap(
+        "config", metadata={**inside, "name": "config"}, data={"a": ""}, opts=options
     )
     k8s.networking.v1.NetworkPolicy(
         "policy",
-        metadata=inside,
+        metadata={**inside, "name": "policy"},
         spec={"pod_selector": {}, "policy_types": ["Ingress"], "ingress": [{}]},
         opts=options,
     )
+    _workloads({**inside, "annotations": _SKIPPED}, size, options)
+    _storage(namespace, {**inside, "annotations": _SKIPPED}, options)
+    _webhook(namespace, size, options)
+    _definition(group, options)
+
+
+def _workloads(metadata: Mapping[str, Any], size: int, options: ResourceOptions) -> None:
+    resources = {"requests": {"cpu": "1000m", "memory": "1024Mi"}, "limits": {"cpu": 1.5}}
+    container = {"name": "main", "image": "slipway.local/nothing:1", "resources": resources}
+    spec = _workload("x")
+    spec["template"]["spec"] = {**_POD, "containers": [container]}
+    k8s.apps.v1.Deployment(
+        "deployment",
+        metadata={**metadata, "name": "deployment"},
+        spec={"replicas": 0, "revision_history_limit": size, **spec},
+        opts=options,
+    )
+    nowhere = {**_POD, "node_selector": {"no": "such-node"}}
+    spec = _workload("y")
+    spec["template"]["spec"] = nowhere
+    k8s.apps.v1.DaemonSet(
+        "daemon", metadata={**metadata, "name": "daemon"}, spec=spec, opts=options
+    )
+    k8s.core.v1.Service(
+        "service",
+        metadata={**metadata, "name": "service"},
+        spec={"ports": [{"port": 80, "name": "http"}], "selector": {"app": "x"}},
+        opts=options,
+    )
+
+
+def _storage(namespace: str, metadata: Mapping[str, Any], options: ResourceOptions) -> None:
+    """A volume and the claim that is bound to it."""
+    volume = k8s.core.v1.PersistentVolume(
+        "volume",
+        metadata={"name": namespace},
+        spec={
+            "capacity": {"storage": "1024Mi"},
+            "access_modes": ["ReadWriteOnce"],
+            "storage_class_name": "",
+            "claim_ref": {
+                "api_version": "v1",
+                "kind": "PersistentVolumeClaim",
+                "namespace": namespace,
+                "name": "claim",
+            },
+            "host_path": {"path": "/nowhere"},
+        },
+        opts=options,
+    )
+    k8s.core.v1.PersistentVolumeClaim(
+        "claim",
+        metadata={**metadata, "name": "claim"},
+        spec={
+            "access_modes": ["ReadWriteOnce"],
+            "storage_class_name": "",
+            "resources": {"requests": {"storage": "0.5Gi"}},
+            "volume_name": volume.metadata.name,
+        },
+        opts=options,
+    )
+
+
+def _webhook(namespace: str, size: int, options: ResourceOptions) -> None:
+    """A webhook for a resource that no one makes, whose CA someone else writes."""
     k8s.admissionregistration.v1.ValidatingWebhookConfiguration(
         "webhook",
+        metadata={"name": namespace},
         webhooks=[
             {
                 "name": "nothing.example.com",
@@ -210,6 +238,7 @@ def every_kind(namespace: str, *, group: str, size: int) -> None:
                 "side_effects": "None",
                 "admission_review_versions": ["v1"],
                 "failure_policy": "Ignore",
+                "timeout_seconds": size,
                 "rules": [
                     {
                         "api_groups": ["none.example.com"],
@@ -220,84 +249,18 @@ def every_kind(namespace: str, *, group: str, size: int) -> None:
                 ],
             }
         ],
-        opts=options,
-    )
-    storage = k8s.storage.v1.StorageClass(
-        "storage", provisioner="kubernetes.io/no-provisioner", opts=options
-    )
-    k8s.core.v1.PersistentVolume(
-        "volume",
-        metadata={"name": namespace},
-        spec={
-            "capacity": {"storage": "1024Mi"},
-            "access_modes": ["ReadWriteOnce"],
-            "storage_class_name": storage.metadata.name,
-            "host_path": {"path": "/nowhere"},
-        },
-        opts=options,
-    )
-    k8s.core.v1.PersistentVolumeClaim(
-        "claim",
-        metadata=inside,
-        spec={
-            "access_modes": ["ReadWriteOnce"],
-            "storage_class_name": storage.metadata.name,
-            "resources": {"requests": {"storage": "0.5Gi"}},
-            "volume_name": namespace,
-        },
-        opts=options,
-    )
-    k8s.scheduling.v1.PriorityClass("priority", value=7, opts=options)
-    k8s.batch.v1.Job(
-        "job",
-        metadata=inside,
-        spec={"suspend": True, "template": {"spec": {**_POD, "restart_policy": "Never"}}},
-        opts=options,
-    )
-    _training(options, inside)
-    _custom(options, group, size)
-    k8s.yaml.ConfigGroup(
-        "yaml",
-        yaml=[_MANIFEST.format(namespace=namespace)],
-        opts=ResourceOptions(providers={"kubernetes": cluster}, depends_on=[home]),
-    )
-    found = k8s.core.v1.Service.get("found", "default/kubernetes", opts=options)
-    pulumi.export("found", found.spec.ports[0].name)
-
-
-def _training(options: ResourceOptions, inside: Mapping[str, Any]) -> None:
-    """A PyTorchJob that stays suspended."""
-    container = {
-        "name": "pytorch",
-        "image": "slipway.local/nothing:1",
-        "resources": {"limits": {"memory": "1024Mi"}},
-    }
-    k8s.apiextensions.CustomResource(
-        "training",
-        api_version="kubeflow.org/v1",
-        kind="PyTorchJob",
-        metadata={**inside, "name": "training"},
-        spec={
-            "runPolicy": {"suspend": True},
-            "pytorchReplicaSpecs": {
-                "Master": {
-                    "replicas": 1,
-                    "restartPolicy": "OnFailure",
-                    "template": {"spec": {"containers": [container]}},
-                }
-            },
-        },
-        opts=options,
+        opts=ResourceOptions.merge(
+            options, ResourceOptions(ignore_changes=["webhooks[*].clientConfig.caBundle"])
+        ),
     )
 
 
-def _custom(options: ResourceOptions, group: str, size: int) -> None:
-    """A CustomResourceDefinition and a resource of its kind."""
+def _definition(group: str, options: ResourceOptions) -> None:
     schema = {
         "type": "object",
         "properties": {"spec": {"type": "object", "x_kubernetes_preserve_unknown_fields": True}},
     }
-    definition = k8s.apiextensions.v1.CustomResourceDefinition(
+    k8s.apiextensions.v1.CustomResourceDefinition(
         "definition",
         metadata={"name": f"boxes.{group}"},
         spec={
@@ -315,14 +278,6 @@ def _custom(options: ResourceOptions, group: str, size: int) -> None:
         },
         opts=options,
     )
-    k8s.apiextensions.CustomResource(
-        "box",
-        api_version=f"{group}/v1",
-        kind="Box",
-        metadata={"name": f"box.{group}"},
-        spec={"size": size},
-        opts=ResourceOptions.merge(options, ResourceOptions(depends_on=[definition])),
-    )
 
 
 _PROGRAMS = {
@@ -330,10 +285,8 @@ _PROGRAMS = {
     for function in (
         nothing,
         life,
-        stuck,
         pinned,
         confidential,
-        refusing,
         unserved,
         every_kind,
     )

@@ -33,25 +33,27 @@ def own(core: Api) -> Iterator[str]:
         core.delete_namespace(name)
 
 
-def config_map(namespace: str, name: str | None, **metadata: Any) -> dict[str, Any]:
-    names = {} if name is None else {"name": name}
+def config_map(namespace: str, name: str, **metadata: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
-        "metadata": {**names, "namespace": namespace, **metadata},
+        "metadata": {"name": name, "namespace": namespace, **metadata},
         "data": {"owner": "stack"},
     }
 
 
-def deployment(namespace: str, **spec: Any) -> dict[str, Any]:
-    labels = {"app": "web"}
-    container = {"name": "main", "image": "slipway.local/nothing:1"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+def definition(group: str, plural: str, kind: str) -> dict[str, Any]:
+    schema = {"openAPIV3Schema": {"type": "object"}}
     return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "namespace": namespace},
-        "spec": {"selector": {"matchLabels": labels}, "template": template, **spec},
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{group}"},
+        "spec": {
+            "group": group,
+            "scope": "Cluster",
+            "names": {"plural": plural, "kind": kind},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
     }
 
 
@@ -63,40 +65,41 @@ def test_a_preview_shows_what_the_api_server_refuses(plugin: Plugin, namespace: 
     wrong = {
         "apiVersion": "v1",
         "kind": "Service",
-        "metadata": {"name": "wrong", "namespace": namespace},
+        "metadata": {
+            "name": "wrong",
+            "namespace": namespace,
+            "annotations": {"pulumi.com/skipAwait": "true"},
+        },
         "spec": {"ports": [{"port": 70000}]},
     }
     with pytest.raises(Exception, match=r"spec.ports\[0\].port: Invalid value: 70000"):
         plugin.preview(wrong)
     # Its namespace may be made in the same run.
-    plugin.preview(config_map(f"{namespace}-absent", None))
+    plugin.preview(config_map(f"{namespace}-absent", "absent"))
 
 
 def test_objects_whose_state_was_lost_are_adopted_and_not_made_twice(
     kubeconfig: str, core: Api, own: str
 ) -> None:
     labels = {"team": "a"}
-    objects = [
-        home(own),
-        config_map(own, "named", labels=labels),
-        config_map(own, None, labels=labels),
-        deployment(own, replicas=0, paused=True),
-    ]
+    bare = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "bare", "namespace": own}}
+    objects = [home(own), config_map(own, "named", labels=labels), bare]
     first, second = Plugin(kubeconfig), Plugin(kubeconfig)
     before = [first.up(each) for each in objects]
     labels["team"] = "b"
     after = [second.up(each) for each in objects]
-    assert [each.id for each in after] == [each.id for each in before]
+    assert (
+        [each.id for each in after]
+        == [each.id for each in before]
+        == [
+            own,
+            f"{own}/named",
+            f"{own}/bare",
+        ]
+    )
     uids = [[each.live["metadata"]["uid"] for each in made] for made in (before, after)]
     assert uids[0] == uids[1]
-    teams = {
-        each.metadata.name: each.metadata.labels["team"]
-        for each in core.list_namespaced_config_map(own).items
-        if each.metadata.name != "kube-root-ca.crt"
-    }
-    unnamed = before[2].id.removeprefix(f"{own}/")
-    assert unnamed.startswith("unnamed-")
-    assert teams == {"named": "b", unnamed: "b"}
+    assert core.read_namespaced_config_map("named", own).metadata.labels["team"] == "b"
 
 
 def test_an_object_of_someone_else_is_left_alone(
@@ -119,32 +122,31 @@ def test_an_object_of_someone_else_is_left_alone(
     upserting = Plugin(kubeconfig, {"upsertExistingObjects": True})
     with pytest.raises(Exception, match=r"\.data\.owner is managed by 'someone'") as raised:
         upserting.up(manifest)
-    assert "pulumi.com/patchForce" in str(raised.value)
+    assert "PULUMI_K8S_ENABLE_PATCH_FORCE=true" in str(raised.value)
     assert owner() == "someone"
 
-    upserting.up(config_map(namespace, "taken", annotations={"pulumi.com/patchForce": "true"}))
+    settings = {"upsertExistingObjects": True, "enablePatchForce": True}
+    Plugin(kubeconfig, settings).up(manifest)
     assert owner() == "stack"
 
 
-def test_a_deployment_that_cannot_start_fails_fast_and_says_why(
-    plugin: Plugin, core: Api, own: str
+def test_an_object_that_cannot_become_ready_fails_fast_and_stays_in_the_state(
+    plugin: Plugin,
 ) -> None:
-    plugin.up(home(own))
-    none = {"metadata": {"name": "none"}, "spec": {"hard": {"pods": "0"}}}
-    core.create_namespaced_resource_quota(own, none)
-    with pytest.raises(NotInitialized, match=f"^Deployment {own}/web: ") as failure:
-        plugin.up(deployment(own, replicas=1))
-    assert "was not ready within" not in str(failure.value), "it waited for its limit"
-    assert "FailedCreate" in str(failure.value)
-    assert "exceeded quota" in str(failure.value)
+    group = f"g{secrets.token_hex(4)}.example.com"
+    first = plugin.up(definition(group, "boxes", "Box"))
+    with pytest.raises(NotInitialized, match="its names are refused") as failure:
+        plugin.up(definition(group, "crates", "Box"))
+    assert "condition NamesAccepted is False" in str(failure.value)
 
     # The object is in the state, so that the next run changes it.
     resource = failure.value.resource
-    repaired = deployment(own, replicas=0)
-    assert plugin.changes(repaired, resource) == ["spec.replicas"]
+    repaired = definition(group, "crates", "Crate")
+    assert plugin.changes(repaired, resource) == ["spec.names.kind"]
     changed = plugin.up(repaired, resource)
     assert changed.live["metadata"]["uid"] == resource.live["metadata"]["uid"]
-    plugin.delete(changed)
+    for made in (first, changed):
+        plugin.delete(made)
 
 
 def test_a_namespace_that_is_held_back_names_what_is_in_it(
@@ -160,18 +162,6 @@ def test_a_namespace_that_is_held_back_names_what_is_in_it(
     # The API server looks after it every few seconds.
     plugin.delete(resource)
     assert own not in {each.metadata.name for each in core.list_namespace().items}
-
-
-def test_what_is_not_served_is_refused_by_name(kubeconfig: str) -> None:
-    unserved = Plugin(kubeconfig, {"renderYamlToDirectory": "/", "enableServerSideApply": False})
-    refused = unserved.refused_settings()
-    assert refused.keys() == {"renderYamlToDirectory", "enableServerSideApply"}
-    assert "enableServerSideApply: false" in refused["enableServerSideApply"]
-    with pytest.raises(Exception, match="kubernetes:yaml/v2:ConfigGroup") as raised:
-        unserved.component("kubernetes:yaml/v2:ConfigGroup")
-    assert "pulumi_kubernetes.yaml.ConfigFile" in str(raised.value)
-    for message in (*refused.values(), str(raised.value)):
-        assert "install the real plugin" in message
 
 
 def test_objects_of_a_lost_cluster_can_be_dropped(

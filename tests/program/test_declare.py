@@ -8,6 +8,7 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 import pytest
+from pulumi.provider.experimental.property_value import PropertyValue
 
 from clusters.cluster import PullSecret
 from clusters.pools import GpuPool
@@ -19,6 +20,7 @@ from infra.namespace import with_pull_secret
 from infra.operator import manifests as operator_manifests
 from jobs import volumes
 from jobs.spec import TrainingJob, Volume
+from scripts.offline.kubernetes_standin.check import check
 from tests.program.declared import Program, executed
 
 JOB = TrainingJob(
@@ -106,3 +108,9 @@ def test_the_engine_is_sent_what_the_sdks_classes_send(monkeypatch: pytest.Monke
     assert ours.keys() == theirs.keys()
     for urn, request in ours.items():
         assert request == theirs[urn], urn
+
+
+def test_the_stand_in_serves_all_that_a_stack_declares() -> None:
+    for urn, request in requests(executed(main, "dev")).items():
+        inputs = PropertyValue.unmarshal_map(request.object)
+        assert check(urn, inputs).keys() == inputs.keys()

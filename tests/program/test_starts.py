@@ -140,7 +140,7 @@ def test_the_local_provider_loads_no_class_of_the_api(
 def test_the_stand_in_loads_no_class_of_the_api(root: Path, engine: str, tmp_path: Path) -> None:
     command = [str(root / ".venv/bin/python"), "-m", "scripts.offline.kubernetes_standin"]
     told = started(command, engine, tmp_path, ())
-    assert "scripts.offline.kubernetes_standin.servicer" in told
+    assert "scripts.offline.kubernetes_standin.server" in told
     assert too_many(told, STAND_IN) == []
 
 

@@ -4,10 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from core import kube
 from infra import stray_runs
 from jobs.api import JobApi, Unreachable
-from scripts.offline.kubernetes_standin import transport
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.infra.operator.test_handler import Row
 
@@ -29,9 +27,3 @@ def test_runs_there_cannot_be_asked_for(kubeconfig: str, monkeypatch: pytest.Mon
         stray_runs.stop(kubeconfig, "slipway-jobs", Row())
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
     stray_runs.stop(kubeconfig, "slipway-jobs", Row())
-
-
-def test_the_stand_in_takes_it_for_a_cluster_that_does_not_answer(kubeconfig: str) -> None:
-    client = kube.connect(kubeconfig)
-    with pytest.raises(transport.Unreachable, match="somebody else than the API server answers"):
-        transport.Transport(client.configuration).request("GET", "/api/v1/namespaces")

@@ -6,9 +6,9 @@ from pulumi.runtime.proto import engine_pb2_grpc
 
 from core.context import connect
 from infra.provider.server import exit_with, serve
-from scripts.offline.kubernetes_standin.servicer import StandIn
-from scripts.offline.kubernetes_standin.session import Session
-from scripts.offline.kubernetes_standin.unserved import SDK_VERSION
+from scripts.offline.kubernetes_standin.errors import SDK_VERSION
+from scripts.offline.kubernetes_standin.provider import KubernetesProvider
+from scripts.offline.kubernetes_standin.server import StandIn
 
 
 def main() -> None:
@@ -17,7 +17,7 @@ def main() -> None:
     channel = connect(address)
     exit_with(channel)
     engine = engine_pb2_grpc.EngineStub(channel)
-    serve(Session(engine), address, f"{SDK_VERSION}+standin", StandIn)
+    serve(KubernetesProvider(engine), address, f"{SDK_VERSION}+standin", StandIn)
 
 
 main()

@@ -1,53 +1,153 @@
-"""Which kind of object a Pulumi type or a manifest means."""
+"""The kinds of objects that this product declares; another one is one more entry here.
+
+The fields that can't be changed in place are those of the real plugin
+(provider/pkg/provider/diff.go), so that the same program plans the same replacements on both.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
+from scripts.offline.kubernetes_standin.errors import Unserved
+from scripts.offline.kubernetes_standin.manifest import metadata
+
+Path = tuple[str, ...]
+
+_IDENTITY: tuple[Path, ...] = (("metadata", "name"), ("metadata", "namespace"))
+
 
 @dataclass(frozen=True)
 class Kind:
-    """A group, version and kind; the core group is the empty string."""
+    """A kind of object, and what is particular about it.
 
-    group: str
-    version: str
-    kind: str
+    Args:
+        api_version: Group and version as a manifest writes them.
+        name: Such as `ConfigMap`.
+        plural: As in the API server's paths.
+        namespaced: Whether its objects are in a namespace.
+        fixed: Fields whose change replaces the object, besides its name and namespace.
+        only_unawaited: Whether the real plugin waits for it by rules that are not served here, so
+            that it has to be declared with `pulumi.com/skipAwait`.
+        deletion_skipped: Whether `pulumi.com/skipAwait` covers the deletion too, as there.
+    """
 
-    @classmethod
-    def of_type(cls, type_token: str) -> Self:
-        """Read `kubernetes:apps/v1:Deployment`."""
-        _, module, kind = type_token.split(":")
-        group, _, version = module.rpartition("/")
-        return cls("" if group == "core" else group, version, kind)
-
-    @classmethod
-    def of_object(cls, obj: Mapping[str, Any]) -> Self:
-        """Read `apiVersion` and `kind` of a manifest."""
-        group, _, version = str(obj["apiVersion"]).rpartition("/")
-        return cls("" if group == "core" else group, version, str(obj["kind"]))
+    api_version: str
+    name: str
+    plural: str
+    namespaced: bool = True
+    fixed: tuple[Path, ...] = ()
+    only_unawaited: bool = False
+    deletion_skipped: bool = False
 
     @property
-    def api_version(self) -> str:
-        """Group and version as a manifest writes them."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    def type_token(self) -> str:
+        """The SDK's name for it, such as `kubernetes:core/v1:ConfigMap`."""
+        group = "core/v1" if self.api_version == "v1" else self.api_version
+        return f"kubernetes:{group}:{self.name}"
 
-    def __str__(self) -> str:
-        return f"{self.api_version}/{self.kind}"
+    @property
+    def fixed_fields(self) -> tuple[Path, ...]:
+        """All fields whose change replaces the object; list indices are left out of them."""
+        return _IDENTITY + self.fixed
+
+    def path(self, namespace: str | None, name: str | None = None) -> str:
+        """Return the API server's path of an object, or of all objects without `name`."""
+        base = "/apis" if "/" in self.api_version else "/api"
+        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        return f"{base}/{self.api_version}{scope}/{self.plural}" + (f"/{name}" if name else "")
+
+
+def _in_spec(*names: str) -> tuple[Path, ...]:
+    return tuple(("spec", name) for name in names)
+
+
+_RBAC = "rbac.authorization.k8s.io/v1"
+NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False, deletion_skipped=True)
+PERSISTENT_VOLUME = Kind(
+    "v1", "PersistentVolume", "persistentvolumes", namespaced=False, fixed=_in_spec("hostPath")
+)
+PERSISTENT_VOLUME_CLAIM = Kind(
+    "v1",
+    "PersistentVolumeClaim",
+    "persistentvolumeclaims",
+    fixed=_in_spec("accessModes", "selector", "storageClassName", "volumeName"),
+    only_unawaited=True,
+)
+CUSTOM_RESOURCE_DEFINITION = Kind(
+    "apiextensions.k8s.io/v1",
+    "CustomResourceDefinition",
+    "customresourcedefinitions",
+    namespaced=False,
+)
+CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps", fixed=(("data",), ("binaryData",)))
+SECRET = Kind("v1", "Secret", "secrets", fixed=(("data",), ("stringData",), ("type",)))
+SERVICE = Kind("v1", "Service", "services", fixed=_in_spec("clusterIP"), only_unawaited=True)
+
+_SERVED: Mapping[str, Kind] = {
+    kind.type_token: kind
+    for kind in (
+        NAMESPACE,
+        PERSISTENT_VOLUME,
+        PERSISTENT_VOLUME_CLAIM,
+        CUSTOM_RESOURCE_DEFINITION,
+        CONFIG_MAP,
+        SECRET,
+        SERVICE,
+        Kind("v1", "ServiceAccount", "serviceaccounts"),
+        Kind(_RBAC, "Role", "roles"),
+        Kind(_RBAC, "RoleBinding", "rolebindings", fixed=(("roleRef",),)),
+        Kind(_RBAC, "ClusterRole", "clusterroles", namespaced=False),
+        Kind(
+            _RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False,
+            fixed=(("roleRef",),),
+        ),
+        Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
+        Kind(
+            "admissionregistration.k8s.io/v1",
+            "ValidatingWebhookConfiguration",
+            "validatingwebhookconfigurations",
+            namespaced=False,
+        ),
+        *(
+            Kind(
+                "apps/v1", name, plural, fixed=_in_spec("selector"),
+                only_unawaited=True, deletion_skipped=True,
+            )
+            for name, plural in (("DaemonSet", "daemonsets"), ("Deployment", "deployments"))
+        ),
+    )
+}  # fmt: skip
+
+
+def kind_of(urn: str) -> Kind:
+    """Return the kind of a resource, by its URN (urn:pulumi:stack::project::parent$type::name).
+
+    Raises:
+        Unserved: it is none of this product's.
+    """
+    type_token = urn.split("::", 3)[2].rsplit("$", 1)[-1]
+    kind = _SERVED.get(type_token)
+    if kind is None:
+        raise Unserved(
+            f"the type {type_token}",
+            "add it to scripts/offline/kubernetes_standin/kinds.py if it is a plain object",
+        )
+    return kind
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where one object is: its kind, its namespace (None for cluster-wide ones), its name."""
+class Reference:
+    """Which object: its kind, its namespace (None for cluster-wide ones), its name."""
 
     kind: Kind
     namespace: str | None
     name: str
 
     @classmethod
-    def of_object(cls, obj: Mapping[str, Any]) -> Self:
-        """Return where `obj` belongs."""
-        names = obj["metadata"]
-        return cls(Kind.of_object(obj), names.get("namespace"), str(names["name"]))
+    def of_manifest(cls, kind: Kind, obj: Mapping[str, Any]) -> Self:
+        """Return what the manifest `obj` refers to."""
+        names = metadata(obj)
+        return cls(kind, names.get("namespace"), str(names.get("name")))
 
     @classmethod
     def of_id(cls, kind: Kind, resource_id: str) -> Self:
@@ -60,8 +160,10 @@ class Place:
         """The resource's id."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
+    @property
+    def path(self) -> str:
+        """The object's path on the API server."""
+        return self.kind.path(self.namespace, self.name)
+
     def __str__(self) -> str:
-        return f"{self.kind.kind} {self.id}"
-
-
-CUSTOM_RESOURCE_DEFINITION = Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+        return f"{self.kind.name} {self.id}"

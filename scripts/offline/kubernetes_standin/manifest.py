@@ -24,6 +24,7 @@ _DASHED = {
     )
 }
 _UNDERSCORED = {dashed: underscored for underscored, dashed in _DASHED.items()}
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
 def to_object(properties: Mapping[str, PropertyValue]) -> Object:
@@ -32,9 +33,18 @@ def to_object(properties: Mapping[str, PropertyValue]) -> Object:
     return obj
 
 
-def to_properties(obj: Mapping[str, Any]) -> Properties:
-    """Return `obj` as properties, the reverse of `to_object`."""
-    return wrap_map(_translate(obj, _UNDERSCORED))
+def to_properties(obj: Mapping[str, Any], inputs: Mapping[str, PropertyValue]) -> Properties:
+    """Return `obj` as properties, the reverse of `to_object`.
+
+    What holds a secret in `inputs` is secret as a whole, and so is the content of a Secret.
+    """
+    secret = {name for name, value in inputs.items() if value.contains_secret()}
+    if obj.get("kind") == "Secret":
+        secret |= {"data", "stringData"}
+        # `kubectl apply` keeps a copy of the whole Secret in an annotation.
+        if _LAST_APPLIED in annotations(obj):
+            secret.add("metadata")
+    return wrap_map(_translate(obj, _UNDERSCORED), frozenset(secret))
 
 
 def _translate(value: Any, names: Mapping[str, str]) -> Any:
@@ -50,7 +60,7 @@ def _translate(value: Any, names: Mapping[str, str]) -> Any:
 
 
 def has_unknown(value: object) -> bool:
-    """Tell whether anything in `value` is known only once something else exists."""
+    """Return whether anything in `value` is known only once something else exists."""
     if isinstance(value, Mapping):
         return any(map(has_unknown, value.values()))
     if isinstance(value, Sequence) and not isinstance(value, str):
@@ -64,16 +74,15 @@ def metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
     return found if isinstance(found, Mapping) else {}
 
 
-def annotation(obj: Mapping[str, Any], name: str) -> str | None:
-    """Return the annotation `pulumi.com/<name>`, or None."""
-    annotations = metadata(obj).get("annotations")
-    value = annotations.get(f"pulumi.com/{name}") if isinstance(annotations, Mapping) else None
-    return value if isinstance(value, str) else None
+def annotations(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the object's annotations, empty while they are missing or unknown."""
+    found = metadata(obj).get("annotations")
+    return found if isinstance(found, Mapping) else {}
 
 
-def is_set(obj: Mapping[str, Any], name: str) -> bool:
-    """Tell whether the annotation `pulumi.com/<name>` is "true"."""
-    return annotation(obj, name) == "true"
+def skips_await(obj: Mapping[str, Any]) -> bool:
+    """Return whether nothing waits for the object: the annotation `pulumi.com/skipAwait`."""
+    return annotations(obj).get("pulumi.com/skipAwait") == "true"
 
 
 def with_metadata(obj: Mapping[str, Any], **fields: Any) -> Object:

@@ -1,29 +1,50 @@
-"""What a refresh makes of the inputs when the live object has moved away from them."""
+"""Read: the live object for a refresh, and what has changed on the cluster since it was applied."""
 
 import base64
 import binascii
 from collections.abc import Mapping
 from typing import Any
 
-from scripts.offline.kubernetes_standin.manifest import Object, with_metadata
-from scripts.offline.kubernetes_standin.ownership import OWNER_ANNOTATION
+from scripts.offline.kubernetes_standin.errors import LostCluster, Unreachable, Unserved
+from scripts.offline.kubernetes_standin.kinds import Reference
+from scripts.offline.kubernetes_standin.manifest import Object, Properties, to_properties
+from scripts.offline.kubernetes_standin.provider import KubernetesProvider
+from scripts.offline.kubernetes_standin.resource import ResourceRequest
 
 _MISSING = object()
-_SERVER_MADE = (
-    "creationTimestamp",
-    "deletionGracePeriodSeconds",
-    "deletionTimestamp",
-    "generation",
-    "managedFields",
-    "resourceVersion",
-    "selfLink",
-    "uid",
-)
-_NOT_GIVEN = (
-    OWNER_ANNOTATION,
-    "kubectl.kubernetes.io/last-applied-configuration",
-    "deployment.kubernetes.io/revision",
-)
+
+
+def read(
+    provider: KubernetesProvider, request: ResourceRequest, resource_id: str
+) -> tuple[Properties, Properties] | None:
+    """Return the state of the object as it is now and the inputs that would make it so.
+
+    Returns:
+        None when it is gone.
+
+    Raises:
+        LostCluster: the cluster can't be reached.
+        Unserved: the state does not know the object yet.
+    """
+    if not request.inputs:
+        raise Unserved(
+            f"reading {resource_id}, which is not in the state (`pulumi import`, `.get()`)",
+            "declare it; PULUMI_K8S_UPSERT_EXISTING_OBJECTS=true takes it over",
+        )
+    reference = Reference.of_id(request.kind, resource_id)
+    try:
+        live = provider.client().get(reference)
+    except Unreachable as error:
+        if provider.settings.delete_unreachable:
+            provider.context(request.urn).info(
+                f"{error}; deleteUnreachable drops it from the state"
+            )
+            return None
+        raise LostCluster(error) from None
+    if live is None:
+        return None
+    now = drifted(request.obj, request.before, live)
+    return request.state_of(live, now), to_properties(now, request.inputs)
 
 
 def drifted(given: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[str, Any]) -> Object:
@@ -47,7 +68,7 @@ def _merge(given: Any, before: Any, now: Any) -> Any:
         return {key: value for key, value in merged.items() if value is not _MISSING}
     if before is _MISSING and now is not _MISSING and isinstance(given, str | int | float):
         return now
-    if _equal(before, now):
+    if _is_equal(before, now):
         return given
     if isinstance(given, list) and isinstance(now, list):
         return _merge_list(given, before if isinstance(before, list) else [], now)
@@ -59,12 +80,12 @@ def _merge_list(given: list[Any], before: list[Any], now: list[Any]) -> list[Any
         _merge(item, before[index] if index < len(before) else _MISSING, now[index])
         for index, item in enumerate(given[: len(now)])
     ]
-    # What admission adds behind the items that were given (a token's volume) is no drift.
+    # What admission adds behind the items that were given is no drift.
     added = now[len(given) :]
     return merged if added == before[len(given) :] else merged + added
 
 
-def _equal(before: Any, now: Any) -> bool:
+def _is_equal(before: Any, now: Any) -> bool:
     return before is now or (
         before is not _MISSING
         and now is not _MISSING
@@ -87,15 +108,3 @@ def _decoded(value: Any) -> Any:
         return base64.b64decode(value).decode()
     except (binascii.Error, UnicodeDecodeError, TypeError):
         return value
-
-
-def as_inputs(live: Mapping[str, Any]) -> Object:
-    """Return the inputs that would make `live`, for an object that the state doesn't know yet."""
-    names = dict(live.get("metadata") or {})
-    kept = {
-        key: value
-        for key, value in (names.get("annotations") or {}).items()
-        if key not in _NOT_GIVEN
-    }
-    inputs = {key: value for key, value in live.items() if key != "status"}
-    return with_metadata(inputs, **dict.fromkeys(_SERVER_MADE), annotations=kept or None)

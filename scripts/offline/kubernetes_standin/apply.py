@@ -1,0 +1,206 @@
+"""Create and update by server-side apply, and their previews by its dry run."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from scripts.offline.kubernetes_standin.client import Answer
+from scripts.offline.kubernetes_standin.delete import until_gone
+from scripts.offline.kubernetes_standin.errors import (
+    AlreadyExists,
+    Conflict,
+    Refusal,
+    Unreachable,
+)
+from scripts.offline.kubernetes_standin.field_manager import (
+    is_managed_by,
+    managers,
+    with_owner,
+    yields,
+)
+from scripts.offline.kubernetes_standin.manifest import Object, has_unknown, skips_await
+from scripts.offline.kubernetes_standin.provider import KubernetesProvider
+from scripts.offline.kubernetes_standin.resource import ResourceRequest
+from scripts.offline.kubernetes_standin.wait import until_ready
+
+_CONFLICT = "FieldManagerConflict"
+_MANAGER = re.compile(r'conflict with "([^"]*)"')
+# RBAC's words; those of quotas and of Pod Security are others.
+_NO_RIGHT = re.compile(r'cannot \w+ resource "')
+_NO_DRY_RUN = "does not support dry run"
+_STEP = re.compile(r'\["([^"]*)"\]|\[(\d+|\*)\]|([^.\[\]"]+)')
+
+
+def preview(provider: KubernetesProvider, request: ResourceRequest) -> None:
+    """Have the API server check a create or an update, as far as it can already.
+
+    Raises:
+        AlreadyExists, Conflict, Refusal: the create or update would fail.
+    """
+    if has_unknown(request.obj):
+        return
+    provider.warn_if_unreachable(request.urn)
+    try:
+        if not request.state:
+            _existing(provider, request)
+        _apply(provider, request, dry_run=True)
+    except Unreachable:
+        return
+    except Refusal as refusal:
+        if not _leaves_open(refusal):
+            raise
+
+
+def _leaves_open(refusal: Refusal) -> bool:
+    """Return whether a dry run that was refused does not show how the real run goes.
+
+    The namespace may be made in the same run, an object that can't be changed is replaced in
+    it, and the dry run itself may be what is not allowed.
+    """
+    return (
+        refusal.is_missing_namespace
+        or refusal.is_immutable
+        or (refusal.status == 403 and _NO_RIGHT.search(refusal.message) is not None)
+        or (refusal.status == 400 and _NO_DRY_RUN in refusal.message)
+    )
+
+
+def create(provider: KubernetesProvider, request: ResourceRequest) -> Object:
+    """Make the object, or adopt what an interrupted create of this resource left behind.
+
+    Returns:
+        The live object.
+
+    Raises:
+        AlreadyExists: an object of this name is someone else's.
+        NotReady: the object was made, but is not ready.
+        StillExists: an object of this name is being deleted, and does not go.
+        Conflict, Refusal, Unreachable: it could not be made.
+    """
+    client, context = provider.client(), provider.context(request.urn)
+    existing = _existing(provider, request)
+    if existing is not None and "deletionTimestamp" in existing["metadata"]:
+        context.status("waiting until the object of the same name is gone")
+        until_gone(client, request.reference, request.limit, context)
+        existing = None
+    try:
+        live = _apply(provider, request)
+    except Refusal as refusal:
+        if existing is None or not refusal.is_immutable:
+            raise
+        client.delete(request.reference)
+        until_gone(client, request.reference, request.limit, context)
+        live = _apply(provider, request)
+    if existing is not None:
+        context.info("adopted the object that already existed")
+    return _when_ready(provider, request, live)
+
+
+def update(provider: KubernetesProvider, request: ResourceRequest) -> Object:
+    """Bring the object to its new inputs in place; make it again if it has vanished.
+
+    Returns:
+        The live object.
+
+    Raises:
+        NotReady: the object was changed, but is not ready.
+        Conflict, Refusal, Unreachable: it could not be changed.
+    """
+    return _when_ready(provider, request, _apply(provider, request))
+
+
+def _existing(provider: KubernetesProvider, request: ResourceRequest) -> Object | None:
+    """Return the object that a create finds, None when there is none.
+
+    Raises:
+        AlreadyExists: it is not this stack's.
+    """
+    existing = provider.client().get(request.reference)
+    if (
+        existing is not None
+        and "deletionTimestamp" not in existing["metadata"]
+        and not provider.settings.upsert
+        # In the preview of a replacement the old object still exists.
+        and (request.urn, request.reference.id) not in provider.in_state
+        and not is_managed_by(existing, request.manager)
+    ):
+        raise AlreadyExists(request.reference, managers(existing))
+    return existing
+
+
+def _when_ready(provider: KubernetesProvider, request: ResourceRequest, live: Object) -> Object:
+    if skips_await(request.obj):
+        return live
+    context = provider.context(request.urn)
+    return until_ready(provider.client(), request.reference, live, request.limit, context)
+
+
+def _apply(
+    provider: KubernetesProvider, request: ResourceRequest, *, dry_run: bool = False
+) -> Object:
+    """Apply the object and return what it then is.
+
+    Raises:
+        Conflict: other managers hold fields of it, and not all of them yield.
+        Refusal: the API server refused for another reason.
+    """
+    client, reference = provider.client(), request.reference
+    obj = with_owner(request.obj, request.manager)
+    if request.ignored and (live := client.get(reference)) is not None:
+        for path in request.ignored:
+            obj = leave(obj, live, path)
+
+    def send(*, force: bool) -> Answer:
+        return client.apply(reference, obj, request.manager, force=force, dry_run=dry_run)
+
+    try:
+        answer = send(force=provider.settings.patch_force)
+    except Refusal as refusal:
+        conflicts = _conflicts(refusal)
+        if not conflicts:
+            raise
+        if not all(yields(manager) for _, manager in conflicts):
+            raise Conflict(reference, conflicts) from None
+        answer = send(force=True)
+    for warning in answer.warnings:
+        provider.context(request.urn).warn(warning)
+    applied: Object = answer.body
+    return applied
+
+
+def _conflicts(refusal: Refusal) -> list[tuple[str, str]]:
+    """Return each field in conflict and its manager."""
+    return [
+        (cause.field, found.group(1))
+        for cause in refusal.causes
+        if cause.reason == _CONFLICT and (found := _MANAGER.search(cause.message))
+    ]
+
+
+def leave(obj: Object, live: Mapping[str, Any], path: str) -> Object:
+    """Return `obj` with the field at `path`, where it sets it, as it is on the cluster.
+
+    Args:
+        obj: A manifest.
+        live: The live object.
+        path: As `ignore_changes` names it, such as `webhooks[*].clientConfig.caBundle`.
+    """
+    steps = ["".join(groups) for groups in _STEP.findall(path)]
+    left: Object = _leave(obj, live, steps)
+    return left
+
+
+def _leave(value: Any, live: Any, steps: list[str]) -> Any:
+    if not steps:
+        return live
+    step, rest = steps[0], steps[1:]
+    if isinstance(value, Mapping) and isinstance(live, Mapping) and step in value.keys() & live:
+        return {**value, step: _leave(value[step], live[step], rest)}
+    if isinstance(value, list) and isinstance(live, list):
+        return [
+            _leave(item, live[index], rest)
+            if index < len(live) and step in {"*", str(index)}
+            else item
+            for index, item in enumerate(value)
+        ]
+    return value

@@ -1,0 +1,139 @@
+"""The provider: its configuration, as passed to `pulumi_kubernetes.Provider`, and what it holds."""
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+from pulumi.provider.experimental.provider import Provider
+from pulumi.runtime.proto import engine_pb2_grpc
+
+from core import kube
+from core.context import EngineContext
+from scripts.offline.kubernetes_standin.client import Client
+from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable, Unserved
+
+_IDENTIFIER = "clusterIdentifier"
+_SERVED = frozenset(
+    {
+        _IDENTIFIER,
+        "deleteUnreachable",
+        "enablePatchForce",
+        "enableServerSideApply",
+        "kubeconfig",
+        "upsertExistingObjects",
+    }
+)
+# The engine adds these to every provider's configuration.
+_ENGINE = frozenset({"version", "pluginDownloadURL"})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The configuration, with the defaults of the real plugin.
+
+    Args:
+        kubeconfig: A YAML document.
+        delete_unreachable: Whether objects of a cluster that does not answer leave the state.
+        patch_force: Whether fields are taken over from other managers.
+        upsert: Whether objects are taken over that this stack did not make.
+    """
+
+    kubeconfig: str = ""
+    delete_unreachable: bool = False
+    patch_force: bool = False
+    upsert: bool = False
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Self:
+        """Read the configuration."""
+        unreachable = given.get("deleteUnreachable")
+        return cls(
+            kubeconfig=str(given.get("kubeconfig") or ""),
+            # A destroy takes the configuration from the state, so it looks at the variable itself.
+            delete_unreachable=kube.may_be_gone() if unreachable is None else _is_on(unreachable),
+            patch_force=_is_on(given.get("enablePatchForce")),
+            upsert=_is_on(given.get("upsertExistingObjects")),
+        )
+
+
+def _is_on(value: object) -> bool:
+    """Return a switch's value; the engine passes `true` as a boolean or as its text."""
+    return value is True or value == "true"
+
+
+def problems(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return each setting that is not served, and what to do instead."""
+    found = {
+        name: str(Unserved(f"the setting {name}", "remove it, and unset its PULUMI_K8S_ variable"))
+        for name, value in given.items()
+        if name not in _SERVED | _ENGINE and value not in (None, False, "", "false")
+    }
+    if given.get("enableServerSideApply") in (False, "false"):
+        found["enableServerSideApply"] = str(
+            Unserved("enableServerSideApply: false", "leave it out, its default is true")
+        )
+    if not given.get(_IDENTIFIER):
+        found[_IDENTIFIER] = str(
+            Unserved(
+                f"a provider without {_IDENTIFIER}, which would be replaced with all of its "
+                "objects whenever the kubeconfig changes",
+                "pass cluster_identifier",
+            )
+        )
+    return found
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return which settings differ, and which of them mean another cluster.
+
+    The latter replaces the provider and every object in it, by the real plugin's rules.
+    """
+    changed = [name for name in sorted({*old, *new} - _ENGINE) if old.get(name) != new.get(name)]
+    return changed, [name for name in changed if name == _IDENTIFIER and name in old]
+
+
+class KubernetesProvider(Provider):
+    """One configured provider; safe to share between the engine's requests."""
+
+    def __init__(self, engine: engine_pb2_grpc.EngineStub) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._client: Client | None = None
+        self._probed = False
+        self.cancelled = threading.Event()
+        self.settings = Settings()
+        self.in_state: set[tuple[str, str]] = set()
+        """URN and id of each object that the state is known to have."""
+
+    def configure_with(self, given: Mapping[str, Any]) -> None:
+        """Take the provider's configuration, as a program or the state has it."""
+        self.settings = Settings.of(given)
+
+    def context(self, urn: str) -> EngineContext:
+        """Return the way to the row of the resource `urn`."""
+        return EngineContext(self._engine, urn, self.cancelled)
+
+    def client(self) -> Client:
+        """Return the connection to the cluster.
+
+        Raises:
+            Unreachable: the kubeconfig can't be used.
+        """
+        with self._lock:
+            if self._client is None:
+                self._client = Client(self.settings.kubeconfig)
+            return self._client
+
+    def warn_if_unreachable(self, urn: str) -> None:
+        """Say on the row of `urn`, once, that nothing is checked as the cluster does not answer."""
+        with self._lock:
+            probed, self._probed = self._probed, True
+        if probed:
+            return
+        try:
+            self.client().request("GET", "/version")
+        except Unreachable as error:
+            self.context(urn).warn(f"{error}; nothing is checked against it")
+        except Refusal:
+            pass  # It answers.

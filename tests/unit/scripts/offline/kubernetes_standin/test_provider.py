@@ -1,0 +1,61 @@
+"""The provider's configuration."""
+
+from typing import Any
+
+import pytest
+
+from core.values import UNKNOWN
+from scripts.offline.kubernetes_standin.provider import Settings, compare, problems
+
+
+def test_every_setting_that_is_not_served_is_named_at_once() -> None:
+    given = {
+        "kubeconfig": UNKNOWN,
+        "namespace": "n",
+        "version": "4.34.2",
+        "enableServerSideApply": "false",
+        "renderYamlToDirectory": "/x",
+        "helmReleaseSettings": "",
+    }
+    assert sorted(problems(given)) == [
+        "clusterIdentifier",
+        "enableServerSideApply",
+        "namespace",
+        "renderYamlToDirectory",
+    ]
+    served = {"kubeconfig": "x", "clusterIdentifier": UNKNOWN, "enableServerSideApply": True}
+    assert problems(served) == {}
+
+
+def test_switches_come_from_the_program_and_then_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
+    assert Settings.of({}).delete_unreachable
+    assert not Settings.of({"deleteUnreachable": "false"}).delete_unreachable
+    assert Settings.of({"enablePatchForce": "true"}).patch_force
+    assert Settings.of({"upsertExistingObjects": True}).upsert
+    assert not Settings.of({}).upsert
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "changed", "replaces"),
+    [
+        ({"clusterIdentifier": "a"}, {"clusterIdentifier": "b"}, 1, ["clusterIdentifier"]),
+        ({"clusterIdentifier": "a"}, {"clusterIdentifier": UNKNOWN}, 1, ["clusterIdentifier"]),
+        ({}, {"clusterIdentifier": "b"}, 1, []),
+        (
+            {"clusterIdentifier": "a", "kubeconfig": "x"},
+            {"clusterIdentifier": "a", "kubeconfig": UNKNOWN},
+            1,
+            [],
+        ),
+        ({"clusterIdentifier": "a", "version": "1"}, {"clusterIdentifier": "a"}, 0, []),
+    ],
+)
+def test_a_provider_is_replaced_only_for_another_cluster(
+    old: dict[str, Any], new: dict[str, Any], changed: int, replaces: list[str]
+) -> None:
+    found, found_replaces = compare(old, new)
+    assert len(found) == changed
+    assert found_replaces == replaces

@@ -5,7 +5,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from kubernetes import client
+from kubernetes.client import ApiClient
 
+from tests.engine.awaiting import await_true
 from tests.engine.standin_calls import NotInitialized, Plugin
 
 # The client takes a dict wherever it takes an object, but its types don't say so.
@@ -130,23 +133,29 @@ def test_an_object_of_someone_else_is_left_alone(
     assert owner() == "stack"
 
 
-def test_an_object_that_cannot_become_ready_fails_fast_and_stays_in_the_state(
-    plugin: Plugin,
+def test_an_object_that_cannot_become_ready_fails_fast_and_the_next_run_tries_again(
+    plugin: Plugin, api: ApiClient
 ) -> None:
     group = f"g{secrets.token_hex(4)}.example.com"
-    first = plugin.up(definition(group, "boxes", "Box"))
+    first, second = definition(group, "boxes", "Box"), definition(group, "crates", "Box")
+    in_the_way = plugin.up(first)
     with pytest.raises(NotInitialized, match="its names are refused") as failure:
-        plugin.up(definition(group, "crates", "Box"))
+        plugin.up(second)
     assert "condition NamesAccepted is False" in str(failure.value)
+    plugin.delete(in_the_way)
 
-    # The object is in the state, so that the next run changes it.
+    extensions: Api = client.ApiextensionsV1Api(api)
+
+    def statuses() -> list[str]:
+        live = extensions.read_custom_resource_definition(second["metadata"]["name"])
+        return [each.status for each in live.status.conditions]
+
+    await_true(lambda: "False" not in statuses(), otherwise=lambda: str(statuses()))
     resource = failure.value.resource
-    repaired = definition(group, "crates", "Crate")
-    assert plugin.changes(repaired, resource) == ["spec.names.kind"]
-    changed = plugin.up(repaired, resource)
-    assert changed.live["metadata"]["uid"] == resource.live["metadata"]["uid"]
-    for made in (first, changed):
-        plugin.delete(made)
+    assert plugin.changes(second, resource) == []
+    repaired = plugin.up(second, resource)
+    assert repaired.live["metadata"]["uid"] == resource.live["metadata"]["uid"]
+    plugin.delete(repaired)
 
 
 def test_a_namespace_that_is_held_back_names_what_is_in_it(

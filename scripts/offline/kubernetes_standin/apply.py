@@ -43,7 +43,7 @@ def preview(provider: KubernetesProvider, request: ResourceRequest) -> None:
     try:
         if not request.state:
             _existing(provider, request)
-        _apply(provider, request, dry_run=True)
+        _apply(provider, request, dry_run=True, force=_is_replaced(provider, request))
     except Unreachable:
         return
     except Refusal as refusal:
@@ -120,12 +120,19 @@ def _existing(provider: KubernetesProvider, request: ResourceRequest) -> Object 
         existing is not None
         and "deletionTimestamp" not in existing["metadata"]
         and not provider.settings.upsert
-        # In the preview of a replacement the old object still exists.
-        and (request.urn, request.reference.id) not in provider.in_state
+        and not _is_replaced(provider, request)
         and not is_managed_by(existing, request.manager)
     ):
         raise AlreadyExists(request.reference, managers(existing))
     return existing
+
+
+def _is_replaced(provider: KubernetesProvider, request: ResourceRequest) -> bool:
+    """Return whether the create that is previewed replaces an object that still exists.
+
+    The real plugin may have made that one, under another field manager.
+    """
+    return not request.state and (request.urn, request.reference.id) in provider.in_state
 
 
 def _when_ready(provider: KubernetesProvider, request: ResourceRequest, live: Object) -> Object:
@@ -154,7 +161,7 @@ def _apply(
         return client.apply(reference, obj, request.manager, force=force, dry_run=dry_run)
 
     try:
-        answer = send(force=provider.settings.patch_force)
+        answer = send(force=force or provider.settings.patch_force)
     except Refusal as refusal:
         conflicts = _conflicts(refusal)
         if not conflicts:

@@ -143,7 +143,11 @@ def _when_ready(provider: KubernetesProvider, request: ResourceRequest, live: Ob
 
 
 def _apply(
-    provider: KubernetesProvider, request: ResourceRequest, *, dry_run: bool = False
+    provider: KubernetesProvider,
+    request: ResourceRequest,
+    *,
+    dry_run: bool = False,
+    force: bool = False,
 ) -> Object:
     """Apply the object and return what it then is.
 

@@ -62,7 +62,7 @@ def train_one_batch(
 
 
 def run(args: argparse.Namespace, rank: int, size: int) -> None:
-    """Train, and tell the loss."""
+    """Train, and report the loss."""
     torch.manual_seed(1234)
     train_set = partition(load(args, train=True), rank, size)
     train_batches = DataLoader(train_set, args.batch_size, shuffle=True)

@@ -67,7 +67,7 @@ def train_one_batch(
 
 
 def run(args: argparse.Namespace, events: Events) -> dict[str, Any]:
-    """Train, and tell the loss and the accuracy."""
+    """Train, and report the loss and the accuracy."""
     torch.manual_seed(1234)
     train_set, val_set = load(args, train=True), load(args, train=False)
     service = RecordIndexService(args.batch_size, len(train_set), args.epochs)

@@ -20,10 +20,11 @@ class CommandFailed(RuntimeError):
     """A program that failed, ran too long or can't be run; the text ends with what it printed."""
 
 
-def run(  # what a process takes
+def run(  # noqa: PLR0913  # what a process takes
     *command: str,
     text: str = "",
     variables: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
     limit: float = ANSWER_LIMIT,
     line: Callable[[str], None] = lambda _text: None,
     cancelled: threading.Event | None = None,
@@ -34,6 +35,7 @@ def run(  # what a process takes
         command: The program and its arguments; never anything secret.
         text: What it reads on standard input.
         variables: Environment variables besides this process's own.
+        cwd: Where it runs.
         limit: Seconds until it is killed.
         line: Is given each line as it comes, of standard output and standard error.
         cancelled: Set once the user pressed Ctrl-C: then it is ended.
@@ -50,6 +52,7 @@ def run(  # what a process takes
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env={**os.environ, **(variables or {})},
+            cwd=cwd,
             text=True,
             errors="replace",
             start_new_session=True,  # so that its children can be ended with it

@@ -63,13 +63,13 @@ class ImageResource(Handler, Generic[C]):
     def diff(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
     ) -> list[Change]:
-        """A target that can't be asked has not lost anything."""
+        """A target that doesn't answer has not lost anything."""
         changes = [Change(key) for key in self.decisive if state.get(key) != inputs.get(key)]
         if changes:
             return changes
         spec = self.spec(inputs)
         if spec.is_settled and spec.reference != _built(state):
-            # The same was asked for, but another data set is at hand now.
+            # The same is declared, but another data set is at hand now.
             return [Change("reference", drift=True)]
         found = self._found(state)
         if found is None:

@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,8 @@ from images.build import debian, engines
 from images.build.engines import Engine, answer
 from images.build.runner import Reporter, Runner
 from images.build.spec import BuildSpec
+
+_REMOVE_LIMIT = 60.0
 
 
 def build(spec: BuildSpec, reporter: Reporter) -> Path:
@@ -83,6 +84,6 @@ def _forget_others(spec: BuildSpec, engine: Engine) -> None:
     prefix = spec.reference.rpartition(":")[0]
     for name in (answer(*engine.names()) or "").split():
         if name.startswith(f"{prefix}:") and name != spec.reference:
-            subprocess.run(engine.remove(name), capture_output=True, timeout=60, check=False)
+            answer(*engine.remove(name), limit=_REMOVE_LIMIT)
     for command in engine.prune():
-        subprocess.run(command, capture_output=True, timeout=60, check=False)
+        answer(*command, limit=_REMOVE_LIMIT)

@@ -7,12 +7,13 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from core import toolchain
+from core.process import CommandFailed, run
 from images.build.engines import Engine, Plan, answer
 from images.build.runner import BuildFailed, Runner
 
@@ -31,7 +32,7 @@ _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
 
 class NoPackage(Exception):
-    """A Debian package can't be had here; the text says why."""
+    """A Debian package is not available here; the text has why."""
 
 
 def base_image(engine: Engine, runner: Runner, work: Path) -> str:
@@ -152,31 +153,17 @@ def unpack(package: str, directory: Path) -> None:
         # As root apt would change to a user that may not write here, and say so.
         apt = ("apt-get", "--quiet", "--option=APT::Sandbox::User=root")
         ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
+        call = partial(run, cwd=private, limit=_UNPACK_LIMIT)
         try:
-            _call(*apt, "download", package, cwd=private)
-        except NoPackage:
-            _call(*ours, "update", cwd=private)
-            _call(*ours, "download", package, cwd=private)
-        archive = next(private.glob("*.deb"))
-        _call("dpkg-deb", "--extract", str(archive), str(directory), cwd=private)
-
-
-def _call(*command: str, cwd: Path) -> None:
-    try:
-        subprocess.run(
-            command,
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_UNPACK_LIMIT,
-            check=True,
-        )
-    except subprocess.CalledProcessError as error:
-        said = " ".join((error.stderr or error.stdout).split())
-        raise NoPackage(f"`{' '.join(command)}` failed with {error.returncode}: {said}") from error
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoPackage(str(error)) from error
+            try:
+                call(*apt, "download", package)
+            except CommandFailed:
+                call(*ours, "update")
+                call(*ours, "download", package)
+            archive = next(private.glob("*.deb"))
+            call("dpkg-deb", "--extract", str(archive), str(directory))
+        except CommandFailed as error:
+            raise NoPackage(str(error)) from None
 
 
 def _freshness() -> Mapping[str, str]:

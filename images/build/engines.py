@@ -5,15 +5,14 @@ of ours; docker has its daemon's.
 """
 
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from core import toolchain
+from core.process import CommandFailed, run
 
-_ANSWER_LIMIT = 10.0
 Command = tuple[str, ...]
 # With zstd there is a third of the bytes to write: it is in containerd in 9 s, not in 14.
 _SEND = ("push", "--compression-format", "zstd")
@@ -74,7 +73,7 @@ class Docker:
                 this machine could read a login in a command line.
             plain: Whether the registry speaks HTTP without TLS.
         """
-        # Its daemon takes HTTP from this machine's own registries, and has to be told of others.
+        # Its daemon takes HTTP from loopback, and has to be configured for other registries.
         push = ("docker", "--config", str(config.parent), "push", "--quiet", name)
         return (("docker", "tag", reference, name), push, self.remove(name))
 
@@ -174,20 +173,12 @@ def choose(storage: Path, scratch: Path) -> Engine:
     return best_driver("buildah", str(toolchain.path("buildah")), storage, scratch)
 
 
-def answer(*command: str) -> str | None:
+def answer(*command: str, limit: float = 10.0) -> str | None:
     """Return what a short command prints, None when it fails or isn't there."""
     try:
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_ANSWER_LIMIT,
-            check=True,
-        )
-    except (OSError, subprocess.SubprocessError):
+        return run(*command, limit=limit).strip()
+    except CommandFailed:
         return None
-    return done.stdout.strip()
 
 
 def best_driver(name: str, program: str, storage: Path, scratch: Path) -> Buildah:

@@ -29,7 +29,7 @@ _HOW = (
 
 @dataclass(frozen=True)
 class JobImageSpec(BuildSpec):
-    """An image to build out of a person's own folder.
+    """An image to build out of the user's own folder.
 
     All files of the folder count, those that a `.dockerignore` leaves out of the image as well,
     but for `.git` and `__pycache__`.
@@ -100,7 +100,7 @@ class JobImageSpec(BuildSpec):
         trainer = None if self.trainer is None else trainer_of(self.trainer)
         if trainer is not None and not answer(*engine.digest(trainer.reference)):
             runner.run("taking in the trainer's image", engine.load(trainer.archive))
-        # One that somebody has put into a registry is a base like any other.
+        # A prebuilt one is a base like any other.
         foreign = [self.trainer] if self.trainer is not None and trainer is None else []
         for name in (*foreign, *self.bases):
             if answer(*engine.digest(name)):

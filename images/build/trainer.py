@@ -44,7 +44,7 @@ class ImageSpec(BuildSpec):
 
     @cached_property
     def content_hash(self) -> str:
-        """64 hexadecimal digits that change with anything that is asked for.
+        """64 hexadecimal digits that change with anything that the image is declared with.
 
         Raises:
             FileNotFoundError: there is no Dockerfile in the context.

@@ -33,12 +33,12 @@ CLASSES = (
 
 
 def archive() -> Path:
-    """Where a person puts the archive for machines that can't download it."""
+    """Where the user puts the archive for machines that can't download it."""
     return kept() / ARCHIVE
 
 
 def from_archive(directory: Path, _reporter: Reporter) -> None:
-    """Take the files out of the archive that a person has put beside the data sets.
+    """Take the files out of the archive that the user has put beside the data sets.
 
     Raises:
         NotAvailable: it isn't there, or is something else.
@@ -57,7 +57,7 @@ def from_home(directory: Path, reporter: Reporter) -> None:
 
     Raises:
         NotAvailable: it can't be downloaded.
-        core.lock.Cancelled: the person asked to stop.
+        core.lock.Cancelled: the user stopped the program.
     """
     fetched = directory / ARCHIVE
     download(URL, fetched, ARCHIVE_MD5, reporter)

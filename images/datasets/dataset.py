@@ -17,7 +17,7 @@ DESCRIPTION = "DATASET"
 
 
 class NotAvailable(Exception):
-    """A source could not give the data; the text says why."""
+    """A source does not have the data; the text has why."""
 
 
 def kept() -> Path:
@@ -31,9 +31,9 @@ class Source:
 
     Args:
         name: As a message names it.
-        fetch: Puts every file into the directory that it is given, and tells the reporter how far
-            it is; raises `NotAvailable`, or `core.lock.Cancelled`.
-        at_hand: Whether it is surely there, on this machine, where a person has put it.
+        fetch: Puts every file into the directory that it is given, and shows its progress;
+            raises `NotAvailable`, or `core.lock.Cancelled`.
+        at_hand: Whether it is surely there, on this machine, where the user has put it.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Dataset:
 
         Raises:
             NotAvailable: no source had them; with what was the matter with each.
-            core.lock.Cancelled: the person asked to stop.
+            core.lock.Cancelled: the user stopped the program.
             TimeoutError: another process has been fetching them for too long.
         """
         with lock.held(
@@ -160,7 +160,7 @@ class Choice:
     Args:
         name: What a program asks for.
         alternatives: The best one first.
-        advice: How a person gets the best one where it can't be fetched.
+        advice: How the user gets the best one where it can't be fetched.
     """
 
     name: str
@@ -184,7 +184,7 @@ class Choice:
 
         Raises:
             NotAvailable: none could be fetched; with what was the matter with each.
-            core.lock.Cancelled: the person asked to stop.
+            core.lock.Cancelled: the user stopped the program.
             TimeoutError: another process has been fetching for too long.
         """
         problems: list[str] = []

@@ -19,11 +19,11 @@ def download(url: str, target: Path, md5: str, reporter: Reporter) -> None:
         url: Where it is.
         target: A file; its directory is made.
         md5: As it was published.
-        reporter: Is told how far it is.
+        reporter: Shows progress.
 
     Raises:
         NotAvailable: it can't be reached, takes longer than `LIMIT` seconds, or is something else.
-        core.lock.Cancelled: the person asked to stop.
+        core.lock.Cancelled: the user stopped the program.
     """
     import requests  # noqa: PLC0415 (whatever knows of data sets would load it)
 

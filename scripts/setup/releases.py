@@ -37,7 +37,7 @@ _CHECKSUM = re.compile(r"(?P<checksum>[0-9a-f]{64})(?:\s+\*?(?P<file>\S+))?")
 
 
 class Refused(Exception):
-    """A release is not used; the text says why."""
+    """A release is not used; the text has why."""
 
 
 def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
@@ -46,16 +46,16 @@ def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
     Sites get 5 s for the checksums, all at once; the files come only from those that answered.
     """
     pool = ThreadPoolExecutor(max_workers=8)
-    asked = {pool.submit(published, *file.addresses): file for file in files_of(tools)}
-    answered, silent = wait(asked, timeout=_ANSWER_SECONDS)
-    refused = [(asked[each].host, _NO_ANSWER) for each in silent]
-    fetched = {pool.submit(_fetch, asked[each], each, steps): asked[each] for each in answered}
+    questions = {pool.submit(published, *file.addresses): file for file in files_of(tools)}
+    answered, silent = wait(questions, timeout=_ANSWER_SECONDS)
+    refused = [(questions[each].host, _NO_ANSWER) for each in silent]
+    fetched = {pool.submit(_fetch, questions[each], each, steps): each for each in answered}
     entries: Entries = {}
-    for future, file in fetched.items():
+    for future, question in fetched.items():
         try:
             entries |= future.result()
         except Refused as why:
-            refused.append((file.host, str(why)))
+            refused.append((questions[question].host, str(why)))
     pool.shutdown(wait=False)  # a site that is silent still may hold a thread
     for reason in dict.fromkeys(reason for _, reason in refused):
         hosts = dict.fromkeys(host for host, other in refused if other == reason)

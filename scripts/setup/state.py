@@ -13,7 +13,7 @@ class PassphraseLost(Exception):
 
 
 def prepare() -> None:
-    """Makes what is missing, readable by nobody else. Never replaces a passphrase.
+    """Create what is missing, readable by no other user. Never replace a passphrase.
 
     Raises:
         PassphraseLost: stacks exist whose passphrase has gone.
@@ -35,10 +35,10 @@ def prepare() -> None:
 
 
 def _decline_logs(directory: Path) -> None:
-    """Keeps Pulumi from logging every command at its highest level.
+    """Keep Pulumi from logging every command at its highest level.
 
     That is half of its CPU time and up to 500 MB, not all of it encrypted. Pulumi 3.250 has no
-    setting for it, but goes on without a log where it can't make the directory. What a person
+    setting for it, but goes on without a log where it can't make the directory. What a user
     wants to look into is still shown by its own options, -v=9 --logtostderr.
     """
     if directory.is_dir():
@@ -48,7 +48,7 @@ def _decline_logs(directory: Path) -> None:
 
 
 def _write_once(file: Path, text: str) -> None:
-    """Writes beside it and then renames, so that the file is never there without its content."""
+    """Write beside it and then rename, so that the file is never there without its content."""
     partial = file.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

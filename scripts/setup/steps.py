@@ -4,6 +4,7 @@ Every line names its step and is printed in one piece, so that those of steps th
 can be told apart. On a terminal each running step has a row below them.
 """
 
+import os
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -58,7 +59,7 @@ class Steps:
         estimate: str,
         limit: float,
         cwd: Path | None = None,
-        env: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         """Run a command to its end.
 
@@ -69,13 +70,14 @@ class Steps:
             estimate: Time and disk that it takes, in words.
             limit: Seconds after which it is ended.
             cwd: Where it runs.
-            env: All of its environment; None for our own.
+            variables: Environment variables besides our own.
 
         Raises:
             StepFailed: it could not be started, exited non-zero, ran past its limit, or was ended.
         """
         file = cache_dir() / "logs" / f"{log}.log"
         file.parent.mkdir(parents=True, exist_ok=True)
+        env = {**os.environ, **(variables or {})}
         shown = 0.0
 
         def tick(seconds: float) -> None:

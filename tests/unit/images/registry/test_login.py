@@ -2,13 +2,13 @@
 
 import base64
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.process import CommandFailed
 from images.registry import login
 from images.registry.login import Login, config, find_login, stored_login
 from images.targets import TargetError
@@ -123,9 +123,9 @@ class TestAzure:
     @pytest.mark.parametrize(
         ("answer", "says"),
         [
-            (FileNotFoundError("az"), "install the Azure CLI, log in with `az login`"),
-            (subprocess.CompletedProcess((), 1, "", "Please run az login"), "Please run az login"),
-            (subprocess.CompletedProcess((), 0, "{}", ""), "update the Azure CLI"),
+            (CommandFailed("no az"), "no az; install the Azure CLI, log in with `az login`"),
+            (CommandFailed("Please run az login"), "Please run az login"),
+            ("{}", "update the Azure CLI"),
         ],
     )
     def test_a_login_that_it_does_not_give_is_told_with_what_to_do(
@@ -136,6 +136,6 @@ class TestAzure:
                 raise answer
             return answer
 
-        monkeypatch.setattr(subprocess, "run", run)
+        monkeypatch.setattr(login, "run", run)
         with pytest.raises(TargetError, match=says):
             find_login("team.azurecr.io", "azure", None)

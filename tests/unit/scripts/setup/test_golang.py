@@ -86,7 +86,7 @@ def test_builds_take_memory_and_cores_only_where_they_are_to_spare(
         changed.setattr("os.cpu_count", lambda: cores)
         changed.delenv("GOGC", raising=False)
         assert golang.at_once() == builds
-        assert golang._environment().get("GOGC") == (None if collects else "off")
+        assert golang._variables().get("GOGC") == (None if collects else "off")
     golang._roomy.cache_clear()
 
 

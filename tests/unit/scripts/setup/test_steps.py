@@ -41,6 +41,17 @@ def test_what_a_step_takes_is_said_before_and_how_long_it_took_after(
     assert (cache / "logs" / "it.log").read_text() == "told\n"
 
 
+def test_a_steps_variables_are_added_to_our_own(
+    console: Console, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("http_proxy", "http://proxy:1")
+    command = ["sh", "-c", "echo $http_proxy $MINE"]
+    Steps(console).run(
+        "Reading", command, log="it", estimate="1 s", limit=20, variables={"MINE": "yes"}
+    )
+    assert (cache / "logs" / "it.log").read_text() == "http://proxy:1 yes\n"
+
+
 def test_a_step_gives_signs_of_life(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(steps, "_HEARTBEAT", 0.2)
     run(Steps(console), "sleep 0.5")

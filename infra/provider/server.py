@@ -9,10 +9,12 @@ that no create goes on unseen.
 import asyncio
 import os
 import signal
+import socket
 import sys
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -21,14 +23,15 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2_grpc
 
-from infra.provider.peers import is_trusted
-
 # A message holds a whole resource; the engine sends up to this many bytes and so do we.
 _MESSAGE_LIMIT = 400 << 20
 _PARALLEL_RESOURCES = 64
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)
 _WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
 _STRANGER = "this plugin serves the user who started it"
+_TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
+_ESTABLISHED = "01"
+"""A socket that its process has closed is nobody's, which these tables show as root's."""
 
 
 class Answers(grpc.aio.ServerInterceptor):
@@ -115,3 +118,32 @@ def serve(
         await server.wait_for_termination()
 
     asyncio.run(run())
+
+
+def is_trusted(peer: str) -> bool:
+    """Whether a peer is a process of the user that runs this one, or of root.
+
+    Where the kernel has no such tables (macOS) everybody is, as for every other plugin of Pulumi.
+
+    Args:
+        peer: As gRPC writes it, such as `ipv4:127.0.0.1:40312`.
+    """
+    if not _TABLES[0].exists():
+        return True
+    kind, _, place = peer.partition(":")
+    address, _, port = place.rpartition(":")
+    owners = set(_owners(address, int(port))) if kind == "ipv4" else set()
+    # Several where the port has connections elsewhere, too: one of another user's may be the peer.
+    return bool(owners) and owners <= {0, os.geteuid()}
+
+
+def _owners(address: str, port: int) -> Iterator[int]:
+    """The user ids of the sockets with this address."""
+    # proc(5), /proc/net/tcp: the address is a number in the machine's order of bytes.
+    number = int.from_bytes(socket.inet_aton(address), sys.byteorder)
+    local = f"{number:08X}:{port:04X}"
+    for table in _TABLES:
+        for line in table.read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[1].endswith(local) and fields[3] == _ESTABLISHED:
+                yield int(fields[7])

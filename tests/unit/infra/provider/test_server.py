@@ -1,11 +1,18 @@
-"""A plugin ends with the engine that started it, at whatever moment that one is killed."""
+"""A plugin ends with its engine, and serves this user and root alone."""
 
+import os
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
 
 from core.paths import CHECKOUT
+from infra.provider import server
 
 _PLUGIN = """
 import sys, time
@@ -17,6 +24,11 @@ print("started", flush=True)
 time.sleep(60)
 """
 LIMIT = 15
+_TABLE = """\
+  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
+   0: 0100007F:9D78 0100007F:1F90 {state} 00000000:00000000 00:00000000 00000000 {uid:5} 0 4711 1
+"""
+PEER = "ipv4:127.0.0.1:40312"
 
 
 def plugin(port: int) -> "subprocess.Popen[str]":
@@ -46,3 +58,54 @@ def test_a_plugin_whose_engine_takes_its_time_waits_for_it() -> None:
             time.sleep(1)
             assert slow.poll() is None
         slow.kill()
+
+
+@pytest.fixture
+def connection() -> Iterator[socket.socket]:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+        closing(listener.accept()[0]),
+    ):
+        yield client
+
+
+def test_a_process_of_ones_own_is_trusted(connection: socket.socket) -> None:
+    address, port = connection.getsockname()
+    assert server.is_trusted(f"ipv4:{address}:{port}")
+
+
+@pytest.mark.parametrize("peer", ["ipv4:127.0.0.1:1", "unix:/run/socket", "ipv6:%5B::1%5D:40312"])
+def test_one_of_whom_nothing_is_known_is_not(peer: str) -> None:
+    assert not server.is_trusted(peer)
+
+
+@pytest.mark.parametrize(
+    ("state", "uid", "trusted"),
+    [
+        ("01", os.geteuid(), True),
+        ("01", 0, True),
+        ("01", os.geteuid() + 4711, False),
+        # Closed by its process, and so shown as root's.
+        ("05", 0, False),
+        ("06", 0, False),
+    ],
+)
+def test_the_kernels_table_says_whose_a_connection_is(
+    state: str, uid: int, trusted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "tcp"
+    table.write_text(_TABLE.format(state=state, uid=uid))
+    monkeypatch.setattr(server, "_TABLES", (table,))
+    assert server.is_trusted(PEER) is trusted
+
+
+def test_a_stranger_who_shares_the_port_of_a_trusted_connection_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = tmp_path / "tcp"
+    lines = _TABLE.format(state="01", uid=0).splitlines()
+    strange = _TABLE.format(state="01", uid=os.geteuid() + 4711).splitlines()[1]
+    table.write_text("\n".join([*lines, strange.replace(":1F90", ":1F91")]))
+    monkeypatch.setattr(server, "_TABLES", (table,))
+    assert not server.is_trusted(PEER)

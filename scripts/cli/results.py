@@ -35,6 +35,7 @@ _LEFT, _RIGHT = (
 )
 _PIPE_WIDTH = 10_000
 """Columns of what is no terminal: a table there is as wide as what is in it."""
+_IN_STORY = frozenset({"log", "previous_log", "events", "advice"})
 
 
 class NoResults(CommandError):
@@ -214,8 +215,12 @@ def _skipped(skipped: Mapping[str, str]) -> list[str]:
 
 
 def _document(outcome: Outcome) -> str:
-    document = outcome.document
-    story = _story(outcome)
+    """Return all that is known of one job, with what its story holds in the story alone."""
+    document, story = outcome.document, _story(outcome)
+    if outcome.result is not None and "failure" in outcome.result:
+        failure = outcome.result["failure"]
+        rest = {key: value for key, value in failure.items() if key not in _IN_STORY}
+        document = {**document, "result": {**outcome.result, "failure": rest}}
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=_PIPE_WIDTH)
     return f"{text}\n{story}" if story else text.rstrip("\n")
 

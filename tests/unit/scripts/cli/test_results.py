@@ -168,7 +168,10 @@ def test_one_job_is_shown_whole() -> None:
     listed = found(state(run("a", SUCCESS), gate("a", SUCCESS), run("bad", FAILURE)))
     assert "accuracy: 0.98456" in printed(listed, job="a")
     assert "bad" not in printed(listed, job="a")
-    assert "job bad ended Failed" in printed(listed, job="bad")
+    whole = printed(listed, job="bad")
+    assert "job bad ended Failed" in whole
+    assert "rank: 1" in whole
+    assert whole.count("its last words") == 1
 
 
 def test_programs_read_the_results_as_json() -> None:

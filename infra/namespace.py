@@ -36,9 +36,9 @@ class JobNamespace(pulumi.ComponentResource):
             namespace = declare(marked(_namespace(cluster.namespace, level)), inside)
             inside = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
         known = {} if cluster.identity is None else cluster.identity.annotations
-        wanted = contents(cluster.namespace, own=cluster.own_namespace, known=known)
+        manifests = contents(cluster.namespace, own=cluster.own_namespace, known=known)
         # So another stack sees whose it is, even one that may not see the namespace itself.
-        made = [marked(each) for each in wanted]
+        made = [marked(each) for each in manifests]
         declare_all(with_pull_secret(made, cluster.namespace, cluster.pull_secret), inside)
         self.register_outputs({})
 

@@ -146,8 +146,8 @@ def obstacle(pod: Object) -> str:
             if kind != "running":
                 text = f"{state.get('reason', kind)} {state.get('message', '')}".strip()
                 return f"{text} on node {pod['spec'].get('nodeName')}"
-    told = (status.get("reason"), status.get("message"))
-    return ": ".join(str(each) for each in told if each) or f"it is {status.get('phase')}"
+    state = (status.get("reason"), status.get("message"))
+    return ": ".join(str(each) for each in state if each) or f"it is {status.get('phase')}"
 
 
 def _warns(event: Object) -> bool:

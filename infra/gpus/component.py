@@ -135,14 +135,14 @@ def cuda_output(tried: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Outpu
     """
     results = {name: run.result for name, run in runs.items() if wants_gpus(run.job)}
 
-    def told(known: Mapping[str, Any]) -> dict[str, Any]:
+    def describe(known: Mapping[str, Any]) -> dict[str, Any]:
         found = judge_cuda(known["tried"], known["results"])
         # What a job found out is news; the rest is known, and has been told of where it was looked.
         if found["state"] == "unverified" and found != known["tried"]:
             pulumi.log.warn(f"cuda: unverified: {found['reason']}")
         return found
 
-    return Output.all(tried=tried, results=results).apply(told)
+    return Output.all(tried=tried, results=results).apply(describe)
 
 
 def judge_cuda(
@@ -154,7 +154,7 @@ def judge_cuda(
         tried: What the pod found; None when it was not to be, for a reason that is told elsewhere.
         results: Of the jobs that ask for GPUs; None of one that did not run.
     """
-    before = tried or {"state": "unverified", "reason": "no GPU was tried"}
+    before = tried or {"state": "unverified", "reason": "no GPU was tested"}
     if before["state"] == "verified":
         return dict(before)
     ran = {name: result for name, result in results.items() if result is not None}
@@ -166,8 +166,8 @@ def judge_cuda(
     on_cpu = [name for name, result in ran.items() if result.get("device") == "cpu"]
     if on_cpu:
         reason = (
-            f"job {on_cpu[0]} had its GPUs from Kubernetes and calculated on the CPU: the capacity "
-            "is not real, or the job's image has no CUDA, or it was told so (--no-cuda)"
+            f"job {on_cpu[0]} was given GPUs and ran on the CPU: the capacity is not real, its "
+            "image has no CUDA, or it was started with --no-cuda"
         )
         return {**before, "reason": reason}
     return dict(before)

@@ -1,4 +1,4 @@
-"""The resource `slipway:infra:GpuReady`: the cluster's GPUs are there, and one has been tried."""
+"""The resource `slipway:infra:GpuReady`: the cluster's GPUs are there, and one has been tested."""
 
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from core.handler import Change, Handler, Properties, compare
 from core.kube import connect, may_be_gone, said
 from core.values import UNKNOWN
 from core.wait import NotYet, until
-from infra.gpus import trial
+from infra.gpus import probe
 from infra.gpus.cluster import GpuCluster
 from infra.gpus.manifests import pool_of
 from infra.gpus.reasons import Object, offered, offering, reasons
@@ -25,7 +25,7 @@ Cuda = dict[str, Any]
 
 
 class GpuReadyHandler(Handler):
-    """Waits until the pool's nodes offer their GPUs, and has a pod calculate on one of them.
+    """Waits until the pool's nodes offer their GPUs, and has a pod compute on one of them.
 
     Of a pool that may have no nodes nothing is waited for: a node costs money from the moment that
     it is made. The first job with GPUs has one made, and its result tells (`judge_cuda`).
@@ -83,15 +83,15 @@ def _verified(inputs: Properties, context: Context) -> Cuda:
     """
     pool = pool_of(inputs["pool"])
     if pool.min_nodes == 0:
-        return trial.unverified(
-            "the pool may have no nodes, so none was made to try it: the first job with GPUs has "
-            "one made, and its result tells"
+        return probe.unverified(
+            "the pool scales from zero, so no node was created for a test: the first job with GPUs "
+            "creates one, and its result shows whether CUDA works"
         )
     cluster = _cluster(inputs)
     try:
         nodes = _awaited(cluster, pool, context)
     except ApiException as error:
-        return trial.unverified(f"this account may not look at nodes: {said(error)}", context)
+        return probe.unverified(f"this account may not list nodes: {said(error)}", context)
     known = {"nodes": len(nodes), "gpus": sum(map(offered, nodes))}
     for node in nodes:
         if (count := offered(node)) < pool.per_node:
@@ -99,10 +99,10 @@ def _verified(inputs: Properties, context: Context) -> Cuda:
             context.warn(f"node {name} offers {count} of its {pool.per_node} x {GPU}")
     image = inputs.get("image")
     if image is None:
-        return known | trial.unverified(
-            "no job of the stack asks for GPUs, so that no image for CUDA is there to try one with"
+        return known | probe.unverified(
+            "no job of the stack requests GPUs, so there is no CUDA image to test one with"
         )
-    return known | trial.tried(cluster, pool, image, inputs["account"], context)
+    return known | probe.probe_gpu(cluster, pool, image, inputs["account"], context)
 
 
 def _awaited(cluster: GpuCluster, pool: GpuPool, context: Context) -> list[Object]:

@@ -56,14 +56,14 @@ def offered(node: Object) -> int:
 
 def reasons(pool: GpuPool, seen: Seen) -> list[str]:
     """Return why fewer nodes offer GPUs than the pool has at least, the first of many."""
-    told = [f"node {_name(node)} {_reason(node, pool, seen)}" for node in _idle(seen.nodes)]
+    found = [f"node {_name(node)} {_reason(node, pool, seen)}" for node in _idle(seen.nodes)]
     if len(seen.nodes) < pool.min_nodes:
         labels = ", ".join(f"{key}={value}" for key, value in pool.labels.items())
         which = f" with the labels {labels}" if labels else ""
-        told.insert(0, f"there are {len(seen.nodes)} of {pool.min_nodes} nodes{which}")
-        told[1:1] = [f"the autoscaler makes none: {each}" for each in seen.setbacks]
-    more = [f"and {len(told) - _MOST} more"] if len(told) > _MOST else []
-    return told[:_MOST] + more
+        found.insert(0, f"there are {len(seen.nodes)} of {pool.min_nodes} nodes{which}")
+        found[1:1] = [f"the autoscaler adds none: {each}" for each in seen.setbacks]
+    more = [f"and {len(found) - _MOST} more"] if len(found) > _MOST else []
+    return found[:_MOST] + more
 
 
 def _idle(nodes: Sequence[Object]) -> list[Object]:
@@ -80,8 +80,8 @@ def _reason(node: Object, pool: GpuPool, seen: Seen) -> str:
     if taints := list(_foreign(node, pool)):
         return (
             f"has the taint {', '.join(taints)}, which the cluster's settings do not name, so that "
-            "neither the device plugin nor a job goes there; name it among the pool's `taints`, "
-            "or take it off the node"
+            "neither the device plugin nor a job runs there; add it to the pool's `taints`, or "
+            "remove it from the node"
         )
     if int((node["status"].get("capacity") or {}).get(GPU, 0)) > 0:
         return "has GPUs that its device plugin calls unhealthy; its log says why"
@@ -99,7 +99,7 @@ def _of_plugin(node: Object, pool: GpuPool, seen: Seen) -> str:
     log = seen.logs.get(plugin["metadata"]["name"], ())
     if found := [line for line in log if _NO_DRIVER.search(line)]:
         return (
-            f"has no NVIDIA driver that containers see, says its device plugin: {found[-1]!r}. The "
+            f"has no NVIDIA driver for containers, says its device plugin: {found[-1]!r}. The "
             f"driver is for {pool.driver} to install, and NVIDIA's runtime has to be containerd's "
             "default one"
         )

@@ -22,9 +22,9 @@ def explain(api: client.ApiClient, namespace: str, deployment: str) -> str:
     try:
         return "\n".join([*_lines(api, namespace, deployment), see_also])
     except ApiException as error:
-        return f"Deployment {namespace}/{deployment} could not be looked at: {said(error)}"
+        return f"Deployment {namespace}/{deployment} can't be read: {said(error)}"
     except urllib3.exceptions.HTTPError as error:
-        return f"Deployment {namespace}/{deployment} could not be looked at: {error}"
+        return f"Deployment {namespace}/{deployment} can't be read: {error}"
 
 
 def _lines(api: client.ApiClient, namespace: str, deployment: str) -> list[str]:

@@ -155,13 +155,13 @@ class Operator:
             if self.own or error.status != HTTPStatus.FORBIDDEN:
                 raise
             return  # What it answers counts, and it is asked next.
-        wanted, status = deployment["spec"]["replicas"], deployment["status"]
+        replicas, status = deployment["spec"]["replicas"], deployment["status"]
         ready = status.get("readyReplicas", 0)
         is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
         # Of somebody else's one is enough: it may be about to get a new pod at any time.
-        is_up = status.get("updatedReplicas", 0) == ready == wanted if self.own else ready > 0
+        is_up = status.get("updatedReplicas", 0) == ready == replicas if self.own else ready > 0
         if not (is_new and is_up):
-            raise NotYet(f"{ready} of {wanted} pods of Deployment {self} are ready")
+            raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
 
     def _ask(self, request: Request) -> Any:
         return ask(self.api, request, limit=_REQUEST_SECONDS)
@@ -201,7 +201,7 @@ def _explained(operator: Operator) -> str:
     if operator.deployment is None:
         return (
             "This account can't see its Deployment, so ask whoever has installed it; or see "
-            "whether `kubectl get validatingwebhookconfigurations` lists one of PyTorchJobs"
+            "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
         )
     return explain(operator.api, operator.namespace, operator.deployment)
 

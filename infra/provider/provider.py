@@ -114,8 +114,8 @@ class SlipwayProvider(protocol.Provider):
         state: Properties | None,
         inputs: Mapping[str, PropertyValue],
     ) -> Properties:
-        wanted, shown = plain_map(inputs), plain_map(inputs, hide_secrets=True)
-        return await asyncio.to_thread(handler.preview, state, wanted, shown, self._once(urn))
+        plain, shown = plain_map(inputs), plain_map(inputs, hide_secrets=True)
+        return await asyncio.to_thread(handler.preview, state, plain, shown, self._once(urn))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
         handler = self._handler(request.type)

@@ -79,7 +79,7 @@ def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
     assert told["NCCL_SOCKET_IFNAME"] == "=eth0"
     assert stack.output(job_name)["device"] == "cpu"
     assert stack.output("cuda")["state"] == "unverified"
-    assert "calculated on the CPU" in stack.output("cuda")["reason"]
+    assert "ran on the CPU" in stack.output("cuda")["reason"]
     assert f"job {job_name} had its GPUs from Kubernetes" in stack.log
 
 

@@ -27,7 +27,7 @@ def test_a_job_on_a_gpu_verifies_what_no_pod_has_tried() -> None:
 def test_a_job_that_had_gpus_and_calculated_on_the_cpu_says_that_they_are_not_real() -> None:
     found = judge_cuda(UNTRIED, {"a": {"state": "Succeeded", "device": "cpu"}})
     assert found["state"] == "unverified"
-    assert "job a had its GPUs from Kubernetes and calculated on the CPU" in found["reason"]
+    assert "job a was given GPUs and ran on the CPU" in found["reason"]
 
 
 @pytest.mark.parametrize("results", [{}, {"a": None}, {"a": {"state": "CannotStart"}}])
@@ -36,4 +36,4 @@ def test_jobs_that_tell_nothing_leave_the_reason_as_it_was(results: dict[str, An
 
 
 def test_gpus_that_failed_to_become_ready_are_not_called_anything_else() -> None:
-    assert judge_cuda(None, {}) == {"state": "unverified", "reason": "no GPU was tried"}
+    assert judge_cuda(None, {}) == {"state": "unverified", "reason": "no GPU was tested"}

@@ -11,7 +11,7 @@ import pytest
 from core import wait
 from core.handler import Change
 from core.values import UNKNOWN
-from infra.gpus import handler, trial
+from infra.gpus import handler, probe
 from infra.gpus.handler import GpuReadyHandler
 from infra.gpus.manifests import facts
 from tests.unit.fake_api import Answer, FakeApi, served
@@ -97,7 +97,7 @@ def cluster() -> Iterator[Cluster]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """End each wait after a moment."""
     monkeypatch.setattr(handler, "NODES_SECONDS", 0.3)
-    monkeypatch.setattr(trial, "SECONDS", 1)
+    monkeypatch.setattr(probe, "SECONDS", 1)
     monkeypatch.setattr(wait, "POLL_SECONDS", 0.05)
 
 
@@ -175,7 +175,7 @@ def test_capacity_that_is_not_real_is_told_and_ends_nothing(cluster: Cluster) ->
 
 def test_a_driver_that_containers_cannot_use_fails_the_update(cluster: Cluster) -> None:
     cluster.message = {**FOUND, "device": "none", "reason": "RuntimeError: driver too old"}
-    with pytest.raises(RuntimeError, match="can't calculate on it: RuntimeError: driver too old"):
+    with pytest.raises(RuntimeError, match="can't compute on it: RuntimeError: driver too old"):
         cuda(cluster)
     assert cluster.pod is None
 
@@ -207,7 +207,7 @@ def test_gpus_that_others_use_are_not_waited_for(cluster: Cluster) -> None:
     message = "0/1 nodes are available: 1 Insufficient nvidia.com/gpu"
     condition = {"type": "PodScheduled", "status": "False", "message": message}
     cluster.status = {"phase": "Pending", "conditions": [condition]}
-    assert cuda(cluster)["reason"] == "all GPUs are in use, so none was tried"
+    assert cuda(cluster)["reason"] == "all GPUs are in use, so none was tested"
     assert cluster.pod is None
 
 
@@ -221,10 +221,10 @@ def test_a_quota_that_leaves_no_gpu_is_told_in_the_api_servers_words(cluster: Cl
 def test_an_account_that_may_not_look_or_try_is_no_failure(cluster: Cluster) -> None:
     words = 'pods is forbidden: User "u" cannot create resource "pods"'
     cluster.api.says("POST", PODS, {"kind": "Status", "message": words}, status=403)
-    assert "may not make a pod" in cuda(cluster)["reason"]
+    assert "may not create a pod" in cuda(cluster)["reason"]
     words = 'nodes is forbidden: User "u" cannot list resource "nodes"'
     cluster.api.says("GET", NODES, {"kind": "Status", "message": words}, status=403)
-    assert "may not look at nodes" in cuda(cluster)["reason"]
+    assert "may not list nodes" in cuda(cluster)["reason"]
 
 
 def test_nodes_that_do_not_offer_gpus_in_time_fail_the_update_with_the_reasons(

@@ -34,7 +34,7 @@ def test_too_few_nodes_are_told_with_the_labels_that_were_looked_for() -> None:
 def test_what_kept_the_autoscaler_from_making_nodes_is_told_beside_it() -> None:
     told = reasons(POOL, Seen([], setbacks=["the subscription's quota: raise it (QuotaExceeded)"]))
     assert told[1] == (
-        "the autoscaler makes none: the subscription's quota: raise it (QuotaExceeded)"
+        "the autoscaler adds none: the subscription's quota: raise it (QuotaExceeded)"
     )
 
 
@@ -49,7 +49,7 @@ def test_what_kept_the_autoscaler_from_making_nodes_is_told_beside_it() -> None:
 def test_a_driver_that_is_missing_is_told_with_who_installs_it(line: str) -> None:
     seen = Seen([node(gpus=None)], [plugin()], {"plugin-on-gpu-1": ["Starting OS watcher.", line]})
     told = only(seen)
-    assert "has no NVIDIA driver that containers see" in told
+    assert "has no NVIDIA driver for containers" in told
     assert line in told
     assert "for AKS to install" in told
 
@@ -84,7 +84,7 @@ def test_a_taint_that_nobody_named_is_told_with_where_to_name_it() -> None:
     taints = [SKU, {"key": "team", "value": "vision", "effect": "NoSchedule"}]
     told = only(Seen([node(gpus=None, taints=taints)]))
     assert "has the taint team=vision:NoSchedule" in told
-    assert "name it among the pool's `taints`" in told
+    assert "add it to the pool's `taints`" in told
 
 
 @pytest.mark.parametrize(

@@ -200,7 +200,7 @@ def test_when_the_limit_is_over_the_error_tells_all_there_is_to_know(api: FakeAp
 @pytest.mark.usefixtures("quick")
 def test_an_error_is_told_even_when_there_is_nothing_to_look_at(api: FakeApi) -> None:
     api.answers.clear()
-    with pytest.raises(TimeoutError, match="could not be looked at"):
+    with pytest.raises(TimeoutError, match="can't be read"):
         OperatorReadyHandler().create(inputs(api), Row())
 
 

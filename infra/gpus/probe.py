@@ -1,4 +1,4 @@
-"""One GPU, tried by a pod that calculates on it."""
+"""One GPU, tested by a pod that computes on it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -27,10 +27,10 @@ class _Taken(Exception):
     """All GPUs are in use."""
 
 
-def tried(
+def probe_gpu(
     cluster: GpuCluster, pool: GpuPool, image: str, account: str, context: Context
 ) -> dict[str, Any]:
-    """Return what a pod found that calculates on a GPU; whatever happens, none is left.
+    """Return what a pod found that computes on a GPU; whatever happens, none is left.
 
     Args:
         cluster: Where.
@@ -50,16 +50,16 @@ def tried(
     except ApiException as error:
         if _NO_RIGHT in said(error):
             return unverified(
-                f"this account may not make a pod to try a GPU: {said(error)}", context
+                f"this account may not create a pod that tests a GPU: {said(error)}", context
             )
         raise RuntimeError(
-            f"no GPU could be tried, since its pod is refused: {said(error)}. A ResourceQuota of "
-            f"namespace {cluster.namespace} has to leave room for one {GPU}"
+            f"no GPU could be tested, because its pod is refused: {said(error)}. A ResourceQuota "
+            f"of namespace {cluster.namespace} must allow one {GPU}"
         ) from error
     try:
-        pod = until(lambda: _ended(cluster), SECONDS, f"pod {PROBE}, which tries a GPU", context)
+        pod = until(lambda: _ended(cluster), SECONDS, f"pod {PROBE}, which tests a GPU", context)
     except _Taken:
-        return unverified("all GPUs are in use, so none was tried", context)
+        return unverified("all GPUs are in use, so none was tested", context)
     finally:
         cluster.end_probe()
     return _judged(pod, pool, context)
@@ -86,7 +86,7 @@ def _clear(cluster: GpuCluster, context: Context) -> None:
 def _ended(cluster: GpuCluster) -> Object:
     pod = cluster.probe()
     if pod is None:
-        raise RuntimeError(f"pod {PROBE}, which tries a GPU, was deleted, and not by Slipway")
+        raise RuntimeError(f"pod {PROBE}, which tests a GPU, was deleted, and not by Slipway")
     if settled(pod):
         return pod
     missing = obstacle(pod)
@@ -103,7 +103,7 @@ def _judged(pod: Object, pool: GpuPool, context: Context) -> dict[str, Any]:
     """
     found = message_of(pod)
     if found is None:
-        raise RuntimeError(f"pod {PROBE}, which tries a GPU, found out nothing: {obstacle(pod)}")
+        raise RuntimeError(f"pod {PROBE}, which tests a GPU, reported nothing: {obstacle(pod)}")
     if found.get("device") == "cuda":
         return {"state": "verified", **_facts(found)}
     node, reason = found.get("node"), found.get("reason")
@@ -115,8 +115,8 @@ def _judged(pod: Object, pool: GpuPool, context: Context) -> dict[str, Any]:
         )
     raise RuntimeError(
         f"node {node} offers {GPU} and has a driver ({found['driver']}), but a pod with one can't "
-        f"calculate on it: {reason}. NVIDIA's runtime has to be containerd's default one, and the "
-        f"driver at least as new as CUDA {found.get('cuda')} needs; that is for {pool.driver}"
+        f"compute on it: {reason}. NVIDIA's runtime must be containerd's default, and the driver "
+        f"at least as new as CUDA {found.get('cuda')} requires; both are for {pool.driver} to install"
     )
 
 

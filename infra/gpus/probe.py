@@ -116,7 +116,7 @@ def _judged(pod: Object, pool: GpuPool, context: Context) -> dict[str, Any]:
     raise RuntimeError(
         f"node {node} offers {GPU} and has a driver ({found['driver']}), but a pod with one can't "
         f"compute on it: {reason}. NVIDIA's runtime must be containerd's default, and the driver "
-        f"at least as new as CUDA {found.get('cuda')} requires; both are for {pool.driver} to install"
+        f"at least as new as CUDA {found.get('cuda')} requires; that is for {pool.driver}"
     )
 
 

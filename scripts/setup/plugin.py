@@ -90,7 +90,7 @@ AZURE = Plugin(
     "pulumi-azure-native",
     AZURE_STAND_IN,
     "1 min",
-    "azure-native's plugin could not be downloaded, so the recording double in scripts/offline "
+    "azure-native's plugin could not be downloaded, so the stub in scripts/offline "
     "serves previews; `up` needs a real one, downloaded or on PATH.",
     extra=bootstrap.AZURE,
 )

@@ -1,8 +1,8 @@
-"""kubelogin for tests: refuses what the real one refuses, and lets in who the recording lets in.
+"""kubelogin for tests: refuses what the real one refuses.
 
-It hands out the client certificate of the kubeconfig in the recording (SLIPWAY_AZURE_RECORDING), so
-that the kubeconfig's way of logging in, by a program, is the one that is used. Its flags are those
-of https://azure.github.io/kubelogin/cli/get-token.html.
+It returns the client certificate of the kubeconfig in the double's directory
+(SLIPWAY_AZURE_DOUBLE), so that the kubeconfig's way to log in, by a program, is the one in use.
+Its flags are those of https://azure.github.io/kubelogin/cli/get-token.html.
 """
 
 import base64
@@ -37,10 +37,10 @@ def main() -> None:
         refuse(f"the login method {login} waits for a person, and there is none")
     if flags.get("--server-id") not in SERVERS:
         refuse(f"AADSTS500011: there is no resource {flags.get('--server-id')}")
-    recording = Path(os.environ["SLIPWAY_AZURE_RECORDING"])
-    with (recording / "logins").open("a") as file:
+    directory = Path(os.environ["SLIPWAY_AZURE_DOUBLE"])
+    with (directory / "logins").open("a") as file:
         file.write(f"{login}\n")
-    sys.stdout.write(json.dumps(credential(recording / "cluster.kubeconfig")))
+    sys.stdout.write(json.dumps(credential(directory / "cluster.kubeconfig")))
 
 
 def parsed(arguments: list[str]) -> dict[str, str]:

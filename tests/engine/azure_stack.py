@@ -1,6 +1,6 @@
 """The whole program on a stack in Azure, with a cluster of the tests' own behind the declared one.
 
-Azure is the recording double of azure-native's plugin, and so is whoever logs in to the cluster.
+Azure is the double in tests/doubles/azure_native, and so is whoever logs in to the cluster.
 """
 
 import json
@@ -19,11 +19,12 @@ from clusters.embedded.host import image_reference
 from core import toolchain
 from images.build.program import ENTRYPOINTS, Program
 from images.targets import target_of
-from scripts.offline.azure_recording.recording import VARIABLE, Recording
 from tests.doubles import recorded_kubelogin
+from tests.doubles.azure_native.store import VARIABLE, Store
 from tests.engine.embedded_cluster import TestCluster, program_images
 from tests.engine.standin_stack import Outcome, Stack
 
+_DOUBLE = "tests.doubles.azure_native"
 _MAIN = "from infra.program import main\n\nmain()\n"
 _OWN = {
     "00000000-0000-0000-0000-000000000000": "8d4f5c0a-6b1e-4f6e-9a57-0c2f1b7e3d91",
@@ -41,7 +42,7 @@ class AzureStack(Stack):
     Args:
         directory: Where everything of it is.
         root: The checkout.
-        cluster: What stands behind.
+        cluster: The one behind every declared cluster.
         settings: What stands under `slipway:cluster`.
         jobs: What stands under `slipway:jobs`.
     """
@@ -54,8 +55,8 @@ class AzureStack(Stack):
         settings: Mapping[str, Any],
         jobs: Mapping[str, Any],
     ) -> None:
-        self.recording = lend(directory / "recording", cluster)
-        self._bin = write_logins(directory / "bin")
+        self.azure = make_store(directory / "azure", cluster)
+        self._bin = write_programs(directory / "bin")
         super().__init__(directory, root, kubeconfig="")
         self.use_slipways_provider(_MAIN)
         self.settings = dict(settings)
@@ -69,7 +70,7 @@ class AzureStack(Stack):
             "PULUMI_CONTINUE_ON_ERROR": "true",
             # Runs of other stacks may have the same names.
             "XDG_STATE_HOME": str(self.directory / "home"),
-            VARIABLE: str(self.recording.directory),
+            VARIABLE: str(self.azure.directory),
         }
 
     def configure(self) -> None:
@@ -115,31 +116,32 @@ class AzureStack(Stack):
         found: dict[str, Any] = self.output("jobs")[job]
         return found
 
-    def recorded(self, kind: str) -> list[str]:
-        """Return the names of the recorded resources of one type, such as `AgentPool`."""
+    def in_azure(self, kind: str) -> list[str]:
+        """Return the names of the resources of one type in the double, such as `AgentPool`."""
         return [
             record.id.rpartition("/")[2]
-            for record in self.recording.all()
+            for record in self.azure.all()
             if record.type.endswith(f":{kind}")
         ]
 
 
-def lend(directory: Path, cluster: TestCluster) -> Recording:
-    """Make a recording with that cluster behind it."""
+def make_store(directory: Path, cluster: TestCluster) -> Store:
+    """Make the double's directory with a cluster behind it."""
     directory.mkdir()
-    recording = Recording(directory)
-    recording.kubeconfig.touch(0o600)
-    recording.kubeconfig.write_text(credentials.kubeconfig(cluster.layout, "admin"))
-    return recording
+    store = Store(directory)
+    store.kubeconfig.touch(0o600)
+    store.kubeconfig.write_text(credentials.kubeconfig(cluster.layout, "admin"))
+    return store
 
 
-def write_logins(directory: Path) -> Path:
-    """Write the programs `kubelogin` and `az` into a directory and return that.
+def write_programs(directory: Path) -> Path:
+    """Write the double's plugin, `kubelogin` and `az` into a directory and return that.
 
-    The first needs the second, which here is only looked for.
+    kubelogin needs az, which here is only looked for.
     """
     directory.mkdir()
     for name, does in (
+        ("pulumi-resource-azure-native", f'exec {sys.executable} -m {_DOUBLE} "$@"'),
         ("kubelogin", f'exec {sys.executable} {recorded_kubelogin.__file__} "$@"'),
         ("az", 'echo "nobody is logged in" >&2; exit 1'),
     ):

@@ -1,4 +1,4 @@
-"""`pulumi up` on Azure the whole way: on a recording of Azure, with a real cluster behind it.
+"""`pulumi up` on Azure the whole way: on the tests' double of it, with a real cluster behind it.
 
 Its one node acts for every pool, and nvidia.com/gpu on it is a number for scheduling.
 """
@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
-from scripts.offline.azure_recording.life import change_behind
-from scripts.offline.azure_recording.nodes import RESOURCE, evict, scale
-from scripts.offline.azure_recording.pools import pools
-from scripts.offline.azure_recording.recording import Record
+from tests.doubles.azure_native.nodes import RESOURCE, evict, scale
+from tests.doubles.azure_native.pools import pools
+from tests.doubles.azure_native.provider import change_in_portal
+from tests.doubles.azure_native.store import Record
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.azure_stack import AzureStack, images, let_pull, own
 from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, bring_in_trainer
@@ -69,7 +69,7 @@ def on_azure_local(
     stack = AzureStack(tmp_path / "stack", root, cluster, settings, jobs)
     # It was there before the cluster.
     site = Record(settings["customLocation"], "azure-native:extendedlocation:CustomLocation", {})
-    stack.recording.put(site)
+    stack.azure.put(site)
     try:
         yield stack
     finally:
@@ -91,14 +91,14 @@ AS_IT_WAS: dict[str, Any] = {"pool": None, "taints": [], "gpus": None}
 
 
 def pool(stack: AzureStack) -> Record:
-    """Return the recorded pool with GPUs."""
-    [found] = [each for each in stack.recording.all() if each.type.endswith(":AgentPool")]
+    """Return the pool with GPUs in the double."""
+    [found] = [each for each in stack.azure.all() if each.type.endswith(":AgentPool")]
     return found
 
 
 def scaled(stack: AzureStack) -> list[int]:
     """Return how many nodes the pool has had, in order."""
-    return [call["nodes"] for call in stack.recording.calls if call["action"] == "scale"]
+    return [call["nodes"] for call in stack.azure.calls if call["action"] == "scale"]
 
 
 def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestCluster) -> None:
@@ -106,9 +106,9 @@ def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestClus
     said = aks.bring_up()
     result = aks.result(JOB)
     assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
-    assert "Azure is not asked" in said.text
+    assert "this is the tests' double of azure-native's plugin" in said.text
     kinds = ("ResourceGroup", "VirtualNetwork", "ManagedCluster", "Registry", "StorageAccount")
-    assert all(aks.recorded(kind) for kind in kinds)
+    assert all(aks.in_azure(kind) for kind in kinds)
     # One node with a GPU for each of two ranks, from none, and however soon the second asks.
     assert scaled(aks)[0] == 0
     assert max(scaled(aks)) == 2
@@ -118,9 +118,9 @@ def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestClus
 def test_it_was_reached_as_the_person_who_is_logged_in_and_not_as_an_administrator(
     aks: AzureStack,
 ) -> None:
-    listed = [call for call in aks.recording.calls if call["action"] == "list credentials"]
+    listed = [call for call in aks.azure.calls if call["action"] == "list credentials"]
     assert {call["format"] for call in listed} == {"exec"}
-    logins = (aks.recording.directory / "logins").read_text().split()
+    logins = (aks.azure.directory / "logins").read_text().split()
     assert set(logins) == {"azurecli"}
 
 
@@ -137,7 +137,7 @@ def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStac
 def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
     # The autoscaler has gone on with any command that had the plugin running.
     if node(cluster) != AS_IT_WAS:
-        scale(aks.recording, next(pools(aks.recording)), 0)
+        scale(aks.azure, next(pools(aks.azure)), 0)
     assert node(cluster) == AS_IT_WAS
 
 
@@ -155,7 +155,7 @@ def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack)
 def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_it_back(
     aks: AzureStack,
 ) -> None:
-    change_behind(aks.recording, pool(aks).id, maxCount=9)
+    change_in_portal(aks.azure, pool(aks).id, maxCount=9)
     # Without what the refresh finds there would be nothing to change back.
     refreshed = aks.run("up", "--refresh", program="")
     assert refreshed.diff("azure-gpu") == {"maxCount": "update"}
@@ -172,7 +172,7 @@ def test_a_job_goes_on_after_its_spot_nodes_were_taken_back(
     with aks.bringing_up() as up:
         await_true(lambda: ranks(cluster) == 2, COMMAND_SECONDS, lambda: aks.log)
         before = len(scaled(aks))
-        lost = evict(aks.recording, pool(aks).id)
+        lost = evict(aks.azure, pool(aks).id)
         assert len(lost) == 2
         assert up.wait(COMMAND_SECONDS) == 0, aks.log
     assert aks.result(JOB)["state"] == "Succeeded"
@@ -186,7 +186,7 @@ def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
     aks: AzureStack, cluster: TestCluster
 ) -> None:
     aks.destroy()
-    assert list(aks.recording.all()) == []
+    assert list(aks.azure.all()) == []
     assert node(cluster) == AS_IT_WAS
     names = {each["metadata"]["name"] for each in cluster.get("namespaces")["items"]}
     assert names == {"default", "kube-node-lease", "kube-public", "kube-system"}
@@ -199,9 +199,9 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     stack.bring_up()
     assert stack.result("say")["state"] == "Succeeded"
     assert node(cluster)["gpus"] == "1"
-    assert stack.recorded("LogicalNetwork") == ["local-nodes"]
-    assert stack.recorded("ConnectedCluster") == ["local"]
-    assert sorted(stack.recorded("Resource")) == ["default", "gpu"]
+    assert stack.in_azure("LogicalNetwork") == ["local-nodes"]
+    assert stack.in_azure("ConnectedCluster") == ["local"]
+    assert sorted(stack.in_azure("Resource")) == ["default", "gpu"]
     pulled = {
         each["image"]
         for pod in cluster.get("pods", "--namespace=kubeflow")["items"]
@@ -218,7 +218,7 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     assert changed.diff("gpus") == {"pool.maxNodes": "update"}
 
     stack.destroy()
-    assert stack.recorded("Resource") == []
+    assert stack.in_azure("Resource") == []
     assert node(cluster) == AS_IT_WAS
 
 

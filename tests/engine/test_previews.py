@@ -9,7 +9,7 @@ from tests.engine.stack import LiveStack
 
 _NO_ENGINE = "DOCKER_HOST=unix:///nowhere KIND_EXPERIMENTAL_PROVIDER=docker"
 _COST = "what the stack asks for, and what that costs by the hour:"
-_DOUBLE = "Azure is not asked: this is Slipway's recording double"
+_STUB = "Azure is not asked: azure-native's plugin is not installed"
 
 
 @pytest.mark.parametrize(
@@ -17,8 +17,8 @@ _DOUBLE = "Azure is not asked: this is Slipway's recording double"
     [
         ("kind", "slipway:clusters:Kind", "needs 4 pods", "`up` will need it"),
         ("minikube", "slipway:clusters:Minikube", "needs 4 pods", ""),
-        ("azure", "azure-native:containerservice:ManagedCluster", _DOUBLE, _COST),
-        ("azure-stack", "azure-native:kubernetes:ConnectedCluster", _DOUBLE, _COST),
+        ("azure", "azure-native:containerservice:ManagedCluster", _STUB, _COST),
+        ("azure-stack", "azure-native:kubernetes:ConnectedCluster", _STUB, _COST),
     ],
 )
 def test_a_preview_shows_the_whole_stack_and_makes_nothing(

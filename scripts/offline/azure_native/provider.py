@@ -1,0 +1,241 @@
+"""Previews of Azure resources without azure-native's plugin: inputs are shown as they are declared.
+
+Everything that needs Azure is refused with its name and with what to do: install the plugin.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version as version_of_package
+from typing import Any, NoReturn
+
+from pulumi.provider.experimental import provider as protocol
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.server import ProviderServicer
+from pulumi.runtime.proto import engine_pb2_grpc
+
+from core.context import EngineContext, connect
+from core.handler import Change, compare
+from core.paths import use_extra
+from core.values import UNKNOWN, plain_map, wrap_map
+from infra.provider.server import exit_with, serve
+
+_PLACE = re.compile(
+    r"location|name|\w+Name|scope|resourceUri|resourceProviderNamespace|parentResourcePath"
+    r"|resourceType"
+)
+"""Inputs that are part of a resource's ID, or that no Azure resource can change."""
+_GENERIC = "azure-native:resources:Resource"
+_REPLACED: Mapping[str, tuple[str, ...]] = {
+    "azure-native:containerservice:ManagedCluster": (
+        "dnsPrefix",
+        "nodeResourceGroup",
+        *(
+            f"networkProfile.{key}"
+            for key in (
+                "dnsServiceIP",
+                "networkDataplane",
+                "networkPlugin",
+                "networkPluginMode",
+                "networkPolicy",
+                "outboundType",
+                "podCidr",
+                "serviceCidr",
+            )
+        ),
+    ),
+    "azure-native:containerservice:AgentPool": ("vmSize",),
+    "azure-native:authorization:RoleAssignment": ("principalId",),
+    _GENERIC: ("extendedLocation",),
+}
+"""Inputs for which azure-native replaces a resource, besides its place, of those that Slipway sets.
+
+https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
+"""
+
+
+class NeedsPlugin(Exception):
+    """The request needs azure-native's plugin."""
+
+    def __init__(self, action: str) -> None:
+        super().__init__(
+            f"{action} needs azure-native's plugin, and this is Slipway's stub of it, which serves "
+            'previews only. Install the plugin: `eval "$(make -s env)" && pulumi plugin install '
+            f"resource azure-native {sdk_version()}`; log in with `az login`, and run the command "
+            "again"
+        )
+
+
+class PreviewStub(protocol.Provider):
+    """Serves checks, diffs and previews of every resource type, and refuses everything else.
+
+    Args:
+        engine: Shows the notice.
+    """
+
+    notice = (
+        "Azure is not asked: azure-native's plugin is not installed, and Slipway's stub of it "
+        "shows what the stack declares. Only Azure knows quotas, permissions and which names are "
+        "taken. `up` needs the plugin itself: docs/offline.md"
+    )
+    """What this is; shown once in each command."""
+
+    def __init__(self, engine: engine_pb2_grpc.EngineStub) -> None:
+        self._engine = engine
+        self._shown: set[tuple[str, str]] = set()
+        self._location: PropertyValue | None = None
+        self._has_refused = False
+
+    async def configure(self, request: protocol.ConfigureRequest) -> protocol.ConfigureResponse:
+        self._location = request.args.get("location")
+        return await super().configure(request)
+
+    async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
+        if self._has_refused:
+            # Whatever depends on what was refused lacks its outputs, and the program would break.
+            self._refuse("creating", request)
+        EngineContext(self._engine, "", said=self._shown).warn(self.notice)
+        inputs = request.new_inputs
+        if token(request) == _GENERIC and self._location is not None:
+            # The plugin adds it as well; a difference would show as a replacement.
+            inputs = {"location": self._location, **inputs}
+        return protocol.CheckResponse(inputs=inputs)
+
+    async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
+        """Compare inputs: `Servicer` hands over those of last time as the state."""
+        old, new = (
+            without_nulls(plain_map(each)) for each in (request.old_state, request.new_inputs)
+        )
+        found = changes(token(request), old, new)
+        return _response(each for each in found if each.path not in request.ignore_changes)
+
+    async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
+        if not request.preview:
+            self._refuse("creating", request)
+        return protocol.CreateResponse("", wrap_map(_known(request.properties)))
+
+    async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
+        if not request.preview:
+            self._refuse("updating", request)
+        outputs = {**plain_map(request.olds), **_known(request.news)}
+        return protocol.UpdateResponse(wrap_map(outputs))
+
+    async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
+        self._refuse("reading", request)
+
+    async def delete(self, request: protocol.DeleteRequest) -> None:
+        self._refuse("deleting", request)
+
+    async def invoke(self, request: protocol.InvokeRequest) -> protocol.InvokeResponse:
+        raise NeedsPlugin(f"the function {request.tok}")
+
+    async def get_schema(self, request: protocol.GetSchemaRequest) -> protocol.GetSchemaResponse:
+        raise NeedsPlugin("the package's schema")
+
+    def _refuse(self, action: str, request: Any) -> NoReturn:
+        self._has_refused = True
+        raise NeedsPlugin(f"{action} {token(request)} {request.name}")
+
+
+class Servicer(ProviderServicer):
+    """Hands a provider the inputs of last time, which the SDK's own servicer leaves out."""
+
+    async def Diff(self, request: Any, context: Any) -> Any:  # noqa: N802
+        request.olds.CopyFrom(request.old_inputs)
+        return await super().Diff(request, context)
+
+    async def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
+        if request.preview:
+            # The output of an input that changes is not known yet.
+            for key in changed(request.old_inputs, request.news):
+                request.olds.fields.pop(key, None)
+        return await super().Update(request, context)  # type: ignore[no-untyped-call]
+
+
+def run(provider: type[PreviewStub], suffix: str) -> None:
+    """Serve a provider to the engine until the engine ends.
+
+    Args:
+        provider: Made for the engine.
+        suffix: Marks the version as not the plugin's own.
+    """
+    use_extra("azure")
+    address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
+    channel = connect(address)
+    exit_with(channel)
+    made = provider(engine_pb2_grpc.EngineStub(channel))
+    serve(made, address, f"{sdk_version()}+{suffix}", Servicer)
+
+
+def sdk_version() -> str:
+    """Return the version of the installed SDK, which is the plugin's as well."""
+    return version_of_package("pulumi-azure-native")
+
+
+def token(request: Any) -> str:
+    """Return a resource's type; in a URN it follows those of its parents: `parent$child`."""
+    return str(request.type).rpartition("$")[2]
+
+
+def changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+    """Yield each input that differs, and whether the resource is replaced for it."""
+    gone = [Change(key, "delete") for key in sorted(old.keys() - new.keys())]
+    for found in (*compare(old, new), *gone):
+        yield Change(found.path, found.kind, replace=_replaces(kind, found.path))
+
+
+def changed(old: Any, new: Any) -> list[str]:
+    """Return the names of the inputs that differ between two of the protocol's structs."""
+    names = {*old.fields, *new.fields}
+    return [
+        name
+        for name in names
+        if name not in old.fields or name not in new.fields or old.fields[name] != new.fields[name]
+    ]
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a value without what is null in it, which to a plugin is the same as missing."""
+    if isinstance(value, Mapping):
+        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _known(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
+    """Return the outputs that a preview can know: inputs that are text, numbers or true or false.
+
+    Azure completes what is inside of maps and lists, so those are left open.
+    """
+    plain = plain_map(inputs)
+    return {
+        key: value
+        for key, value in plain.items()
+        if value is UNKNOWN or isinstance(value, str | int | float)
+    }
+
+
+def _replaces(kind: str, path: str) -> bool:
+    those = _REPLACED.get(kind, ())
+    inside = any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in those)
+    return inside or _PLACE.fullmatch(path) is not None
+
+
+def _response(found: Iterable[Change]) -> protocol.DiffResponse:
+    listed = list(found)
+    replaces = [each.path for each in listed if each.replace]
+    return protocol.DiffResponse(
+        changes=bool(listed),
+        replaces=replaces,
+        # Azure has each name once.
+        delete_before_replace=bool(replaces),
+        diffs=sorted({each.path.partition(".")[0] for each in listed}),
+        detailed_diff={
+            each.path: protocol.PropertyDiff(
+                protocol.PropertyDiffKind[
+                    f"{each.kind}_replace".upper() if each.replace else each.kind.upper()
+                ],
+                input_diff=True,
+            )
+            for each in listed
+        },
+    )

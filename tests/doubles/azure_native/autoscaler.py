@@ -1,0 +1,130 @@
+"""The cluster autoscaler of the double's pools: a thread of the plugin while it runs.
+
+A pod that is unschedulable triggers a scale-up of a pool whose nodes it would fit on, which its
+events report; a node that no pod needs is removed.
+https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
+"""
+
+import datetime as dt
+import fcntl
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+from kubernetes import client
+from kubernetes.client import ApiException
+from urllib3.exceptions import HTTPError
+
+from tests.doubles.azure_native.nodes import LIMIT, core, gpus_of, scale
+from tests.doubles.azure_native.pools import Pool, pools
+from tests.doubles.azure_native.store import Store
+
+_PAUSE = 1.0  # seconds between two looks
+_IDLE = 5.0  # seconds after which a node that no pod needs is removed
+_SOURCE = "cluster-autoscaler"
+
+
+class Autoscaler(threading.Thread):
+    """Runs until the process ends."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(name=_SOURCE, daemon=True)
+        self._store = store
+        self._idle: dict[str, float] = {}
+        self._reported: set[tuple[str, str]] = set()
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        with (self._store.directory / "autoscaler.lock").open("w") as lock:
+            # A stack has a plugin for each of its providers, and a cluster one autoscaler.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            while not self._ended.wait(_PAUSE):
+                try:
+                    self.look()
+                except (ApiException, HTTPError, ValueError) as error:
+                    # Such as a busy API server: the next look tries again.
+                    self._store.note("autoscaler", error=str(error))
+
+    def look(self) -> None:
+        """Compare what pods request with the nodes that there are, and scale."""
+        growing = [pool for pool in pools(self._store) if pool.inputs.get("enableAutoScaling")]
+        if not growing:
+            return
+        api = core(self._store)
+        listed = api.list_pod_for_all_namespaces(_request_timeout=LIMIT).items
+        active = [
+            pod for pod in listed if gpus_of(pod) and pod.status.phase in {"Pending", "Running"}
+        ]
+        for pool in growing:
+            fitting = [pod for pod in active if fits(pod, pool)]
+            needed = -(-sum(map(gpus_of, fitting)) // pool.gpus_per_node)
+            self._decide(api, pool, needed, [pod for pod in fitting if _is_unschedulable(pod)])
+
+    def _decide(self, api: Any, pool: Pool, needed: int, waiting: Sequence[Any]) -> None:
+        fewest, most = pool.bounds
+        target = min(max(needed, fewest), most)
+        if waiting and target > pool.count:
+            change = f"{pool.name} {pool.count}->{target} (max: {most})"
+            text = f"pod triggered scale-up: [{{{change}}}]"
+            self._report(api, waiting, "TriggeredScaleUp", text)
+            scale(self._store, pool, target)
+        elif waiting and needed > most:
+            text = "pod didn't trigger scale-up: 1 max node group size reached"
+            self._report(api, waiting, "NotTriggerScaleUp", text)
+        elif target < pool.count and not needed:
+            waited = self._idle.get(pool.name, 0.0)
+            if waited < _IDLE:
+                self._idle[pool.name] = waited + _PAUSE
+                return
+            scale(self._store, pool, target)
+        self._idle.pop(pool.name, None)
+
+    def _report(self, api: Any, pods: Sequence[Any], reason: str, message: str) -> None:
+        """Report to each pod as an event, once."""
+        now = dt.datetime.now(dt.UTC)
+        for pod in (each.metadata for each in pods):
+            if (pod.uid, reason) in self._reported:
+                continue
+            self._reported.add((pod.uid, reason))
+            event = client.CoreV1Event(
+                metadata=client.V1ObjectMeta(generate_name=f"{pod.name}.", namespace=pod.namespace),
+                involved_object=client.V1ObjectReference(
+                    api_version="v1",
+                    kind="Pod",
+                    name=pod.name,
+                    namespace=pod.namespace,
+                    uid=pod.uid,
+                ),
+                reason=reason,
+                message=message,
+                type="Normal",
+                source=client.V1EventSource(component=_SOURCE),
+                first_timestamp=now,
+                last_timestamp=now,
+                count=1,
+            )
+            api.create_namespaced_event(pod.namespace, event, _request_timeout=LIMIT)
+
+
+def fits(pod: Any, pool: Pool) -> bool:
+    """Return whether a pod would be scheduled on a node of the pool."""
+    selector = pod.spec.node_selector or {}
+    if any(pool.labels.get(key) != value for key, value in selector.items()):
+        return False
+    return all(_tolerates(pod, taint) for taint in pool.taints)
+
+
+def _tolerates(pod: Any, taint: dict[str, str]) -> bool:
+    for each in pod.spec.tolerations or ():
+        same_key = each.key in {None, taint["key"]}
+        same_value = each.operator == "Exists" or (each.value or "") == taint["value"]
+        if same_key and same_value and each.effect in {None, taint["effect"]}:
+            return True
+    return taint["effect"] == "PreferNoSchedule"
+
+
+def _is_unschedulable(pod: Any) -> bool:
+    return any(
+        each.type == "PodScheduled" and each.reason == "Unschedulable"
+        for each in pod.status.conditions or ()
+    )

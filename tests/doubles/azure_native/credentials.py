@@ -1,0 +1,81 @@
+"""The functions that list a cluster's kubeconfig: that of the cluster behind, with another login.
+
+https://learn.microsoft.com/rest/api/aks/managed-clusters/list-cluster-user-credentials and
+https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/list-user-kubeconfig
+"""
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from tests.doubles.azure_native.resources import TENANT, Unserved
+from tests.doubles.azure_native.store import Refused, Store
+
+_CLIENT = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
+"""kubelogin in Entra, everywhere the same: https://azure.github.io/kubelogin/concepts/aks.html"""
+_SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
+"""AKS in Entra, everywhere the same."""
+_ON_AKS = "azure-native:containerservice:listManagedClusterUserCredentials"
+_ON_AZURE_LOCAL = "azure-native:hybridcontainerservice:listProvisionedClusterInstanceUserKubeconfig"
+
+
+def list_credentials(
+    store: Store, subscription: str, function: str, arguments: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return what the SDK's function returns.
+
+    Raises:
+        Unserved: it is none of those that list a user's kubeconfig.
+        Refused: Azure would refuse.
+    """
+    if function == _ON_AKS:
+        cluster = (
+            f"/subscriptions/{subscription}/resourceGroups/{arguments['resourceGroupName']}"
+            f"/providers/Microsoft.ContainerService/managedClusters/{arguments['resourceName']}"
+        )
+        profile = store.get(cluster).inputs.get("aadProfile") or {}
+        if not profile.get("managed") or arguments.get("format") != "exec":
+            raise Refused("BadRequest: kubelogin takes a cluster with Entra and the format exec")
+        store.note("list credentials", id=cluster, format=arguments.get("format"))
+        return {"kubeconfigs": [_kubeconfig(store)]}
+    if function == _ON_AZURE_LOCAL:
+        connected = str(arguments["connectedClusterResourceUri"])
+        service = "Microsoft.HybridContainerService/provisionedClusterInstances"
+        instance = f"{connected}/providers/{service}/default"
+        store.get(instance)
+        store.note("list credentials", id=connected)
+        return {
+            "id": instance,
+            "name": "clusterUser",
+            "resourceId": instance,
+            "status": "Succeeded",
+            "properties": {"kubeconfigs": [_kubeconfig(store)]},
+        }
+    raise Unserved(f"the function {function}")
+
+
+def _kubeconfig(store: Store) -> dict[str, str]:
+    """Return the kubeconfig as AKS lists it: with a login that waits for a person's browser."""
+    document: dict[str, Any] = yaml.safe_load(store.kubeconfig.read_text())
+    arguments = {
+        "--environment": "AzurePublicCloud",
+        "--server-id": _SERVER,
+        "--client-id": _CLIENT,
+        "--tenant-id": TENANT,
+        "--login": "devicecode",
+    }
+    for user in document["users"]:
+        user["user"] = {
+            "exec": {
+                "apiVersion": "client.authentication.k8s.io/v1beta1",
+                "command": "kubelogin",
+                "args": ["get-token", *(part for pair in arguments.items() for part in pair)],
+                "env": None,
+                "installHint": "https://aka.ms/aks/kubelogin",
+                "provideClusterInfo": False,
+            }
+        }
+    text = yaml.safe_dump(document)
+    return {"name": "clusterUser", "value": base64.b64encode(text.encode()).decode()}

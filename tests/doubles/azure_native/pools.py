@@ -1,0 +1,111 @@
+"""Node pools with GPUs among the resources, of AKS and of AKS on Azure Local."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clusters.azure import GPUS, LOCAL_GPUS
+from tests.doubles.azure_native.store import Record, Store
+
+_ON_AKS, _GENERIC = "azure-native:containerservice:AgentPool", "azure-native:resources:Resource"
+_SPOT = "kubernetes.azure.com/scalesetpriority"
+"""The key of the label and the taint that AKS gives to spot nodes."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """A node pool.
+
+    Args:
+        record: The resource.
+        inputs: Its properties, by the names that both kinds of pool share.
+    """
+
+    record: Record
+    inputs: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """In its cluster."""
+        return self.record.id.rpartition("/")[2]
+
+    @property
+    def gpus_per_node(self) -> int:
+        """`nvidia.com/gpu` of one node; 0 for a size without GPUs."""
+        size = str(self.inputs.get("vmSize"))
+        return GPUS.get(size, LOCAL_GPUS.get(size, 0))
+
+    @property
+    def is_spot(self) -> bool:
+        """Whether Azure may evict its nodes."""
+        return self.inputs.get("scaleSetPriority") == "Spot"
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """Of its nodes."""
+        return {
+            **(self.inputs.get("nodeLabels") or {}),
+            **({_SPOT: "spot"} if self.is_spot else {}),
+        }
+
+    @property
+    def taints(self) -> list[dict[str, str]]:
+        """Of its nodes."""
+        own = [f"{_SPOT}=spot:NoSchedule"] if self.is_spot else []
+        return [
+            _taint(text) for text in dict.fromkeys([*(self.inputs.get("nodeTaints") or ()), *own])
+        ]
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """The fewest and the most nodes."""
+        if not self.inputs.get("enableAutoScaling"):
+            return self.count, self.count
+        return int(self.inputs["minCount"]), int(self.inputs["maxCount"])
+
+    @property
+    def count(self) -> int:
+        """The nodes that it has now."""
+        return int(self.inputs.get("count") or 0)
+
+
+def pools(store: Store) -> Iterator[Pool]:
+    """Yield each pool of nodes with GPUs."""
+    for record in store.all():
+        pool = pool_of(record)
+        if pool is not None:
+            yield pool
+
+
+def pool_of(record: Record | None) -> Pool | None:
+    """Return the pool with GPUs that a resource is; None for anything else."""
+    if record is None:
+        return None
+    if record.type == _ON_AKS:
+        found = Pool(record, record.inputs)
+    elif record.type == _GENERIC and record.inputs.get("resourceType") == "agentPools":
+        found = Pool(record, record.inputs.get("properties") or {})
+    else:
+        return None
+    return found if found.gpus_per_node else None
+
+
+def with_count(record: Record, nodes: int) -> Record:
+    """Return a pool's resource with another number of nodes."""
+    if record.type == _ON_AKS:
+        return record.changed(count=nodes)
+    return record.changed(properties={**record.inputs["properties"], "count": nodes})
+
+
+def keep_count(before: Record, after: Record) -> Record:
+    """Return `after` with the nodes of `before` where an autoscaler decides on them."""
+    old, new = pool_of(before), pool_of(after)
+    if old is None or new is None or not new.inputs.get("enableAutoScaling"):
+        return after
+    return with_count(after, old.count)
+
+
+def _taint(text: str) -> dict[str, str]:
+    head, _, effect = text.rpartition(":")
+    key, _, value = head.partition("=")
+    return {"key": key, "value": value, "effect": effect}

@@ -1,0 +1,169 @@
+"""The stub of azure-native's plugin: what a preview shows, and what it refuses."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, cast
+
+import pytest
+from pulumi.provider.experimental import provider as protocol
+from pulumi.provider.experimental.property_value import PropertyValue
+from pulumi.provider.experimental.provider import PropertyDiffKind
+from pulumi.runtime import proto, rpc
+from pulumi.runtime.proto import engine_pb2_grpc
+
+from core.values import UNKNOWN, plain_map, wrap_map
+from scripts.offline.azure_native.provider import NeedsPlugin, PreviewStub, Servicer
+
+CLUSTER = "azure-native:containerservice:ManagedCluster"
+POOL = "azure-native:containerservice:AgentPool"
+GENERIC = "azure-native:resources:Resource"
+
+
+class Engine:
+    """Keeps the messages that it gets."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def Log(self, request: Any) -> None:  # noqa: N802 (the protocol's name)
+        self.messages.append(request.message)
+
+
+@pytest.fixture
+def engine() -> Engine:
+    return Engine()
+
+
+@pytest.fixture
+def stub(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> PreviewStub:
+    monkeypatch.setattr("scripts.offline.azure_native.provider.sdk_version", lambda: "3.29.0")
+    return PreviewStub(cast(engine_pb2_grpc.EngineStub, engine))
+
+
+def urn(token: str) -> str:
+    return f"urn:pulumi:azure::slipway::slipway:clusters:Aks${token}::own"
+
+
+def answer(request: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(request)
+
+
+def check(stub: PreviewStub, token: str, **inputs: Any) -> dict[str, Any]:
+    request = protocol.CheckRequest(urn(token), {}, wrap_map(inputs), b"")
+    return plain_map(answer(stub.check(request)).inputs)
+
+
+def preview(stub: PreviewStub, **inputs: Any) -> dict[str, Any]:
+    request = protocol.CreateRequest(urn(CLUSTER), wrap_map(inputs), 0, preview=True)
+    return plain_map(answer(stub.create(request)).properties)
+
+
+def diff(stub: PreviewStub, token: str, old: dict[str, Any], new: dict[str, Any]) -> Any:
+    request = protocol.DiffRequest(urn(token), "id", wrap_map(old), wrap_map(new), ["ignored"])
+    return answer(stub.diff(request))
+
+
+def test_it_says_once_that_azure_is_not_asked(stub: PreviewStub, engine: Engine) -> None:
+    check(stub, POOL)
+    check(stub, CLUSTER)
+    [message] = engine.messages
+    assert "Azure is not asked" in message
+    assert "\n" not in message
+
+
+def test_a_preview_shows_inputs_and_leaves_open_what_azure_completes(stub: PreviewStub) -> None:
+    shown = preview(stub, location="westeurope", dnsPrefix=UNKNOWN, identity={"type": "None"})
+    # The engine takes an output that is missing for one that is not known yet.
+    assert shown == {"location": "westeurope", "dnsPrefix": UNKNOWN}
+
+
+def test_a_generic_resource_gets_the_providers_location_as_from_the_plugin(
+    stub: PreviewStub,
+) -> None:
+    arguments = wrap_map({"location": "eastus"})
+    configured = protocol.ConfigureRequest(
+        {}, arguments, accept_secrets=True, accept_resources=True
+    )
+    assert answer(stub.configure(configured)).supports_preview
+    assert check(stub, GENERIC, resourceType="agentPools")["location"] == "eastus"
+    assert check(stub, GENERIC, location="westus")["location"] == "westus"
+    # A pool is where its cluster is, and has no such property.
+    assert "location" not in check(stub, POOL, agentPoolName="gpu")
+
+
+@pytest.mark.parametrize(
+    ("token", "key", "replaced"),
+    [
+        (POOL, "vmSize", True),
+        (POOL, "agentPoolName", True),
+        (POOL, "maxCount", False),
+        (POOL, "nodeTaints", False),
+        (CLUSTER, "location", True),
+        (CLUSTER, "dnsPrefix", True),
+        (CLUSTER, "networkProfile.podCidr", True),
+        (CLUSTER, "networkProfile.loadBalancerSku", False),
+        (CLUSTER, "kubernetesVersion", False),
+    ],
+)
+def test_a_diff_shows_what_is_replaced_and_what_is_updated(
+    stub: PreviewStub, token: str, key: str, replaced: bool
+) -> None:
+    def at(value: str) -> dict[str, Any]:
+        head, _, inner = key.partition(".")
+        return {head: {inner: value} if inner else value, "tags": {}, "ignored": value}
+
+    found = diff(stub, token, at("before"), at("after"))
+    kind = PropertyDiffKind.UPDATE_REPLACE if replaced else PropertyDiffKind.UPDATE
+    assert {path: each.kind for path, each in found.detailed_diff.items()} == {key: kind}
+    assert (found.changes, bool(found.replaces)) == (True, replaced)
+    assert found.delete_before_replace == replaced
+
+
+def test_an_input_that_is_left_out_is_a_change_and_null_is_none(stub: PreviewStub) -> None:
+    found = diff(stub, POOL, {"maxCount": 2}, {})
+    assert found.detailed_diff["maxCount"].kind is PropertyDiffKind.DELETE
+    assert not diff(stub, POOL, {"profile": {"a": 1, "b": None}}, {"profile": {"a": 1}}).changes
+
+
+def test_a_preview_of_an_update_leaves_open_the_outputs_of_changed_inputs(
+    stub: PreviewStub,
+) -> None:
+    def struct(**values: Any) -> Any:
+        return PropertyValue.marshal_map(wrap_map(values))
+
+    old = {"maxCount": 2, "profile": {"a": "1"}, "tags": {"b": "1"}}
+    request = proto.UpdateRequest(
+        id="id",
+        urn=urn(POOL),
+        olds=struct(**old, state="Running"),
+        old_inputs=struct(**old),
+        news=struct(**old | {"maxCount": 3, "tags": {"b": "2"}}),
+        preview=True,
+    )
+    response = answer(Servicer([], "", stub, "").Update(request, None))
+    shown = rpc.deserialize_properties(response.properties)
+    assert shown == {"maxCount": 3, "profile": {"a": "1"}, "state": "Running"}
+
+
+def test_whatever_needs_azure_is_refused_by_its_name_with_what_to_do(stub: PreviewStub) -> None:
+    at = (urn(POOL), "id")
+    requests = {
+        "creating": stub.create(protocol.CreateRequest(urn(POOL), {}, 0, preview=False)),
+        "updating": stub.update(protocol.UpdateRequest(*at, {}, {}, 0, [], preview=False)),
+        "reading": stub.read(protocol.ReadRequest(*at, {}, {})),
+        "deleting": stub.delete(protocol.DeleteRequest(*at, {}, 0)),
+    }
+    for action, request in requests.items():
+        expected = f"{action} {POOL} own needs .* plugin install resource azure-native 3.29.0"
+        with pytest.raises(NeedsPlugin, match=expected):
+            answer(request)
+    with pytest.raises(NeedsPlugin, match="the function azure-native:sql:getServer needs"):
+        answer(stub.invoke(protocol.InvokeRequest("azure-native:sql:getServer", {})))
+
+
+def test_after_a_refusal_the_program_is_stopped(stub: PreviewStub) -> None:
+    """It would go on without the outputs of what was not created, and break on that."""
+    with pytest.raises(NeedsPlugin):
+        answer(stub.create(protocol.CreateRequest(urn(POOL), {}, 0, preview=False)))
+    with pytest.raises(NeedsPlugin, match=f"creating {CLUSTER}"):
+        check(stub, CLUSTER)

@@ -13,10 +13,10 @@ KIND = Kind(
     remains=Lazy("clusters.kind.cluster.remains"),
     own=OwnCluster(
         type="slipway:clusters:Kind",
-        handler=Lazy("clusters.local.kind_handler.KindHandler"),
+        handler=Lazy("clusters.kind.handler.KindHandler"),
         notes="local-clusters/kind",
-        remove=Lazy("clusters.local.kind_handler.remove"),
+        remove=Lazy("clusters.kind.handler.KindHandler.remove"),
     ),
-    image_targets={"kind": Lazy("clusters.local.image_nodes.KindNodes")},
+    image_targets={"kind": Lazy("clusters.kind.images.KindImages")},
     tools=("kind",),
 )

@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
+import yaml
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from clusters import training_operator
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
-from clusters.local import declared, kind_config, room
-from clusters.local import remains as search
-from clusters.local.fields import ClusterName, Mount, PortMapping, Reserved, clashes, overlaid
-from clusters.local.kind_tool import KindTool
+from clusters.kind.tool import KindTool
+from clusters.local import cluster as local
+from clusters.local import marks
+from clusters.local.cluster import ClusterName, Mount, PortMapping, Reserved, clashes, overlaid
 from clusters.local.marks import Mark
 from core.fields import CONFIG, Image
 from core.problem import Contradiction, contradictory
@@ -92,7 +93,7 @@ def capacity(settings: Settings) -> Capacity:
     kept = settings.reserved or Reserved()
     taken.append((kept.cpu or "0", kept.memory or "0Mi"))
     return Capacity(
-        cpu=Decimal(room.cores()) - sum(cores(cpu) for cpu, _ in taken),
+        cpu=Decimal(local.cores()) - sum(cores(cpu) for cpu, _ in taken),
         memory=memory - sum(size(amount) for _, amount in taken),
         gpus=0,
         nodes=nodes,
@@ -100,31 +101,35 @@ def capacity(settings: Settings) -> Capacity:
 
 
 def config(settings: Settings) -> dict[str, Any]:
-    """Return kind's own configuration of such a cluster. Pure."""
-    node: dict[str, Any] = {} if settings.image is None else {"image": settings.image}
+    """Return kind's own configuration of such a cluster. Pure.
+
+    https://kind.sigs.k8s.io/docs/user/configuration/
+    """
+    every: dict[str, Any] = {} if settings.image is None else {"image": settings.image}
     if settings.mounts:
-        node["extraMounts"] = [
+        every["extraMounts"] = [
             {"hostPath": each.host, "containerPath": each.node, "readOnly": each.read_only}
             for each in settings.mounts
         ]
-    ports = [
-        {
-            "containerPort": each.node,
-            "hostPort": each.host,
-            "listenAddress": each.address,
-            "protocol": each.protocol,
-        }
-        for each in settings.ports
-    ]
+    roles = ["control-plane"] * settings.control_planes + ["worker"] * settings.workers
+    nodes = [{"role": role, **every} for role in roles]
+    if settings.ports:
+        nodes[0]["extraPortMappings"] = [
+            {
+                "containerPort": each.node,
+                "hostPort": each.host,
+                "listenAddress": each.address,
+                "protocol": each.protocol,
+            }
+            for each in settings.ports
+        ]
+    found = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": nodes}
     kept = settings.reserved or Reserved()
-    reserved = {"cpu": kept.cpu, "memory": kept.memory}
-    return kind_config.document(
-        settings.control_planes,
-        settings.workers,
-        node=node,
-        ports=ports,
-        reserved={name: amount for name, amount in reserved.items() if amount is not None},
-    )
+    amounts = {"cpu": kept.cpu, "memory": kept.memory}
+    if reserved := {name: amount for name, amount in amounts.items() if amount is not None}:
+        kubelet = {"kind": "KubeletConfiguration", "systemReserved": reserved}
+        found["kubeadmConfigPatches"] = [yaml.safe_dump(kubelet, sort_keys=False)]
+    return found
 
 
 def provision(settings: Settings) -> Cluster:
@@ -136,17 +141,17 @@ def provision(settings: Settings) -> Cluster:
     if not settings.adopt:  # One that is there has the mounts that it was made with.
         mounted = enumerate(settings.mounts)
         keys = ((f"slipway:cluster.mounts[{index}]", each) for index, each in mounted)
-        room.require(each for key, mount in keys for each in room.unmountable(key, mount))
+        local.require(each for key, mount in keys for each in local.unmountable(key, mount))
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
     target = {"kind": "kind", "cluster": settings.name}
-    return declared.declare("kind", "slipway:clusters:Kind", inputs, target)
+    return local.declare("kind", "slipway:clusters:Kind", inputs, target)
 
 
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """The cluster, if this stack made it and it is still there."""
     name = settings.name
     removal = f"kind delete cluster --name {name}"
-    return search.remains(KindTool(name), Mark("kind", name), removal)
+    return marks.remains(KindTool(name), Mark("kind", name), removal)
 
 
 def _nodes(settings: Settings) -> int:
@@ -156,14 +161,14 @@ def _nodes(settings: Settings) -> int:
 
 def _memory(settings: Settings) -> int:
     """Return each of those nodes' share of this machine's memory."""
-    return room.memory() // _nodes(settings)
+    return local.memory() // _nodes(settings)
 
 
 def _overreserved(settings: Settings) -> Iterator[Contradiction]:
     """Yield what each node would keep free that leaves nothing for jobs."""
     kept, left = settings.reserved or Reserved(), capacity(settings)
     shares = {
-        "cpu": (kept.cpu, left.cpu > 0, f"{room.cores()} cores"),
+        "cpu": (kept.cpu, left.cpu > 0, f"{local.cores()} cores"),
         "memory": (kept.memory, left.memory > 0, f"{gibibytes(_memory(settings))} (its share)"),
     }
     for name, (amount, is_enough, whole) in shares.items():

@@ -1,11 +1,12 @@
 """What the resources of kind's and minikube's clusters have in common: their life."""
 
 from abc import abstractmethod
+from pathlib import Path
 from typing import ClassVar
 
 from clusters.local import nodes
 from clusters.local.marks import Mark
-from clusters.local.protocol import Tool, problems
+from clusters.local.tool import Tool
 from core import summary
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
@@ -118,7 +119,7 @@ class LocalHandler(Handler):
             return self.create(inputs, context)[1]
         adopted = bool(state.get("adopted"))
         expected = None if adopted else tool.expected
-        for problem in problems(tool, expected):
+        for problem in tool.problems(expected):
             context.info(f"heals {problem}")
         tool.start(context)
         self._wait(tool, expected, context)
@@ -142,6 +143,17 @@ class LocalHandler(Handler):
         context.status(f"removes {tool.name}")
         tool.delete()
         Mark(self.program, tool.name).clear()
+
+    @classmethod
+    def remove(cls, directory: Path) -> None:
+        """Remove the cluster of that mark, and the mark.
+
+        Raises:
+            RuntimeError: the tool failed.
+            core.toolchain.ToolMissing: it is missing.
+        """
+        cls().tool({"name": directory.name}).delete()
+        Mark(cls.program, directory.name).clear()
 
     def _fixed(self, adopted: bool) -> set[str]:
         """Return the inputs that need another cluster when they change."""
@@ -172,18 +184,18 @@ class LocalHandler(Handler):
 
     def _is_whole(self, tool: Tool, inputs: Properties, mark: Mark) -> bool:
         """Whether what an interrupted run has made is all of what is asked for."""
-        return mark.holds(inputs) and not problems(tool, tool.expected)
+        return mark.holds(inputs) and not tool.problems(tool.expected)
 
     def _drift(self, state: Properties) -> list[Change]:
         tool = self.tool(state)
-        found = problems(tool, None if state.get("adopted") else tool.expected)
+        found = tool.problems(None if state.get("adopted") else tool.expected)
         changes = [Change(part, drift=True) for part in dict.fromkeys(each.part for each in found)]
         if not found and tool.kubeconfig() != state.get("kubeconfig"):
             changes.append(Change("kubeconfig", drift=True))
         return changes
 
     def _wait(self, tool: Tool, expected: int | None, context: Context) -> None:
-        nodes.wait(lambda: problems(tool, expected), READY_SECONDS, context)
+        nodes.wait(lambda: tool.problems(expected), READY_SECONDS, context)
 
     def _outputs(self, tool: Tool, *, adopted: bool) -> Properties:
         kubeconfig = tool.kubeconfig()

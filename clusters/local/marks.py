@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters import owner
+from clusters.local.tool import Tool
 from core.paths import state_dir
 
 
@@ -64,3 +65,20 @@ class Mark:
     @property
     def _file(self) -> Path:
         return self.directory / "inputs.json"
+
+
+def remains(tool: Tool, mark: Mark, removal: str) -> Mapping[str, list[str]]:
+    """Return the cluster, with how to remove it; nothing of one that somebody else has made.
+
+    Args:
+        tool: Bound to the cluster.
+        mark: The note about it.
+        removal: The tool's command that removes it.
+    """
+    left = []
+    if mark.is_there:
+        # Without the tool, or its engine, nobody can tell whether the cluster is there.
+        is_gone = not tool.needs() and not tool.exists()
+        command = f"rm -r {mark.directory}" if is_gone else f"{removal} && rm -r {mark.directory}"
+        left.append(f"{mark.tool}'s cluster {mark.name}: {command}")
+    return {f"{mark.tool} clusters": left}

@@ -1,19 +1,24 @@
-"""Whether a cluster's nodes are there and Ready, asked of its API server."""
+"""A local cluster's kubeconfig, and its nodes as its API server reports them."""
 
+import base64
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-import tenacity
 import urllib3.exceptions
+import yaml
 from kubernetes import client, config
 
 from core import kube
 from core.context import Context
+from core.wait import NotYet, until
 
 _LIMIT = (5, 10)
 """Seconds to connect, and to answer."""
 _POLL_SECONDS = 1.0
+_FILES = ("certificate-authority", "client-certificate", "client-key")
 _UNREACHABLE = (urllib3.exceptions.HTTPError, ssl.SSLError, OSError)
 
 
@@ -72,34 +77,75 @@ def identity(kubeconfig: str) -> str:
 
 
 def wait(look: Callable[[], list[Problem]], limit: float, context: Context) -> None:
-    """Wait until nothing is the matter.
+    """Wait until there is no problem.
 
     Args:
-        look: Says what is.
+        look: Returns the problems.
         limit: Seconds.
-        context: Where to say it meanwhile.
+        context: Where to show them meanwhile.
 
     Raises:
-        TimeoutError: something still was, after `limit` seconds; with what.
-        InterruptedError: the person pressed Ctrl-C.
+        TimeoutError: there still was one after `limit` seconds; says which.
+        InterruptedError: the user pressed Ctrl-C.
     """
 
-    def say(state: tenacity.RetryCallState) -> None:
-        if state.outcome is not None:
-            context.status(f"waiting: {state.outcome.result()[0]}")
+    def ready() -> None:
+        if found := look():
+            raise NotYet("; ".join(map(str, found)))
 
-    last = tenacity.Retrying(
-        retry=tenacity.retry_if_result(bool),
-        stop=tenacity.stop_any(
-            tenacity.stop_after_delay(limit), tenacity.stop_when_event_set(context.cancelled)
-        ),
-        wait=tenacity.wait_fixed(_POLL_SECONDS),
-        sleep=tenacity.sleep_using_event(context.cancelled),
-        before_sleep=say,
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else [],
-    )(look)
-    if last and context.cancelled.is_set():
-        raise InterruptedError("interrupted while waiting for the cluster's nodes")
-    if last:
-        seen = "; ".join(map(str, last))
-        raise TimeoutError(f"the cluster was not ready within {limit:.0f} s: {seen}")
+    until(
+        ready,
+        limit,
+        "the cluster's nodes",
+        context,
+        every=_POLL_SECONDS,
+        overdue=lambda found: f"the cluster was not ready within {limit:.0f} s: {found}",
+    )
+
+
+def reduced(text: str, context: str) -> str:
+    """Return the kubeconfig of one context with what it takes to connect, its files in it.
+
+    What tools note besides, such as when they wrote it, would look like a change on every `up`.
+
+    Args:
+        text: As the tool wrote it.
+        context: Which of its contexts.
+
+    Raises:
+        ValueError: it has no such context.
+        OSError: a file that it names can't be read.
+    """
+    document = yaml.safe_load(text) or {}
+    pair = _entry(document, "contexts", "context", context)
+    cluster = _embedded(_entry(document, "clusters", "cluster", pair["cluster"]))
+    user = _embedded(_entry(document, "users", "user", pair["user"]))
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": context, "cluster": cluster}],
+            "users": [{"name": context, "user": user}],
+            "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
+            "current-context": context,
+        },
+        sort_keys=False,
+    )
+
+
+def _entry(document: Mapping[str, Any], section: str, part: str, name: str) -> dict[str, Any]:
+    entries = document.get(section) or []
+    found = next((each[part] for each in entries if each["name"] == name), None)
+    if found is None:
+        there = ", ".join(str(each["name"]) for each in entries) or "none"
+        raise ValueError(f"the kubeconfig has no {part} {name!r}; there is: {there}")
+    return dict(found)
+
+
+def _embedded(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry whose files are in it, without the notes of tools."""
+    kept = {key: value for key, value in entry.items() if key not in {*_FILES, "extensions"}}
+    for name in _FILES:
+        if name in entry:
+            kept[f"{name}-data"] = base64.b64encode(Path(entry[name]).read_bytes()).decode()
+    return kept

@@ -13,10 +13,10 @@ KIND = Kind(
     remains=Lazy("clusters.minikube.cluster.remains"),
     own=OwnCluster(
         type="slipway:clusters:Minikube",
-        handler=Lazy("clusters.local.minikube_handler.MinikubeHandler"),
+        handler=Lazy("clusters.minikube.handler.MinikubeHandler"),
         notes="local-clusters/minikube",
-        remove=Lazy("clusters.local.minikube_handler.remove"),
+        remove=Lazy("clusters.minikube.handler.MinikubeHandler.remove"),
     ),
-    image_targets={"minikube": Lazy("clusters.local.image_nodes.MinikubeNodes")},
+    image_targets={"minikube": Lazy("clusters.minikube.images.MinikubeImages")},
     tools=("minikube",),
 )

@@ -15,11 +15,11 @@ from pydantic.dataclasses import dataclass
 from clusters import training_operator
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
-from clusters.local import declared, room
-from clusters.local import remains as search
-from clusters.local.fields import ClusterName, Mount, PortMapping, clashes
+from clusters.local import cluster as local
+from clusters.local import marks
+from clusters.local.cluster import ClusterName, Mount, PortMapping, clashes
 from clusters.local.marks import Mark
-from clusters.local.minikube_tool import MinikubeTool
+from clusters.minikube.tool import MinikubeTool
 from core.fields import CONFIG, Memory
 from core.problem import Contradiction, Problem, contradictory
 from core.quantities import cores, gibibytes, size
@@ -142,16 +142,16 @@ def provision(settings: Settings) -> Cluster:
         pulumi.RunError: this machine is too small for it, or has not got what is to be mounted.
     """
     if not settings.adopt:  # One that is there is as it was made.
-        room.require(_beyond(settings))
+        local.require(_beyond(settings))
     target = {"kind": "minikube", "profile": settings.name}
-    return declared.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
+    return local.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
 
 
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """The profile, if this stack made it and it is still there."""
     name = settings.name
     tool = MinikubeTool(name, inputs(settings))
-    return search.remains(tool, Mark("minikube", name), f"minikube delete --profile {name}")
+    return marks.remains(tool, Mark("minikube", name), f"minikube delete --profile {name}")
 
 
 def _beyond(settings: Settings) -> Iterator[Problem]:
@@ -163,10 +163,15 @@ def _beyond(settings: Settings) -> Iterator[Problem]:
     validateRequestedMemorySize)
     """
     if settings.mount is not None:
-        yield from room.unmountable("slipway:cluster.mount", settings.mount)
+        yield from local.unmountable("slipway:cluster.mount", settings.mount)
     wanted = {
-        "cpus": (settings.cpus, room.cores(), f"{settings.cpus}", f"{room.cores()} cores"),
-        "memory": (size(settings.memory), room.memory(), settings.memory, gibibytes(room.memory())),
+        "cpus": (settings.cpus, local.cores(), f"{settings.cpus}", f"{local.cores()} cores"),
+        "memory": (
+            size(settings.memory),
+            local.memory(),
+            settings.memory,
+            gibibytes(local.memory()),
+        ),
     }
     for name, (asked, there, said, has) in wanted.items():
         if asked > there and not settings.force:

@@ -14,14 +14,14 @@ import pytest
 
 from clusters import CLUSTERS
 from clusters.kind import cluster as kind
+from clusters.kind.handler import KindHandler
+from clusters.kind.tool import KindTool
 from clusters.local.handler import LocalHandler
-from clusters.local.kind_handler import KindHandler
-from clusters.local.kind_tool import KindTool
 from clusters.local.marks import Mark
-from clusters.local.minikube_handler import MinikubeHandler
-from clusters.local.minikube_tool import MinikubeTool
-from clusters.local.protocol import Tool
+from clusters.local.tool import Tool
 from clusters.minikube import cluster as minikube
+from clusters.minikube.handler import MinikubeHandler
+from clusters.minikube.tool import MinikubeTool
 from core import toolchain
 from core.handler import Properties
 from core.paths import cache_dir

@@ -13,8 +13,8 @@ import yaml
 
 from clusters.kind import KIND
 from clusters.kind import cluster as kind
-from clusters.local import kind_config
-from clusters.local.kind_handler import KindHandler
+from clusters.kind import handler as kind_handler
+from clusters.kind.handler import KindHandler
 from clusters.local.marks import Mark
 from core.handler import Properties
 from core.validation import check
@@ -106,7 +106,7 @@ def test_every_setting_is_in_the_configuration_that_kind_gets() -> None:
 def test_kind_itself_finds_nothing_wrong_with_what_is_rendered(
     here: Machine, said: dict[str, Any]
 ) -> None:
-    assert kind_config.problem(real_kind(), "team", kind.config(settings(**said))) is None
+    assert kind_handler.problem(real_kind(), "team", kind.config(settings(**said))) is None
     assert here.calls("docker") == []  # nor did it ask an engine, or make anything
 
 
@@ -378,8 +378,8 @@ def test_the_nodes_share_this_machines_memory_and_keep_what_is_reserved() -> Non
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with 2 cores and 8 GiB."""
-    monkeypatch.setattr("clusters.local.room.cores", lambda: 2)
-    monkeypatch.setattr("clusters.local.room.memory", lambda: 8 * 2**30)
+    monkeypatch.setattr("clusters.local.cluster.cores", lambda: 2)
+    monkeypatch.setattr("clusters.local.cluster.memory", lambda: 8 * 2**30)
 
 
 @pytest.mark.usefixtures("small")

@@ -10,11 +10,10 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.local import minikube_words
 from clusters.local.marks import Mark
-from clusters.local.minikube_handler import MinikubeHandler
-from clusters.minikube import KIND
+from clusters.minikube import KIND, command_line
 from clusters.minikube import cluster as minikube
+from clusters.minikube.handler import MinikubeHandler
 from core.handler import Properties
 from core.validation import check
 from core.values import UNKNOWN
@@ -78,7 +77,7 @@ EVERYTHING = {
 
 
 def test_every_setting_is_a_flag_of_minikube_start() -> None:
-    flags = minikube_words.create_flags(inputs(**EVERYTHING))
+    flags = command_line.create_flags(inputs(**EVERYTHING))
     assert {
         "--driver=docker",
         "--cpus=4",
@@ -95,7 +94,7 @@ def test_every_setting_is_a_flag_of_minikube_start() -> None:
 
 
 def test_without_settings_it_is_the_machine_of_the_tutorial_in_minikubes_own_driver() -> None:
-    flags = minikube_words.create_flags(inputs())
+    flags = command_line.create_flags(inputs())
     assert {"--cpus=2", "--memory=6144mb", "--disk-size=51200mb"} <= set(flags)
     assert not any(flag.startswith(("--driver", "--force", "--mount")) for flag in flags)
 
@@ -105,7 +104,7 @@ def test_minikube_knows_every_flag_that_it_is_given(here: Machine, said: dict[st
     here.nodes(READY, READY)
     made(inputs(**said))
     (start,) = starts(here)
-    assert set(minikube_words.create_flags(inputs(**said))) < set(start)
+    assert set(command_line.create_flags(inputs(**said))) < set(start)
     assert len(profiles(here)["team"]["nodes"]) == said.get("nodes", 1)
 
 
@@ -312,10 +311,10 @@ def refused(**said: Any) -> list[str]:
     """Return the keys of what a machine with 2 cores and 8 GiB has not got."""
     wanted = settings(**said)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clusters.local.room.cores", lambda: 2)
-        patch.setattr("clusters.local.room.memory", lambda: 8 * 2**30)
+        patch.setattr("clusters.local.cluster.cores", lambda: 2)
+        patch.setattr("clusters.local.cluster.memory", lambda: 8 * 2**30)
         declared: list[str] = []
-        patch.setattr("clusters.local.declared.declare", lambda kind, *_: declared.append(kind))
+        patch.setattr("clusters.local.cluster.declare", lambda kind, *_: declared.append(kind))
         try:
             minikube.provision(wanted)
         except pulumi.RunError as error:

@@ -1,11 +1,9 @@
 """`slipway:clusters:Minikube`: a profile of minikube's as a resource of the local provider."""
 
-from pathlib import Path
 from typing import ClassVar
 
 from clusters.local.handler import LocalHandler
-from clusters.local.marks import Mark
-from clusters.local.minikube_tool import MinikubeTool
+from clusters.minikube.tool import MinikubeTool
 from core.handler import Properties
 
 
@@ -28,9 +26,3 @@ class MinikubeHandler(LocalHandler):
 
     def tool(self, inputs: Properties) -> MinikubeTool:
         return MinikubeTool(inputs["name"], inputs)
-
-
-def remove(directory: Path) -> None:
-    """Remove the cluster of that mark. Raises `RuntimeError` or `ToolMissing` when it can't be."""
-    MinikubeTool(directory.name).delete()
-    Mark("minikube", directory.name).clear()

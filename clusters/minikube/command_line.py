@@ -1,4 +1,4 @@
-"""What minikube is told, and what it says. Pure."""
+"""minikube's flags, and what it prints. Pure."""
 
 import json
 from collections.abc import Iterable, Mapping

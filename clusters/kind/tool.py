@@ -9,21 +9,19 @@ from typing import Any
 
 import yaml
 
-from clusters.local import kubeconfig, tools
 from clusters.local.engine import Engine, lacking
-from clusters.local.nodes import Problem
+from clusters.local.nodes import Problem, reduced
+from clusters.local.tool import Tool, find, missing
 from core.context import Context
 from core.process import run
 
 CREATE_SECONDS = 1200.0
 """The nodes' image, about 1 GB, may have to be fetched first."""
 _DELETE_SECONDS = 120.0
-_BALANCER = "-external-load-balancer"
-"""How the container's name ends that stands before several control planes; it is no node."""
 
 
 @dataclass(frozen=True)
-class KindTool:
+class KindTool(Tool):
     """What kind does with one cluster.
 
     Args:
@@ -39,13 +37,10 @@ class KindTool:
         return len(self.config.get("nodes", [None]))
 
     def needs(self) -> list[str]:
-        return [each for each in (tools.missing("kind"), lacking(Engine.found())) if each]
+        return [each for each in (missing("kind"), lacking(Engine.found())) if each]
 
     def exists(self) -> bool:
-        return self.name in self._kind("get", "clusters").split()
-
-    def refusal(self) -> str | None:
-        return None
+        return self.name in self.run("get", "clusters").split()
 
     def create(self, context: Context) -> None:
         with tempfile.TemporaryDirectory(prefix="slipway-kind-") as directory:
@@ -54,7 +49,7 @@ class KindTool:
             # Without it kind would write into the person's own kubeconfig.
             aside = ("--kubeconfig", str(Path(directory, "kubeconfig")))
             run(
-                *(str(tools.find("kind")), "create", "cluster", "--name", self.name),
+                *(str(find("kind")), "create", "cluster", "--name", self.name),
                 *("--config", str(file), *aside),
                 limit=CREATE_SECONDS,
                 line=lambda text: context.status(text.strip() or "kind is at work"),
@@ -71,32 +66,14 @@ class KindTool:
         return [Problem("nodes", f"{each.part} {each.reason}") for each in self._not_running()]
 
     def kubeconfig(self) -> str:
-        text = self._kind("get", "kubeconfig", "--name", self.name)
-        return kubeconfig.alone(text, f"kind-{self.name}")
+        text = self.run("get", "kubeconfig", "--name", self.name)
+        return reduced(text, f"kind-{self.name}")
 
     def delete(self) -> None:
         with tempfile.TemporaryDirectory(prefix="slipway-kind-") as directory:
             aside = ("--kubeconfig", str(Path(directory, "kubeconfig")))
             command = ("delete", "cluster", "--name", self.name, *aside)
-            self._kind(*command, limit=_DELETE_SECONDS)
-
-    def load(self, archive: Path, cancelled: threading.Event) -> None:
-        """Bring an image into every node.
-
-        Raises:
-            CommandFailed: kind can't.
-            InterruptedError: the person pressed Ctrl-C.
-        """
-        command = ("load", "image-archive", str(archive), "--name", self.name)
-        self._kind(*command, limit=CREATE_SECONDS, cancelled=cancelled)
-
-    def nodes(self) -> list[str]:
-        """Return the containers that are nodes."""
-        return [each for each in self._containers() if not each.endswith(_BALANCER)]
-
-    def execute(self, node: str, *command: str, limit: float) -> str:
-        """Run a program as root on a node and return what it prints. Raises `CommandFailed`."""
-        return self.engine.execute(node, *command, limit=limit)
+            self.run(*command, limit=_DELETE_SECONDS)
 
     @property
     def engine(self) -> Engine:
@@ -112,15 +89,17 @@ class KindTool:
 
     def _not_running(self) -> list[Problem]:
         """Return the containers, as `part`, that do not run."""
-        states = self.engine.states(self._containers())
+        states = self.engine.states(self.containers())
         return [
             Problem(name, f"is {state}") for name, state in states.items() if state != "running"
         ]
 
-    def _containers(self) -> list[str]:
-        return self._kind("get", "nodes", "--name", self.name).split()
+    def containers(self) -> list[str]:
+        """Return the containers of the cluster: its nodes, and what stands before them."""
+        return self.run("get", "nodes", "--name", self.name).split()
 
-    def _kind(
+    def run(
         self, *arguments: str, limit: float = 60, cancelled: threading.Event | None = None
     ) -> str:
-        return run(str(tools.find("kind")), *arguments, limit=limit, cancelled=cancelled)
+        """Run kind and return what it prints; raises as `core.process.run`."""
+        return run(str(find("kind")), *arguments, limit=limit, cancelled=cancelled)

@@ -1,20 +1,20 @@
-"""kind's own configuration of a cluster, rendered and checked by kind. Changes nothing.
-
-https://kind.sigs.k8s.io/docs/user/configuration/
-"""
+"""`slipway:clusters:Kind`: a cluster of kind's as a resource of the local provider."""
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
+from clusters.kind.tool import KindTool
 from clusters.local.engine import CHOICE
+from clusters.local.handler import LocalHandler
+from clusters.local.tool import find, missing
+from core.handler import CheckFailure, Properties
 from core.process import CommandFailed, run
 
-API_VERSION = "kind.x-k8s.io/v1alpha4"
 _ANSWERS = """\
 #!/bin/sh
 # Stands for docker while kind checks a configuration, so that it needs none and makes nothing.
@@ -28,32 +28,25 @@ _BEGINS = "Creating cluster"
 """What kind says once it has found nothing wrong."""
 
 
-def document(
-    control_planes: int,
-    workers: int,
-    *,
-    node: Mapping[str, Any],
-    ports: Sequence[Mapping[str, Any]],
-    reserved: Mapping[str, str],
-) -> dict[str, Any]:
-    """Return the configuration of a cluster.
+class KindHandler(LocalHandler):
+    """Inputs: `name`, `adopt`, and `config`, kind's own configuration."""
 
-    Args:
-        control_planes: How many nodes run Kubernetes itself.
-        workers: How many more there are; without any, jobs run on the others.
-        node: What every node has besides, in kind's words.
-        ports: Of the first node, which are ports of this machine, too, in kind's words.
-        reserved: What each node keeps free of pods, in the kubelet's words.
-    """
-    roles = ["control-plane"] * control_planes + ["worker"] * workers
-    made = [{"role": role, **node} for role in roles]
-    if ports:
-        made[0]["extraPortMappings"] = [dict(each) for each in ports]
-    whole: dict[str, Any] = {"kind": "Cluster", "apiVersion": API_VERSION, "nodes": made}
-    if reserved:
-        kubelet = {"kind": "KubeletConfiguration", "systemReserved": dict(reserved)}
-        whole["kubeadmConfigPatches"] = [yaml.safe_dump(kubelet, sort_keys=False)]
-    return whole
+    type: ClassVar[str] = "slipway:clusters:Kind"
+    program: ClassVar[str] = "kind"
+
+    @property
+    def shape(self) -> set[str]:
+        return {"config"}
+
+    def check(self, inputs: Properties) -> list[CheckFailure]:
+        """Let kind itself look at its configuration, which needs no container engine."""
+        if missing("kind") is not None:
+            return []  # the preview says so, and `create` refuses
+        reason = problem(find("kind"), inputs["name"], inputs["config"])
+        return [] if reason is None else [CheckFailure("config", f"kind refuses it: {reason}")]
+
+    def tool(self, inputs: Properties) -> KindTool:
+        return KindTool(inputs["name"], inputs.get("config", {}))
 
 
 def problem(program: Path, name: str, config: Mapping[str, Any]) -> str | None:
@@ -68,7 +61,7 @@ def problem(program: Path, name: str, config: Mapping[str, Any]) -> str | None:
     Args:
         program: kind.
         name: Of the cluster.
-        config: As of `document`.
+        config: As of `clusters.kind.cluster.config`.
     """
     with tempfile.TemporaryDirectory(prefix="slipway-kind-") as directory:
         docker, file = Path(directory, "docker"), Path(directory, "kind.yaml")

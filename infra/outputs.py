@@ -5,15 +5,20 @@ that needs another, and wrong for one that merely comes after it.
 """
 
 import asyncio
+import warnings
 from collections.abc import Awaitable, Coroutine, Iterable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pulumi
 from pulumi import Output
 
-from infra.ending import end
-
 T = TypeVar("T")
+_REPORTED = 32
+"""By this exit status the language host knows that the error was reported.
+
+After any other it adds an error of its own, about a program that exited
+(https://github.com/pulumi/pulumi/blob/master/sdk/python/cmd/pulumi-language-python-exec).
+"""
 
 
 def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Output[str]:
@@ -58,3 +63,11 @@ def _when_done(work: Coroutine[Any, Any, T]) -> Output[T]:
     """Return what `work` comes to, which depends on no resource to the engine."""
     future: Awaitable[T] = asyncio.ensure_future(work)
     return Output.from_input(future)
+
+
+def end(why: str) -> NoReturn:
+    """Report why the program can't go on, and end it with everything that it has begun."""
+    pulumi.log.error(why)
+    # Python would warn of what Pulumi's SDK has begun and is never awaited.
+    warnings.simplefilter("ignore", RuntimeWarning)
+    raise SystemExit(_REPORTED)

@@ -4,11 +4,11 @@ import pulumi
 
 from clusters import CLUSTERS
 from images.trainers import TrainerImages
-from infra import cost, outcomes, outputs, settings
+from infra import cost, outputs, runs, settings
 from infra.gpus.component import cuda_output, gpus_of
 from infra.namespace import JobNamespace
 from infra.operator.component import TrainingOperator
-from infra.training import Ground, train
+from infra.runs import RunContext, train
 
 
 def main() -> None:
@@ -42,13 +42,13 @@ def main() -> None:
         "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
     )
     gpus = gpus_of(cluster, images, wanted.jobs, after=[namespace], opts=on_cluster)
-    ground = Ground(cluster, [namespace, operator.ready], images, wanted.capacity, gpus)
-    runs = train(wanted.jobs, wanted.scripts, ground)
+    context = RunContext(cluster, [namespace, operator.ready], images, wanted.capacity, gpus)
+    trained = train(wanted.jobs, wanted.scripts, context)
 
     pulumi.export("cluster", cluster.facts)
-    pulumi.export("jobs", outcomes.results(runs))
-    pulumi.export("notRun", outcomes.not_run(runs))
+    pulumi.export("jobs", runs.results(trained))
+    pulumi.export("notRun", runs.not_run(trained))
     pulumi.export("skipped", dict(wanted.skipped))
     if gpus is not None:
-        pulumi.export("cuda", cuda_output(gpus.cuda, runs))
+        pulumi.export("cuda", cuda_output(gpus.cuda, trained))
     pulumi.export("kubeconfig", pulumi.Output.secret(cluster.kubeconfig))

@@ -27,9 +27,9 @@ from core.text import choices, likeliest, quote
 from core.validation import check
 from infra.prices import files as prices
 from infra.prices.table import PriceTable
-from jobs.script import Script
-from jobs.spec import TrainingJob
-from jobs.wanted import Site, read
+from jobs.config import read
+from jobs.rules import Surroundings
+from jobs.spec import Script, TrainingJob
 
 _KEYS = ("cluster", "jobs", "prices")
 
@@ -107,8 +107,8 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     """
     problems = list(_misplaced(config, [] if secrets is None else secrets))
     cluster = _cluster(config, stack, problems)
-    site = _site(cluster)
-    wanted = read(_section(config, "slipway:jobs", problems), "slipway:jobs", site)
+    around = _surroundings(cluster)
+    wanted = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
     problems += wanted.problems
     table = _prices(config, problems)
     if problems or cluster is None:
@@ -116,7 +116,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     return Settings(
         cluster,
         tuple(wanted.jobs),
-        capacity=site.capacity,
+        capacity=around.capacity,
         scripts=wanted.scripts,
         warnings=tuple(wanted.warnings),
         skipped=wanted.skipped,
@@ -222,11 +222,13 @@ def _uncopied(config: Mapping[str, str], template: Path) -> str:
     return f"is missing; take the settings of {source}: `cp {source} Pulumi.{template.name}`"
 
 
-def _site(cluster: ClusterSettings | None) -> Site:
+def _surroundings(cluster: ClusterSettings | None) -> Surroundings:
     if cluster is None:
-        return Site()
+        return Surroundings()
     kind = CLUSTERS[cluster.kind]
     gpus = kind.gpus(cluster.options)
     per_node = 0 if gpus is None else gpus.per_node
     pools = tuple(kind.pools(cluster.options))
-    return Site(per_node, kind.capacity(cluster.options), gpus, reach(cluster.options), pools)
+    return Surroundings(
+        per_node, kind.capacity(cluster.options), gpus, reach(cluster.options), pools
+    )

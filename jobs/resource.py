@@ -21,8 +21,8 @@ class PyTorchJob(pulumi.CustomResource):
         job: What to train.
         manifest: `jobs.spec.manifest` of it.
         kubeconfig: The cluster's, its content.
-        artifacts: What its inputs are, by name (`jobs.inputs.found`).
-        room: What all jobs need and the cluster has, for a preview to show (`jobs.needs`).
+        artifacts: What its inputs are, by name (`jobs.spec.inputs.found`).
+        room: What all jobs need and the cluster has, for a preview to show (`jobs.plan`).
     """
 
     result: Output[dict[str, Any]]

@@ -1,4 +1,4 @@
-"""How the processes of a PyTorchJob are counted. Pure: a job is the API server's JSON."""
+"""The replicas, processes and ranks of a PyTorchJob. Pure: a job is the API server's JSON."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ _MASTER = "Master"
 
 @dataclass(frozen=True)
 class Topology:
-    """What a PyTorchJob consists of.
+    """The replicas and processes of a PyTorchJob.
 
     Each replica is one pod. Replicas are numbered from 0: the Master first, where there is one,
     then the Workers. Each runs `processes` processes, and their ranks follow the replicas'.
@@ -28,12 +28,12 @@ class Topology:
 
     @classmethod
     def of(cls, job: Mapping[str, Any]) -> "Topology":
-        """Return what `job` asks for."""
+        """Return the topology of a PyTorchJob."""
         spec = job["spec"]
         kinds = spec["pytorchReplicaSpecs"]
         return cls(
             replicas=sum(int(kind.get("replicas", 1)) for kind in kinds.values()),
-            processes=processes_in(str(spec.get("nprocPerNode", "1"))),
+            processes=_processes(str(spec.get("nprocPerNode", "1"))),
             has_master=_MASTER in kinds,
             elastic="elasticPolicy" in spec,
         )
@@ -58,6 +58,6 @@ def ranks_of(replica: int, processes: int) -> range:
     return range(replica * processes, (replica + 1) * processes)
 
 
-def processes_in(said: str) -> int:
+def _processes(declared: str) -> int:
     """Return nprocPerNode; the operator's other words for it (auto, cpu, gpu) count as one."""
-    return int(said) if said.isdecimal() else 1
+    return int(declared) if declared.isdecimal() else 1

@@ -15,11 +15,11 @@ from images.trainers import TrainerImages
 from infra.declare import declare
 from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
 from infra.namespace import pull_secret
-from jobs.accelerated import wants_gpus
+from jobs.adapt import wants_gpus
 from jobs.spec import TrainingJob
 
 if TYPE_CHECKING:
-    from infra.training import Run
+    from infra.runs import Run
 
 
 def gpus_of(

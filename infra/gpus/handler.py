@@ -15,7 +15,7 @@ from infra.gpus import probe
 from infra.gpus.cluster import GpuCluster
 from infra.gpus.manifests import pool_of
 from infra.gpus.reasons import Object, offered, offering, reasons
-from jobs.spec.resources import GPU
+from jobs.spec.replicas import GPU
 
 NODES_SECONDS = 600
 """How long nodes that are there may take to offer their GPUs: drivers and images are large."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from clusters.pools import GpuPool, Taint
 from core.manifests import MANAGED_BY, Manifest
-from jobs.spec.resources import GPU
+from jobs.spec.replicas import GPU
 
 NAMESPACE = "slipway-gpu"
 """Of the device plugin alone: nothing else may do what it has to."""

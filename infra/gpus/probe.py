@@ -12,7 +12,7 @@ from core.wait import NotYet, until
 from infra.gpus.cluster import GpuCluster, message_of, obstacle, settled
 from infra.gpus.manifests import PROBE, probe_pod
 from infra.gpus.reasons import Object
-from jobs.spec.resources import GPU
+from jobs.spec.replicas import GPU
 
 SECONDS = 900
 """How long the pod may take: a node has to fetch an image of several GB first."""

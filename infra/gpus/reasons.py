@@ -7,7 +7,7 @@ from typing import Any
 
 from clusters.pools import GpuPool
 from infra.gpus.manifests import NAMESPACE, PLUGIN
-from jobs.spec.resources import GPU
+from jobs.spec.replicas import GPU
 
 Object = Mapping[str, Any]
 _NO_DRIVER = re.compile(

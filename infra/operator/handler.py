@@ -22,9 +22,9 @@ from core.handler import Change, Handler, Properties, compare
 from core.kube import Request, ask, connect, said
 from core.values import UNKNOWN
 from core.wait import NotYet, until
-from infra import stray_runs
 from infra.operator.diagnosis import explain
 from infra.operator.manifests import CERTIFICATE
+from jobs.run import submit
 
 LIMIT_SECONDS = 120
 _POLL_SECONDS = 0.5
@@ -69,7 +69,7 @@ class OperatorReadyHandler(Handler):
         """
         if state.get("shared"):
             return
-        stray_runs.stop(state["kubeconfig"], state["jobNamespace"], context)
+        submit.stop_all(state["kubeconfig"], state["jobNamespace"], context)
 
 
 @dataclass(frozen=True)

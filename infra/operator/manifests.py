@@ -175,7 +175,7 @@ def _init_container(image: str) -> Manifest:
         "name": "wait-for-master",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        # As long as nodes may have to be made first (`jobs.accelerated.GROWN_SECONDS`).
+        # As long as nodes may have to be made first (`jobs.adapt.GROWN_SECONDS`).
         "args": ["-limit", "30m", "-every", "250ms", f"{{{{.MasterAddr}}}}:{_MASTER_PORT}"],
         "resources": {
             "requests": {"cpu": "10m", "memory": "16Mi"},

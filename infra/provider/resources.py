@@ -11,9 +11,9 @@ _SERVED: Mapping[str, Lazy] = {
     "slipway:clusters:Access": Lazy("clusters.access.handler.AccessHandler"),
     "slipway:infra:GpuReady": Lazy("infra.gpus.handler.GpuReadyHandler"),
     "slipway:infra:OperatorReady": Lazy("infra.operator.handler.OperatorReadyHandler"),
-    "slipway:jobs:Claim": Lazy("jobs.life.claim.ClaimHandler"),
-    "slipway:jobs:Gate": Lazy("jobs.life.gate.GateHandler"),
-    "slipway:jobs:PyTorchJob": Lazy("jobs.life.run.PyTorchJobHandler"),
+    "slipway:jobs:Claim": Lazy("jobs.run.claim.ClaimHandler"),
+    "slipway:jobs:Gate": Lazy("jobs.run.gate.GateHandler"),
+    "slipway:jobs:PyTorchJob": Lazy("jobs.run.handler.PyTorchJobHandler"),
 }
 _IMAGES: Mapping[str, Lazy] = {
     "slipway:images:Image": Lazy("images.handler.ImageHandler"),

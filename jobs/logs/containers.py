@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from jobs.spec import CONTAINER
-from jobs.watch.replicas import Replica
+from jobs.judge.replica import Replica
+from jobs.spec.names import CONTAINER
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from kubernetes.client import ApiClient
 
 from core import kube
 from jobs.logs.lines import LONGEST, Line
-from jobs.spec import CONTAINER
+from jobs.spec.names import CONTAINER
 
 _CONNECT_SECONDS, _SILENCE_SECONDS = 5, 30
 

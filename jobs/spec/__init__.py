@@ -12,6 +12,7 @@ from jobs.spec.job import TrainingJob
 from jobs.spec.names import API_VERSION, CONTAINER, JOB_LABEL
 from jobs.spec.parts import Build, Elastic, JobInput, Limits, Master, SecretKey, Toleration, Volume
 from jobs.spec.pytorchjob import manifest
+from jobs.spec.script import Script
 
 __all__ = [
     "API_VERSION",
@@ -23,6 +24,7 @@ __all__ = [
     "JobInput",
     "Limits",
     "Master",
+    "Script",
     "SecretKey",
     "Toleration",
     "TrainingJob",

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlsplit
 
-from core.problem import Contradiction
-from jobs.spec import amounts, mount_rules
-from jobs.spec.contradiction import of
+from pydantic.alias_generators import to_camel
+
+from core import quantities
+from core.problem import Contradiction, Path
+from core.text import quote
 from jobs.spec.modules import HYPERPARAMETERS, MODULES
+from jobs.spec.names import DATA, INPUT_DIR, OTHER_VOLUMES, OWN_VOLUMES, PACKAGES, SCRIPT, THREADS
+from jobs.spec.replicas import roles, share
 
 if TYPE_CHECKING:
     from jobs.spec.job import TrainingJob
+    from jobs.spec.parts import Volume
+
+START_TIMEOUT = 300
+"""Seconds: the default."""
 
 _PROGRAMS = ("script", "build", "image")
 _OWN = (*_PROGRAMS, "command", "script_entry")
@@ -21,8 +32,8 @@ _OWN = (*_PROGRAMS, "command", "script_entry")
 def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return everything in `job` that does not go together."""
     rules = (
-        *(_program, _command, _hyperparameters, _gate, _elastic, amounts.contradictions),
-        *(mount_rules.contradictions, _tolerations, _outputs),
+        *(_program, _command, _hyperparameters, _gate, _elastic, _threads, _gpus, _timeouts),
+        *(_shared_memory, _volumes, _tolerations, _outputs),
     )
     return [each for rule in rules for each in rule(job)]
 
@@ -33,12 +44,12 @@ def _program(job: TrainingJob) -> Iterator[Contradiction]:
         text = f"{job.name} runs the catalogue's program; give a job of one's own another name"
         for name in _OWN:
             if getattr(job, name) is not None:
-                yield of((name,), text)
+                yield _of((name,), text)
     elif not given and job.command is None:
         yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
     for name in given[1:]:
         text = f"goes with no `{given[0]}`; a job has exactly one of script, build and image"
-        yield of((name,), text, given[0])
+        yield _of((name,), text, given[0])
 
 
 NO_PROGRAM = "has nothing to run; a job has a `script`, a `build`, or an `image` and a `command`"
@@ -48,13 +59,15 @@ def _command(job: TrainingJob) -> Iterator[Contradiction]:
     if job.module is not None:
         return
     if job.command is not None and job.script is not None:
-        yield of(("command",), "goes with no `script`, which python3 runs; it has `args`", "script")
+        yield _of(
+            ("command",), "goes with no `script`, which python3 runs; it has `args`", "script"
+        )
     elif job.command is not None and job.image is None and job.build is None:
-        yield of(("image",), "is missing; a `command` has an `image` or a `build`", "command")
+        yield _of(("image",), "is missing; a `command` has an `image` or a `build`", "command")
     if job.image is not None and job.command is None:
-        yield of(("command",), "is missing; an `image` has it", "image")
+        yield _of(("command",), "is missing; an `image` has it", "image")
     if job.script_entry is not None and job.script is None:
-        yield of(("script_entry",), "goes with a `script` that is a folder", "script")
+        yield _of(("script_entry",), "goes with a `script` that is a folder", "script")
 
 
 def _hyperparameters(job: TrainingJob) -> Iterator[Contradiction]:
@@ -62,42 +75,142 @@ def _hyperparameters(job: TrainingJob) -> Iterator[Contradiction]:
         return
     for name in HYPERPARAMETERS:
         if getattr(job, name) is not None:
-            yield of((name,), "only the catalogue's programs take it; one's own has `args`")
+            yield _of((name,), "only the catalogue's programs take it; one's own has `args`")
 
 
 def _gate(job: TrainingJob) -> Iterator[Contradiction]:
     if job.module is not None and job.max_time_to_accuracy is not None and job.goal is None:
         text = "goes with a `goal`, such as accuracy=0.98: the time until it was reached is judged"
-        yield of(("max_time_to_accuracy",), text, "goal")
+        yield _of(("max_time_to_accuracy",), text, "goal")
 
 
 def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
     if job.elastic is None:
         if job.module is not None and MODULES[job.module].is_elastic:
-            yield of(("elastic",), f"is missing; {job.name} needs it", "module")
+            yield _of(("elastic",), f"is missing; {job.name} needs it", "module")
         return
     least, most = job.elastic.least(job.workers), job.elastic.max_replicas
     if job.workers < least:
         text = f"{least} is more than the {job.workers} of `workers`"
-        yield of(("elastic", "minReplicas"), text, "workers")
+        yield _of(("elastic", "minReplicas"), text, "workers")
     if most is not None and job.workers > most:
         text = f"{most} is less than the {job.workers} of `workers`"
-        yield of(("elastic", "maxReplicas"), text, "workers")
+        yield _of(("elastic", "maxReplicas"), text, "workers")
     if job.master is not None:
-        yield of(("master",), "an elastic job has no Master, only Workers", "elastic")
+        yield _of(("master",), "an elastic job has no Master, only Workers", "elastic")
+
+
+def _threads(job: TrainingJob) -> Iterator[Contradiction]:
+    value = job.env.get(THREADS)
+    if value is not None and not (isinstance(value, str) and re.fullmatch(r"0*[1-9]\d*", value)):
+        value = quote(value) if isinstance(value, str) else "a Secret's value"
+        yield _of(
+            ("env", THREADS), f"{value} is not allowed; it takes a whole number of at least 1"
+        )
+
+
+def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
+    if job.backend != "nccl":
+        return
+    text = "nccl needs a GPU for each process, and `processesPerNode` is {}"
+    for path, gpus in (
+        (("gpus",), job.gpus),
+        (("master", "gpus"), None if job.master is None else job.master.gpus),
+    ):
+        if gpus is not None and gpus < job.processes_per_node:
+            reason = f"{gpus} is too few: {text.format(job.processes_per_node)}"
+            yield _of(path, reason, "backend", "processes_per_node")
+
+
+def _timeouts(job: TrainingJob) -> Iterator[Contradiction]:
+    # A short `timeout` ends the run before the default, which the job did not choose.
+    if job.start_timeout > job.timeout and job.start_timeout != START_TIMEOUT:
+        text = f"{job.start_timeout} could never pass: the {job.timeout} of `timeout` end the run"
+        yield _of(("start_timeout",), f"{text} before; make it less, or `timeout` more", "timeout")
+
+
+def _shared_memory(job: TrainingJob) -> Iterator[Contradiction]:
+    if job.shared_memory is None:
+        return
+    for role in roles(job):
+        limit = share(job, role).memory_limit
+        if quantities.size(job.shared_memory) > quantities.size(limit):
+            text = f"{job.shared_memory} is more than the {limit} of memory that a {role} may use"
+            text += ", /dev/shm included; ask for less, or raise the limit"
+            yield _of(("shared_memory",), text, "memory", "limits", "master")
+            return  # Once is enough, though both are too small.
+
+
+_SYSTEM = (
+    *("/bin", "/dev", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr/bin", "/usr/lib"),
+    *("/etc/hostname", "/etc/hosts", "/etc/resolv.conf"),
+)
+_CLOSED = ("/dev", "/proc", "/sys", PACKAGES, SCRIPT, INPUT_DIR, OTHER_VOLUMES)
+"""Below these no runtime can make a directory to mount on, or what it hides is needed."""
+
+
+def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
+    counted = Counter(volume.mount_path for volume in job.volumes.values())
+    for name, volume in job.volumes.items():
+        place = volume.mount_path
+        reason = _hidden(place, job)
+        if reason is None and counted[place] > 1:
+            reason = "is taken by another volume"
+        if reason is not None:
+            text = f'"{place}" {reason}; mount it elsewhere, such as /mnt/{name}'
+            yield _of(("volumes", name, "mountPath"), text)
+        yield from _volume_kind(name, volume)
+
+
+def _hidden(place: str, job: TrainingJob) -> str | None:
+    """Return what a volume at `place` would take from the pod; None when nothing."""
+    needed = {path: f"`{name}`, which every pod has" for name, path in OWN_VOLUMES.items()}
+    needed |= dict.fromkeys(_SYSTEM, "a part of the system")
+    if job.image is None:
+        needed[PACKAGES] = "slipway_trainer, which starts the program"
+    if job.module is not None:
+        needed[DATA] = "the data sets that the program reads"
+    if job.inputs:
+        needed[INPUT_DIR] = "the job's inputs"
+        needed[OTHER_VOLUMES] = "the volumes that its inputs come from"
+    mounted = PurePosixPath(place)
+    for path, what in needed.items():
+        if place == path:
+            return f"is taken by {what}"
+        if PurePosixPath(path).is_relative_to(mounted):
+            return f"would hide {path}: {what}"
+        if path in _CLOSED and mounted.is_relative_to(path):
+            return f"is inside of {path}, where nothing can be mounted: {what}"
+    return None
+
+
+def _volume_kind(name: str, volume: Volume) -> Iterator[Contradiction]:
+    kinds = ("claim", "size", "empty_dir", "host_path")
+    given = [to_camel(kind) for kind in kinds if getattr(volume, kind) is not None]
+    if len(given) != 1:
+        listed = ", ".join(map(to_camel, kinds))
+        text = f"has {' and '.join(given) or 'no kind'}; it has exactly one of {listed}"
+        yield _of(("volumes", name), text)
+    elif volume.read_only and given[0] in {"size", "emptyDir"}:
+        yield _of(("volumes", name, "readOnly"), f"`{given[0]}` begins empty: it must be written")
+    elif volume.keep is not None and volume.size is None:
+        yield _of(
+            ("volumes", name, "keep"),
+            f"goes with `size` alone; `{given[0]}` says itself what stays",
+        )
 
 
 def _tolerations(job: TrainingJob) -> Iterator[Contradiction]:
     for index, each in enumerate(job.tolerations):
         if each.operator == "Exists" and each.value is not None:
             text = "goes with the operator Equal; Exists takes any value"
-            yield of(("tolerations", index, "value"), text)
+            yield _of(("tolerations", index, "value"), text)
         if each.operator == "Equal" and each.key is None:
             text = "is missing; only the operator Exists goes without"
-            yield of(("tolerations", index, "key"), text)
+            yield _of(("tolerations", index, "key"), text)
         if each.toleration_seconds is not None and each.effect != "NoExecute":
             text = "goes with the effect NoExecute alone"
-            yield of(("tolerations", index, "tolerationSeconds"), text)
+            yield _of(("tolerations", index, "tolerationSeconds"), text)
 
 
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
@@ -110,8 +223,15 @@ def _outputs(job: TrainingJob) -> Iterator[Contradiction]:
     signed = any(name.lower() in _SIGNATURES for name, _ in parse_qsl(url.query, True))
     if url.password is not None or signed:
         what = "a signature" if signed else "a password"
-        yield of(
+        yield _of(
             ("outputs",),
             f"has {what} in it, which would stand in clear in the stack's state; leave it out, and "
             "give the store's client its own variable by `env`, from a Secret",
         )
+
+
+def _of(path: Path, text: str, *others: str) -> Contradiction:
+    """Return a contradiction that rests on the first part of `path` and on other fields."""
+    first, *rest = path
+    top = to_camel(str(first))
+    return Contradiction((top, *rest), text, frozenset({top, *map(to_camel, others)}))

@@ -1,29 +1,26 @@
-"""What a job takes from others: where its pods find it, and which container puts it there."""
+"""The files that a job takes from other jobs: how its pods fetch and find them. Pure."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from posixpath import normpath
+from typing import Any
+from urllib.parse import urlsplit
 
 from jobs.spec.job import TrainingJob
-from jobs.spec.mounts import claim_name
-from jobs.spec.names import INPUT_DIR, LENT
-from jobs.spec.parts import JobInput
-
-if TYPE_CHECKING:
-    from pulumi import Input
+from jobs.spec.names import INPUT_DIR, INPUTS_CONTAINER, OTHER_VOLUMES
+from jobs.spec.volumes import claim_name
 
 FETCH = ("python3", "-m", "slipway_trainer.inputs")
-_OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
-"""Variables that mean something in the image of the job's program alone."""
 
 
 @dataclass(frozen=True)
-class Lent:
+class OtherVolume:
     """A volume of another job, in which an input lies.
 
     Args:
@@ -35,36 +32,18 @@ class Lent:
     mount_path: str
 
 
-@dataclass(frozen=True)
-class Fetching:
-    """What it takes to fetch a job's inputs.
-
-    Args:
-        image: The trainer's, which does it, whatever image the job has.
-        lent: The volumes of other jobs in which inputs lie, by the input's name.
-    """
-
-    image: Input[str]
-    lent: Mapping[str, Lent] = field(default_factory=dict)
-
-
-def path(name: str, wanted: JobInput) -> str:
-    """Return where a container finds an input."""
-    return f"{INPUT_DIR}/{name}/{PurePosixPath(wanted.artifact).name}"
-
-
 def environment(job: TrainingJob) -> dict[str, str]:
     """Return the variables that tell a container where its inputs are."""
     return {
-        f"SLIPWAY_INPUT_{name.upper()}": literal(path(name, wanted))
+        f"SLIPWAY_INPUT_{name.upper()}": literal(_path(name, wanted.artifact))
         for name, wanted in job.inputs.items()
     }
 
 
-def told(job: TrainingJob, lent: Mapping[str, Lent]) -> list[str]:
-    """Return what the fetching container is told of each input, before its job has run.
+def arguments(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[str]:
+    """Return the arguments of the container that fetches inputs, before other jobs have run.
 
-    `jobs.inputs.filled` adds what that job's result says.
+    `filled` adds what the other jobs' results have.
     """
     return [
         json.dumps(
@@ -72,29 +51,24 @@ def told(job: TrainingJob, lent: Mapping[str, Lent]) -> list[str]:
                 "name": name,
                 "job": wanted.job,
                 "artifact": wanted.artifact,
-                "path": path(name, wanted),
-                **({"mounted": [lent[name].mount_path, _place(name)]} if name in lent else {}),
+                "path": _path(name, wanted.artifact),
+                **({"mounted": [others[name].mount_path, _place(name)]} if name in others else {}),
             }
         )
         for name, wanted in job.inputs.items()
     ]
 
 
-def of_the_job(variables: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return those of a container's variables that are meant for any image."""
-    return [each for each in variables if each["name"] not in _OF_THE_PROGRAM]
-
-
-def volumes(job: TrainingJob, lent: Mapping[str, Lent]) -> list[dict[str, Any]]:
-    """Return the volumes of a pod that are there for its inputs alone, each claim once."""
+def volumes(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[dict[str, Any]]:
+    """Return the volumes that a pod has for its inputs alone, each claim once."""
     own = _own(job)
-    claims = dict.fromkeys(each.claim for each in lent.values() if each.claim not in own)
+    claims = dict.fromkeys(each.claim for each in others.values() if each.claim not in own)
     return [
         {"name": _volume(claim), "persistentVolumeClaim": {"claimName": claim}} for claim in claims
     ]
 
 
-def mounts(job: TrainingJob, lent: Mapping[str, Lent]) -> list[dict[str, Any]]:
+def mounts(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[dict[str, Any]]:
     """Return where the fetching container finds the volumes that its inputs lie in."""
     own = _own(job)
     return [
@@ -103,13 +77,95 @@ def mounts(job: TrainingJob, lent: Mapping[str, Lent]) -> list[dict[str, Any]]:
             "mountPath": _place(name),
             "readOnly": True,
         }
-        for name, each in lent.items()
+        for name, each in others.items()
     ]
+
+
+def other_volumes(job: TrainingJob, others: Mapping[str, TrainingJob]) -> dict[str, OtherVolume]:
+    """Return the volumes of other jobs in which inputs of `job` lie, by the input's name."""
+    found = {name: _output_volume(others[wanted.job]) for name, wanted in job.inputs.items()}
+    return {name: volume for name, volume in found.items() if volume is not None}
+
+
+def _output_volume(job: TrainingJob) -> OtherVolume | None:
+    """Return the volume that a job copies its outputs to; None when that is another store."""
+    url = urlsplit("" if job.outputs is None else job.outputs)
+    if url.scheme not in {"file", "local"}:
+        return None
+    directory = PurePosixPath(normpath(url.path))
+    holding = {
+        volume.mount_path: OtherVolume(claim_name(job.name, name, volume), volume.mount_path)
+        for name, volume in job.volumes.items()
+        if volume.empty_dir is None and directory.is_relative_to(volume.mount_path)
+    }
+    # Of volumes within each other the inner one has the file.
+    return holding[max(holding, key=len)] if holding else None
+
+
+def found(job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Return url and sha256 of each of a job's inputs, or under `missing` why there is none.
+
+    Args:
+        job: Which takes them.
+        results: Of the jobs before it, by name; None of one that did not run.
+    """
+    return {
+        name: _found(name, wanted.job, wanted.artifact, results[wanted.job] or {})
+        for name, wanted in job.inputs.items()
+    }
+
+
+def _found(name: str, job: str, artifact: str, result: Mapping[str, Any]) -> dict[str, str]:
+    left = result.get("artifacts") or {}
+    if artifact in left:
+        return {key: left[artifact][key] for key in ("url", "sha256")}
+    has = f"has {', '.join(sorted(left))}" if left else "has none"
+    return {
+        "missing": f"input {name}: job {job} succeeded but left no artifact {artifact}; its result "
+        f"{has}. Let its program write the file into SLIPWAY_OUTPUT_DIR, or name another one; of "
+        "very many files a result has only some (docs/files.md#outputs)"
+    }
+
+
+def require(artifacts: Mapping[str, Mapping[str, str]]) -> None:
+    """Do nothing when all artifacts were found.
+
+    Raises:
+        RuntimeError: with all that were not, and what there is instead.
+    """
+    missing = [each["missing"] for each in artifacts.values() if "missing" in each]
+    if missing:
+        raise RuntimeError("\n".join(missing))
+
+
+def filled(
+    manifest: Mapping[str, Any], artifacts: Mapping[str, Mapping[str, str]]
+) -> dict[str, Any]:
+    """Return a PyTorchJob whose pods know where their inputs are, and what they have to be.
+
+    Raises:
+        RuntimeError: some were not found.
+    """
+    require(artifacts)
+    complete = copy.deepcopy(dict(manifest))
+    for replicas in complete["spec"]["pytorchReplicaSpecs"].values():
+        for container in replicas["template"]["spec"].get("initContainers", []):
+            if container["name"] == INPUTS_CONTAINER:
+                inputs = map(json.loads, container["args"])
+                container["args"] = [
+                    literal(json.dumps({**each, **artifacts[each["name"]]})) for each in inputs
+                ]
+    return complete
 
 
 def literal(text: str) -> str:
     """Return `text` so that Kubernetes takes no $(…) in it for a variable."""
     return text.replace("$", "$$")
+
+
+def _path(name: str, artifact: str) -> str:
+    """Return where a container finds an input."""
+    return f"{INPUT_DIR}/{name}/{PurePosixPath(artifact).name}"
 
 
 def _own(job: TrainingJob) -> dict[str, str]:
@@ -122,7 +178,7 @@ def _own(job: TrainingJob) -> dict[str, str]:
 
 
 def _place(name: str) -> str:
-    return f"{LENT}/{name}"
+    return f"{OTHER_VOLUMES}/{name}"
 
 
 def _volume(claim: str) -> str:

@@ -9,8 +9,7 @@ from pydantic.dataclasses import dataclass
 
 from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory, NodeKey, Positive
 from core.problem import contradictory
-from jobs.spec.amounts import START_TIMEOUT
-from jobs.spec.consistency import contradictions
+from jobs.spec.consistency import START_TIMEOUT, contradictions
 from jobs.spec.fields import (
     Accuracy,
     FilePath,

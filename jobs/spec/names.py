@@ -18,7 +18,7 @@ TMP, SHARED_MEMORY, WORK, SCRIPT = "/tmp", "/dev/shm", "/work", "/opt/script"  #
 DATA, PACKAGES = "/data", "/opt/slipway"
 """Where the trainer's image has its data sets and slipway_trainer."""
 OUTPUT_DIR, INPUT_DIR = f"{WORK}/outputs", f"{WORK}/inputs"
-LENT = "/opt/inputs"
+OTHER_VOLUMES = "/opt/inputs"
 """Where the container that fetches inputs finds volumes of other jobs."""
 OWN_VOLUMES = {"tmp": TMP, "shm": SHARED_MEMORY, "work": WORK, "script": SCRIPT}
 """The volumes that each pod has besides the job's, and where they are mounted."""

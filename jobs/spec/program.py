@@ -9,7 +9,7 @@ from jobs.spec.job import TrainingJob
 from jobs.spec.modules import MODULES
 from jobs.spec.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP
 from jobs.spec.parts import SecretKey
-from jobs.spec.resources import Share, roles
+from jobs.spec.replicas import Share, roles
 
 RANK_PLACEHOLDER = "{rank}"
 DEFAULT_ENTRY = "train.py"
@@ -23,7 +23,9 @@ def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]
         share: What the container has.
         entry: Of a job's script, the file that is started, relative to the script's folder.
     """
-    command, args = _own(job) if job.module is None else _of_catalogue(job, share)
+    command, args = list(job.command or ()), list(job.args)
+    if job.module is not None:
+        command, args = _of_catalogue(job, share)
     if entry is not None:
         command = [*_launch(job), f"{SCRIPT}/{entry}"]
     written = {"command": command, "args": args}
@@ -32,14 +34,14 @@ def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]
 
 def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
     """Return a container's variables, besides those that the training operator sets."""
-    said: dict[str, str | SecretKey] = {
+    variables: dict[str, str | SecretKey] = {
         "HOME": TMP,
         THREADS: str(share.threads(job.processes_per_node)),
         "SLIPWAY_JOB": job.name,
         "SLIPWAY_OUTPUT_DIR": OUTPUT_DIR,
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),
         **inputs.environment(job),
-        # Of several processes each has its own, which torchrun tells it.
+        # Of several processes each gets its own from torchrun.
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,
     }
@@ -48,7 +50,7 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
     of_torchrun = ["TORCHELASTIC_RUN_ID"] if job.processes_per_node == 1 and not job.elastic else []
     return [
         *({"name": name, "valueFrom": run_id} for name in ("SLIPWAY_RUN_ID", *of_torchrun)),
-        *(_variable(name, value) for name, value in sorted(said.items())),
+        *(_variable(name, value) for name, value in sorted(variables.items())),
     ]
 
 
@@ -76,10 +78,6 @@ def _of_catalogue(job: TrainingJob, share: Share) -> tuple[list[str], list[str]]
     ]
     command = [*_launch(job), "-m", f"slipway_trainer.{job.module}"]
     return command, [*module.arguments, *words, *job.args]
-
-
-def _own(job: TrainingJob) -> tuple[list[str], list[str]]:
-    return list(job.command or ()), list(job.args)
 
 
 def _launch(job: TrainingJob) -> list[str]:

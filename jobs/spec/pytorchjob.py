@@ -1,20 +1,55 @@
-"""The PyTorchJob that runs a training job."""
+"""The PyTorchJob that runs a training job; the Pod Security Standard `restricted` admits it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from jobs.spec.inputs import Fetching
+from pydantic.alias_generators import to_camel
+
+from core.manifests import MANAGED_BY
+from jobs.spec import inputs
+from jobs.spec.inputs import OtherVolume
 from jobs.spec.job import TrainingJob
-from jobs.spec.mounts import MountedScript
-from jobs.spec.names import API_VERSION
-from jobs.spec.pod import Surroundings, labels, template
-from jobs.spec.resources import roles, share
+from jobs.spec.names import API_VERSION, CONTAINER, INPUTS_CONTAINER, JOB_LABEL, WORK
+from jobs.spec.parts import Toleration
+from jobs.spec.program import environment, program
+from jobs.spec.replicas import Share, roles, share
+from jobs.spec.script import Script
+from jobs.spec.volumes import mounts, pod_volumes
 
 if TYPE_CHECKING:
     from pulumi import Input
 
 _BACKSTOP_SECONDS = 120
+_SECONDS_TO_STOP = 10
+_SECONDS_TO_COPY_OUT = 60
+_USER = 65532
+"""Debian's and distroless images' usual "nonroot"; numeric, so that the kubelet can check it."""
+_RESTRICTED_POD = {
+    "runAsNonRoot": True,
+    "runAsUser": _USER,
+    "runAsGroup": _USER,
+    "fsGroup": _USER,
+    # To change the owner of a volume with many files takes minutes, and once is enough.
+    "fsGroupChangePolicy": "OnRootMismatch",
+    "seccompProfile": {"type": "RuntimeDefault"},
+}
+_CONTAINER = {
+    "workingDir": WORK,
+    "securityContext": {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    },
+    # A rank's result, or its error; without either the end of its log.
+    "terminationMessagePath": "/dev/termination-log",
+    "terminationMessagePolicy": "FallbackToLogsOnError",
+}
+_OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
+"""Variables that mean something in the image of the job's program alone."""
 
 
 def manifest(  # noqa: PLR0913 - all but the job by name
@@ -23,8 +58,9 @@ def manifest(  # noqa: PLR0913 - all but the job by name
     namespace: str,
     service_account: str,
     trainer_image: Input[str],
-    script: MountedScript | None = None,
-    fetching: Fetching | None = None,
+    script: Script | None = None,
+    fetch_image: Input[str] | None = None,
+    other_volumes: Mapping[str, OtherVolume] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs `job`.
 
@@ -34,17 +70,18 @@ def manifest(  # noqa: PLR0913 - all but the job by name
         service_account: Of its pods; its token is not mounted.
         trainer_image: The image of a `job` that has none of its own; of one with a `build`
             what was built.
-        script: What its `script` has become, where it has one: `jobs.script.Script.mounted`.
-        fetching: What it takes to fetch its `inputs`; by `trainer_image`, and from stores that
-            every job can reach, unless said.
+        script: The files of its `script`, where it has one.
+        fetch_image: The trainer's image that fetches its `inputs`; `trainer_image` by default.
+        other_volumes: The volumes of other jobs in which inputs lie, by the input's name.
 
     Raises:
         ValueError: `script` is missing, or the job has none.
     """
     if (job.script is None) != (script is None):
         raise ValueError(f"job {job.name}: `script` goes with a job that has one, and it must")
-    fetching = Fetching(trainer_image) if fetching is None else fetching
-    around = Surroundings(service_account, trainer_image, script, fetching)
+    image = trainer_image if job.image is None else job.image
+    fetcher = trainer_image if fetch_image is None else fetch_image
+    pods = _Pods(job, service_account, image, script, fetcher, other_volumes)
     spec = {
         "runPolicy": _run_policy(job),
         # The operator's own default is "auto", which torchrun takes for the node's cores.
@@ -53,7 +90,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
             role: {
                 "replicas": count,
                 "restartPolicy": job.restart_policy,
-                "template": template(job, share(job, role), around),
+                "template": pods.template(share(job, role)),
             }
             for role, count in roles(job).items()
         },
@@ -65,10 +102,95 @@ def manifest(  # noqa: PLR0913 - all but the job by name
             "maxRestarts": job.elastic.max_restarts,
             "rdzvBackend": "c10d",
         }
-    metadata: dict[str, Any] = {"name": job.name, "namespace": namespace, "labels": labels(job)}
+    metadata: dict[str, Any] = {"name": job.name, "namespace": namespace, "labels": _labels(job)}
     if job.annotations:
         metadata["annotations"] = dict(job.annotations)
     return {"apiVersion": API_VERSION, "kind": "PyTorchJob", "metadata": metadata, "spec": spec}
+
+
+@dataclass(frozen=True)
+class _Pods:
+    """What the pods of all roles have in common; see `manifest`."""
+
+    job: TrainingJob
+    service_account: str
+    image: Input[str]
+    script: Script | None
+    fetch_image: Input[str]
+    other_volumes: Mapping[str, OtherVolume]
+
+    def template(self, share: Share) -> dict[str, Any]:
+        """Return the template of the pods that ask for `share`."""
+        job = self.job
+        optional = {
+            "nodeSelector": job.node_selector,
+            "tolerations": [_plain(each) for each in job.tolerations],
+            "imagePullSecrets": [{"name": name} for name in job.pull_secrets],
+            "priorityClassName": job.priority_class,
+        }
+        return {
+            "metadata": {
+                "labels": _labels(job),
+                # A mesh's sidecar would never exit, and would stand between the ranks.
+                "annotations": {"sidecar.istio.io/inject": "false", **job.annotations},
+            },
+            "spec": {
+                "serviceAccountName": self.service_account,
+                "automountServiceAccountToken": False,
+                "enableServiceLinks": False,
+                # Python as process 1 ignores SIGTERM, so a stop would always take all of it.
+                "terminationGracePeriodSeconds": (
+                    _SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
+                ),
+                "securityContext": _RESTRICTED_POD,
+                **{key: value for key, value in optional.items() if value},
+                **({"initContainers": [self._fetching(share)]} if job.inputs else {}),
+                "containers": [self._container(share)],
+                "volumes": [
+                    *pod_volumes(job, share, self.script),
+                    *inputs.volumes(job, self.other_volumes),
+                ],
+            },
+        }
+
+    def _container(self, share: Share) -> dict[str, Any]:
+        return {
+            "name": CONTAINER,
+            "image": self.image,
+            "imagePullPolicy": self.job.pull_policy,
+            **program(self.job, share, None if self.script is None else self.script.entry),
+            "env": environment(self.job, share),
+            "resources": share.manifest(),
+            "volumeMounts": mounts(self.job, self.script),
+            **_CONTAINER,
+        }
+
+    def _fetching(self, share: Share) -> dict[str, Any]:
+        """Return the init container that fetches the job's inputs."""
+        variables = environment(self.job, share)
+        return {
+            "name": INPUTS_CONTAINER,
+            "image": self.fetch_image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": list(inputs.FETCH),
+            "args": inputs.arguments(self.job, self.other_volumes),
+            "env": [each for each in variables if each["name"] not in _OF_THE_PROGRAM],
+            # A pod asks for the most that its containers need one after the other, so this one
+            # adds nothing.
+            "resources": replace(share, gpus=0).manifest(),
+            "volumeMounts": [*mounts(self.job, None), *inputs.mounts(self.job, self.other_volumes)],
+            **_CONTAINER,
+        }
+
+
+def _labels(job: TrainingJob) -> dict[str, str]:
+    """Return the labels of a job and its pods."""
+    return {**job.labels, **MANAGED_BY, JOB_LABEL: job.name}
+
+
+def _plain(toleration: Toleration) -> dict[str, Any]:
+    fields = {name: getattr(toleration, name) for name in Toleration.__dataclass_fields__}
+    return {to_camel(name): value for name, value in fields.items() if value is not None}
 
 
 def _run_policy(job: TrainingJob) -> dict[str, Any]:
@@ -76,7 +198,7 @@ def _run_policy(job: TrainingJob) -> dict[str, Any]:
         # Pods stay: their logs and exit codes are to be read after the end, too.
         "cleanPodPolicy": job.clean_pod_policy,
         "backoffLimit": job.max_restarts,
-        # `pulumi up` ends a run at its timeout; this stops one that nobody waits for.
+        # `pulumi up` ends a run at its timeout; this stops one that no `up` waits for.
         "activeDeadlineSeconds": job.timeout + _BACKSTOP_SECONDS,
     }
     if job.ttl_seconds_after_finished is not None:

@@ -12,13 +12,12 @@ from typing import Any, Literal
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Object, Unreachable, said
+from jobs.judge.replica import Replica, is_of, is_replica
 from jobs.logs.archive import Run
 from jobs.logs.containers import Container, containers
 from jobs.logs.follower import Follower
-from jobs.logs.recorder import Recorder
-from jobs.logs.recording import Recording
+from jobs.logs.recording import Recorder, Recording
 from jobs.topology import Topology
-from jobs.watch.replicas import Replica, is_of, is_replica
 
 _PAUSE_SECONDS = 1.0
 
@@ -43,7 +42,7 @@ class Feed:
         api: Of the job.
         job: As it was submitted or adopted.
         kept: Where its logs are kept; None to keep none.
-        warn: Takes what a person should know.
+        warn: Takes what the user should know.
     """
 
     api: JobApi

@@ -8,20 +8,25 @@ from typing import Any, Literal
 
 from core.context import Context
 from jobs.api import JobApi
+from jobs.judge.causes import Origin
+from jobs.judge.failure import Evidence, details
+from jobs.judge.outcome import result
+from jobs.judge.progress import Progress
+from jobs.judge.run_state import RunState
+from jobs.judge.timeouts import Limits
+from jobs.judge.verdict import is_stuck, judge
 from jobs.logs.archive import Run
-from jobs.watch import story
-from jobs.watch.causes import Origin
+from jobs.result import End, RunResult
 from jobs.watch.feed import Feed
-from jobs.watch.last_words import LastWords
+from jobs.watch.log_ends import LogEnds
 from jobs.watch.obstacles import Obstacles
-from jobs.watch.results import End, Result, result
-from jobs.watch.row import Row
-from jobs.watch.story import Evidence
-from jobs.watch.tracker import Limits, Tracker
 
 _TICK_SECONDS = 0.5
+_SHORTEST, _LONGEST = 15.0, 30.0
+"""Seconds between two lines on the same epoch: a day of training is to be no book."""
+_SHARE = 20
 _SETTLE_SECONDS = 5.0
-"""How much later than its followers' the failure that took them along may be told of."""
+"""How much later than its followers' the failure that took them along may be reported."""
 _STACKS_SECONDS = 5.0
 _LOGS_SECONDS = 30.0
 """How long what is missing of the logs may take at the end."""
@@ -30,7 +35,7 @@ _SILENCE_SECONDS = 120.0
 
 
 class InterruptedWait(Exception):
-    """Nobody waits for the run any more; the run itself goes on."""
+    """The wait for a run has ended before it; the run itself goes on."""
 
 
 @dataclass
@@ -54,74 +59,74 @@ class Wait:
     context: Context
     on_cancel: Literal["keep", "delete"] = "keep"
     kept: Run | None = None
-    _told: set[str] = field(default_factory=set)
+    _warned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self._row = Row(self.context)
-        self._logs = LastWords(self.api, self.kept)
+        self._row = _Row(self.context)
+        self._logs = LogEnds(self.api, self.kept)
         self._obstacles = Obstacles(self.api, self._warn_once)
 
-    def to_the_end(self) -> Result:
+    def to_the_end(self) -> RunResult:
         """Return the run's result, whatever it is, and stop what is left running of it.
 
         Raises:
             InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
         """
-        tracker = Tracker(self.job)
+        run = RunState(self.job)
         begun = time.monotonic() - self.age
         # What was adopted may be older than the limit for the start of its replicas.
-        tracker.see_pods(self.api.pods())
+        run.see_pods(self.api.pods())
         with Feed(self.api, self.job, self.kept, self._warn_once) as feed:
-            while (end := tracker.end(time.monotonic() - begun, self.limits)) is None:
-                self._take_in(feed, tracker)
-                self._show(tracker)
+            while (end := judge(run, time.monotonic() - begun, self.limits)) is None:
+                self._take_in(feed, run)
+                self._show(run)
                 self._check(feed)
-            self._settle(feed, tracker)
-            end = tracker.end(0, self.limits) or end
-            if is_stuck := tracker.is_stuck(end):
-                self._stop_survivors(end, tracker)
-                self._await_stacks(feed, tracker)
+            self._settle(feed, run)
+            end = judge(run, 0, self.limits) or end
+            if stuck := is_stuck(run, end):
+                self._stop_survivors(end, run)
+                self._await_stacks(feed, run)
             feed.finish(_LOGS_SECONDS)
-        if not is_stuck:
+        if not stuck:
             # What was stopped by now does not count.
-            tracker.see_pods(self.api.pods())
-            self._report(tracker)
-            end = tracker.end(0, self.limits) or end
-        return self._conclude(tracker, end)
+            run.see_pods(self.api.pods())
+            self._report(run)
+            end = judge(run, 0, self.limits) or end
+        return self._conclude(run, end)
 
-    def _settle(self, feed: Feed, tracker: Tracker) -> None:
+    def _settle(self, feed: Feed, run: RunState) -> None:
         """See the pods once more, and wait for the failure that the others followed, if it lacks.
 
-        Its node may tell of it a moment later.
+        Its node may report it a moment later.
         """
         # The job and its pods are watched apart, so its end may have come before theirs.
-        tracker.see_pods(self.api.pods())
-        self._report(tracker)
+        run.see_pods(self.api.pods())
+        self._report(run)
         deadline = time.monotonic() + _SETTLE_SECONDS
-        while tracker.cause_may_be_to_come and time.monotonic() < deadline:
-            self._take_in(feed, tracker)
-            self._report(tracker)
+        while run.cause_may_be_to_come and time.monotonic() < deadline:
+            self._take_in(feed, run)
+            self._report(run)
 
-    def _await_stacks(self, feed: Feed, tracker: Tracker) -> None:
+    def _await_stacks(self, feed: Feed, run: RunState) -> None:
         """Wait until each rank that was stopped has reported where it stood, if it does."""
         deadline = time.monotonic() + _STACKS_SECONDS
-        hanging = len(tracker.hanging)
-        while len(self._logs.stacks(tracker)) < hanging and time.monotonic() < deadline:
+        hanging = len(run.hanging)
+        while len(self._logs.stacks(run)) < hanging and time.monotonic() < deadline:
             feed.next(_TICK_SECONDS)
 
-    def _take_in(self, feed: Feed, tracker: Tracker) -> None:
+    def _take_in(self, feed: Feed, run: RunState) -> None:
         for seen in feed.next(_TICK_SECONDS):
             if seen.kind == "jobs":
-                tracker.see_jobs(seen.what)
+                run.see_jobs(seen.what)
             elif seen.kind == "pods":
-                tracker.see_pods(seen.what)
+                run.see_pods(seen.what)
             else:
-                tracker.progress.see(seen.what)
+                run.progress.see(seen.what)
 
-    def _show(self, tracker: Tracker) -> None:
-        self._report(tracker)
-        self._row.show(tracker.status, tracker.progress)
-        self._obstacles.look(tracker)
+    def _show(self, run: RunState) -> None:
+        self._report(run)
+        self._row.show(run.status, run.progress)
+        self._obstacles.look(run)
 
     def _check(self, feed: Feed) -> None:
         job = f"{self.api.namespace}/{self.api.name}"
@@ -143,53 +148,74 @@ class Wait:
                 "`pulumi up` takes the wait up again"
             )
 
-    def _report(self, tracker: Tracker) -> None:
+    def _report(self, run: RunState) -> None:
         """Show a failure at once unless it followed another one, and keep the log of each."""
-        for failed in tracker.failures:
+        for failed in run.failures:
             if self._logs.note(failed) and failed.origin is not Origin.PEER:
                 self._warn_once(str(failed))
 
     def _warn_once(self, message: str) -> None:
-        if message not in self._told:
-            self._told.add(message)
+        if message not in self._warned:
+            self._warned.add(message)
             self.context.warn(message)
 
-    def _conclude(self, tracker: Tracker, end: End) -> Result:
+    def _conclude(self, run: RunState, end: End) -> RunResult:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        told = {}
+        failure = None
         if end.state != "Succeeded":
-            self._obstacles.see_nodes(tracker)
-            silent = self._logs.silent(tracker)
+            self._obstacles.see_nodes(run)
+            silent = self._logs.silent(run)
             if end.state == "TimedOut" and len(silent) == 1:
                 [one] = silent
                 reason = f"{end.reason}; the others waited for {one.ranks} ({one.name})"
                 end = replace(end, reason=reason)
             evidence = Evidence(
-                log=self._logs.matter(tracker, silent),
-                events=self._obstacles.events(tracker),
-                before=self._logs.before(tracker),
-                followers=tracker.followers,
+                log=self._logs.matter(run, silent),
+                events=self._obstacles.events(run),
+                before=self._logs.before(run),
+                followers=run.followers,
                 silent=silent,
-                stacks=self._logs.stacks(tracker),
-                failed_init=tracker.failed_init,
+                stacks=self._logs.stacks(run),
+                failed_init=run.failed_init,
             )
-            told["failure"] = story.details(end, tracker.cause, evidence, tracker.cured_by_a_retry)
-        self._stop_survivors(end, tracker)
-        ended = result(
-            end,
-            tracker.job,
-            tracker.replicas,
-            {each.replica.number: each.exit for each in tracker.failures},
-            seen_at=now,
-        )
-        return {**ended, **told}
+            failure = details(end, run.cause, evidence, run.cured_by_a_retry)
+        self._stop_survivors(end, run)
+        exits = {each.replica.number: each.exit for each in run.failures}
+        return result(end, run.job, run.replicas, exits, seen_at=now, failure=failure)
 
-    def _stop_survivors(self, end: End, tracker: Tracker) -> None:
+    def _stop_survivors(self, end: End, run: RunState) -> None:
         """Stop what still runs of a run that has ended; pods that are done stay, to be read."""
         if end.state in {"TimedOut", "CannotStart"}:
             # To the operator it has not ended: without its job no pod is made again.
             self.api.delete()
             return
-        for replica in tracker.replicas.values():
+        for replica in run.replicas.values():
             if replica.active:
                 self.api.delete_pod(replica.name)
+
+
+@dataclass
+class _Row:
+    """The row of a run in `pulumi up`, which is also a line each time in the log of a CI run.
+
+    Args:
+        context: Of the resource.
+    """
+
+    context: Context
+    _begun: float = field(default_factory=time.monotonic)
+    _shown: str = ""
+    _milestone: tuple[str, int, bool, bool] = ("", 0, False, False)
+    _shown_at: float = 0.0
+
+    def show(self, stages: str, progress: Progress) -> None:
+        """Show where the pods and the training are: a new stage, epoch or first word at once."""
+        told = str(progress)
+        milestone = (stages, progress.epochs_done, progress.has_stepped, told != "")
+        line = f"{stages}; {told}" if told else stages
+        now = time.monotonic()
+        pause = min(_LONGEST, max(_SHORTEST, (now - self._begun) / _SHARE))
+        if line == self._shown or (milestone == self._milestone and now - self._shown_at < pause):
+            return
+        self._shown, self._milestone, self._shown_at = line, milestone, now
+        self.context.status(line)

@@ -19,7 +19,7 @@ _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs")
 the table of results has what a reader looks for.
 
 The program reports wrong settings before it declares anything, and a run takes the place of a
-success only if the API server admits it (`jobs/life/run.py`).
+success only if the API server admits it (`jobs/run/handler.py`).
 """
 
 _RUN = "slipway:jobs:PyTorchJob"

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from jobs.life.limits import missed
+from jobs.judge.limits import missed
+from jobs.result import RunResult
 from scripts.cli.state import JobState, StackState
 
 if TYPE_CHECKING:  # It takes a second to import.
@@ -104,7 +105,7 @@ def _ended(job: JobState, declared: TrainingJob | None) -> Outcome:
     if job.passed:
         return Outcome(job.name, state, result, "passed")
     limits = {} if declared is None else _limits(declared)
-    misses = tuple(missed(limits, result))
+    misses = tuple(missed(limits, RunResult.of(result)))
     return Outcome(job.name, state, result, "missed" if misses else "not judged", misses)
 
 
@@ -120,7 +121,7 @@ def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
     """Return why jobs did not run that needed others."""
     if not jobs:
         return {}
-    from jobs.dependencies import not_run  # noqa: PLC0415 - see above
+    from jobs.plan import not_run  # noqa: PLC0415 - see above
 
     known = {job.name: state.jobs.get(job.name) for job in jobs}
     states = {

@@ -16,8 +16,8 @@ from rich.table import Table
 
 from core.paths import build_log
 from core.text import meant
-from jobs.watch.explain import explain
-from jobs.watch.progress import duration
+from jobs.judge.progress import duration
+from jobs.result import RunResult, explain
 from scripts.cli import CommandError
 from scripts.cli.backend import exists, locks
 from scripts.cli.config import check, jobs_of, load_settings
@@ -195,7 +195,7 @@ def _story(outcome: Outcome) -> str:
     if outcome.result is None:
         return f"job {outcome.job}: {outcome.state}; {outcome.note}"
     if outcome.state != "Succeeded":
-        return explain(outcome.job, outcome.result)
+        return explain(outcome.job, RunResult.of(outcome.result))
     if outcome.missed:
         missed = "; ".join(outcome.missed)
         return (

@@ -11,8 +11,9 @@ import pulumi
 from clusters.pools import GpuPool
 from images.trainers import TrainerImages
 from infra.gpus.component import cuda_output, gpus_of
-from infra.training import train
-from jobs.wanted import Site, read
+from infra.runs import train
+from jobs.config import read
+from jobs.rules import Surroundings
 from tests.engine import pytorchjob_program
 from tests.engine.awaiting import await_true
 from tests.engine.pytorchjob_stack import Jobs, JobStack
@@ -23,21 +24,21 @@ _GPU = "nvidia.com/gpu"
 
 def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
     """Declare what the real program declares of GPUs, and the jobs that the environment names."""
-    ground = pytorchjob_program._ground()
+    context = pytorchjob_program._context()
     trainer = os.environ["STANDIN_TRAINER"]
     gpus = GpuPool(
         per_node=1, min_nodes=nodes, max_nodes=1, labels={LABEL: pool}, device_plugin=plugin
     )
-    cluster = replace(ground.cluster, gpus=gpus)
+    cluster = replace(context.cluster, gpus=gpus)
     # The image with CUDA takes several GB, and there is no GPU for it here.
     images = TrainerImages({"kind": "there", "trainer": trainer, "trainerCuda": trainer})
-    wanted = read(json.loads(os.environ["STANDIN_PROGRAM"])[1], "jobs", Site(1, None, gpus))
+    wanted = read(json.loads(os.environ["STANDIN_PROGRAM"])[1], "jobs", Surroundings(1, None, gpus))
     assert wanted.problems == [], wanted.problems
     opts = pulumi.ResourceOptions(providers=[cluster.provider])
     ready = gpus_of(cluster, images, wanted.jobs, after=[], opts=opts)
     assert ready is not None
-    ground = replace(ground, cluster=cluster, images=images, gpus=ready)
-    runs = train(wanted.jobs, wanted.scripts, ground)
+    context = replace(context, cluster=cluster, images=images, gpus=ready)
+    runs = train(wanted.jobs, wanted.scripts, context)
     for name, run in runs.items():
         pulumi.export(name, run.result)
     pulumi.export("cuda", cuda_output(ready.cuda, runs))

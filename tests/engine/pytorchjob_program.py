@@ -9,8 +9,7 @@ import pulumi_kubernetes
 
 from clusters.cluster import Cluster
 from images.trainers import TrainerImages
-from infra import outcomes
-from infra.training import Ground, train
+from infra.runs import RunContext, not_run, train
 from tests.runs.declared import read_jobs
 
 
@@ -19,13 +18,13 @@ def program() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # as the real program does
     _, section = json.loads(os.environ["STANDIN_PROGRAM"])
     jobs, scripts = read_jobs(section)
-    runs = train(jobs, scripts, _ground())
+    runs = train(jobs, scripts, _context())
     for name, run in runs.items():
         pulumi.export(name, run.result)
-    pulumi.export("notRun", outcomes.not_run(runs))
+    pulumi.export("notRun", not_run(runs))
 
 
-def _ground() -> Ground:
+def _context() -> RunContext:
     """Return the cluster that is there, with the trainer's image that its node has."""
     kubeconfig = pulumi.Output.secret(os.environ["STANDIN_KUBECONFIG"])
     provider = pulumi_kubernetes.Provider(
@@ -33,4 +32,4 @@ def _ground() -> Ground:
     )
     cluster = Cluster("there", provider, kubeconfig, image_target={}, images={})
     images = TrainerImages({"kind": "there", "trainer": os.environ["STANDIN_TRAINER"]})
-    return Ground(cluster, needs=[], images=images, capacity=None)
+    return RunContext(cluster, needs=[], images=images, capacity=None)

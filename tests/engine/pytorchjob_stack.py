@@ -14,8 +14,8 @@ from kubernetes.client import ApiClient
 
 from core import kube, toolchain
 from infra.namespace import NAME
-from jobs.life.attempts import LABEL as ATTEMPT
 from jobs.logs import archive
+from jobs.run.retry import LABEL as ATTEMPT
 from tests.engine import checkpoint
 from tests.engine.awaiting import await_true
 from tests.engine.standin_stack import Outcome, Stack

@@ -18,8 +18,7 @@ from infra import declare, namespace
 from infra.gpus import manifests as gpu_manifests
 from infra.namespace import with_pull_secret
 from infra.operator import manifests as operator_manifests
-from jobs import volumes
-from jobs.spec import TrainingJob, Volume
+from jobs.spec import TrainingJob, Volume, volumes
 from scripts.offline.kubernetes_standin.check import check
 from tests.program.declared import Program, executed
 
@@ -62,7 +61,7 @@ def manifests() -> list[Manifest]:
         *operator_manifests.foundations(source, "jobs", "wait"),
         operator_manifests.deployment(source, "jobs", "operator", "wait"),
         *gpu_manifests.device_plugin(GpuPool(per_node=1), "plugin"),
-        *volumes.objects(JOB, "jobs"),
+        *volumes.host_volumes(JOB, "jobs"),
         SCRIPT,
     ]
 

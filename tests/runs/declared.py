@@ -5,9 +5,10 @@ from dataclasses import replace
 from typing import Any
 
 from jobs.catalog import CATALOG
-from jobs.script import Script
+from jobs.config import read
+from jobs.rules import Surroundings
 from jobs.spec import TrainingJob
-from jobs.wanted import Site, read
+from jobs.spec.script import Script
 
 
 def read_jobs(
@@ -21,7 +22,7 @@ def read_jobs(
     known = {name: dict(each) for name, each in section.items()}
     unchecked = {name: each.pop("unchecked", {}) for name, each in known.items()}
     demos = {name: known.pop(name) for name in section if "demo" in known[name]}
-    wanted = read(known, "jobs", Site())
+    wanted = read(known, "jobs", Surroundings())
     assert wanted.problems == [], wanted.problems
     jobs = [*wanted.jobs, *(_demo(name, each) for name, each in demos.items())]
     for job in jobs:

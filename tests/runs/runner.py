@@ -14,12 +14,10 @@ from typing import Any
 from clusters.cluster import JOB_ACCOUNT, JOBS
 from core.handler import Handler, Properties
 from core.values import plain_map, wrap_map
-from infra.training import objects
-from jobs import volumes
-from jobs.life.gate import GateHandler
-from jobs.life.run import PyTorchJobHandler
 from jobs.resource import gate_properties, run_properties
-from jobs.spec import TrainingJob, manifest
+from jobs.run.gate import GateHandler
+from jobs.run.handler import PyTorchJobHandler
+from jobs.spec import TrainingJob, manifest, volumes
 from tests.engine.awaiting import COMMAND_SECONDS
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.declared import read_jobs
@@ -198,8 +196,9 @@ class Runs:
     def _inputs(self, name: str, declared: Mapping[str, Any]) -> tuple[TrainingJob, Properties]:
         [job], scripts = read_jobs({name: declared})
         script = scripts.get(name)
-        claims = [claim for claim, _ in volumes.sized(job, JOBS)]
-        if made := [*objects(job, script, JOBS), *claims]:
+        claims = [claim for claim, _ in volumes.claims(job, JOBS)]
+        files = [] if script is None else [script.config_map(JOBS)]
+        if made := [*files, *volumes.host_volumes(job, JOBS), *claims]:
             self.jobs.kubectl("apply", "--filename", "-", given=_listed(made))
             self._objects += made
         rendered = manifest(
@@ -207,7 +206,7 @@ class Runs:
             namespace=JOBS,
             service_account=JOB_ACCOUNT,
             trainer_image=job.image or self.trainer,
-            script=None if script is None else script.mounted,
+            script=script,
         )
         return job, _plain({**run_properties(job, rendered), "kubeconfig": self.kubeconfig})
 

@@ -8,9 +8,9 @@ import pytest
 
 from core.manifests import MADE_BY
 from infra.namespace import NAME
-from jobs.life.claim import ClaimHandler
+from jobs.run.claim import ClaimHandler
 from jobs.spec import TrainingJob, Volume
-from jobs.volumes import sized
+from jobs.spec.volumes import claims
 from tests.engine.awaiting import await_true
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Recorded
@@ -22,7 +22,7 @@ CLAIM = ClaimHandler()
 def inputs(job_name: str, kubeconfig: str, jobs: Jobs) -> Iterator[dict[str, Any]]:
     """What is asked for a volume of 10 MiB; its claim is removed afterwards."""
     volumes = {"results": Volume(size="10Mi", mount_path="/results")}
-    ((claim, _),) = sized(TrainingJob(name=job_name, module="mnist", volumes=volumes), NAME)
+    ((claim, _),) = claims(TrainingJob(name=job_name, module="mnist", volumes=volumes), NAME)
     claim["metadata"]["annotations"][MADE_BY] = "slipway/test"
     yield {"manifest": claim, "kubeconfig": kubeconfig}
     jobs.kubectl("delete", "pvc", claim["metadata"]["name"], "--ignore-not-found")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jobs.life import submit
+from jobs.run import submit
 from tests.engine.job_programs import SLEEPING, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs

@@ -10,18 +10,16 @@ from jobs.spec import (
     JobInput,
     Limits,
     Master,
+    Script,
     SecretKey,
     Toleration,
     TrainingJob,
     Volume,
     manifest,
 )
-from jobs.spec.mounts import MountedScript
 
 IMAGE = "localhost/slipway-trainer:0123456789ab"
-SCRIPT = MountedScript(
-    "mine-script-0", {"train.py": "train.py", "lib_a.py": "lib/a.py"}, "train.py"
-)
+SCRIPT = Script("mine", "train.py", {"train.py": b"", "lib/a.py": b""})
 
 _cpus = st.sampled_from(["400m", "2", "0.5", 3, 1.5])
 _memories = st.sampled_from(["512Mi", "2Gi", "3G"])

@@ -10,17 +10,17 @@ import yaml
 from pydantic.alias_generators import to_camel
 
 from clusters.capacity import Capacity
-from jobs.declaration import KEYS
+from jobs.config import KEYS, read
+from jobs.rules import Surroundings
 from jobs.spec import Elastic, TrainingJob, manifest
 from jobs.spec.modules import HYPERPARAMETERS, MODULES
 from jobs.spec.program import DEFAULT_ENTRY
-from jobs.wanted import Site, read
 
 _DOCS = Path(__file__).resolve().parents[2] / "docs"
 TEXT = "\n".join(
     (_DOCS / name).read_text() for name in ("jobs.md", "own-job.md", "resources.md", "files.md")
 )
-SMALL = Site(0, Capacity(Decimal("1.9"), 5 * 2**30, 0, 1))
+SMALL = Surroundings(0, Capacity(Decimal("1.9"), 5 * 2**30, 0, 1))
 """What a machine with 2 cores and 6 GB has left for jobs."""
 _ROW = re.compile(r"^\| `(?P<field>\w+)` \| (?P<default>[^|]*) \|", re.MULTILINE)
 _YAML = re.compile(
@@ -64,7 +64,7 @@ def claims() -> list[tuple[dict[str, Any], str, dict[str, Any]]]:
 
 def rendered(example: dict[str, Any]) -> dict[str, Any]:
     """Return the PyTorchJob of the last job in an example: the one that it is about."""
-    wanted = read(example, "slipway:jobs", Site())
+    wanted = read(example, "slipway:jobs", Surroundings())
     assert wanted.problems == []
     job = wanted.jobs[-1]
     script = wanted.scripts.get(job.name)
@@ -73,7 +73,7 @@ def rendered(example: dict[str, Any]) -> dict[str, Any]:
         namespace="slipway-jobs",
         service_account="slipway-job",
         trainer_image="trainer",
-        script=None if script is None else script.mounted,
+        script=script,
     )
 
 

@@ -9,7 +9,7 @@ import yaml
 
 from core.paths import CHECKOUT
 from infra.settings import parse
-from jobs.declaration import declare
+from jobs.config import declare
 from jobs.spec import TrainingJob
 from tests.unit.test_docs_jobs import examples
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra import stray_runs
 from jobs.api import JobApi, Unreachable
+from jobs.run import submit
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.infra.operator.test_handler import Row
 
@@ -24,6 +24,6 @@ def test_a_job_there_is_a_job_that_cannot_be_reached(kubeconfig: str) -> None:
 
 def test_runs_there_cannot_be_asked_for(kubeconfig: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="set PULUMI_K8S_DELETE_UNREACHABLE=true"):
-        stray_runs.stop(kubeconfig, "slipway-jobs", Row())
+        submit.stop_all(kubeconfig, "slipway-jobs", Row())
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
-    stray_runs.stop(kubeconfig, "slipway-jobs", Row())
+    submit.stop_all(kubeconfig, "slipway-jobs", Row())

@@ -295,7 +295,7 @@ def test_in_a_namespace_that_others_use_no_run_is_stopped(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stopped: list[str] = []
-    monkeypatch.setattr("infra.stray_runs.stop", lambda _, name, __: stopped.append(name))
+    monkeypatch.setattr("jobs.run.submit.stop_all", lambda _, name, __: stopped.append(name))
     shared = {**of_somebody(api), "shared": True}
     OperatorReadyHandler().delete("id", shared, Row())
     assert stopped == []

@@ -1,0 +1,214 @@
+"""What ended a run: which of several failures came first, or what its cluster did. Pure."""
+
+import re
+import signal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import IntEnum
+from typing import Any
+
+from jobs.judge.replica import NEVER, Exit, Replica, moment
+
+_BURST = timedelta(seconds=10)
+"""How far apart the failures may be that have one cause; kubelets report whole seconds."""
+# What gloo, NCCL and torch's store report on a rank whose peer has gone or does not answer:
+# https://github.com/pytorch/gloo/blob/main/gloo/transport/tcp/pair.cc
+# https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html (ncclRemoteError)
+# https://github.com/pytorch/pytorch/blob/v2.6.0/torch/csrc/distributed/c10d/socket.h
+_PEER_HAS_GONE = re.compile(
+    r"connection (was likely )?closed|connection reset by peer|broken pipe|connection refused"
+    r"|ncclRemoteError|remote process exited|NCCL communicator was aborted"
+    r"|failed to recv, got 0 bytes|Application timeout caused pair closure"
+    r"|Timed out waiting \d+ms for|timed out after \d+ seconds waiting for clients"
+    r"|client socket has timed out|client socket has failed to connect|connectFullMesh failed"
+    r"|collective operation timeout|wait timeout after \d+ms",
+    re.IGNORECASE,
+)
+_TERMINATED = 128 + signal.SIGTERM
+
+# https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
+_CONDITION = "DisruptionTarget"
+_DISRUPTIONS = {
+    "PreemptionByScheduler": "had to make room for a pod of a higher priority",
+    "DeletionByTaintManager": "was removed from its node, which was lost or tainted",
+    "EvictionByEvictionAPI": "was evicted, as `kubectl drain` does",
+    "DeletionByPodGC": "was removed, since its node is gone",
+    "TerminationByKubelet": "was ended by its node, which was short of something or shut down",
+}
+_LOST = frozenset({"NodeLost", "NodeShutdown", "Shutdown"})
+"""`status.reason` of older clusters, and of nodes that can't set the condition."""
+_SOON = timedelta(seconds=60)
+
+
+class Origin(IntEnum):
+    """Where a failure comes from, by what can be seen of it; the lowest explains the others."""
+
+    OWN = 0
+    """The program itself, or what killed it alone."""
+    STOPPED = 1
+    """It was stopped: it obeyed SIGTERM, or its pod was being deleted."""
+    PEER = 2
+    """It reports that a peer had gone or did not answer."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A replica's container that ended, and took the run along: with code 0 if too early."""
+
+    replica: Replica
+    exit: Exit
+
+    @property
+    def rank(self) -> int:
+        """The rank that failed; of several in one replica the first, unless one reported it."""
+        reported = (self.exit.report or {}).get("rank")
+        topology = self.replica.topology
+        if isinstance(reported, int) and not topology.elastic:
+            return reported
+        return topology.first_rank(self.replica.number)
+
+    @property
+    def origin(self) -> Origin:
+        """Where it comes from."""
+        if _PEER_HAS_GONE.search(self.exit.message) is not None:
+            return Origin.PEER
+        if self.replica.evicted is not None:
+            return Origin.OWN
+        stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
+        return Origin.STOPPED if stopped else Origin.OWN
+
+    @property
+    def started(self) -> datetime:
+        """When its container started, by its node's clock."""
+        return moment(self.exit.started)
+
+    @property
+    def finished(self) -> datetime:
+        """When its container ended, by its node's clock.
+
+        Of one that a node evicts it may not know that: then since when its pod has not been ready.
+        """
+        ended = moment(self.exit.finished)
+        return ended if ended > NEVER else moment(self.replica.unready_since)
+
+    def __str__(self) -> str:
+        """Name the rank and what happened to it."""
+        who = f"rank {self.rank} ({self.replica.name})"
+        if self.replica.evicted is not None:
+            return f"{who} was evicted by its node: {self.replica.evicted}"
+        early = " before the other ranks were done" if self.exit.code == 0 else ""
+        raised = f": {self.exit.exception}" if self.exit.exception is not None else ""
+        return f"{who} {self.exit}{early}{raised}"
+
+
+def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Failure:
+    """Return the failure that ended the run: of the last ones the first that explains the others.
+
+    A rank that fails takes its peers along, and may be running again before they notice. So
+    failures that come from a peer are traced back to what had failed while they still ran.
+
+    Args:
+        failures: In the order in which they were seen; at least one.
+        ended_well: Exits with code 0: a rank that ends early takes its peers along as well.
+    """
+    left = sorted(failures, key=lambda each: each.finished)
+    last = group = _burst(left)
+    while all(each.origin is not Origin.OWN for each in group):
+        left = [each for each in left if each not in group]
+        before = [each for each in left if any(_ran_when(each, later) for later in group)]
+        if not before:
+            # A rank that obeyed a signal to end did not miss a peer.
+            missed = any(each.origin is Origin.PEER for each in group)
+            early = [each for each in ended_well if missed and each.finished <= last[-1].finished]
+            group = [min(early, key=lambda each: each.finished)] if early else group
+            break
+        group = _burst(before)
+    found = min(group, key=lambda each: (each.origin, each.finished))
+    same = (found.replica.number, found.origin)
+    return [each for each in group if (each.replica.number, each.origin) == same][-1]
+
+
+def _burst(failures: Sequence[Failure]) -> list[Failure]:
+    """Return the last of `failures`, which are in order, and those that came shortly before it."""
+    near = [failures[-1]]
+    for each in reversed(failures[:-1]):
+        if near[0].finished - each.finished > _BURST:
+            break
+        near.insert(0, each)
+    return near
+
+
+def _ran_when(failed: Failure, other: Failure) -> bool:
+    """Return whether `other`, of another replica, still ran when `failed` ended."""
+    same = failed.replica.number == other.replica.number
+    return not same and other.started <= failed.finished
+
+
+@dataclass(frozen=True)
+class Disruption:
+    """A pod that was lost to its cluster and not to its program: a retry may cure that.
+
+    Args:
+        text: Which one, and how.
+        pod: Its uid.
+        at: When, by the cluster's clock.
+    """
+
+    text: str
+    pod: str
+    at: datetime
+
+    def brought_about(self, cause: Failure | None) -> bool:
+        """Return whether it explains `cause`, the failure that ended the run, if there was one."""
+        if cause is None:
+            return True
+        if cause.exit.out_of_memory:
+            return False
+        if cause.replica.uid == self.pod or cause.origin is Origin.PEER:
+            return True
+        return timedelta(0) <= cause.finished - self.at <= _SOON
+
+
+def disruption(pod: Mapping[str, Any]) -> Disruption | None:
+    """Return how the cluster took a pod away; None for one that it did not."""
+    name, status = pod["metadata"]["name"], pod.get("status") or {}
+    for condition in status.get("conditions") or []:
+        if condition["type"] == _CONDITION and condition["status"] == "True":
+            reason = str(condition.get("reason", ""))
+            what = _DISRUPTIONS.get(reason, "was taken away")
+            detail = ": ".join(part for part in (reason, str(condition.get("message", ""))) if part)
+            return _of(pod, f"pod {name} {what} ({detail})", condition.get("lastTransitionTime"))
+    if status.get("reason") in _LOST:
+        return _of(pod, f"pod {name} was lost ({status['reason']}: {status.get('message', '')})")
+    return None
+
+
+def deleted(pod: Mapping[str, Any]) -> Disruption | None:
+    """Return the disruption of a pod that is being deleted; None of one that is not."""
+    if "deletionTimestamp" not in pod["metadata"]:
+        return None
+    return _of(pod, f"pod {pod['metadata']['name']} was deleted while its program ran")
+
+
+def lost_node(
+    pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
+) -> Disruption | None:
+    """Return which node of these pods is gone or doesn't answer; None when all are well."""
+    well = {node["metadata"]["name"] for node in nodes if _is_ready(node)}
+    for pod in pods:
+        node = pod.get("spec", {}).get("nodeName")
+        if node is not None and node not in well:
+            text = f"node {node}, where pod {pod['metadata']['name']} ran, is gone or not Ready"
+            return _of(pod, text)
+    return None
+
+
+def _of(pod: Mapping[str, Any], text: str, at: str | None = None) -> Disruption:
+    when = datetime.now(UTC) if at is None else datetime.fromisoformat(at)
+    return Disruption(text, str(pod["metadata"]["uid"]), when)
+
+
+def _is_ready(node: Mapping[str, Any]) -> bool:
+    conditions = (node.get("status") or {}).get("conditions") or []
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -1,0 +1,397 @@
+"""What the pod of a replica says about it. Pure: pods are the API server's JSON."""
+
+import json
+import re
+import signal
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from jobs.spec.names import CONTAINER, INPUTS_CONTAINER
+from jobs.spec.replicas import GPU
+from jobs.topology import Topology
+
+TYPE_LABEL = "training.kubeflow.org/replica-type"
+_INDEX_LABEL = "training.kubeflow.org/replica-index"
+
+# https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/types.go and
+# .../pkg/kubelet/kuberuntime/kuberuntime_container.go
+_CANNOT_START = frozenset(
+    {
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "InvalidImageName",
+        "ErrImageNeverPull",
+        "ImageInspectError",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+    }
+)
+_CRASH_LOOP = "CrashLoopBackOff"
+_SIGNAL_BASE = 128
+# torch marks the lines of a traceback with the rank.
+_EXCEPTION = re.compile(
+    r"(?:\[rank\d+\]: )?(?P<what>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?)"
+)
+_TAIL_LINES, _LONGEST_EXCEPTION = 10, 200
+NEVER = datetime.min.replace(tzinfo=UTC)
+"""Before anything that happened."""
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a container ended.
+
+    Args:
+        code: Its exit code.
+        reason: The kubelet's: Completed, Error, OOMKilled, StartError.
+        message: Its termination message.
+        started: When it began, ISO 8601 with seconds.
+        finished: When it ended, likewise.
+        container_id: Which of the replica's containers it was; a restart gets a new one.
+    """
+
+    code: int
+    reason: str
+    message: str
+    started: str
+    finished: str
+    container_id: str
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that ended it, as the shell's 128 + n tells."""
+        try:
+            return signal.Signals(self.code - _SIGNAL_BASE).name
+        except ValueError:
+            return None
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the kernel ended it at its memory limit."""
+        return self.reason == "OOMKilled"
+
+    @property
+    def report(self) -> dict[str, Any] | None:
+        """What the program reported in its termination message; None when that is no JSON object.
+
+        A user's program need not report anything; a message may also be cut, or be the end of a
+        log instead.
+        """
+        try:
+            # NaN is no JSON, though Python writes it, and no figure that can be judged.
+            message = json.loads(self.message, parse_constant=lambda _: None)
+        except ValueError:
+            return None
+        return message if isinstance(message, dict) else None
+
+    @property
+    def error(self) -> str | None:
+        """The program's own error message, or the runtime's where it could not be started."""
+        if self.report is not None:
+            return str(self.report["error"]) if "error" in self.report else None
+        # Otherwise it is the end of the log, shown as such.
+        return self.message.strip() or None if self.reason == "StartError" else None
+
+    @property
+    def exception(self) -> str | None:
+        """The line that ends a traceback of Python's at the end of its log; None without one."""
+        if self.code != 1:
+            return None
+        for line in reversed(self.message.splitlines()[-_TAIL_LINES:]):
+            if found := _EXCEPTION.fullmatch(line.rstrip()):
+                return found["what"][:_LONGEST_EXCEPTION]
+        return None
+
+    def __str__(self) -> str:
+        """Describe it in a few words."""
+        if self.out_of_memory:
+            return "was killed: out of memory"
+        if self.reason == "StartError":
+            return "could not be started"
+        by = f" ({self.signal})" if self.signal is not None else ""
+        return f"exited with code {self.code}{by}"
+
+
+@dataclass(frozen=True)
+class FailedInit:
+    """An init container that failed, so that its replica's program has not begun.
+
+    Args:
+        ranks: Which ranks were to run there, in words.
+        pod: The pod's name.
+        container: Its name.
+        exit: How it ended.
+        again: Whether it had been started again when that was seen.
+    """
+
+    ranks: str
+    pod: str
+    container: str
+    exit: Exit
+    again: bool
+
+
+@dataclass(frozen=True)
+class Replica:
+    """One replica as its pod shows it.
+
+    Args:
+        pod: Its pod.
+        topology: Of the job.
+    """
+
+    pod: Mapping[str, Any]
+    topology: Topology
+
+    @property
+    def number(self) -> int:
+        """Its place in the job: the Master comes first, where there is one."""
+        labels = self.pod["metadata"]["labels"]
+        index = int(labels[_INDEX_LABEL])
+        return index + 1 if labels[TYPE_LABEL] == "worker" and self.topology.has_master else index
+
+    @property
+    def ranks(self) -> str:
+        """Which ranks run in it, in words."""
+        return self.topology.ranks(self.number)
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return str(self.pod["metadata"]["name"])
+
+    @property
+    def uid(self) -> str:
+        """The pod's identity."""
+        return str(self.pod["metadata"]["uid"])
+
+    @cached_property
+    def _status(self) -> Mapping[str, Any]:
+        return self.pod.get("status") or {}
+
+    @cached_property
+    def _container(self) -> Mapping[str, Any]:
+        statuses = self._status.get("containerStatuses") or []
+        return next((each for each in statuses if each["name"] == CONTAINER), {})
+
+    @property
+    def container_id(self) -> str | None:
+        """The container of its latest start, None before the first one."""
+        return self._container.get("containerID")
+
+    @property
+    def unready_since(self) -> str:
+        """Since when its pod has not been ready, as the API server says it; empty where it is."""
+        for condition in self._status.get("conditions") or []:
+            if condition["type"] == "Ready" and condition["status"] != "True":
+                return str(condition.get("lastTransitionTime", ""))
+        return ""
+
+    @property
+    def evicted(self) -> str | None:
+        """Why its node put an end to it, in the node's words; None when it did not."""
+        if self._status.get("reason") != "Evicted":
+            return None
+        return str(self._status.get("message", "")).strip(" .") or "no reason given"
+
+    @property
+    def image(self) -> str:
+        """What its container was made of, by digest; empty until that is known."""
+        return str(self._container.get("imageID", ""))
+
+    @property
+    def running(self) -> bool:
+        """Whether its program runs."""
+        return "running" in self._container.get("state", {})
+
+    @property
+    def running_since(self) -> str:
+        """When its container began, as the API server says it; empty where it does not run."""
+        return str(self._container.get("state", {}).get("running", {}).get("startedAt", ""))
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the pod is over and failed: no node starts anything in it again."""
+        return bool(self._status.get("phase") == "Failed")
+
+    @property
+    def there(self) -> bool:
+        """Whether the pod is not being deleted."""
+        return "deletionTimestamp" not in self.pod["metadata"]
+
+    @property
+    def active(self) -> bool:
+        """Whether its program runs, or is going to."""
+        if self.has_failed or self._status.get("phase") == "Succeeded":
+            return False
+        # The phase of the pod follows the end of its container by a moment.
+        if self.ended is None:
+            return True
+        return self.ended.code != 0 and self.pod["spec"].get("restartPolicy") != "Never"
+
+    @property
+    def restarts(self) -> int:
+        """How often its program was started again."""
+        return int(self._container.get("restartCount", 0))
+
+    @property
+    def exits(self) -> list[Exit]:
+        """How its program ended, the last time and the time before, oldest first."""
+        states = (self._container.get("lastState", {}), self._container.get("state", {}))
+        return [_exit(state["terminated"]) for state in states if "terminated" in state]
+
+    @property
+    def ended(self) -> Exit | None:
+        """How its program ended, None while it is going to be, or is, running."""
+        terminated = self._container.get("state", {}).get("terminated")
+        return None if terminated is None else _exit(terminated)
+
+    @property
+    def started(self) -> bool:
+        """Whether its program has ever run."""
+        return self.running or bool(self.exits)
+
+    @property
+    def gpus(self) -> bool:
+        """Whether it has GPUs."""
+        containers = self.pod["spec"].get("containers") or []
+        return any(GPU in (each.get("resources", {}).get("limits") or {}) for each in containers)
+
+    @property
+    def memory_limit(self) -> str | None:
+        """The memory limit of its container; None without one."""
+        container = next(
+            each for each in self.pod["spec"]["containers"] if each["name"] == CONTAINER
+        )
+        limit: str | None = container.get("resources", {}).get("limits", {}).get("memory")
+        return limit
+
+    @property
+    def unschedulable(self) -> str | None:
+        """The scheduler's reason while there is no node for it."""
+        for condition in self._status.get("conditions") or []:
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                return str(condition.get("message", condition.get("reason", "")))
+        return None
+
+    @property
+    def cannot_start(self) -> str | None:
+        """Why a container of it, its init container included, is not going to start."""
+        for status in self._statuses:
+            waiting = status.get("state", {}).get("waiting", {})
+            if waiting.get("reason") in _CANNOT_START:
+                image = f"image {status['image']}: " if "mage" in waiting["reason"] else ""
+                return f"{image}{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+        return None
+
+    @property
+    def crash_loop(self) -> str | None:
+        """The name of a container that keeps failing, or an init container that failed twice."""
+        for status in self._statuses:
+            if status.get("state", {}).get("waiting", {}).get("reason") == _CRASH_LOOP:
+                return str(status["name"])
+        for status in self._inits:
+            # It is tried again at once, and then the kubelet takes 10 s to speak of a loop.
+            code = status.get("state", {}).get("terminated", {}).get("exitCode", 0)
+            if code != 0 and status["restartCount"] > 0:
+                return str(status["name"])
+        return None
+
+    @property
+    def failed_init(self) -> FailedInit | None:
+        """The init container that failed last; None once the program has begun."""
+        if self.started:
+            return None
+        for status in self._inits:
+            states = (status.get("state", {}), status.get("lastState", {}))
+            ended = next((each["terminated"] for each in states if "terminated" in each), None)
+            if ended is not None and ended["exitCode"] != 0:
+                name, again = str(status["name"]), "running" in states[0]
+                return FailedInit(self.ranks, self.name, name, _exit(ended), again)
+        return None
+
+    def was_deleted(self, at: datetime) -> bool:
+        """Return whether its pod was being deleted at a time: in an earlier second."""
+        metadata = self.pod["metadata"]
+        if "deletionTimestamp" not in metadata:
+            return False
+        grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds", 0))
+        return moment(metadata["deletionTimestamp"]) - grace < at
+
+    def has_done(self, init_container: str) -> bool:
+        """Return whether an init container has succeeded."""
+        return any(
+            status["name"] == init_container
+            and status.get("state", {}).get("terminated", {}).get("exitCode") == 0
+            for status in self._inits
+        )
+
+    @property
+    def stage(self) -> str:
+        """Where it is on its way, in a few words."""
+        if self.ended is not None:
+            return "done" if self.ended.code == 0 else "failed"
+        if self.running:
+            return "running"
+        if self.unschedulable is not None:
+            return "waiting for a node"
+        if self.restarts > 0:
+            return "restarting"
+        running = [each["name"] for each in self._inits if "running" in each.get("state", {})]
+        if running:
+            return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
+        return "starting" if "nodeName" in self.pod.get("spec", {}) else "pending"
+
+    @property
+    def _inits(self) -> list[Mapping[str, Any]]:
+        return self._status.get("initContainerStatuses") or []
+
+    @property
+    def _statuses(self) -> list[Mapping[str, Any]]:
+        return [
+            *self._inits,
+            *(self._status.get("containerStatuses") or []),
+        ]
+
+
+def is_replica(pod: Mapping[str, Any]) -> bool:
+    """Return whether a pod is one that the operator made for a job."""
+    return TYPE_LABEL in (pod["metadata"].get("labels") or {})
+
+
+def is_of(pod: Mapping[str, Any], uid: str) -> bool:
+    """Return whether a pod belongs to the PyTorchJob of that uid, and to no other of its name."""
+    owners = pod["metadata"].get("ownerReferences") or []
+    return any(owner["uid"] == uid for owner in owners)
+
+
+def replicas(pods: Iterable[Mapping[str, Any]], topology: Topology) -> dict[int, Replica]:
+    """Return each replica as its latest pod shows it, by number; other pods are left out."""
+    latest: dict[int, Replica] = {}
+    for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
+        if is_replica(pod):
+            replica = Replica(pod, topology)
+            latest[replica.number] = replica
+    return dict(sorted(latest.items()))
+
+
+def moment(text: str) -> datetime:
+    """Return a time that the API server reports; the beginning of time when there is none."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return NEVER
+
+
+def _exit(terminated: Mapping[str, Any]) -> Exit:
+    return Exit(
+        code=int(terminated["exitCode"]),
+        reason=str(terminated.get("reason", "")),
+        message=str(terminated.get("message", "")),
+        started=str(terminated.get("startedAt", "")),
+        finished=str(terminated.get("finishedAt", "")),
+        container_id=str(terminated.get("containerID", "")),
+    )

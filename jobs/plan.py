@@ -1,0 +1,160 @@
+"""In which order a stack's jobs run: what they need of each other, and of the cluster. Pure."""
+
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from graphlib import TopologicalSorter
+from heapq import heappop, heappush
+from typing import Any
+
+from clusters.capacity import Capacity
+from jobs.spec import Limits, TrainingJob
+from jobs.spec.replicas import GPU, Share, roles, share
+
+
+def prerequisites(job: TrainingJob) -> tuple[str, ...]:
+    """Return the jobs that must have succeeded before `job` starts."""
+    return tuple(dict.fromkeys((*job.depends_on, *(each.job for each in job.inputs.values()))))
+
+
+def ordered(jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
+    """Return each job after those that it needs, otherwise in the order in which they are.
+
+    Raises:
+        graphlib.CycleError: there is no such order.
+    """
+    place = {job.name: number for number, job in enumerate(jobs)}
+    sorter = TopologicalSorter({job.name: prerequisites(job) for job in jobs})
+    sorter.prepare()
+    found, ready = [], list[int]()
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heappush(ready, place[name])
+        job = jobs[heappop(ready)]
+        found.append(job)
+        sorter.done(job.name)
+    return found
+
+
+def not_run(
+    jobs: Sequence[TrainingJob], states: Mapping[str, str | None], passed: Mapping[str, bool]
+) -> dict[str, str]:
+    """Return why jobs did not run that were to follow others.
+
+    Args:
+        jobs: All of them.
+        states: How each ended; None for one that did not run.
+        passed: Whether each passed its gate.
+    """
+    found = {}
+    for job in jobs:
+        blamed = [
+            _blamed(other, states[other])
+            for other in prerequisites(job)
+            if states[other] is None or not passed[other]
+        ]
+        if states[job.name] is None and blamed:
+            found[job.name] = f"it needs {' and '.join(blamed)}"
+    return found
+
+
+def _blamed(job: str, state: str | None) -> str:
+    if state is None:
+        return f"{job}, which did not run"
+    ended = "missed what its gate asks for" if state == "Succeeded" else f"ended {state}"
+    return f"{job}, which {ended}"
+
+
+def shares(job: TrainingJob) -> list[Share]:
+    """Return what each replica of `job` asks for."""
+    return [share(job, role) for role, count in roles(job).items() for _ in range(count)]
+
+
+def fits(wanted: Iterable[Share], capacity: Capacity) -> bool:
+    """Return whether pods with these shares find room at the same time.
+
+    The largest are placed first, each on the first node that has room: with nodes of one kind that
+    finds a place in all but contrived cases.
+    """
+    ordered = sorted(wanted, key=lambda each: (each.gpus, each.cores, each.bytes), reverse=True)
+    empty = (Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory))
+    rooms = [empty] * capacity.nodes
+    for each in ordered:
+        needed = (Decimal(each.gpus), each.cores, Decimal(each.bytes))
+        places = (i for i, room in enumerate(rooms) if all(map(operator.le, needed, room)))
+        place = next(places, None)
+        if place is None:
+            return False
+        gpus, cores, memory = map(operator.sub, rooms[place], needed)
+        rooms[place] = (gpus, cores, memory)
+    return True
+
+
+def waits(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> dict[str, tuple[str, ...]]:
+    """Return for each job those that must have ended before there is room for it.
+
+    Whatever runs beside a job then, the cluster has room for all of it. It is the first jobs that
+    are waited for. All of them count, as some may not have to be trained at all. Where it is not
+    known what the cluster has, none is, and the scheduler decides.
+
+    Args:
+        jobs: Each after those that it needs (`ordered`).
+        capacity: What the cluster has for them.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    ended: dict[str, frozenset[str]] = {}
+    """By job, all that have surely ended when it starts."""
+    for number, job in enumerate(jobs):
+        over = _and_before(prerequisites(job), ended)
+        waited = []
+        while capacity is not None:
+            beside = [other for other in jobs[:number] if other.name not in over]
+            if not beside or fits((s for each in [*beside, job] for s in shares(each)), capacity):
+                break
+            waited.append(beside[0].name)
+            over |= _and_before([beside[0].name], ended)
+        implied = _and_before(prerequisites(job), ended).union(*(ended[name] for name in waited))
+        found[job.name] = tuple(name for name in waited if name not in implied)
+        ended[job.name] = over
+    return found
+
+
+def _and_before(names: Iterable[str], ended: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """Return the jobs of these names, and all that end before one of them starts."""
+    return frozenset().union(*({name} | ended[name] for name in names))
+
+
+def requested(manifest: Mapping[str, Any]) -> list[Share]:
+    """Return what each pod of a PyTorchJob asks for; init containers end before others begin."""
+    found = []
+    for replicas in manifest["spec"]["pytorchReplicaSpecs"].values():
+        for container in replicas["template"]["spec"]["containers"]:
+            requests = container["resources"]["requests"]
+            gpus = int(requests.get(GPU, 0))
+            each = Share(requests["cpu"], requests["memory"], None, gpus, Limits())
+            found += [each] * int(replicas["replicas"])
+    return found
+
+
+def described(wanted: Sequence[Share]) -> str:
+    """Return what pods with these shares need in all, such as "2 pods, in all 4 cores, 2 GiB"."""
+    pods = "1 pod with" if len(wanted) == 1 else f"{len(wanted)} pods, in all"
+    cores = sum((each.cores for each in wanted), Decimal(0))
+    memory = sum(each.bytes for each in wanted)
+    gpus = sum(each.gpus for each in wanted)
+    parts = ["1 core" if cores == 1 else f"{float(cores):g} cores"]
+    parts.append(f"{memory / 2**30:.4g} GiB" if memory >= 2**30 else f"{memory / 2**20:.4g} MiB")
+    parts += [f"{gpus} x {GPU}"] if gpus else []
+    return f"{pods} {', '.join(parts)}"
+
+
+def summary(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> str:
+    """Return what a stack's jobs need and what its cluster has, as far as that is known."""
+    wanted = [share for job in jobs for share in shares(job)]
+    parts = []
+    if len(jobs) > 1:
+        parts.append(f"all {len(jobs)} jobs of the stack together need {described(wanted)}")
+    if capacity is not None:
+        turns = "" if fits(wanted, capacity) else ", so that they take turns"
+        parts.append(f"the cluster has {capacity}{turns}")
+    return "; ".join(parts)

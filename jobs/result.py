@@ -1,0 +1,203 @@
+"""A run's result: the one form that the trainer, the gate, the stack's outputs and docs share.
+
+In a stack's state and outputs it is a map without what is not known: the engine drops nulls, so
+they would differ before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal
+
+State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart"]
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended, why in one line, and what the user may do about it."""
+
+    state: State
+    reason: str
+    advice: str = "fix what failed"
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingReport:
+    """What rank 0's program reports of its training; all of it is optional.
+
+    Args:
+        accuracy: Share of the test set classified rightly after the last epoch, 0 to 1.
+        epoch_accuracies: The same after each epoch.
+        top5_accuracy: Share of the test set whose class is among the five likeliest, 0 to 1.
+        class_accuracies: The accuracy of each class, by its name.
+        loss: Mean training cross-entropy of the last epoch, over all ranks.
+        backend: Of torch.distributed.
+        dataset: The data set that was really trained on.
+        device: What rank 0 computed on: cpu or cuda.
+        device_name: Which GPU.
+        torch: The version of torch.
+        goal: The job's `goal`.
+        goal_reached: Whether it was reached.
+        time_to_accuracy_seconds: Seconds of training until it was.
+        reformations: How often the workers of an elastic job met anew.
+        longest_pause_seconds: The longest time without a step.
+        artifacts: The files that were copied out: `url`, `sha256` and `bytes` of each.
+    """
+
+    accuracy: float | None = None
+    epoch_accuracies: Sequence[float] | None = None
+    top5_accuracy: float | None = None
+    class_accuracies: Mapping[str, float] | None = None
+    loss: float | None = None
+    backend: str | None = None
+    dataset: str | None = None
+    device: str | None = None
+    device_name: str | None = None
+    torch: str | None = None
+    goal: str | None = None
+    goal_reached: bool | None = None
+    time_to_accuracy_seconds: float | None = None
+    reformations: int | None = None
+    longest_pause_seconds: float | None = None
+    artifacts: Mapping[str, Mapping[str, Any]] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailureDetails:
+    """What is known of a run that did not succeed.
+
+    Args:
+        rank: The rank that failed, or that its peers waited for.
+        pod: Its pod.
+        container: The init container, where one failed.
+        exit_code: How the container ended.
+        signal: The signal that ended it.
+        out_of_memory: Whether the kernel ended it at its memory limit.
+        memory_limit: That limit.
+        error: The program's own message.
+        artifacts: The files that were copied out.
+        disruption: What the cluster did that ended the run; a retry may cure it.
+        stacks: Where ranks stood when they were stopped, innermost frame first, by name.
+        followers: How many other replicas failed after it.
+        previous_log: The last lines of its log before it was started again.
+        log: The last lines of its log.
+        events: Kubernetes' warnings.
+        advice: What to do.
+    """
+
+    rank: int | None = None
+    pod: str | None = None
+    container: str | None = None
+    exit_code: int | None = None
+    signal: str | None = None
+    out_of_memory: bool | None = None
+    memory_limit: str | None = None
+    error: str | None = None
+    artifacts: Mapping[str, Mapping[str, Any]] | None = None
+    disruption: str | None = None
+    stacks: Mapping[str, Sequence[str]] | None = None
+    followers: int | None = None
+    previous_log: Sequence[str] | None = None
+    log: Sequence[str] | None = None
+    events: Sequence[str] | None = None
+    advice: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult(TrainingReport):
+    """How a run ended and what it returned.
+
+    Args:
+        state: How it ended.
+        reason: Why, in one line.
+        run_id: Which submission it was.
+        world_size: How many ranks there were.
+        samples_seen: Training samples that all ranks processed.
+        training_seconds: From rank 0's start to its end, as it measured itself.
+        duration_seconds: From `started` to `completed`.
+        started: RFC 3339, by the cluster's clock.
+        completed: RFC 3339, by the cluster's clock.
+        image: What the pods ran, by its digest.
+        exit_codes: Each replica's exit code, by its rank or ranks.
+        restarts: How many containers were started again.
+        failure: What is known where it did not succeed.
+        attempts: The attempts before this one, oldest first.
+    """
+
+    state: State
+    reason: str = ""
+    run_id: str | None = None
+    world_size: int | None = None
+    samples_seen: int | None = None
+    training_seconds: float | None = None
+    duration_seconds: float | None = None
+    started: str | None = None
+    completed: str | None = None
+    image: str | None = None
+    exit_codes: Mapping[str, int] | None = None
+    restarts: int | None = None
+    failure: FailureDetails | None = None
+    attempts: Sequence[Mapping[str, Any]] | None = None
+
+    @classmethod
+    def of(cls, known: Mapping[str, Any]) -> RunResult:
+        """Return the result that a state's or an output's map holds; other keys are left out."""
+        failure = known.get("failure")
+        details = None if failure is None else FailureDetails(**_fields(FailureDetails, failure))
+        return cls(**{**_fields(cls, known), "failure": details})
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the run came to a good end."""
+        return self.state == "Succeeded"
+
+    def as_map(self) -> dict[str, Any]:
+        """Return the result as a state holds it: without what is not known."""
+        known = _known(self)
+        return known if self.failure is None else {**known, "failure": _known(self.failure)}
+
+    def __str__(self) -> str:
+        """Describe it in one line."""
+        if not self.succeeded:
+            return f"{self.state}: {self.reason}"
+        accuracy = f", accuracy {self.accuracy}" if self.accuracy is not None else ""
+        return f"Succeeded in {self.duration_seconds:g} s{accuracy}"
+
+
+def _fields(cls: type[RunResult | FailureDetails], known: Mapping[str, Any]) -> dict[str, Any]:
+    names = {each.name for each in fields(cls)}
+    return {key: value for key, value in known.items() if key in names}
+
+
+def _known(value: RunResult | FailureDetails) -> dict[str, Any]:
+    found = {each.name: getattr(value, each.name) for each in fields(value)}
+    return {key: each for key, each in found.items() if each is not None}
+
+
+def explain(job: str, result: RunResult) -> str:
+    """Return the story of a job's run that did not succeed, in several lines."""
+    known = FailureDetails() if result.failure is None else result.failure
+    lines = [f"job {job} ended {result.state}: {result.reason}"]
+    if known.error:
+        lines.append(f"its error: {known.error}")
+    if known.memory_limit and known.out_of_memory:
+        lines.append(f"its memory limit: {known.memory_limit}")
+    if known.disruption:
+        lines.append(f"what had happened: {known.disruption}")
+    whose = f"rank {known.rank or 0}" if known.container is None else f"container {known.container}"
+    if known.followers:
+        noun = "replica" if known.followers == 1 else "replicas"
+        lines.append(f"{known.followers} other {noun} failed after it")
+    if known.previous_log:
+        lines.append(f"the end of {whose}'s log before it was started again:")
+        lines += [f"    {line}" for line in known.previous_log]
+    if known.log:
+        lines += [f"the end of {whose}'s log:", *(f"    {line}" for line in known.log)]
+    for ranks, frames in (known.stacks or {}).items():
+        lines += [f"where {ranks} stood:", *(f"    {frame}" for frame in frames)]
+    if known.events:
+        lines += ["warning events:", *(f"    {event}" for event in known.events)]
+    if known.advice:
+        lines.append(f"what to do: {known.advice}")
+    return "\n".join(lines)

@@ -1,0 +1,27 @@
+"""Known mistakes in jobs, looked for before anything is made.
+
+A new one is a function, and a line in its module's RULES.
+"""
+
+from collections.abc import Sequence
+
+from jobs.rules import containers, distributed, elastic, nodes, outputs
+from jobs.rules.rule import Finding, Rule, Surroundings
+from jobs.spec import TrainingJob
+
+__all__ = ["RULES", "Finding", "Rule", "Surroundings", "judge"]
+
+RULES: Sequence[Rule] = (
+    *distributed.RULES,
+    *nodes.RULES,
+    *elastic.RULES,
+    *containers.RULES,
+    *outputs.RULES,
+)
+
+
+def judge(job: TrainingJob, around: Surroundings) -> list[tuple[Rule, Finding]]:
+    """Return everything that the rules find in a job."""
+    found = ((rule, finding) for rule in RULES for finding in rule.find(job, around))
+    # What is wrong with Master and Workers alike is reported once.
+    return list(dict.fromkeys(found))

@@ -1,0 +1,113 @@
+"""Containers that could not do what is asked of them: their image, memory, limits and restarts."""
+
+from core.problem import Path
+from core.quantities import cores, mebibytes, size
+from core.text import quote
+from jobs.rules.rule import Finding, Findings, Rule, Surroundings
+from jobs.spec import TrainingJob
+from jobs.spec.modules import MODULES
+from jobs.spec.replicas import roles, share
+
+
+def _unpinned_image(job: TrainingJob, _: Surroundings) -> Findings:
+    if job.image is None or "@" in job.image:
+        return
+    # A port is in front of a slash, a tag behind the last one.
+    _name, _colon, tag = job.image.rpartition("/")[2].partition(":")
+    if tag in {"", "latest"}:
+        what = "names no tag, which means `latest`" if tag == "" else "names the tag `latest`"
+        yield Finding(
+            ("image",),
+            f"{quote(job.image)} {what}: that is another image each time somebody pushes one, so a "
+            "run can't be repeated",
+            "name a version, or a digest (@sha256:…)",
+        )
+
+
+def _image_out_of_reach(job: TrainingJob, around: Surroundings) -> Findings:
+    reach = around.reach
+    if job.image is not None and reach is not None and not reach.has(job.image):
+        yield Finding(
+            ("image",),
+            f"{quote(job.image)} is in no registry that the cluster reaches",
+            f"push it to {reach.host}, or say where it is there, by its digest, in "
+            "slipway:cluster.registry.mirrors",
+        )
+
+
+def _less_memory_than_needed(job: TrainingJob, _: Surroundings) -> Findings:
+    if job.module is None:
+        return
+    needed = size(MODULES[job.module].memory) * job.processes_per_node
+    for role in roles(job):
+        limit = share(job, role).memory_limit
+        if size(limit) < needed:
+            is_limited = job.limits is not None and job.limits.memory is not None
+            field: Path = ("limits", "memory") if is_limited else ("memory",)
+            processes = job.processes_per_node
+            each = f" in each of its {processes} processes" if processes > 1 else ""
+            yield Finding(
+                (*_of(job, role), *field),
+                f"{limit} is less than {job.module} needs{each}: {mebibytes(needed)} in all. The "
+                "kernel would end it",
+                "raise it",
+            )
+
+
+def _limit_below_request(job: TrainingJob, _: Surroundings) -> Findings:
+    for role in roles(job):
+        found = share(job, role)
+        pairs = (
+            ("cpu", cores, found.cpu, found.limits.cpu),
+            ("memory", size, found.memory, found.limits.memory),
+            ("ephemeralStorage", size, found.ephemeral_storage, found.limits.ephemeral_storage),
+        )
+        for name, amount, request, limit in pairs:
+            if limit is not None and request is not None and amount(limit) < amount(request):
+                reason = f"{limit} is less than the {request} that it asks for"
+                yield Finding((*_of(job, role), "limits", name), reason, "raise it")
+
+
+def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
+    if job.restart_policy == "ExitCode" and job.backoff_limit is not None:
+        yield Finding(
+            ("backoffLimit",),
+            f"{job.backoff_limit} would not be kept to: the operator counts restarts of "
+            'containers, and with the restart policy "ExitCode" it makes new pods instead',
+            'leave `backoffLimit` out, so that `timeout` ends the run, or use "OnFailure"',
+        )
+
+
+def _always(job: TrainingJob, _: Surroundings) -> Findings:
+    if job.restart_policy == "Always":
+        yield Finding(
+            ("restartPolicy",),
+            '"Always" starts a program again that has ended well, so the run never succeeds',
+            '"OnFailure" starts again what failed',
+        )
+
+
+def _of(job: TrainingJob, role: str) -> Path:
+    """Return where the fields of a role are: the Master's own, where it differs."""
+    return ("master",) if role == "Master" and job.master is not None else ()
+
+
+_CONCEPTS = "https://kubernetes.io/docs/concepts"
+RULES = (
+    Rule(
+        "exit-code-with-backoff",
+        "https://github.com/kubeflow/trainer/issues/2045",
+        _exit_code_with_backoff,
+    ),
+    Rule(
+        "always", f"{_CONCEPTS}/workloads/pods/pod-lifecycle/#restart-policy", _always, warns=True
+    ),
+    Rule("unpinned-image", f"{_CONCEPTS}/containers/images/#image-names", _unpinned_image),
+    Rule("image-out-of-reach", "docs/azure-local.md#without-the-internet", _image_out_of_reach),
+    Rule("less-than-needed", "docs/resources.md#resources", _less_memory_than_needed),
+    Rule(
+        "limit-below-request",
+        f"{_CONCEPTS}/configuration/manage-resources-containers/",
+        _limit_below_request,
+    ),
+)

@@ -1,0 +1,72 @@
+"""What a rule is, and what it knows besides the job."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from clusters.capacity import Capacity
+from clusters.pools import GpuPool, NodePool
+from clusters.reach import Reach
+from core.problem import Path, Problem, located
+from jobs.spec import TrainingJob
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What is known of a job's cluster and program before anything is made; None is not known.
+
+    Args:
+        gpus_per_node: GPUs of one node.
+        capacity: What the cluster has for jobs.
+        pool: Its nodes with GPUs; None also without any.
+        reach: The only registry that its nodes get images from; None where they get any.
+        pools: All pools whose nodes are paid for; empty where they are not known.
+        files: Texts that the job's program is made of, by path: of a `script` its Python files,
+            of an elastic `build` those of its context, and the Dockerfile.
+    """
+
+    gpus_per_node: int | None = None
+    capacity: Capacity | None = None
+    pool: GpuPool | None = None
+    reach: Reach | None = None
+    pools: tuple[NodePool, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A mistake in a job.
+
+    Args:
+        path: Of the field to change, in the configuration's spelling; empty for the whole job.
+        reason: The value, and what is wrong with it.
+        remedy: What to do instead, for whoever has declared the job.
+    """
+
+    path: Path
+    reason: str
+    remedy: str
+
+
+Findings = Iterator[Finding]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A known mistake.
+
+    Args:
+        name: For people who speak of it, and its fixtures.
+        pointer: Where to read more.
+        find: Looks for it.
+        warns: Whether a job that has it may run all the same.
+    """
+
+    name: str
+    pointer: str
+    find: Callable[[TrainingJob, Surroundings], Findings]
+    warns: bool = False
+
+    def problem(self, finding: Finding, key: str) -> Problem:
+        """Return the message about a finding in the job at `key` of the configuration."""
+        text = f"{finding.reason}; {finding.remedy}; see {self.pointer}"
+        return Problem(located(key, finding.path), text)

@@ -1,0 +1,76 @@
+"""The resource `slipway:jobs:Gate`: an `up` fails when a run did not succeed, or not well enough.
+
+A resource of its own beside the run, so that the run's result is kept whatever it is.
+"""
+
+from typing import ClassVar
+
+from core.context import Context
+from core.handler import Change, Handler, Properties, compare
+from jobs.judge.limits import missed
+from jobs.result import RunResult, explain
+
+
+class GateHandler(Handler):
+    """Its life: it exists exactly while the run's result is a success that misses no limit."""
+
+    type: ClassVar[str] = "slipway:jobs:Gate"
+
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
+        """Every new result is judged anew, and by new limits the one that there is."""
+        changed = {change.path.split(".")[0]: change.kind for change in compare(state, inputs)}
+        # The inputs name no limit that was taken out, and no result that there is not.
+        gone = {each for each in ("result", *_LIMITS) if each in state and each not in inputs}
+        return [Change(path, replace=True) for path in sorted(changed.keys() | gone)]
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Let a success pass.
+
+        Raises:
+            RuntimeError: with the whole story of a run that did not succeed, or by how much one
+                that did missed each of its limits.
+        """
+        job = inputs["job"]
+        if inputs.get("result") is None:
+            # With PULUMI_CONTINUE_ON_ERROR the engine goes on after an error.
+            raise RuntimeError(f"job {job} has no result: its run did not come to an end")
+        result = RunResult.of(inputs["result"])
+        if not result.succeeded:
+            raise RuntimeError(explain(job, result) + _earlier(result))
+        if misses := list(missed(inputs, result)):
+            raise RuntimeError(_message(job, misses))
+        return job, {}
+
+    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+        """A judgement stands."""
+        return {}
+
+    def update(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> Properties:
+        """See `diff`: a gate is replaced, never changed."""
+        raise NotImplementedError("a gate is replaced, never updated")
+
+    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+        """There is nothing behind it."""
+
+
+_LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy")
+
+
+def _earlier(result: RunResult) -> str:
+    """Return how the attempts before the last one ended, where there were any."""
+    attempts = result.attempts or ()
+    lines = [f"\n    attempt {each['number']}: {each['reason']}" for each in attempts]
+    return f"\nit was submitted anew after:{''.join(lines)}" if lines else ""
+
+
+def _message(job: str, missed: list[str]) -> str:
+    listed = "".join(f"\n  {each}" for each in missed)
+    what = f": {missed[0]}" if len(missed) == 1 else f" {len(missed)} limits:{listed}\n"
+    return (
+        f"job {job} succeeded, but missed{what}. Its result is kept and it is not trained again: "
+        "change what it trains with, or the limit"
+    )

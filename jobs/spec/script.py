@@ -1,0 +1,90 @@
+"""A job's own script as an immutable ConfigMap. Pure; `jobs.sources` reads the files."""
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.manifests import MANAGED_BY, Manifest
+
+_BYTES_PER_FILE = 64
+"""What a file costs besides its content and its names."""
+_LONGEST_KEY = 200
+
+
+@dataclass(frozen=True)
+class Script:
+    """The files of a job's script.
+
+    Args:
+        job: The job's name.
+        entry: The path, in `files`, of the one that is started.
+        files: Their contents, by their path in the script's folder.
+    """
+
+    job: str
+    entry: str
+    files: Mapping[str, bytes]
+
+    @property
+    def name(self) -> str:
+        """The ConfigMap's name, which changes with the files: a ConfigMap that is there can't."""
+        digest = hashlib.sha256(self.entry.encode())
+        for path, content in sorted(self.files.items()):
+            digest.update(f"\0{path}\0{len(content)}\0".encode() + content)
+        return f"{self.job}-script-{digest.hexdigest()[:10]}"
+
+    @property
+    def items(self) -> dict[str, str]:
+        """Each path by its key in the ConfigMap: keys know no folders."""
+        items: dict[str, str] = {}
+        for path in sorted(self.files):
+            plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-_LONGEST_KEY:]
+            number = sum(key == plain or key.startswith(f"{plain}.") for key in items)
+            items[f"{plain}.{number}" if plain in items else plain] = path
+        return items
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The Python files among them, by their path."""
+        return {
+            path: content.decode(errors="replace")
+            for path, content in self.files.items()
+            if path.endswith(".py")
+        }
+
+    def config_map(self, namespace: str) -> Manifest:
+        """Return the ConfigMap."""
+        data, binary = {}, {}
+        for key, path in self.items.items():
+            text = _text(self.files[path])
+            if text is None:
+                binary[key] = base64.b64encode(self.files[path]).decode()
+            else:
+                data[key] = text
+        contents = {"data": data, "binaryData": binary}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": self.name, "namespace": namespace, "labels": dict(MANAGED_BY)},
+            "immutable": True,
+            **{name: files for name, files in contents.items() if files},
+        }
+
+    @property
+    def size(self) -> int:
+        """What it takes of a ConfigMap's room, in bytes."""
+        return sum(
+            len(self.files[path]) + len(key) + len(path) + _BYTES_PER_FILE
+            for key, path in self.items.items()
+        )
+
+
+def _text(content: bytes) -> str | None:
+    """Return text that reads in a preview; None for what has to travel as bytes."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None
+    return None if "\0" in text else text

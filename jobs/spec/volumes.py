@@ -1,0 +1,131 @@
+"""The volumes of a job: in its pods, and the objects in the cluster that they stand for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+from core import quantities
+from core.manifests import KEPT, MANAGED_BY, Manifest
+from jobs.spec.job import TrainingJob
+from jobs.spec.names import OWN_VOLUMES
+from jobs.spec.parts import Volume
+from jobs.spec.replicas import Share
+from jobs.spec.script import Script
+
+_READABLE_AND_EXECUTABLE = 0o555
+_NOMINAL = "1Gi"
+"""A directory of a node has no size of its own, but a volume has to have one."""
+
+
+def claim_name(job: str, name: str, volume: Volume) -> str:
+    """Return the name of a volume's claim; one for a host path is another for another path."""
+    if volume.claim is not None:
+        return volume.claim
+    if volume.host_path is None:
+        return f"{job}-{name}"
+    source = f"{volume.host_path}:{volume.read_only}".encode()
+    return f"{job}-{name}-{hashlib.sha256(source).hexdigest()[:8]}"
+
+
+def pod_volumes(job: TrainingJob, share: Share, script: Script | None) -> list[dict[str, Any]]:
+    """Return a pod's volumes."""
+    half = quantities.mebibytes(quantities.size(share.memory_limit) // 2)
+    shared = half if job.shared_memory is None else job.shared_memory
+    own: dict[str, dict[str, Any]] = {
+        "tmp": {"emptyDir": {}},
+        "shm": {"emptyDir": {"medium": "Memory", "sizeLimit": shared}},
+        "work": {"emptyDir": {}},
+    }
+    if script is not None:
+        items = [{"key": key, "path": path} for key, path in sorted(script.items.items())]
+        own["script"] = {
+            "configMap": {
+                "name": script.name,
+                "items": items,
+                "defaultMode": _READABLE_AND_EXECUTABLE,
+            }
+        }
+    named = {**own, **{name: _source(job.name, name, each) for name, each in job.volumes.items()}}
+    return [{"name": name, **source} for name, source in named.items()]
+
+
+def mounts(job: TrainingJob, script: Script | None) -> list[dict[str, Any]]:
+    """Return where a container finds the pod's volumes."""
+    places = [
+        (name, path, name == "script")
+        for name, path in OWN_VOLUMES.items()
+        if name != "script" or script is not None
+    ]
+    places += [(name, each.mount_path, each.read_only) for name, each in job.volumes.items()]
+    return [
+        {"name": name, "mountPath": path, **({"readOnly": True} if read_only else {})}
+        for name, path, read_only in places
+    ]
+
+
+def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
+    """Yield the objects that give directories of a node to `job`'s pods, in order."""
+    for name, volume in job.volumes.items():
+        if volume.host_path is None:
+            continue
+        claim = claim_name(job.name, name, volume)
+        # Volumes are in no namespace, and their names are unique in the cluster.
+        bound = {"storageClassName": "", "volumeName": f"{namespace}-{claim}"}
+        mode = "ReadOnlyMany" if volume.read_only else "ReadWriteOnce"
+        yield {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": bound["volumeName"], "labels": dict(MANAGED_BY)},
+            "spec": {
+                "capacity": {"storage": _NOMINAL},
+                "accessModes": [mode],
+                "storageClassName": "",
+                # The directory is the user's: it stays when the job goes.
+                "persistentVolumeReclaimPolicy": "Retain",
+                "claimRef": {
+                    "apiVersion": "v1",
+                    "kind": "PersistentVolumeClaim",
+                    "namespace": namespace,
+                    "name": claim,
+                },
+                # A missing directory is an error and not an empty volume.
+                "hostPath": {"path": volume.host_path, "type": "Directory"},
+            },
+        }
+        yield _claim(claim, namespace, mode, _NOMINAL, bound)
+
+
+def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
+    """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
+    for name, volume in job.volumes.items():
+        if volume.size is not None:
+            keep = volume.keep is not False
+            claim = _claim(
+                claim_name(job.name, name, volume), namespace, "ReadWriteOnce", volume.size, {}
+            )
+            claim["metadata"]["annotations"] = {KEPT: str(keep).lower()}
+            yield claim, keep
+
+
+def _source(job: str, name: str, volume: Volume) -> dict[str, Any]:
+    if volume.empty_dir is None:
+        return {"persistentVolumeClaim": {"claimName": claim_name(job, name, volume)}}
+    return {"emptyDir": {} if volume.empty_dir is True else {"sizeLimit": volume.empty_dir}}
+
+
+def _claim(name: str, namespace: str, mode: str, size: str, bound: dict[str, str]) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "labels": dict(MANAGED_BY),
+            # Many storage classes make a volume only for a pod that uses it; the run reports when
+            # none comes.
+            "annotations": {"pulumi.com/skipAwait": "true"},
+        },
+        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **bound},
+    }

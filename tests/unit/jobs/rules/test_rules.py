@@ -1,0 +1,105 @@
+"""Each rule of the policy finds the mistake in its bad fixture, and none in its good one.
+
+A fixture in tests/policy is a job as it stands under `slipway:jobs`, the cluster that it is for,
+and of a bad one where its mistake is and words of what is said of it.
+"""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters.capacity import Capacity
+from clusters.pools import GpuPool, NodePool
+from clusters.reach import Reach
+from core.problem import Problem
+from core.quantities import size
+from jobs.config import JobsConfig, read
+from jobs.rules import RULES, Surroundings
+
+FIXTURES = Path(__file__).resolve().parents[3] / "policy"
+KEY = "slipway:jobs"
+
+
+def site(cluster: dict[str, Any]) -> Surroundings:
+    """Return what is known of a cluster; one that a fixture leaves out has room for all."""
+    if "pool" in cluster:
+        pool = GpuPool(cluster["pool"]["perNode"], max_nodes=cluster["pool"]["maxNodes"])
+        return Surroundings(pool.per_node, None, pool)
+    if "pools" in cluster:
+        return Surroundings(pools=tuple(map(node_pool, cluster["pools"])))
+    if "reach" in cluster:
+        return Surroundings(reach=Reach(**cluster["reach"]))
+    gpus = int(cluster.get("gpus", 0))
+    capacity = Capacity(
+        cpu=Decimal(str(cluster.get("cpu", 64))),
+        memory=size(cluster.get("memory", "512Gi")),
+        gpus=gpus,
+        nodes=int(cluster.get("nodes", 1)),
+    )
+    return Surroundings(gpus, capacity)
+
+
+def node_pool(said: dict[str, Any]) -> NodePool:
+    cores = Decimal(str(said["cores"]))
+    return NodePool(
+        provider="azure", region="westeurope", min_nodes=1, max_nodes=1, **{**said, "cores": cores}
+    )
+
+
+def judged(path: Path) -> tuple[dict[str, Any], JobsConfig]:
+    fixture: dict[str, Any] = yaml.safe_load(path.read_text())
+    return fixture, read(fixture["job"], KEY, site(fixture.get("cluster", {})))
+
+
+def test_every_rule_has_a_bad_and_a_good_fixture_and_none_is_left_over() -> None:
+    wanted = {f"{rule.name}.{kind}.yaml" for rule in RULES for kind in ("bad", "good")}
+    assert {path.name for path in FIXTURES.glob("*.yaml")} == wanted
+
+
+def test_every_rule_points_to_where_there_is_more_to_read(root: Path) -> None:
+    for rule in RULES:
+        if not rule.pointer.startswith("https://"):
+            path, _, anchor = rule.pointer.partition("#")
+            headings = [
+                line.lstrip("# ").lower().replace(" ", "-")
+                for line in (root / path).read_text().splitlines()
+                if line.startswith("#")
+            ]
+            assert anchor in headings, rule.name
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
+def test_a_rule_finds_its_mistake_and_says_why_and_where_to_read_more(rule: Any) -> None:
+    fixture, found = judged(FIXTURES / f"{rule.name}.bad.yaml")
+    told, silent = found.problems, found.warnings
+    if fixture.get("warns"):
+        told, silent = silent, told
+    assert silent == []
+    (problem,) = told
+    assert isinstance(problem, Problem)
+    (name,) = fixture["job"]
+    assert problem.key == ".".join(filter(None, (KEY, name, fixture["at"])))
+    assert fixture["says"] in problem.text
+    assert problem.text.endswith(f"; see {rule.pointer}")
+    assert rule.warns == bool(fixture.get("warns"))
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: str(rule.name))
+def test_a_good_job_is_let_pass_without_a_word(rule: Any) -> None:
+    fixture, found = judged(FIXTURES / f"{rule.name}.good.yaml")
+    assert (found.problems, found.warnings) == ([], [])
+    assert [job.name for job in found.jobs] == list(fixture["job"])
+
+
+@pytest.mark.parametrize("path", ["/results/../tmp", "/results/a/../../resultsb", "//tmp"])
+def test_outputs_are_kept_only_where_their_path_really_leads(path: str) -> None:
+    volumes = {"results": {"size": "1Gi", "mountPath": "/results"}}
+    section = {"cifar-gloo": {"outputs": f"file://{path}", "volumes": volumes}}
+    assert [each.key for each in read(section, KEY, site({})).problems] == [
+        f"{KEY}.cifar-gloo.outputs"
+    ]
+    section["cifar-gloo"]["outputs"] = "file:///results/../results/cifar"
+    assert read(section, KEY, site({})).problems == []

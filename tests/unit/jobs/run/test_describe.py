@@ -1,0 +1,149 @@
+"""What a preview says of a change, in the words of the declaration."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core.handler import Change, compare
+from core.values import UNKNOWN
+from jobs.catalog import CATALOG
+from jobs.resource import declared
+from jobs.run.changes import is_in_place
+from jobs.run.describe import describe
+from jobs.spec import Build, Script, TrainingJob, manifest
+
+MNIST = CATALOG["mnist-gloo"]
+OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))
+BUILT = TrainingJob(name="own", build=Build(context="examples/own"))
+SCRIPT = TrainingJob(name="own", script="train.py")
+
+
+def inputs(job: TrainingJob, image: object = "trainer:1", content: str = "1") -> dict[str, Any]:
+    """Return what the program asks for."""
+    script = Script("own", "train.py", {"train.py": content.encode()})
+    return {
+        "kubeconfig": "kubeconfig",
+        "namespace": "slipway-jobs",
+        "manifest": manifest(
+            job,
+            namespace="slipway-jobs",
+            service_account="slipway-job",
+            trainer_image=image,  # type: ignore[arg-type]
+            script=script if job.script is not None else None,
+        ),
+        "declared": declared(job),
+        "timeoutSeconds": job.timeout,
+        "startTimeoutSeconds": job.start_timeout,
+        "retries": job.retries,
+        "onCancel": job.on_cancel,
+    }
+
+
+def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
+    """Return the words for a change after a success."""
+    state = {**before, "result": {"state": "Succeeded"}}
+    changes = [replace(each, replace=not is_in_place(each)) for each in compare(state, now)]
+    return describe(changes, state, now)
+
+
+@pytest.mark.parametrize(
+    ("job", "change", "words"),
+    [
+        (MNIST, {"learning_rate": 0.02}, "trains again: learningRate 0.01 → 0.02"),
+        (MNIST, {"goal": "accuracy=0.98"}, "trains again: goal unset → accuracy=0.98"),
+        (MNIST, {"args": ("--x", "a b")}, 'trains again: args unset → ["--x", "a b"]'),
+        (OWN, {"command": ("train", "--lr", "0.2")}, "trains again: command[2] 0.1 → 0.2"),
+        (OWN, {"image": "example.org/mine:2"}, "image example.org/mine:1 → example.org/mine:2"),
+        (OWN, {"env": {"A": "1"}}, "trains again: env unset → {"),
+        (MNIST, {"workers": 1, "seed": 2}, "trains again: seed 1 → 2; workers 3 → 1"),
+        (MNIST, {"labels": {"team": "vision"}}, "; nothing is trained"),
+        (MNIST, {"retries": 1}, "retries 0 → 1; nothing is trained"),
+        (MNIST, {"timeout": 60}, "timeout 3600 → 60; nothing is trained"),
+        (MNIST, {"priority_class": "high"}, "priorityClass unset → high; nothing is trained"),
+    ],
+)
+def test_a_field_is_told_from_what_to_what(
+    job: TrainingJob, change: dict[str, Any], words: str
+) -> None:
+    now = replace(job, **change)
+    line = said(inputs(job), inputs(now))
+    assert line is not None
+    assert words in line
+
+
+def test_only_the_fields_that_alter_the_result_are_why_it_trains_again() -> None:
+    now = replace(MNIST, learning_rate=0.02, labels={"team": "vision"})
+    assert said(inputs(MNIST), inputs(now)) == "trains again: learningRate 0.01 → 0.02"
+
+
+@pytest.mark.parametrize(
+    ("job", "image", "words"),
+    [
+        (MNIST, "trainer:2", "trains again: the trainer's image changed"),
+        (MNIST, UNKNOWN, "trains again: the trainer's image is built anew"),
+        (BUILT, "own:2", "trains again: the image built from examples/own changed"),
+    ],
+)
+def test_an_image_that_is_not_declared_is_told_by_what_it_is(
+    job: TrainingJob, image: object, words: str
+) -> None:
+    assert said(inputs(job), inputs(job, image)) == words
+
+
+def test_a_script_is_told_by_its_path() -> None:
+    assert (
+        said(inputs(SCRIPT), inputs(SCRIPT, content="2")) == "trains again: script train.py changed"
+    )
+
+
+def test_an_input_is_told_by_its_name() -> None:
+    before = {**inputs(MNIST), "artifacts": {"model": {"url": "file:///a", "sha256": "1"}}}
+    other = {**before, "artifacts": {"model": {"url": "file:///a", "sha256": "2"}}}
+    moved = {**before, "artifacts": {"model": {"url": "file:///b", "sha256": "1"}}}
+    later = {**before, "artifacts": UNKNOWN}
+    assert said(before, other) == "trains again: input model is another file"
+    assert said(before, moved) is None
+    assert "if the jobs before it leave other inputs" in str(said(before, later))
+
+
+def test_a_gate_alone_is_no_change_of_the_run() -> None:
+    now = replace(MNIST, min_accuracy=0.5, max_duration=10.0)
+    assert compare(inputs(MNIST), inputs(now)) == []
+
+
+@pytest.mark.parametrize("image", ["trainer:1", "trainer:2"])
+def test_a_failure_is_why_it_trains_again(image: str) -> None:
+    failed = {"state": "Failed", "reason": "rank 1 exited with code 3"}
+    state = {**inputs(MNIST), "result": failed}
+    line = describe([Change("result", replace=True, drift=True)], state, inputs(MNIST, image))
+    assert line is not None
+    assert line.endswith("the last run ended Failed: rank 1 exited with code 3")
+    assert ("the trainer's image changed; " in line) == (image == "trainer:2")
+
+
+def test_without_what_was_declared_before_the_manifest_tells() -> None:
+    before = inputs(MNIST)
+    del before["declared"]
+    now = inputs(replace(MNIST, workers=2))
+    assert said(before, now) == "trains again: Worker.replicas 3 → 2"
+    assert said(before, inputs(MNIST)) is None
+    labelled = inputs(replace(MNIST, labels={"a": "b"}, ttl_seconds_after_finished=60))
+    assert (
+        said(before, labelled)
+        == "labels changed; ttlSecondsAfterFinished changed; nothing is trained"
+    )
+
+
+def test_many_changes_are_cut_short() -> None:
+    now = replace(MNIST, workers=1, seed=2, epochs=3, momentum=0.5, batch_size=1, learning_rate=1.0)
+    line = said(inputs(MNIST), inputs(now))
+    assert line is not None
+    assert line.endswith("; and 1 more")
+
+
+def test_long_texts_that_look_the_same_are_only_called_changed() -> None:
+    now = replace(OWN, command=("train", "--lr", "x" * 99 + "2"))
+    before = replace(OWN, command=("train", "--lr", "x" * 99 + "1"))
+    assert said(inputs(before), inputs(now)) == "trains again: command[2] changed"

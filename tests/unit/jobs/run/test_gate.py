@@ -1,0 +1,99 @@
+"""What a gate lets pass, and by how much a run missed it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from jobs.run.gate import GateHandler
+from tests.unit.jobs.run.test_handler import Quiet
+
+RESULT: Mapping[str, Any] = {
+    "state": "Succeeded",
+    "accuracy": 0.97,
+    "duration_seconds": 60.0,
+    "time_to_accuracy_seconds": 12.5,
+    "goal": "accuracy=0.9",
+}
+
+
+def judge(result: Mapping[str, Any] = RESULT, **limits: Any) -> None:
+    GateHandler().create({"job": "mine", "result": result, **limits}, Quiet())
+
+
+def refusal(result: Mapping[str, Any] = RESULT, **limits: Any) -> str:
+    with pytest.raises(RuntimeError) as caught:
+        judge(result, **limits)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [{"minAccuracy": 0.97}, {"maxDuration": 60}, {"maxTimeToAccuracy": 12.5}, {"maxDuration": 61}],
+)
+def test_a_limit_that_is_just_kept_passes(limits: dict[str, Any]) -> None:
+    judge(**limits)
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"minAccuracy": 0.98}, "0.9700, which is 0.0100 less than its `minAccuracy` 0.98"),
+        ({"maxDuration": 50}, "a duration of 60 s, which is 10.0 s more than its `maxDuration` 50"),
+        ({"maxTimeToAccuracy": 12}, "12.5 s, which is 0.5 s more than its `maxTimeToAccuracy` 12"),
+    ],
+)
+def test_a_limit_that_is_missed_is_told_with_by_how_much(
+    limits: dict[str, Any], words: str
+) -> None:
+    said = refusal(**limits)
+    assert words in said
+    assert "Its result is kept and it is not trained again" in said
+
+
+def test_all_limits_that_are_missed_are_told_together() -> None:
+    said = refusal(minAccuracy=0.99, maxDuration=50, maxTimeToAccuracy=20)
+    assert "missed 2 limits" in said
+    assert "`minAccuracy` 0.99" in said
+    assert "`maxDuration` 50" in said
+    assert "maxTimeToAccuracy" not in said
+
+
+@pytest.mark.parametrize("missed_by", [1e-5, 1e-7, 1e-9])
+def test_a_limit_missed_by_next_to_nothing_is_not_told_as_zero(missed_by: float) -> None:
+    said = refusal({**RESULT, "accuracy": 0.97 - missed_by}, minAccuracy=0.97)
+    assert f"which is {missed_by:.2g} less" in said
+    assert "accuracy of 0.9700," not in said
+
+
+def test_a_run_without_a_time_to_accuracy_is_told_so() -> None:
+    told = {key: RESULT[key] for key in ("state", "accuracy", "duration_seconds")}
+    said = refusal(told, maxTimeToAccuracy=12)
+    assert "told no time to accuracy" in said
+    assert "its goal: none" in said
+
+
+def test_a_duration_that_is_not_known_cannot_be_judged() -> None:
+    assert "has no duration" in refusal({"state": "Succeeded"}, maxDuration=12)
+
+
+@pytest.mark.parametrize("limit", ["minAccuracy", "maxDuration", "maxTimeToAccuracy"])
+def test_another_limit_or_one_taken_out_is_judged_anew(limit: str) -> None:
+    state = {"job": "mine", "result": RESULT, limit: 1}
+    for inputs in ({**state, limit: 2}, {"job": "mine", "result": RESULT}):
+        (change,) = GateHandler().diff("mine", state, inputs, Quiet())
+        assert (change.path, change.replace) == (limit, True)
+
+
+def test_a_failure_after_retries_tells_of_every_attempt() -> None:
+    lost = [{"number": 1, "reason": "pod a was evicted"}, {"number": 2, "reason": "node b is gone"}]
+    said = refusal({"state": "Failed", "reason": "rank 0 exited with code 1", "attempts": lost})
+    assert "attempt 1: pod a was evicted\n    attempt 2: node b is gone" in said
+
+
+def test_a_run_that_did_not_come_to_an_end_is_told_and_never_passes() -> None:
+    with pytest.raises(RuntimeError, match="job mine has no result"):
+        GateHandler().create({"job": "mine"}, Quiet())
+    state = {"job": "mine", "result": RESULT}
+    (change,) = GateHandler().diff("mine", state, {"job": "mine"}, Quiet())
+    assert (change.path, change.replace) == ("result", True)

@@ -1,0 +1,165 @@
+"""What a preview shows of a run: its PyTorchJob, what it needs, and the API server's answer."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters.capacity import Capacity
+from core.quantities import cores
+from core.values import SECRET, UNKNOWN
+from jobs.catalog import CATALOG
+from jobs.plan import described, requested, summary
+from jobs.run.handler import PyTorchJobHandler
+from jobs.run.preview import Preview, ask, render
+from jobs.spec import manifest
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.images.objects import Listener
+
+JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
+MANIFEST = manifest(
+    CATALOG["mnist-gloo"],
+    namespace="slipway-jobs",
+    service_account="slipway-job",
+    trainer_image="localhost/slipway-trainer:1",
+)
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with served(FakeApi()) as made:
+        yield made
+
+
+def inputs(kubeconfig: object, **others: Any) -> dict[str, Any]:
+    return {
+        "kubeconfig": kubeconfig,
+        "namespace": "slipway-jobs",
+        "manifest": copy.deepcopy(MANIFEST),
+        **others,
+    }
+
+
+def image(found: dict[str, Any], value: object) -> dict[str, Any]:
+    """Give every container of the run's manifest another image."""
+    for replicas in found["manifest"]["spec"]["pytorchReplicaSpecs"].values():
+        replicas["template"]["spec"]["containers"][0]["image"] = value
+    return found
+
+
+def test_a_cluster_that_is_not_there_yet_is_not_asked() -> None:
+    assert "its cluster is not there yet" in ask(inputs(UNKNOWN))
+
+
+@pytest.mark.parametrize("status", [201, 409])
+def test_a_job_is_admitted_also_when_there_is_one_of_its_name(status: int, api: FakeApi) -> None:
+    api.says("POST", JOBS, {"message": "already exists"}, status)
+    assert ask(inputs(api.kubeconfig)) == "the API server admits it"
+    ((method, path, body),) = api.asked
+    assert (method, path) == ("POST", f"{JOBS}?dryRun=All")
+    assert body == MANIFEST
+
+
+def test_what_is_not_known_yet_is_asked_for_with_a_stand_in(api: FakeApi) -> None:
+    api.says("POST", JOBS, {}, 201)
+    ask(image(inputs(api.kubeconfig), UNKNOWN))
+    sent = yaml.safe_dump(api.asked[0][2])
+    assert "image: not-known-yet" in sent
+
+
+@pytest.mark.parametrize("status", [400, 403, 413, 422])
+def test_a_refusal_is_raised_in_the_servers_words(status: int, api: FakeApi) -> None:
+    api.says("POST", JOBS, {"message": "spec.x: Required value"}, status)
+    with pytest.raises(RuntimeError, match=r"mnist-gloo would be refused: spec.x: Required value"):
+        ask(inputs(api.kubeconfig))
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(404, 'namespaces "slipway-jobs" not found'), (500, "failed calling webhook")],
+)
+def test_what_cannot_be_judged_yet_is_told_and_no_refusal(
+    status: int, words: str, api: FakeApi
+) -> None:
+    api.says("POST", JOBS, {"message": words}, status)
+    assert ask(inputs(api.kubeconfig)) == f"the API server could not judge it: {words}"
+
+
+@pytest.mark.parametrize("kubeconfig", ["{}", None])
+def test_an_api_server_that_does_not_answer_is_no_refusal(kubeconfig: str | None) -> None:
+    if kubeconfig is None:
+        with served(FakeApi()) as gone:
+            kubeconfig = gone.kubeconfig
+    assert "was not asked" in ask(inputs(kubeconfig))
+
+
+def test_secrets_and_what_is_not_known_yet_are_shown_as_such() -> None:
+    found = image(inputs(UNKNOWN), UNKNOWN)
+    container = found["manifest"]["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"][
+        "containers"
+    ][0]
+    container["env"] = [{"name": "TOKEN", "value": SECRET}]
+    shown = render(found["manifest"])
+    assert "image: <known later>" in shown
+    assert "value: <secret>" in shown
+    assert shown.startswith(
+        "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata:\n  name: mnist"
+    )
+
+
+def test_what_is_shown_is_the_manifest() -> None:
+    assert yaml.safe_load(render(MANIFEST)) == yaml.safe_load(yaml.safe_dump(MANIFEST))
+
+
+def test_what_holds_for_the_stack_is_said_once() -> None:
+    rehearsal, row = Preview(), Listener()
+    for _ in range(2):
+        run = inputs(UNKNOWN, room="the cluster has 1 node")
+        rehearsal.show(run, run, row)
+    first, second = row.lines
+    assert first.splitlines()[1] == "the cluster has 1 node"
+    assert "the cluster has" not in second
+    assert second.splitlines()[1] == "apiVersion: kubeflow.org/v1"
+
+
+@pytest.mark.parametrize("result", ["Succeeded", "Failed"])
+def test_a_success_is_not_given_up_for_a_run_that_would_be_refused(
+    result: str, api: FakeApi
+) -> None:
+    api.says("POST", JOBS, {"message": "spec.x: Required value"}, 422)
+    old = {**inputs(api.kubeconfig), "result": {"state": result}}
+    new, handler = image(inputs(api.kubeconfig), "another"), PyTorchJobHandler()
+    changes = handler.diff("id", old, new, Listener())
+    assert any(change.replace for change in changes) is (result == "Failed")
+    if result == "Failed":
+        assert api.asked == []
+        return
+    refusal = r"would be refused: spec.x: Required value"
+    with pytest.raises(RuntimeError, match=refusal):
+        handler.update("id", old, new, Listener())
+    with pytest.raises(RuntimeError, match=refusal):
+        handler.preview(old, new, new, Listener())
+    assert handler.diff("id", old, inputs(api.kubeconfig), Listener()) == []
+
+
+def test_needs_count_every_pod_and_gpus() -> None:
+    gpus = manifest(
+        CATALOG["mnist-nccl"],
+        namespace="n",
+        service_account="s",
+        trainer_image="i",
+    )
+    assert described(requested(gpus)) == "2 pods, in all 4 cores, 2 GiB, 2 x nvidia.com/gpu"
+
+
+def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
+    capacity = Capacity(cpu=cores("1900m"), memory=4 * 2**30, gpus=0, nodes=1)
+    both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
+    assert summary(both, capacity) == (
+        "all 2 jobs of the stack together need 6 pods, in all 3.2 cores, 5 GiB; the cluster has "
+        "1 node with 1.9 cores, 4 GiB for jobs, so that they take turns"
+    )
+    assert summary(both[:1], capacity) == "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
+    assert summary(both[:1], None) == ""

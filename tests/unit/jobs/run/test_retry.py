@@ -1,0 +1,216 @@
+"""A job that its cluster took away is submitted anew; what its program did wrong is not."""
+
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from jobs.api import JobApi
+from jobs.catalog import CATALOG
+from jobs.result import RunResult
+from jobs.run import handler, retry
+from jobs.run.submit import submit
+from jobs.spec import manifest
+from jobs.spec.names import RUN_LABEL
+from tests.unit.images.objects import Listener
+from tests.unit.jobs.run.test_handler import Quiet
+
+MANIFEST = manifest(
+    CATALOG["mnist-gloo"],
+    namespace="slipway-jobs",
+    service_account="slipway-job",
+    trainer_image="localhost/slipway-trainer:1",
+)
+SUCCEEDED: dict[str, Any] = {"state": "Succeeded", "reason": ""}
+LOST: dict[str, Any] = {
+    "state": "Failed",
+    "reason": "rank 1 exited with code 143",
+    "started": "2026-01-01T00:00:00Z",
+    "completed": "2026-01-01T00:00:09Z",
+    "duration_seconds": 9.0,
+    "failure": {"disruption": "pod mnist-gloo-worker-0 was evicted", "log": []},
+}
+BROKEN: dict[str, Any] = {
+    "state": "Failed",
+    "reason": "rank 1 was killed: out of memory",
+    "failure": {},
+}
+
+
+@dataclass
+class Cluster:
+    """A cluster with room for one job: what was submitted, and what became of it."""
+
+    name: str = "mnist-gloo"
+    namespace: str = "slipway-jobs"
+    job: dict[str, Any] | None = None
+    submitted: list[dict[str, Any]] = field(default_factory=list)
+    left: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def get(self) -> dict[str, Any] | None:
+        return self.job
+
+    def age(self, job: dict[str, Any]) -> float:
+        assert job is self.job
+        return 0
+
+    def create(self, job: dict[str, Any]) -> dict[str, Any]:
+        assert self.job is None
+        self.job = copy.deepcopy(job)
+        self.job["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z"
+        self.submitted.append(self.job)
+        self.left = {str(number): {"metadata": {"name": str(number)}} for number in range(4)}
+        return self.job
+
+    def patch(self, change: dict[str, Any]) -> None:
+        assert self.job is not None
+        told = change["metadata"]["annotations"]
+        self.job["metadata"].setdefault("annotations", {}).update(told)
+
+    def delete(self) -> None:
+        self.job = None
+        self.left = {}
+
+    def pods(self) -> list[dict[str, Any]]:
+        return list(self.left.values())
+
+    def delete_pod(self, name: str) -> None:
+        del self.left[name]
+
+    def patch_pod(self, name: str, change: dict[str, Any]) -> None:
+        """Labels of pods are none of these tests' matter."""
+
+    def end(self, condition: str) -> None:
+        assert self.job is not None
+        self.job["status"] = {"conditions": [{"type": condition, "status": "True"}]}
+
+
+def train(
+    cluster: Cluster,
+    *ends: Mapping[str, Any],
+    monkeypatch: pytest.MonkeyPatch,
+    row: Listener | None = None,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Return the result of a run whose attempts end one after the other as told."""
+    coming = list(ends)
+
+    class Ended:
+        def __init__(self, *_: Any) -> None: ...
+
+        def to_the_end(self) -> RunResult:
+            assert cluster.job is not None
+            end = dict(coming.pop(0))
+            cluster.end(end.pop("condition", end["state"]))
+            run_id = cluster.job["metadata"]["labels"][RUN_LABEL]
+            return RunResult.of({**end, "run_id": run_id})
+
+    monkeypatch.setattr(handler, "Wait", Ended)
+    inputs = {"manifest": MANIFEST, "timeoutSeconds": 60, "startTimeoutSeconds": 60, **fields}
+    monkeypatch.setattr("jobs.logs.archive.Archive.keep", lambda *_: None)
+    context = Listener() if row is None else row
+    context.urn = "urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mnist-gloo"
+    result = handler._train(cast("JobApi", cluster), inputs, context).as_map()
+    assert coming == []
+    return result
+
+
+def test_a_lost_job_is_submitted_anew_and_its_attempt_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster, row = Cluster(), Listener()
+    result = train(cluster, LOST, SUCCEEDED, monkeypatch=monkeypatch, retries=2, row=row)
+    assert result["state"] == "Succeeded"
+    assert result["attempts"] == [
+        {
+            "number": 1,
+            "run_id": cluster.submitted[0]["metadata"]["labels"][RUN_LABEL],
+            "state": "Failed",
+            "reason": "pod mnist-gloo-worker-0 was evicted",
+            "started": "2026-01-01T00:00:00Z",
+            "completed": "2026-01-01T00:00:09Z",
+            "duration_seconds": 9.0,
+        }
+    ]
+    labels = [job["metadata"]["labels"][retry.LABEL] for job in cluster.submitted]
+    assert labels == ["1", "2"]
+    assert retry.earlier(cluster.submitted[1]) == result["attempts"]
+    assert row.lines[0] == (
+        "attempt 1 of 3 was lost: pod mnist-gloo-worker-0 was evicted. The job is submitted anew"
+    )
+
+
+def test_there_are_no_more_attempts_than_retries_allow(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    result = train(cluster, LOST, LOST, LOST, monkeypatch=monkeypatch, retries=2)
+    assert result["state"] == "Failed"
+    assert [attempt["number"] for attempt in result["attempts"]] == [1, 2]
+    assert len(cluster.submitted) == 3
+
+
+@pytest.mark.parametrize(("end", "retries"), [(LOST, 0), (BROKEN, 2), (SUCCEEDED, 2)])
+def test_what_a_retry_cannot_cure_is_not_tried_again(
+    end: dict[str, Any], retries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster()
+    result = train(cluster, end, monkeypatch=monkeypatch, retries=retries)
+    assert result.items() >= end.items()
+    assert "attempts" not in result
+    assert len(cluster.submitted) == 1
+
+
+def test_a_lost_job_that_the_operator_calls_a_success_is_not_taken_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster()
+    lost = {**LOST, "condition": "Succeeded"}
+    train(cluster, lost, SUCCEEDED, monkeypatch=monkeypatch, retries=1)
+    assert len(cluster.submitted) == 2
+
+
+def test_attempts_are_known_to_whoever_goes_on_with_a_second_one_that_still_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster()
+    before = retry.closed([], RunResult.of(LOST))
+    submit(cast("JobApi", cluster), MANIFEST, Quiet(), before)
+    result = train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
+    assert result["attempts"] == before
+    assert len(cluster.submitted) == 1
+
+
+def test_attempts_are_known_to_whoever_finds_the_job_that_was_lost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = Cluster()
+    submit(cast("JobApi", cluster), MANIFEST, Quiet())
+    cluster.end("Failed")
+    cluster.patch(
+        {"metadata": {"annotations": retry.annotations(retry.closed([], RunResult.of(LOST)))}}
+    )
+    result = train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
+    assert [attempt["number"] for attempt in result["attempts"]] == [1]
+    assert cluster.submitted[1]["metadata"]["labels"][retry.LABEL] == "2"
+
+
+def test_the_attempts_of_another_declaration_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster()
+    other = copy.deepcopy(MANIFEST)
+    other["spec"]["nprocPerNode"] = "2"
+    submit(cast("JobApi", cluster), other, Quiet(), retry.closed([], RunResult.of(LOST)))
+    cluster.end("Failed")
+    assert "attempts" not in train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
+
+
+@pytest.mark.parametrize("text", ["", "no JSON", "{}", "3"])
+def test_an_annotation_that_somebody_else_wrote_tells_nothing(text: str) -> None:
+    job = {"metadata": {"annotations": {retry.ANNOTATION: text}}}
+    assert retry.earlier(job) == []
+
+
+def test_the_row_names_the_attempt() -> None:
+    assert str(retry.AttemptContext(Quiet(), 2, 3)) == "attempt 2 of 3"
+    # `retries` was lowered since.
+    assert str(retry.AttemptContext(Quiet(), 2, 1)) == "attempt 2 of 2"

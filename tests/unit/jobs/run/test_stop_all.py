@@ -1,0 +1,61 @@
+"""The runs that no resource knows of are stopped before what runs them goes away."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from core.context import Context
+from jobs.api import JobApi
+from jobs.run import submit
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.infra.operator.test_handler import JOBS, Row
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with served(FakeApi()) as answering:
+        yield answering
+
+
+@pytest.fixture
+def removed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    names: list[str] = []
+
+    def remove(job: JobApi, _context: Context) -> None:
+        names.append(f"{job.namespace}/{job.name}")
+
+    monkeypatch.setattr(submit, "remove", remove)
+    return names
+
+
+def test_every_job_that_is_there_is_stopped_and_named(api: FakeApi, removed: list[str]) -> None:
+    jobs = [{"metadata": {"name": name}} for name in ("b", "a")]
+    api.says("GET", JOBS, {"items": jobs})
+    row = Row()
+    submit.stop_all(api.kubeconfig, "slipway-jobs", row)
+    assert sorted(removed) == ["slipway-jobs/a", "slipway-jobs/b"]
+    assert row.said == ["stops what an interrupted run has left: a, b"]
+
+
+def test_where_there_are_none_nothing_is_said(api: FakeApi, removed: list[str]) -> None:
+    row = Row()
+    submit.stop_all(api.kubeconfig, "slipway-jobs", row)  # 404: there is not even the kind
+    api.says("GET", JOBS, {"items": []})
+    submit.stop_all(api.kubeconfig, "slipway-jobs", row)
+    assert (removed, row.said) == ([], [])
+
+
+def test_an_api_server_that_refuses_is_told_in_its_own_words(api: FakeApi) -> None:
+    api.says("GET", JOBS, {"kind": "Status", "message": "jobs is forbidden"}, status=403)
+    with pytest.raises(RuntimeError, match="slipway-jobs: jobs is forbidden"):
+        submit.stop_all(api.kubeconfig, "slipway-jobs", Row())
+
+
+def test_a_cluster_that_is_gone_is_in_the_way_until_told_that_it_is_gone_for_good(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = api.kubeconfig.replace(api.kubeconfig.split("127.0.0.1:")[1].split()[0], "1")
+    with pytest.raises(RuntimeError, match="set PULUMI_K8S_DELETE_UNREACHABLE=true"):
+        submit.stop_all(gone, "slipway-jobs", Row())
+    monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
+    submit.stop_all(gone, "slipway-jobs", Row())

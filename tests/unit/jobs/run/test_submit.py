@@ -1,0 +1,62 @@
+"""What a job is submitted with, besides what its declaration renders."""
+
+import copy
+from datetime import datetime
+from typing import Any, cast
+
+from jobs.api import JobApi
+from jobs.catalog import CATALOG
+from jobs.run.submit import HASH_LABEL, spec_hash, submit
+from jobs.spec import manifest
+from jobs.spec.names import RUN_LABEL
+from tests.unit.fake_api import FakeApi, served
+from tests.unit.jobs.run.test_handler import Quiet
+
+MANIFEST = manifest(
+    CATALOG["mnist-gloo"],
+    namespace="slipway-jobs",
+    service_account="slipway-job",
+    trainer_image="localhost/slipway-trainer:1",
+)
+
+
+class Empty:
+    """A cluster that has no such job, and keeps what is submitted."""
+
+    name, namespace = "mnist-gloo", "slipway-jobs"
+
+    def get(self) -> None:
+        return None
+
+    def create(self, submitted: dict[str, Any]) -> dict[str, Any]:
+        return submitted
+
+
+def submitted() -> dict[str, Any]:
+    return submit(cast("JobApi", Empty()), MANIFEST, Quiet()).job
+
+
+def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() -> None:
+    first, second = submitted(), submitted()
+    run = first["metadata"]["labels"][RUN_LABEL]
+    assert run.startswith("mnist-gloo-")
+    assert len(run) <= 63
+    for replicas in first["spec"]["pytorchReplicaSpecs"].values():
+        assert replicas["template"]["metadata"]["labels"][RUN_LABEL] == run
+    assert second["metadata"]["labels"][RUN_LABEL] != run
+
+
+def test_the_manifest_itself_and_its_hash_stay_the_same() -> None:
+    before = copy.deepcopy(MANIFEST)
+    job = submitted()
+    assert before == MANIFEST
+    assert job["metadata"]["labels"][HASH_LABEL] == spec_hash(MANIFEST)
+
+
+def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
+    created = datetime.fromisoformat("2030-01-01T00:00:00Z")
+    api = FakeApi(clock=created.timestamp() + 90)
+    api.says("GET", "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs", {"items": []})
+    job = {"metadata": {"creationTimestamp": "2030-01-01T00:00:00Z"}}
+    with served(api):
+        assert JobApi.connect(api.kubeconfig, "slipway-jobs", "mine").age(job) == 90

@@ -1,0 +1,455 @@
+"""A declaration is a job, or it is told everything that is wrong with it."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from pydantic import TypeAdapter, ValidationError
+
+from jobs.catalog import CATALOG
+from jobs.config import declare
+from jobs.spec import Elastic, TrainingJob
+from tests.unit.jobs_declared import jobs
+
+KEY = "slipway:jobs.it"
+
+
+def problems(name: str, declared: object) -> dict[str, str]:
+    """Return what is wrong, by key below the job's own; empty for the job itself."""
+    found = declare(name, declared, KEY)
+    assert isinstance(found, list), found
+    assert len({problem.key for problem in found}) == len(found), found
+    return {problem.key.removeprefix(KEY).removeprefix("."): problem.text for problem in found}
+
+
+def job(name: str, declared: object) -> TrainingJob:
+    declared_job = declare(name, declared, KEY)
+    assert isinstance(declared_job, TrainingJob), declared_job
+    return declared_job
+
+
+@pytest.mark.parametrize("nothing", [{}, None])
+def test_an_entry_of_the_catalogue_is_taken_as_it_is(nothing: object) -> None:
+    assert job("mnist-gloo", nothing) == CATALOG["mnist-gloo"]
+
+
+def test_fields_override_those_of_the_catalogue() -> None:
+    changed = job("mnist-gloo", {"epochs": 2, "workers": 1, "learningRate": "0.1", "cpu": 2})
+    assert (changed.epochs, changed.workers, changed.learning_rate) == (2, 1, 0.1)
+    assert changed.cpu == "2"
+    assert changed.module == "mnist"
+
+
+@pytest.mark.parametrize(
+    ("written", "seconds"), [("5m", 300), ("1h30m", 5400), ("90s", 90), ("600", 600), (600, 600)]
+)
+def test_a_time_limit_is_seconds_or_a_duration(written: object, seconds: int) -> None:
+    changed = job("mnist-gloo", {"timeout": written, "maxDuration": written})
+    assert (changed.timeout, changed.max_duration) == (seconds, seconds)
+
+
+@pytest.mark.parametrize("written", ["5 m", "m", "", "0m", "five", "1.5h", -1])
+def test_what_is_no_time_limit_is_refused_with_what_is(written: object) -> None:
+    text = problems("mnist-gloo", {"timeout": written})["timeout"]
+    assert "a duration such as 90s, 5m or 1h30m" in text
+
+
+def test_a_whole_number_in_quotes_is_that_number() -> None:
+    """`pulumi config set` without `--path` writes it so."""
+    changed = job("mnist-gloo", {"epochs": "2", "workers": "1", "seed": "0"})
+    assert (changed.epochs, changed.workers, changed.seed) == (2, 1, 0)
+
+
+def test_a_job_of_ones_own_has_an_image_and_a_command() -> None:
+    mine = job("mine", {"image": "example.org/mine:1", "command": ["python3", "train.py"]})
+    assert mine.command == ("python3", "train.py")
+
+
+def test_all_problems_are_told_at_once() -> None:
+    found = problems(
+        "mnist-gloo",
+        {
+            "workers": -1,
+            "epochs": "three",
+            "batchSize": 1.5,
+            "learningRate": -1,
+            "batchsize": 3,
+            "cpu": True,
+            "memory": "12",
+            "backend": "hccl",
+            "restartPolicy": "Sometimes",
+            "env": {"RANK": "1", "a b": "c", "TOKEN": {"secret": "hub", "kye": "x"}},
+            "master": {"cpu": 0, "memroy": "1Gi"},
+            "volumes": {"data": {"mountPath": "data"}, "tmp": {"mountPath": "/a", "size": 5}},
+            "tolerations": [{"operator": "exists"}],
+            "command": ["true"],
+        },
+    )
+    assert found.keys() == {
+        "workers", "epochs", "batchSize", "learningRate", "batchsize", "cpu", "memory",
+        "backend", "restartPolicy", "env.RANK", "env.a b", "env.TOKEN.kye", "env.TOKEN.key",
+        "master.cpu", "master.memroy", "volumes.data.mountPath", "volumes.tmp",
+        "volumes.tmp.size", "tolerations[0].operator", "command",
+    }  # fmt: skip
+    assert found["workers"] == "-1 is not allowed; it takes a whole number from 0 to 999"
+    assert 'did you mean "batchSize"?' in found["batchsize"]
+    assert 'did you mean "memory"?' in found["master.memroy"]
+    assert 'did you mean "key"?' in found["env.TOKEN.kye"]
+    assert found["env.TOKEN.key"].startswith("is missing")
+    assert found["backend"] == '"hccl" is not allowed; it takes one of gloo, nccl'
+    assert "512Mi" in found["memory"]
+    assert "training operator" in found["env.RANK"]
+    assert "absolute path" in found["volumes.data.mountPath"]
+    assert "Slipway has not taken" in found["volumes.tmp"]
+    assert found["tolerations[0].operator"].endswith("it takes one of Equal, Exists")
+
+
+def test_what_does_not_go_together_is_told_beside_a_wrong_name_and_wrong_values() -> None:
+    declared = {"image": "example.org/mine:1", "epochs": 2, "script": 5, "cpu": "none"}
+    assert problems("No_Name", declared).keys() == {"", "epochs", "script", "cpu", "command"}
+
+
+def test_what_rests_on_a_wrong_value_is_not_told() -> None:
+    assert problems("mine", {"script": 5}).keys() == {"script"}
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("workers", -1),
+        ("workers", 1000),
+        ("processesPerNode", 0),
+        ("ttlSecondsAfterFinished", 5),
+        ("minAccuracy", 1.5),
+        ("goal", "accuracy=2"),
+        ("outputs", "/results"),
+        ("gangScheduling", "yes"),
+        ("elastic", 3),
+        ("workers", True),
+        ("workers", 2.5),
+        ("workers", "three"),
+        ("epochs", 0),
+        ("timeout", 0),
+        ("learningRate", 0),
+        ("learningRate", float("inf")),
+        ("cpu", "0m"),
+        ("cpu", 0),
+        ("memory", "0Gi"),
+        ("memory", 5),
+        ("args", "not a list"),
+    ],
+)
+def test_a_value_out_of_range_or_of_another_type_is_refused(field: str, value: Any) -> None:
+    found = problems("mnist-gloo", {field: value})
+    assert field in found
+
+
+@pytest.mark.parametrize(
+    "name", ["Mine", "1st", "my_job", "my.job", "-mine", "mine-", "a" * 41, "", "ä"]
+)
+def test_a_name_that_is_no_dns_label_is_refused(name: str) -> None:
+    found = problems(name, {"image": "example.org/mine:1", "command": ["true"]})
+    assert "DNS label" in found[""]
+
+
+def test_a_misspelt_entry_is_told_the_right_one() -> None:
+    found = problems("mnist-glo", {"epochs": 2})
+    assert found.keys() == {""}
+    assert 'did you mean "mnist-gloo"?' in found[""]
+
+
+@pytest.mark.parametrize("key", ["attempts", "name", "module"])
+def test_what_is_not_declared_is_an_unknown_key(key: str) -> None:
+    assert "no such key" in problems("mnist-gloo", {key: "x"})[key]
+
+
+@pytest.mark.parametrize(
+    ("declared", "keys"),
+    [
+        ({"script": "a.py", "image": "example.org/mine:1", "command": ["x"]}, {"image", "command"}),
+        ({"script": "a.py", "build": {"context": "."}}, {"build"}),
+        ({"script": "a.py", "command": ["python3"]}, {"command"}),
+        ({"image": "example.org/mine:1"}, {"command"}),
+        ({"build": {"context": "."}, "scriptEntry": "a.py"}, {"scriptEntry"}),
+        ({"build": {}}, {"build.context"}),
+        ({}, {""}),
+    ],
+)
+def test_a_job_of_ones_own_has_exactly_one_program(
+    declared: dict[str, Any], keys: set[str]
+) -> None:
+    assert problems("mine", declared).keys() == keys
+
+
+@pytest.mark.parametrize(
+    ("volume", "key"),
+    [
+        ({"mountPath": "/mnt"}, "volumes.data"),
+        ({"mountPath": "/mnt", "claim": "a", "size": "1Gi"}, "volumes.data"),
+        ({"mountPath": "/mnt", "size": "1Gi", "readOnly": True}, "volumes.data.readOnly"),
+        ({"mountPath": "/mnt", "claim": "a", "keep": True}, "volumes.data.keep"),
+        ({"mountPath": "/mnt", "emptyDir": True, "keep": False}, "volumes.data.keep"),
+        ({"mountPath": "/work", "claim": "a"}, "volumes.data.mountPath"),
+        ({"mountPath": "/", "claim": "a"}, "volumes.data.mountPath"),
+        ({"mountPath": "/mnt", "hostPath": "here"}, "volumes.data.hostPath"),
+        ({"mountPath": "/mnt", "emptyDir": False}, "volumes.data.emptyDir"),
+        ({"claim": "a"}, "volumes.data.mountPath"),
+    ],
+)
+def test_a_volume_is_of_exactly_one_kind_at_a_place_of_its_own(
+    volume: dict[str, Any], key: str
+) -> None:
+    assert problems("mnist-gloo", {"volumes": {"data": volume}}).keys() == {key}
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("/dev", "would hide /dev/shm"),
+        ("/dev/shm", "is taken by `shm`"),
+        ("/dev/shm/a", "is inside of /dev"),
+        ("/opt", "would hide /opt/script"),
+        ("/opt/slipway", "is taken by slipway_trainer"),
+        ("/opt/slipway/slipway_trainer", "is inside of /opt/slipway"),
+        ("/opt/script/data", "is inside of /opt/script"),
+        ("/data", "is taken by the data sets"),
+        ("/usr", "would hide /usr/bin"),
+        ("/etc", "would hide /etc/hostname"),
+        ("/proc/1", "is inside of /proc"),
+        ("/tmp", "is taken by `tmp`"),
+        ("/mnt/../work", "no :, . or .."),
+    ],
+)
+def test_a_volume_that_hides_what_the_pod_needs_is_refused(place: str, words: str) -> None:
+    volumes = {"data": {"claim": "a", "mountPath": place}}
+    found = problems("mnist-gloo", {"volumes": volumes})
+    assert found.keys() == {"volumes.data.mountPath"}
+    assert words in found["volumes.data.mountPath"]
+
+
+@pytest.mark.parametrize(
+    "place", ["/work/data", "/tmp/cache", "/data/cifar10", "/opt/own", "/home"]
+)
+def test_a_volume_that_hides_nothing_is_taken(place: str) -> None:
+    volumes = {"data": {"claim": "a", "mountPath": place}}
+    assert job("mnist-gloo", {"volumes": volumes}).volumes["data"].mount_path == place
+
+
+def test_an_image_of_ones_own_has_its_data_where_it_likes() -> None:
+    volumes = {"data": {"claim": "a", "mountPath": "/data"}}
+    own = {"image": "example.org/mine:1", "command": ["train"], "volumes": volumes}
+    assert job("mine", own).volumes["data"].mount_path == "/data"
+
+
+def test_two_volumes_are_not_in_one_place() -> None:
+    volumes = {name: {"claim": name, "mountPath": "/mnt"} for name in ("a", "b")}
+    keys = {"volumes.a.mountPath", "volumes.b.mountPath"}
+    assert problems("mnist-gloo", {"volumes": volumes}).keys() == keys
+
+
+@pytest.mark.parametrize(
+    ("declared", "key"),
+    [
+        ({"elastic": {"minReplicas": 4}}, "elastic.minReplicas"),
+        ({"elastic": {"maxReplicas": 2}}, "elastic.maxReplicas"),
+        ({"workers": 0}, "elastic.minReplicas"),
+        ({"elastic": None}, "elastic"),
+        ({"master": {"cpu": 1}}, "master"),
+    ],
+)
+def test_an_elastic_jobs_workers_are_between_its_bounds(declared: dict[str, Any], key: str) -> None:
+    assert problems("mnist-elastic", declared).keys() == {key}
+
+
+@pytest.mark.parametrize(
+    ("declared", "key", "words"),
+    [
+        ({"timeout": 60, "startTimeout": 90}, "startTimeout", "the 60 of `timeout`"),
+        ({"sharedMemory": "2Gi"}, "sharedMemory", "more than the 768Mi"),
+        ({"sharedMemory": "2Gi", "master": {"memory": "4Gi"}}, "sharedMemory", "a Worker"),
+        ({"outputs": "abfs://user:pw@there/x"}, "outputs", "has a password in it"),
+        ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "has a signature in it"),
+        ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
+        ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec knows"),
+    ],
+)
+def test_what_could_not_work_or_would_tell_a_secret_is_refused(
+    declared: dict[str, Any], key: str, words: str
+) -> None:
+    found = problems("mnist-gloo", declared)
+    assert found.keys() == {key}
+    assert words in found[key]
+
+
+@pytest.mark.parametrize(
+    "declared",
+    [
+        {"timeout": 60},
+        {"timeout": 60, "startTimeout": 60},
+        {"sharedMemory": "768Mi"},
+        {"sharedMemory": "2Gi", "limits": {"memory": "2Gi"}},
+        {"outputs": "abfs://container@account.dfs.core.example/folder"},
+    ],
+)
+def test_what_does_go_together_is_taken(declared: dict[str, Any]) -> None:
+    job("mnist-gloo", declared)
+
+
+def test_what_is_allowed_is_told_in_sentences() -> None:
+    own = {"image": "example.org/mine:1", "command": [], "env": {"A": [1]}, "build": {"context": 1}}
+    found = problems("mine", own)
+    assert found["command"] == "[] is not allowed; it takes a list of at least 1 item"
+    assert 'such as "1.10", or a map of secret, key' in found["env.A"]
+    assert found["build.context"].endswith("a path, relative to the checkout, or absolute")
+
+
+@pytest.mark.parametrize("image", ["a/b@", "a/b@sha256:12", "a/b:", "a b", "a/b:1@"])
+def test_an_image_is_a_whole_reference(image: str) -> None:
+    assert problems("mine", {"image": image, "command": ["x"]}).keys() == {"image"}
+
+
+@pytest.mark.parametrize("tail", ["", ":1.4", f"@sha256:{'0' * 64}", f":1@sha256:{'a' * 64}"])
+def test_an_image_is_named_by_a_version_or_a_digest(tail: str) -> None:
+    reference = f"registry.example:5000/team/train{tail}"
+    assert job("mine", {"image": reference, "command": ["x"]}).image == reference
+
+
+def test_nccl_has_a_gpu_for_each_process() -> None:
+    declared = {"processesPerNode": 4, "gpus": 2, "master": {"gpus": 3}}
+    assert problems("mnist-nccl", declared).keys() == {"gpus", "master.gpus"}
+
+
+@pytest.mark.parametrize(
+    ("toleration", "key"),
+    [
+        ({"operator": "Exists", "value": "x"}, "value"),
+        ({"value": "x"}, "key"),
+        ({"key": "a", "tolerationSeconds": 3}, "tolerationSeconds"),
+    ],
+)
+def test_a_toleration_is_one_that_kubernetes_takes(toleration: dict[str, Any], key: str) -> None:
+    assert problems("mnist-gloo", {"tolerations": [toleration]}).keys() == {f"tolerations[0].{key}"}
+
+
+def test_maps_of_the_catalogue_are_overridden_key_by_key() -> None:
+    changed = job("mnist-elastic", {"elastic": {"maxRestarts": 3}})
+    assert changed.elastic == Elastic(min_replicas=2, max_replicas=3, max_restarts=3)
+
+
+def test_what_the_command_line_writes_is_read() -> None:
+    # `pulumi config set --path` writes whole numbers and true as such, all else as text.
+    changed = job(
+        "mine",
+        {
+            "script": "train.py",
+            "args": ["--epochs", 3, "--lr", "0.1", True, 0.5],
+            "env": {"LEVEL": 1, "DEBUG": True, "VERSION": "1.10"},
+            "cpu": 2,
+            "minAccuracy": "0.9",
+            "labels": {"example.org/cost": 7},
+            "nodeSelector": {"kubernetes.io/arch": "amd64"},
+        },
+    )
+    assert changed.args == ("--epochs", "3", "--lr", "0.1", "true", "0.5")
+    assert changed.env == {"LEVEL": "1", "DEBUG": "true", "VERSION": "1.10"}
+    assert (changed.cpu, changed.min_accuracy) == ("2", 0.9)
+    assert changed.labels == {"example.org/cost": "7"}
+
+
+def test_a_fraction_as_a_variable_is_refused_since_its_digits_may_have_been_lost() -> None:
+    assert "in quotes" in problems("mnist-gloo", {"env": {"VERSION": 1.1}})["env.VERSION"]
+
+
+@pytest.mark.parametrize("name", ["LOCAL_RANK", "LOCAL_WORLD_SIZE", "WORLD_SIZE", "SLIPWAY_JOB"])
+def test_a_variable_that_somebody_else_sets_is_refused(name: str) -> None:
+    assert "sets itself" in problems("mnist-gloo", {"env": {name: "1"}})[f"env.{name}"]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "1.5", "two", "", {"secret": "a", "key": "b"}])
+def test_threads_are_a_whole_number(value: object) -> None:
+    (text,) = problems("mnist-gloo", {"env": {"OMP_NUM_THREADS": value}}).values()
+    assert "a whole number of at least 1" in text
+
+
+def test_home_and_threads_may_be_others() -> None:
+    own = {"HOME": "/work", "OMP_NUM_THREADS": "3"}
+    assert job("mnist-gloo", {"env": {"HOME": "/work", "OMP_NUM_THREADS": 3}}).env == own
+
+
+@pytest.mark.parametrize(
+    "name", ["slipway.dev/run", "app.kubernetes.io/managed-by", "a b", "a/b/c"]
+)
+def test_a_label_is_one_that_kubernetes_takes_and_nobody_else_sets(name: str) -> None:
+    (key,) = problems("mnist-gloo", {"labels": {name: "x"}})
+    assert key.startswith("labels")
+
+
+def test_seed_scripts_need_one_entry() -> None:
+    declared = {"script": "train.py", "workers": 1, "args": ["--data-dir", "/data/cifar10"]}
+    assert job("mine", declared).world_size == 2
+
+
+def test_python_users_are_told_what_does_not_go_together() -> None:
+    with pytest.raises(ValidationError, match="exactly one of script, build and image"):
+        TrainingJob(name="mine", script="a.py", image="example.org/mine:1", command=("x",))
+
+
+def test_a_command_needs_an_image_to_run_in() -> None:
+    assert problems("mine", {"command": ["true"]}).keys() == {"image"}
+
+
+def test_a_field_of_the_catalogues_programs_means_nothing_to_ones_own() -> None:
+    declared = {"image": "example.org/mine:1", "command": ["true"], "epochs": 2}
+    assert problems("mine", declared).keys() == {"epochs"}
+
+
+def test_an_entry_of_the_catalogue_keeps_its_own_program() -> None:
+    assert problems("mnist-gloo", {"command": ["true"]}).keys() == {"command"}
+
+
+@pytest.mark.parametrize("declared", [[], "text", 3])
+def test_a_declaration_is_a_map(declared: object) -> None:
+    assert problems("mnist-gloo", declared).keys() == {""}
+
+
+@settings(max_examples=10)
+@given(jobs.filter(lambda each: each.module is None))
+def test_whatever_a_python_user_says_a_stacks_file_can_say(own: TrainingJob) -> None:
+    said = TypeAdapter(TrainingJob).dump_python(own, mode="json", by_alias=True, exclude_none=True)
+    del said["name"]
+    assert job(own.name, json.loads(json.dumps(said))) == own
+
+
+@pytest.mark.parametrize(
+    ("inputs", "key", "words"),
+    [
+        ({"Model": {"job": "a", "artifact": "x"}}, "inputs.Model", "a letter first"),
+        ({"my-net": {"job": "a", "artifact": "x"}}, "inputs.my-net", "0-9 and _"),
+        ({"net": {"job": "a", "artifact": "/x"}}, "inputs.net.artifact", "SLIPWAY_OUTPUT_DIR"),
+        ({"net": {"job": "a", "artifact": "x/../y"}}, "inputs.net.artifact", "such as model.pt"),
+        ({"net": {"job": "a", "artifact": ""}}, "inputs.net.artifact", "such as model.pt"),
+        ({"net": {"job": "A", "artifact": "x"}}, "inputs.net.job", "a DNS label"),
+        ({"net": {"job": "a"}}, "inputs.net.artifact", "is missing"),
+        ({"net": {"job": "a", "artefact": "x"}}, "inputs.net.artefact", 'did you mean "artifact"?'),
+        ({"net": "a"}, "inputs.net", "a map of job, artifact"),
+    ],
+)
+def test_an_input_has_a_name_and_says_whose_file_it_is(
+    inputs: dict[str, object], key: str, words: str
+) -> None:
+    found = problems("mnist-gloo", {"inputs": inputs})
+    assert words in found[key], found
+
+
+def test_what_a_job_depends_on_is_a_list_of_names() -> None:
+    assert problems("mnist-gloo", {"dependsOn": "a"}).keys() == {"dependsOn"}
+    assert problems("mnist-gloo", {"dependsOn": ["a", "B"]}).keys() == {"dependsOn[1]"}
+
+
+@pytest.mark.parametrize("place", ["/work/inputs", "/work/inputs/net", "/opt/inputs/net"])
+def test_no_volume_hides_the_jobs_inputs(place: str) -> None:
+    declared = {"volumes": {"mine": {"claim": "a", "mountPath": place}}}
+    assert isinstance(declare("mnist-gloo", declared, KEY), TrainingJob)
+    taken = {"inputs": {"net": {"job": "a", "artifact": "x"}}}
+    assert problems("mnist-gloo", {**declared, **taken}).keys() == {"volumes.mine.mountPath"}

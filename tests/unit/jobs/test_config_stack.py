@@ -1,0 +1,124 @@
+"""What a stack asks for is read and judged before anything is made."""
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.capacity import Capacity
+from jobs import config, sources
+from jobs.catalog import CATALOG
+from jobs.config import JobsConfig
+from jobs.rules import Surroundings
+
+KEY = "slipway:jobs"
+SMALL = Surroundings(0, Capacity(Decimal(2), 6 * 2**30, 0, 1))
+LARGE = Surroundings(8, Capacity(Decimal(64), 2**40, 8, 4))
+
+
+def read(section: dict[str, Any], around: Surroundings = LARGE) -> JobsConfig:
+    return config.read(section, KEY, around)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(sources, "CHECKOUT", tmp_path)
+    return tmp_path
+
+
+def test_without_gpus_the_nccl_entries_are_skipped_with_the_reason() -> None:
+    found = read({"mnist-gloo": {}}, SMALL)
+    assert found.problems == []
+    assert found.skipped.keys() == {"mnist-nccl", "cifar-nccl"}
+    assert all("this cluster has none" in reason for reason in found.skipped.values())
+
+
+def test_with_gpus_nothing_is_skipped() -> None:
+    assert read({}).skipped == {}
+
+
+def test_what_the_cluster_is_too_small_for_is_skipped_too() -> None:
+    tiny = Surroundings(0, Capacity(Decimal(1), 2**30, 0, 1))
+    assert read({}, tiny).skipped.keys() == CATALOG.keys()
+
+
+def test_an_entry_that_is_asked_for_by_name_is_refused_and_not_skipped() -> None:
+    found = read({"mnist-nccl": {}}, SMALL)
+    assert [problem.key for problem in found.problems] == [f"{KEY}.mnist-nccl.backend"]
+    assert "mnist-nccl" not in found.skipped
+
+
+def test_where_nothing_is_known_of_the_cluster_nothing_is_refused_for_it() -> None:
+    assert read({"mnist-nccl": {"workers": 999}}, Surroundings()).problems == []
+
+
+def test_a_script_is_read_beside_its_job(root: Path) -> None:
+    path = "tests/policy/scripts/plain.py"
+    found = read({"mine": {"script": path}})
+    assert found.problems == []
+    assert found.scripts["mine"].files == {"plain.py": (root / path).read_bytes()}
+
+
+def test_problems_of_all_jobs_and_all_kinds_are_told_at_once() -> None:
+    section = {
+        "one": {"script": "tests/nowhere.py", "image": "x", "gangScheduling": True},
+        "two": {"script": "tests/nowhere.py", "gangScheduling": True},
+        "three": {"build": {"context": "nowhere"}, "restartPolicy": "ExitCode", "backoffLimit": 1},
+    }
+    keys = {problem.key for problem in read(section).problems}
+    assert keys == {
+        f"{KEY}.one.image",
+        f"{KEY}.one.command",
+        f"{KEY}.two.script",
+        f"{KEY}.two.gangScheduling",
+        f"{KEY}.three.build.context",
+        f"{KEY}.three.backoffLimit",
+    }
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        ({"Dockerfile": 'CMD ["python3", "train.py"]'}, False),
+        ({"Dockerfile": 'CMD ["torchrun", "train.py"]'}, True),
+        ({"Dockerfile": '# torchrun is not used\nCMD ["python3", "train.py"]'}, False),
+        ({"own/train.py": "from slipway_trainer import elastic\n"}, True),
+        ({"start.sh": "exec torchrun train.py\n"}, True),
+        ({"train.py": "import torch\n", ".cache/a.py": "torchrun", "a.txt": "torchrun"}, False),
+    ],
+)
+def test_an_elastic_builds_program_is_looked_for_in_its_folder(
+    checkout: Path, files: dict[str, str], found: bool
+) -> None:
+    for name, text in {"Dockerfile": 'CMD ["./start"]', **files}.items():
+        (checkout / "own" / name).parent.mkdir(parents=True, exist_ok=True)
+        (checkout / "own" / name).write_text(f"{text}\n")
+    section = {"mine": {"build": {"context": "own"}, "workers": 2, "elastic": {"minReplicas": 1}}}
+    refused = [problem.key for problem in read(section).problems]
+    assert refused == ([] if found else [f"{KEY}.mine.elastic"])
+
+
+@pytest.mark.parametrize("kind", [{"size": "1Gi"}, {"hostPath": "/srv/a"}])
+def test_two_jobs_do_not_make_the_same_claim(kind: dict[str, str]) -> None:
+    volume = {**kind, "mountPath": "/mnt/a"}
+    own = {"image": "example.org/mine:1", "command": ["x"]}
+    section = {"m": {**own, "volumes": {"a-b": volume}}, "m-a": {**own, "volumes": {"b": volume}}}
+    (problem,) = read(section).problems
+    assert problem.key == f"{KEY}.m-a.volumes.b"
+    assert f"{KEY}.m.volumes.a-b" in problem.text
+    section["m-a"]["volumes"] = {"c": volume}
+    assert read(section).problems == []
+
+
+def test_what_is_wrong_between_jobs_is_told_beside_what_is_wrong_in_one() -> None:
+    own = {"image": "example.org/mine:1", "command": ["x"]}
+    section = {"a": {**own, "dependsOn": ["B"]}, "b": {**own, "cpu": "none"}}
+    found = {problem.key: problem.text for problem in read(section).problems}
+    assert found.keys() == {f"{KEY}.a.dependsOn[0]", f"{KEY}.b.cpu"}
+
+
+def test_a_job_may_need_one_whose_own_declaration_is_wrong() -> None:
+    own = {"image": "example.org/mine:1", "command": ["x"]}
+    section = {"a": {**own, "dependsOn": ["b"]}, "b": {**own, "cpu": "none"}}
+    assert [problem.key for problem in read(section).problems] == [f"{KEY}.b.cpu"]

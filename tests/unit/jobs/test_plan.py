@@ -1,0 +1,149 @@
+"""What jobs need of each other: told when they can't have it, and in which order they start."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.config import _dependency_problems
+from jobs.plan import not_run, ordered, prerequisites
+from jobs.spec import JobInput, TrainingJob
+
+KEY = "slipway:jobs"
+OUTPUTS = {"outputs": "abfs://results/mine"}
+
+
+def job(name: str, *depends_on: str, **fields: Any) -> TrainingJob:
+    return TrainingJob(name=name, module="mnist", depends_on=depends_on, **fields)
+
+
+def taking(name: str, other: str, **fields: Any) -> TrainingJob:
+    return job(name, inputs={"model": JobInput(job=other, artifact="net.pt")}, **fields)
+
+
+def told(*jobs: TrainingJob, also: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return what is wrong, by key below the jobs'."""
+    found = list(_dependency_problems(jobs, [*(each.name for each in jobs), *also], KEY))
+    assert len({problem.key for problem in found}) == len(found), found
+    return {problem.key.removeprefix(f"{KEY}."): problem.text for problem in found}
+
+
+def test_a_job_needs_those_that_it_names_and_those_whose_files_it_takes() -> None:
+    assert prerequisites(taking("c", "a", **OUTPUTS)) == ("a",)
+    both = TrainingJob(
+        name="c",
+        module="mnist",
+        depends_on=("b", "a"),
+        inputs={"model": JobInput(job="a", artifact="net.pt")},
+    )
+    assert prerequisites(both) == ("b", "a")
+
+
+def test_what_can_be_is_no_problem() -> None:
+    assert told(job("a", **OUTPUTS), job("b", "a"), taking("c", "a"), job("d", "b", "c")) == {}
+
+
+def test_a_name_that_is_no_job_is_told_with_the_likeliest_one() -> None:
+    found = told(job("train"), job("evaluate", "train", "trian"), taking("x", "treain"))
+    assert found == {
+        "evaluate.dependsOn[1]": (
+            'there is no job "trian" in this stack; did you mean "train"? Allowed: train, x'
+        ),
+        "x.inputs.model.job": (
+            'there is no job "treain" in this stack; did you mean "train"? Allowed: evaluate, train'
+        ),
+    }
+
+
+def test_an_entry_of_the_catalogue_has_to_be_declared_in_the_stack() -> None:
+    found = told(job("evaluate", "mnist-gloo"))
+    assert found.keys() == {"evaluate.dependsOn[0]"}
+    assert "is in the catalogue, but not in this stack" in found["evaluate.dependsOn[0]"]
+    assert "`mnist-gloo: {}`" in found["evaluate.dependsOn[0]"]
+
+
+def test_a_job_cannot_wait_for_itself() -> None:
+    found = told(taking("a", "a", **OUTPUTS), job("b", "b"))
+    assert found.keys() == {"a.inputs.model.job", "b.dependsOn[0]"}
+    assert all("is the job itself" in text for text in found.values())
+
+
+def test_a_job_whose_declaration_is_wrong_is_there_all_the_same() -> None:
+    assert told(job("a", "b"), taking("c", "b"), also=("b",)) == {}
+
+
+def test_the_whole_cycle_is_named_and_each_cycle_once() -> None:
+    jobs = [
+        job("a", "c"),
+        job("b", "a"),
+        job("c", "b"),
+        job("d", "e"),
+        job("e", "d"),
+        job("f", "a"),
+    ]
+    found = told(*jobs)
+    assert found.keys() == {"a", "d"}
+    assert "no job can be the first: a needs c needs b needs a;" in found["a"]
+    assert "no job can be the first: d needs e needs d;" in found["d"]
+
+
+def test_an_input_is_taken_from_a_job_whose_files_stay() -> None:
+    found = told(job("a"), taking("b", "a"))
+    assert found.keys() == {"b.inputs.model.job"}
+    assert '"a" has no `outputs`' in found["b.inputs.model.job"]
+
+
+def test_each_starts_after_those_that_it_needs_otherwise_in_their_order() -> None:
+    jobs = [job("e", "d"), job("a"), job("d", "b"), job("b"), job("c")]
+    assert [each.name for each in ordered(jobs)] == ["a", "b", "d", "e", "c"]
+
+
+@given(st.permutations(range(6)), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))))
+def test_an_order_is_one_of_all_jobs(place: list[int], pairs: set[tuple[int, int]]) -> None:
+    before = {n: [f"j{m}" for m, other in pairs if other == n and m < n] for n in range(6)}
+    jobs = [job(f"j{n}", *before[n]) for n in place]
+    found = ordered(jobs)
+    assert sorted(each.name for each in found) == sorted(each.name for each in jobs)
+    for number, each in enumerate(found):
+        assert set(prerequisites(each)) <= {other.name for other in found[:number]}
+
+
+@pytest.mark.parametrize(
+    ("states", "passed", "expected"),
+    [
+        ({"a": "Succeeded", "b": "Succeeded", "c": "Succeeded"}, "abc", {}),
+        (
+            {"a": "Failed", "b": None, "c": None},
+            "",
+            {"b": "it needs a, which ended Failed", "c": "it needs b, which did not run"},
+        ),
+        (
+            {"a": "Succeeded", "b": None, "c": None},
+            "",
+            {
+                "b": "it needs a, which missed what its gate asks for",
+                "c": "it needs b, which did not run",
+            },
+        ),
+        # Its own error tells why, and its followers' is that it did not run.
+        (
+            {"a": "Succeeded", "b": None, "c": None},
+            "a",
+            {"c": "it needs b, which did not run"},
+        ),
+        # The gates of those that were skipped may be there from before.
+        (
+            {"a": "Failed", "b": None, "c": None},
+            "bc",
+            {"b": "it needs a, which ended Failed", "c": "it needs b, which did not run"},
+        ),
+        # It ran, and failed by itself: nobody waited for anything.
+        ({"a": "Succeeded", "b": "Succeeded", "c": "TimedOut"}, "ab", {}),
+    ],
+)
+def test_why_a_job_did_not_run_is_told(
+    states: dict[str, str | None], passed: str, expected: dict[str, str]
+) -> None:
+    jobs = [job("a"), job("b", "a"), job("c", "b")]
+    assert not_run(jobs, states, {name: name in passed for name in states}) == expected

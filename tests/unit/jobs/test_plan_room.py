@@ -1,0 +1,119 @@
+"""Jobs run side by side as far as the cluster has room for them."""
+
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusters.capacity import Capacity
+from clusters.embedded import cluster
+from jobs import plan
+from jobs.catalog import CATALOG
+from jobs.plan import fits, prerequisites, shares
+from jobs.spec import Master, TrainingJob
+
+GIB = 2**30
+
+
+def room(cpu: str = "2", memory: int = 6, gpus: int = 0, nodes: int = 1) -> Capacity:
+    return Capacity(Decimal(cpu), memory * GIB, gpus, nodes)
+
+
+def job(name: str = "a", **fields: Any) -> TrainingJob:
+    return TrainingJob(name=name, module="mnist", **{"memory": "1Gi", **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "capacity", "expected"),
+    [
+        ({"cpu": "1"}, room("2"), True),
+        ({"cpu": "1"}, room("1.99"), False),
+        ({"cpu": "1"}, room("1", nodes=2), True),
+        ({"cpu": "1500m"}, room("2", nodes=1), False),
+        ({"cpu": "1500m"}, room("2", nodes=2), True),
+        ({"cpu": "3"}, room("2", nodes=9), False),
+        ({"memory": "3Gi"}, room(memory=6), True),
+        ({"memory": "3500Mi"}, room(memory=6), False),
+        ({"backend": "nccl"}, room(gpus=2), True),
+        ({"backend": "nccl"}, room(gpus=1), False),
+        ({"backend": "nccl"}, room(gpus=1, nodes=2), True),
+        ({"workers": 0, "cpu": "2"}, room("2"), True),
+        # The large one has to be placed first.
+        ({"cpu": "500m", "workers": 2, "master": Master(cpu="2")}, room("2", nodes=2), True),
+    ],
+)
+def test_a_job_fits_when_all_of_its_pods_find_a_node(
+    fields: dict[str, Any], capacity: Capacity, expected: bool
+) -> None:
+    assert fits(shares(job(**fields)), capacity) is expected
+
+
+def test_jobs_run_side_by_side_while_there_is_room() -> None:
+    small = [job(name, cpu="400m") for name in ("a", "b", "c", "d")]
+    assert plan.waits(small, room("2")) == {"a": (), "b": (), "c": ("a",), "d": ("a", "b")}
+    assert plan.waits(small[:3], room("3")) == {"a": (), "b": (), "c": ()}
+
+
+def test_a_job_waits_for_as_many_as_it_needs_the_room_of() -> None:
+    jobs = [job("a", cpu="500m"), job("b", cpu="500m"), job("c", cpu="900m"), job("d", cpu="500m")]
+    assert plan.waits(jobs, room("2")) == {"a": (), "b": (), "c": ("a", "b"), "d": ("c",)}
+
+
+def test_what_a_job_needs_has_made_room_for_it_already() -> None:
+    jobs = [job("a", cpu="900m"), job("b", cpu="900m", depends_on=("a",))]
+    assert plan.waits(jobs, room("2")) == {"a": (), "b": ()}
+
+
+def test_without_a_known_capacity_nothing_waits() -> None:
+    jobs = [job("a", cpu="99"), job("b", cpu="99")]
+    assert plan.waits(jobs, None) == {"a": (), "b": ()}
+    assert plan.waits([], room()) == {}
+
+
+@st.composite
+def _jobs(draw: st.DrawFn) -> list[TrainingJob]:
+    """Return jobs in an order in which each needs only such as come before it."""
+    made: list[TrainingJob] = []
+    for number, tenths in enumerate(draw(st.lists(st.integers(1, 10), max_size=7))):
+        names = [each.name for each in made]
+        needed = tuple(draw(st.sets(st.sampled_from(names), max_size=2))) if names else ()
+        made.append(job(f"j{number}", cpu=f"{tenths}00m", depends_on=needed))
+    return made
+
+
+@given(jobs=_jobs(), order=st.randoms(use_true_random=False))
+def test_whatever_ends_when_each_starts_and_there_is_room(
+    jobs: list[TrainingJob], order: Random
+) -> None:
+    waits = plan.waits(jobs, room("2"))
+    waiting, running, ended = list(jobs), list[TrainingJob](), set[str]()
+    while waiting or running:
+        ready = [each for each in waiting if {*prerequisites(each), *waits[each.name]} <= ended]
+        running += ready
+        waiting = [each for each in waiting if each not in ready]
+        assert running, waiting
+        assert fits([s for each in running for s in shares(each)], room("2"))
+        ended.add(running.pop(order.randrange(len(running))).name)
+
+
+@pytest.mark.parametrize("entry", CATALOG.values(), ids=lambda entry: str(entry.name))
+def test_every_demo_fits_two_cores_and_six_gigabytes(
+    entry: TrainingJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 6 * 10**9 // 4096}
+    monkeypatch.setattr("os.sysconf", pages.__getitem__)
+    found = cluster.capacity(cluster.Settings("dev"))
+    if entry.backend == "nccl":
+        found = Capacity(Decimal(8), found.memory, 1, nodes=2)
+    assert fits(shares(entry), found)
+
+
+def test_this_machine_has_less_for_jobs_than_it_has() -> None:
+    found = cluster.capacity(cluster.Settings("dev"))
+    assert found.memory > 0
+    assert found.nodes == 1
+    assert found.cpu % 1 != 0

@@ -1,0 +1,180 @@
+"""A job's own file or folder becomes a ConfigMap that its pods find whole."""
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.problem import Problem
+from jobs.sources import LIMIT, read_script
+from jobs.spec import TrainingJob
+from jobs.spec.script import Script
+
+KEY = "slipway:jobs.mine"
+
+
+def script(checkout: Path, path: str = "train.py", **fields: Any) -> Script:
+    found = read_script(TrainingJob(name="mine", script=path, **fields), KEY, checkout)
+    assert isinstance(found, Script), found
+    return found
+
+
+def refusal(checkout: Path, path: str, **fields: Any) -> Problem:
+    found = read_script(TrainingJob(name="mine", script=path, **fields), KEY, checkout)
+    assert isinstance(found, Problem), found
+    return found
+
+
+def unpacked(found: Script) -> dict[str, bytes]:
+    """Return the files as a pod finds them: what the ConfigMap's keys hold, under their paths."""
+    config_map = found.config_map("jobs")
+    held = {key: text.encode() for key, text in config_map.get("data", {}).items()}
+    held |= {key: base64.b64decode(b) for key, b in config_map.get("binaryData", {}).items()}
+    assert held.keys() == found.items.keys()
+    return {path: held[key] for key, path in found.items.items()}
+
+
+def test_a_file_is_mounted_under_its_own_name(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("print(1)\n")
+    found = script(tmp_path)
+    assert unpacked(found) == {"train.py": b"print(1)\n"}
+    assert found.entry == "train.py"
+    config_map = found.config_map("jobs")
+    assert config_map["immutable"] is True
+    assert config_map["metadata"]["namespace"] == "jobs"
+    assert config_map["metadata"]["name"] == found.name
+    assert "binaryData" not in config_map
+
+
+def test_a_folder_is_mounted_as_it_is_without_caches_and_hidden_files(tmp_path: Path) -> None:
+    wanted = {
+        "own/train.py": b"import lib.a\n",
+        "own/lib/a.py": b"A = 1\n",
+        "own/lib/b/a.py": b"",
+        "own/lib_a.py": "ä".encode(),
+        "own/a b.txt": b"x",
+        "own/weights.bin": bytes(range(256)),
+        "own/zero.txt": b"a\0b",
+    }
+    unwanted = ("own/.git/config", "own/__pycache__/a.pyc", "own/lib/.hidden", "other.py")
+    for name, content in {**wanted, **dict.fromkeys(unwanted, b"x")}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+    found = script(tmp_path, "own")
+    assert unpacked(found) == {name.removeprefix("own/"): wanted[name] for name in wanted}
+    assert found.sources.keys() == {"train.py", "lib/a.py", "lib/b/a.py", "lib_a.py"}
+    assert len(found.config_map("jobs")["binaryData"]) == 2
+
+
+@given(
+    st.dictionaries(
+        st.from_regex(r"[a-zä _.\-]{1,3}(/[a-z_]{1,3}){0,2}", fullmatch=True),
+        st.binary(),
+        min_size=1,
+    )
+)
+def test_any_files_come_out_as_they_went_in(files: dict[str, bytes]) -> None:
+    found = Script("mine", next(iter(files)), files)
+    assert unpacked(found) == files
+    for key in found.items:
+        assert len(key) <= 253
+        assert key.replace("-", "").replace(".", "").replace("_", "").isalnum() or set(key) <= {
+            "-", ".", "_",
+        }  # fmt: skip
+
+
+def test_the_name_follows_content_paths_and_entry() -> None:
+    files = {"a.py": b"1", "b.py": b"2"}
+    base = Script("mine", "a.py", files)
+    others = [
+        Script("mine", "b.py", files),
+        Script("mine", "a.py", {**files, "b.py": b"3"}),
+        Script("mine", "a.py", {"a.py": b"1", "c.py": b"2"}),
+        Script("mine", "a.py", {"a.py": b"1\0b.py\x002"}),
+        Script("other", "a.py", files),
+    ]
+    names = {each.name for each in (base, *others)}
+    assert len(names) == len(others) + 1
+    turned = Script("mine", "a.py", dict(reversed(files.items())))
+    assert (turned.name, turned.items) == (base.name, base.items)
+
+
+def test_another_entry_of_a_folder_is_started(tmp_path: Path) -> None:
+    (tmp_path / "own/sub").mkdir(parents=True)
+    (tmp_path / "own/sub/main.py").write_text("")
+    assert script(tmp_path, "own", script_entry="sub/main.py").entry == "sub/main.py"
+
+
+def test_what_is_not_there_is_told_with_what_is(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    problem = refusal(tmp_path, "trian.py")
+    assert problem.key == f"{KEY}.script"
+    assert 'did you mean "train.py"?' in problem.text
+    assert str(tmp_path / "trian.py") in problem.text
+
+
+def test_only_what_could_be_a_script_is_offered_instead_of_one(tmp_path: Path) -> None:
+    for name in ("mine", "infra", "core", ".git", "__pycache__"):
+        (tmp_path / name).mkdir()
+    for name in ("own.py", "__main__.py", "LICENSE", "Makefile"):
+        (tmp_path / name).write_text("")
+    assert refusal(tmp_path, "nowhere").text.endswith("; allowed: mine, own.py")
+    (tmp_path / "mine/infra").mkdir()
+    assert refusal(tmp_path, "mine/nowhere").text.endswith("? Allowed: mine/infra")
+
+
+def test_an_absolute_path_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("")
+    assert script(Path("/nowhere"), str(tmp_path / "train.py")).entry == "train.py"
+
+
+def test_a_folder_without_its_entry_is_told_which_programs_it_has(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/main.py").write_text("")
+    problem = refusal(tmp_path, "own")
+    assert problem.key == f"{KEY}.scriptEntry"
+    assert '"train.py" is no Python file in the folder "own"' in problem.text
+    assert "main.py" in problem.text
+
+
+@pytest.mark.parametrize(
+    ("path", "fields", "key", "words"),
+    [
+        ("run.sh", {}, "script", "is no Python file (.py); for other programs use `build`"),
+        ("train.py", {"script_entry": "a.py"}, "scriptEntry", "is a file; leave it out"),
+        ("nowhere/a.py", {}, "script", "is neither a file nor a folder"),
+        ("own", {"script_entry": "../train.py"}, "scriptEntry", "is no Python file in the folder"),
+    ],
+)
+def test_what_no_pod_could_start_is_refused(
+    tmp_path: Path, path: str, fields: dict[str, Any], key: str, words: str
+) -> None:
+    (tmp_path / "own").mkdir()
+    for name in ("run.sh", "train.py", "own/train.py"):
+        (tmp_path / name).write_text("")
+    problem = refusal(tmp_path, path, **fields)
+    assert problem.key == f"{KEY}.{key}"
+    assert words in problem.text
+
+
+def test_what_does_not_fit_is_told_the_largest_file_and_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/train.py").write_text("")
+    (tmp_path / "own/weights.bin").write_bytes(bytes(LIMIT - 300))
+    assert script(tmp_path, "own").size <= LIMIT
+    (tmp_path / "own/weights.bin").write_bytes(bytes(LIMIT))
+    problem = refusal(tmp_path, "own")
+    assert "weights.bin" in problem.text
+    assert "use `build`" in problem.text
+    assert "1,048,576" in problem.text
+
+
+def test_a_folder_of_data_is_refused_unread(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own/train.py").write_text("")
+    with (tmp_path / "own/data.bin").open("wb") as sparse:
+        sparse.truncate(70 * LIMIT)
+    assert "keep data in a volume" in refusal(tmp_path, "own").text

@@ -1,0 +1,51 @@
+"""A wait that is taken up again, without a cluster."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from jobs.api import JobApi
+from jobs.judge.timeouts import Limits
+from jobs.watch.wait import Wait
+from tests.unit.jobs.run.test_handler import Quiet
+from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
+
+
+class Running:
+    """A job whose pods have run for long, and that succeeds once it is watched."""
+
+    name, namespace = "mine", "slipway-jobs"
+
+    def __init__(self) -> None:
+        self.deleted = False
+        self.listed = 0
+
+    def pods(self) -> list[dict[str, Any]]:
+        self.listed += 1
+        if self.listed == 1:
+            return [pod(0, state=RUNNING), pod(1, state=RUNNING)]
+        return [pod(rank, state=ended(0, summary(rank)), phase="Succeeded") for rank in (0, 1)]
+
+    def watch_job(self) -> Iterator[list[dict[str, Any]]]:
+        yield [job("Succeeded")]
+
+    def watch_pods(self) -> Iterator[list[dict[str, Any]]]:
+        yield self.pods()
+
+    def log_lines(self, _pod: str, _container: str) -> Iterator[str]:
+        yield from ()
+
+    def log(self, _pod: str, _container: str, **_options: Any) -> str:
+        return ""
+
+    def events(self, _uids: set[str]) -> list[dict[str, Any]]:
+        return []
+
+    def delete(self) -> None:
+        self.deleted = True
+
+
+def test_a_run_that_is_older_than_the_limit_for_its_start_is_waited_for() -> None:
+    api = Running()
+    waiting = Wait(cast("JobApi", api), job("Running"), Limits(3600, start=300), 400, Quiet())
+    assert waiting.to_the_end().succeeded
+    assert not api.deleted

@@ -24,7 +24,7 @@ _TYPED = f"stty cols {COLUMNS} rows 50; export PULUMI_OPTION_NON_INTERACTIVE=tru
 _ROW = re.compile(
     r"^ \S+ +(?P<resource>slipway:\S+ \S+) (?P<state>\w+ \((?P<seconds>\d+)\S*\).*\S)"
 )
-_SUM = re.compile(r"^(Updating|Resources:|    \+|Duration:)")
+_SUM = re.compile(r"^(Updating|Resources:|    \+|Duration:|job +state|─|\S+ +Succeeded)")
 _FONTS = re.compile(r"@font-face \{.*?\}\s*", re.DOTALL)
 """Fonts of another site, which a picture in a page may not load."""
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from core import toolchain
+from core import files, toolchain
 from scripts.cli import CommandError
 from scripts.cli.config import check
 from scripts.cli.state import read_state
@@ -43,7 +43,9 @@ def merge(stack: str) -> int:
         raise NoKubeconfig(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
     name, file = f"slipway-{stack}", own()
     merged = _merged(named(kubeconfig, name), file)
-    _replace(file, merged)
+    place = file.resolve()  # a link stays a link
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    files.write(place, merged, mode=0o600)
     print(explanation(name, file, yaml.safe_load(merged).get("current-context") or ""))
     return 0
 
@@ -112,16 +114,6 @@ def _merged(added: str, file: Path) -> str:
     if finished.returncode != 0:
         raise NoKubeconfig(f"kubectl can't merge into {file}: {finished.stderr.strip()}")
     return finished.stdout
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write it in one step, readable by nobody else; a link stays a link."""
-    place = file.resolve()
-    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, partial = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
-    with os.fdopen(descriptor, "w") as opened:
-        opened.write(text)
-    Path(partial).replace(place)
 
 
 def _part(document: Any, section: str, part: str, name: str) -> dict[str, Any]:

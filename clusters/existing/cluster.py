@@ -13,11 +13,10 @@ import pulumi_kubernetes
 
 from clusters.cluster import JOBS, Cluster, ExistingOperator, Remains
 from clusters.existing import remains as search
-from clusters.existing.choice import Choice, choose
+from clusters.existing.kubeconfig import Choice, choose
 from clusters.existing.look import Found, look
-from clusters.existing.namespaces import require_home, require_own, require_there
-from clusters.existing.neighbors import require_alone
 from clusters.existing.operator import Situation, decide
+from clusters.existing.ownership import require_alone, require_home, require_own, require_there
 from clusters.existing.settings import Settings
 from clusters.pools import GpuPool, Taint
 from core.manifests import stack

@@ -16,8 +16,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from clusters.cluster import JOB_ACCOUNT
-from clusters.existing.choice import Choice
-from clusters.existing.problem import Unusable
+from clusters.existing.kubeconfig import Choice, Unusable
 from clusters.existing.webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
 from core.kube import connect, plain, said

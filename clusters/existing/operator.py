@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from clusters import training_operator as releases
 from clusters.cluster import ExistingOperator
-from clusters.existing import versions
+from clusters.existing.kubeconfig import Unusable
 from clusters.existing.look import Deployed, Found
-from clusters.existing.problem import Unusable
 from core.text import quote
 
 Wanted = Literal["auto", "install", "existing"]
@@ -84,7 +84,7 @@ def _require_room(case: Situation) -> None:
         raise _refused(
             case,
             "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs and "
-            f"no PyTorchJobs; Slipway needs the training operator {versions.ACCEPTED}. Say "
+            f"no PyTorchJobs; Slipway needs the training operator {releases.ACCEPTED}. Say "
             "install to have it installed beside it",
         )
     if case.wanted == "existing":
@@ -107,22 +107,24 @@ def _usable(case: Situation) -> ExistingOperator:
     known = [(each, list(_against(each, case))) for each in found.deployed]
     for each, reasons in known:
         if not reasons:
-            version = versions.of_image(each.image)
-            judging = found.judged is not False if version is None else versions.judges(version)
+            version = releases.version_of(each.image)
+            judging = (
+                found.judged is not False if version is None else releases.has_webhook(version)
+            )
             return ExistingOperator(version, each.namespace, each.name, judges=judging)
     told = "; ".join(f"{each.namespace}/{each.name} {', and '.join(why)}" for each, why in known)
     raise _refused(case, f"no training operator here can run the stack's jobs: {told}")
 
 
 def _against(operator: Deployed, case: Situation) -> Iterator[str]:
-    version = versions.of_image(operator.image)
+    version = releases.version_of(operator.image)
     if version is None and case.found.judged is False:
         yield (
             f"is of the image {quote(operator.image)}, whose name tells no version, and has no "
-            f"webhook for PyTorchJobs, as those since 1.8 have; it takes {versions.ACCEPTED}"
+            f"webhook for PyTorchJobs, as those since 1.8 have; it takes {releases.ACCEPTED}"
         )
-    elif version is not None and not versions.is_accepted(version):
-        yield f"is version {version}; it takes {versions.ACCEPTED}"
+    elif version is not None and not releases.is_accepted(version):
+        yield f"is version {version}; it takes {releases.ACCEPTED}"
     only = next((each for each in operator.args if each.startswith("--namespace=")), None)
     if only is not None and only.partition("=")[2] not in {"", case.namespace}:
         yield (

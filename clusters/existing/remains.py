@@ -11,9 +11,8 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from clusters.cluster import JOBS
-from clusters.existing.choice import choose, kubectl
+from clusters.existing.kubeconfig import Absent, choose, kubectl
 from clusters.existing.look import owner, silence
-from clusters.existing.problem import Absent
 from clusters.existing.settings import Settings
 from core.kube import connect, plain, said
 from core.manifests import KEPT, MANAGED_BY

@@ -10,8 +10,7 @@ import pytest
 import yaml
 
 from clusters import CLUSTERS
-from clusters.existing.choice import Choice, choose
-from clusters.existing.problem import Unusable
+from clusters.existing.kubeconfig import Choice, Unusable, choose
 from clusters.existing.settings import Settings
 from clusters.pools import GpuPool, Taint
 from core.validation import check

@@ -10,9 +10,8 @@ import yaml
 
 from clusters.existing import look as looking
 from clusters.existing import remains as search
-from clusters.existing.choice import Choice
+from clusters.existing.kubeconfig import Choice, Unusable
 from clusters.existing.look import Deployed, Found, look
-from clusters.existing.problem import Unusable
 from clusters.existing.settings import Images, Settings
 from core.manifests import KEPT, MADE_BY
 from tests.unit.fake_api import Answer, FakeApi, served

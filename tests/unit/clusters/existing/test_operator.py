@@ -5,12 +5,11 @@ from dataclasses import replace
 import pytest
 
 from clusters.cluster import ExistingOperator
+from clusters.existing.kubeconfig import Unusable
 from clusters.existing.look import Deployed, Found
-from clusters.existing.namespaces import require_home, require_own, require_there
-from clusters.existing.neighbors import require_alone
 from clusters.existing.operator import Situation, Wanted, decide
-from clusters.existing.problem import Unusable
-from clusters.existing.versions import is_accepted, judges, of_image
+from clusters.existing.ownership import require_alone, require_home, require_own, require_there
+from clusters.training_operator import has_webhook, is_accepted, version_of
 
 NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:v1-d6eb98e")
 EMPTY = Found(deployed=())
@@ -47,13 +46,13 @@ def refusal(found: Found, wanted: Wanted = "auto") -> str:
     ],
 )
 def test_an_images_tag_tells_the_version(image: str, version: str | None) -> None:
-    assert of_image(image) == version
+    assert version_of(image) == version
 
 
 def test_versions_1_7_to_1_9_are_accepted_and_judge_from_1_8_on() -> None:
     accepted = ["1.6.0", "1.7.0", "1.8.1", "1.9.3", "1.10.0", "2.0.0"]
     assert [is_accepted(each) for each in accepted] == [False, True, True, True, False, False]
-    assert [judges(each) for each in ("1.7.0", "1.8.0", "1.10.0")] == [False, True, True]
+    assert [has_webhook(each) for each in ("1.7.0", "1.8.0", "1.10.0")] == [False, True, True]
 
 
 @pytest.mark.parametrize("wanted", ["auto", "install"])

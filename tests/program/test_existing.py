@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from clusters.existing import cluster as kind
-from clusters.existing.choice import Choice
+from clusters.existing.kubeconfig import Choice
 from clusters.existing.look import Deployed, Found
 from tests.program.declared import Program, declare, secret
 

@@ -3,16 +3,16 @@
 import json
 import os
 import shlex
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import yaml
 
-from clusters.existing.credentials import portable, problem
-from clusters.existing.problem import Absent, Unusable
 from core import toolchain
 from core.text import choices, quote
 
@@ -20,7 +20,26 @@ _FOR_EXEC = "client.authentication.k8s.io/exec"
 """The one extension of a cluster that credentials depend on
 (https://kubernetes.io/docs/reference/config-api/client-authentication.v1/#client-authentication-k8s-io-v1-Cluster)."""
 
+_LOGIN_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
+"""https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"""
 _LIMIT_SECONDS = 20
+
+
+class Unusable(pulumi.RunError):
+    """The cluster can't be used as the settings say; the CLI prints it with no traceback.
+
+    Args:
+        key: Which setting, below `slipway:cluster`; empty for all of it.
+        text: What is wrong, and what to do.
+    """
+
+    def __init__(self, key: str, text: str) -> None:
+        place = f"slipway:cluster.{key}" if key else "slipway:cluster"
+        super().__init__(f"{place}: {text}")
+
+
+class Absent(Unusable):
+    """There is no such file or context, so nothing leads to the cluster, or to one that was."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +107,7 @@ def choose(path: str | None, context: str | None, environment: Mapping[str, str]
     document = json.loads(program.ask(*view))
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
     credentials = portable(user["user"] or {}, _folder_of(user["name"], files))
-    if (wrong := problem(credentials)) is not None:
+    if (wrong := credentials_problem(credentials)) is not None:
         raise Unusable("context", f"{quote(wanted)} of {shown}: {wrong}")
     whole = _document(document, cluster, credentials)
     return Choice(wanted, cluster["server"], shown, whole, path)
@@ -131,7 +150,7 @@ class _Kubectl:
         )
         if done.returncode != 0:
             reason = done.stderr.strip().removeprefix("error: ")
-            raise Unusable("path", f"kubectl can't read {joined}: {reason}; mend that file")
+            raise Unusable("path", f"kubectl can't read {joined}: {reason}; correct that file")
         return done.stdout
 
 
@@ -176,3 +195,54 @@ def _document(
         },
         sort_keys=False,
     )
+
+
+def portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return `user` with absolute paths; a command without a slash is looked for on PATH.
+
+    Args:
+        user: What stands under `users[].user`.
+        folder: What its paths count from.
+    """
+    made = {key: value for key, value in user.items() if key != "extensions"}
+    if "tokenFile" in made:
+        made["tokenFile"] = str((folder / made["tokenFile"]).absolute())
+    if "exec" in made:
+        program = {key: value for key, value in made["exec"].items() if value is not None}
+        if os.sep in program.get("command", ""):
+            program["command"] = os.path.normpath(folder.absolute() / program["command"])
+        made["exec"] = program
+    return made
+
+
+def credentials_problem(user: Mapping[str, Any]) -> str | None:
+    """Return why no program can use these credentials, None when it can."""
+    if "auth-provider" in user:
+        name = user["auth-provider"].get("name")
+        return (
+            f"its user logs in by the auth-provider {quote(name)}, which Kubernetes' clients have "
+            "dropped; make a kubeconfig whose user has an `exec` command instead (for Azure: "
+            "`kubelogin convert-kubeconfig`)"
+        )
+    return None if "exec" not in user else _of_command(user["exec"])
+
+
+def _of_command(program: Mapping[str, Any]) -> str | None:
+    command = program.get("command", "")
+    if program.get("apiVersion") not in _LOGIN_VERSIONS:
+        return (
+            f"exec.apiVersion {quote(program.get('apiVersion'))} of its user is not one that "
+            f"clients know: {', '.join(_LOGIN_VERSIONS)}; have the kubeconfig written anew"
+        )
+    if program.get("interactiveMode") == "Always":
+        return (
+            f"its credentials come from {quote(command)}, which has to ask a person "
+            "(interactiveMode: Always), and `pulumi up` runs without a terminal; use a login that "
+            "asks nobody, such as that of a service account"
+        )
+    if shutil.which(command) is None:
+        place = "not there, or not executable" if os.sep in command else "not on PATH"
+        hint = " ".join(str(program.get("installHint", "")).split())
+        said = f" Its own hint: {hint}" if hint else ""
+        return f"its credentials come from the command {quote(command)}, which is {place}.{said}"
+    return None

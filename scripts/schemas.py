@@ -1,9 +1,10 @@
-"""Writes docs/schemas, by which editors check and explain a stack's settings.
+"""Writes docs/schemas: of a stack's settings, for editors, and of its results, for programs.
 
-The schema is made from the classes that the program reads the settings with: `python -m
-scripts.schemas`. Only docs/schemas/events.schema.json is written by hand.
+The schemas are made from the classes that the program itself uses: `python -m scripts.schemas`.
+Only docs/schemas/events.schema.json is written by hand.
 """
 
+import inspect
 import json
 import re
 from typing import Any
@@ -14,9 +15,11 @@ from pydantic.alias_generators import to_camel
 from clusters import CLUSTERS
 from core.paths import CHECKOUT
 from jobs.catalog import CATALOG
+from jobs.result import RunResult
 from jobs.spec import TrainingJob
 
 STACK = CHECKOUT / "docs/schemas/stack.schema.json"
+RESULTS = CHECKOUT / "docs/schemas/results.schema.json"
 _ARGUMENTS = re.compile(r"^Args:\n(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
 _ARGUMENT = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
 _PROGRAMS = (["script"], ["build"], ["image", "command"])
@@ -60,8 +63,7 @@ def stack() -> str:
         "slipway:prices": {"description": "A file with your own prices.", "type": "string"},
     }
     others = {"patternProperties": {"^(?!slipway:)": {}}, "additionalProperties": False}
-    document = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
+    schema = {
         "title": "The settings of a Slipway stack",
         "type": "object",
         "properties": {
@@ -69,44 +71,68 @@ def stack() -> str:
             **{key: {"description": "Written by Pulumi."} for key in _PULUMI},
         },
         "additionalProperties": False,
-        "$defs": definitions,
     }
+    return _document(schema, definitions)
+
+
+def results() -> str:
+    """Return the content of `RESULTS`: the JSON Schema of `pulumi stack output jobs`."""
+    definitions: dict[str, Any] = {}
+    _define("result", RunResult, definitions, as_text=False)
+    result = {"$ref": "#/$defs/result"}
+    schema = {"title": "Results by job", "type": "object", "additionalProperties": result}
+    return _document(schema, definitions)
+
+
+def _document(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    document = {**dialect, **schema, "$defs": definitions}
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
-def _define(name: str, kind: type[Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """Add a class and those that it refers to, and return its definition."""
+def _define(
+    name: str, kind: type[Any], definitions: dict[str, Any], *, as_text: bool = True
+) -> dict[str, Any]:
+    """Add a class and those that it refers to, and return its definition.
+
+    Args:
+        name: What the definition is called, and those of the others begin with.
+        kind: A dataclass, of pydantic or of the standard library.
+        definitions: Takes them.
+        as_text: Whether a number may be text: `pulumi config set` writes 0.1 so.
+    """
     schema = TypeAdapter(kind).json_schema(ref_template=f"#/$defs/{name}.{{model}}")
     for other, each in schema.pop("$defs", {}).items():
-        definitions[f"{name}.{other}"] = _explained(each)
-    definitions[name] = explained = _explained(schema)
+        definitions[f"{name}.{other}"] = _explained(each, each["description"], as_text)
+    documentation = "\n\n".join(inspect.getdoc(each) or "" for each in kind.__mro__[:-1])
+    definitions[name] = explained = _explained(schema, documentation, as_text)
     return explained
 
 
-def _explained(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a class's schema with what its docstring says of each field."""
-    section = _ARGUMENTS.search(schema["description"])
-    arguments = dict(_ARGUMENT.findall(section[1])) if section else {}
-    texts = {to_camel(name): " ".join(text.split()) for name, text in arguments.items()}
-    fields = {name: _converted(field) for name, field in schema["properties"].items()}
+def _explained(schema: dict[str, Any], documentation: str, as_text: bool) -> dict[str, Any]:
+    """Return a class's schema with what its docstring, and its bases', say of each field."""
+    sections = "\n".join(_ARGUMENTS.findall(documentation))
+    texts = {to_camel(name): " ".join(text.split()) for name, text in _ARGUMENT.findall(sections)}
+    fields = {name: _converted(each, as_text) for name, each in schema["properties"].items()}
     for name, field in fields.items():
         takes = f"It takes {field['description']}." if "description" in field else ""
-        if lines := [*filter(None, [texts.get(name, ""), takes])]:
+        if lines := [*filter(None, [texts.get(to_camel(name), ""), takes])]:
             field["description"] = "\n\n".join(lines)
     required = {"required": schema["required"]} if "required" in schema else {}
     return {"type": "object", "properties": fields, "additionalProperties": False, **required}
 
 
-def _converted(node: Any) -> Any:
+def _converted(node: Any, as_text: bool) -> Any:
     """Return a field's schema as an editor understands it."""
     if isinstance(node, list):
-        return [_converted(each) for each in node if each != {"type": "null"}]
+        return [_converted(each, as_text) for each in node if each != {"type": "null"}]
     if not isinstance(node, dict):
         return node
-    found = {key: _converted(node[key]) for key in node if key not in {"title", "alsoWritten"}}
+    extra = {"title", "alsoWritten"}
+    found = {key: _converted(node[key], as_text) for key in node if key not in extra}
     types = [found.get("type"), *node.get("alsoWritten", ())]
-    if "number" in types:
-        types.append("string")  # `pulumi config set` writes 0.1 as text
+    if "number" in types and as_text:
+        types.append("string")
     if len(types) > 1:
         found["type"] = [*dict.fromkeys(types)]
     if str(found.get("pattern")).startswith("(?i)"):
@@ -120,3 +146,4 @@ def _converted(node: Any) -> Any:
 
 if __name__ == "__main__":
     STACK.write_text(stack())
+    RESULTS.write_text(results())

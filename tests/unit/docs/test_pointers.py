@@ -10,6 +10,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 _POINTER = re.compile(r"(?<![\w./-])(?P<page>docs/[\w-]+\.md|README\.md)(?:#(?P<anchor>[\w-]+))?")
 _LINK = re.compile(r"\]\((?P<page>[^)#\s]*)(?:#(?P<anchor>[\w-]+))?\)")
+_MODULE = re.compile(r"`([\w-]+/[\w./-]+\.(?:py|yaml))(?:::\w+)?`")
 _HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
@@ -57,6 +58,13 @@ def test_a_pages_links_lead_to_files_and_headings(page: Path) -> None:
         for path, anchor in targets
         if lost(path, anchor if path.suffix == ".md" else None)
     ] == []
+
+
+@pytest.mark.parametrize("page", tracked("*.md"), ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_module_that_a_page_names_is_there(page: Path) -> None:
+    named = _MODULE.findall(page.read_text())
+    folders = (ROOT, ROOT / "tests", page.parent)
+    assert [path for path in named if not any((each / path).exists() for each in folders)] == []
 
 
 def test_every_page_is_in_the_index() -> None:

@@ -1,4 +1,4 @@
-"""docs/schemas: editors complete and explain a stack's settings as the program reads them."""
+"""docs/schemas: of a stack's settings as the program reads them, and of what its outputs hold."""
 
 import json
 import re
@@ -10,10 +10,12 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from jobs.result import FailureDetails, RunResult
 from scripts import schemas
 
 ROOT = Path(__file__).resolve().parents[3]
 SCHEMA: dict[str, Any] = json.loads(schemas.STACK.read_text())
+RESULTS: dict[str, Any] = json.loads(schemas.RESULTS.read_text())
 CLUSTERS = {
     f"{file.name}: {case}": settings
     for file in sorted((ROOT / "tests/clusters").glob("*.good.yaml"))
@@ -26,8 +28,8 @@ JOBS = {
 STACKS = sorted((ROOT / "stacks").glob("*.yaml"))
 
 
-def errors(document: Any) -> list[str]:
-    return [error.message for error in Draft202012Validator(SCHEMA).iter_errors(document)]
+def errors(document: Any, schema: dict[str, Any] = SCHEMA) -> list[str]:
+    return [error.message for error in Draft202012Validator(schema).iter_errors(document)]
 
 
 def misspelt(value: Any) -> Iterator[Any]:
@@ -36,12 +38,15 @@ def misspelt(value: Any) -> Iterator[Any]:
         yield {f"{name}x" if name == key else name: value[name] for name in value}
 
 
-def test_the_file_is_current() -> None:
-    assert schemas.STACK.read_text() == schemas.stack(), "run python -m scripts.schemas"
+def test_the_files_are_current() -> None:
+    message = "run .venv/bin/python -m scripts.schemas"
+    assert schemas.STACK.read_text() == schemas.stack(), message
+    assert schemas.RESULTS.read_text() == schemas.results(), message
 
 
-def test_it_is_a_schema() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
+@pytest.mark.parametrize("schema", [SCHEMA, RESULTS], ids=["stack", "results"])
+def test_it_is_a_schema(schema: dict[str, Any]) -> None:
+    Draft202012Validator.check_schema(schema)
 
 
 @pytest.mark.parametrize("file", STACKS, ids=lambda file: str(file.name))
@@ -92,10 +97,43 @@ def test_a_number_may_be_written_as_the_command_line_writes_it() -> None:
     assert errors({"config": {"slipway:jobs": jobs}, "encryptionsalt": "v1:…"}) == []
 
 
-@pytest.mark.parametrize("name", SCHEMA["$defs"])
-def test_every_key_is_explained(name: str) -> None:
-    fields = SCHEMA["$defs"][name]["properties"]
+@pytest.mark.parametrize(
+    ("schema", "name"), [(each, name) for each in (SCHEMA, RESULTS) for name in each["$defs"]]
+)
+def test_every_key_is_explained(schema: dict[str, Any], name: str) -> None:
+    fields = schema["$defs"][name]["properties"]
     assert [key for key in fields if not fields[key].get("description")] == []
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        RunResult(
+            state="Succeeded", run_id="mine-1", world_size=4, accuracy=0.98, samples_seen=60000,
+            class_accuracies={"7": 0.9}, epoch_accuracies=[0.98], exit_codes={"0": 0, "1": 0},
+            artifacts={"net.pt": {"url": "file:///net.pt", "sha256": "00", "bytes": 1}},
+        ),
+        RunResult(
+            state="Failed", reason="rank 1 exited with code 3", exit_codes={"1": 3},
+            failure=FailureDetails(rank=1, pod="mine-worker-0", exit_code=3, advice="fix it"),
+            attempts=[{"number": 1, "state": "Failed"}],
+        ),
+    ],
+    ids=lambda result: str(result.state),
+)  # fmt: skip
+def test_a_result_is_valid(result: RunResult) -> None:
+    output = json.loads(json.dumps({"mine": result.as_map()}))
+    assert errors(output, RESULTS) == []
+    assert errors({"mine": {**output["mine"], "accurcy": 1}}, RESULTS)
+
+
+def test_every_field_of_a_result_is_documented() -> None:
+    section = (ROOT / "docs/results.md").read_text().split("## ")[1]
+    for name in ("result", "result.FailureDetails"):
+        undocumented = {
+            key for key in RESULTS["$defs"][name]["properties"] if f"`{key}`" not in section
+        }
+        assert undocumented == set()
 
 
 @pytest.mark.parametrize("file", STACKS, ids=lambda file: str(file.name))

@@ -1,7 +1,5 @@
 """The resources `slipway:images:…`: an image that a cluster has; what counts is its content."""
 
-import os
-import tempfile
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +12,7 @@ from core.paths import cache_dir
 from core.values import UNKNOWN
 from images.build.archive import build
 from images.build.job import JobImageSpec
-from images.build.program import Program, write_archive
+from images.build.program import Program
 from images.build.spec import Spec
 from images.build.trainer import DOCKERFILE, ImageSpec, trainer_of
 from images.datasets import DATASETS
@@ -240,11 +238,7 @@ class ProgramHandler(ImageResource[Program]):
         """Write the archive, which takes a second: `bring_in` does not leave it there."""
         images = cache_dir() / "images"
         images.mkdir(parents=True, exist_ok=True)
-        # Under a name of its own: another stack may be at the same.
-        descriptor, name = tempfile.mkstemp(prefix=f"{spec.repository}-", suffix=".tar", dir=images)
-        with os.fdopen(descriptor, "wb") as file:
-            write_archive(file, spec.reference, spec.context, spec.entrypoint)
-        return Path(name)
+        return spec.write(images)
 
     def bring_in(self, spec: Program, archive: Path, target: Target, context: Context) -> None:
         try:

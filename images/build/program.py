@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import os
 import platform
 import tarfile
 import tempfile
@@ -52,6 +53,15 @@ class Program(Spec):
     @property
     def version(self) -> str:
         return f"{self.tool_version}-{self.content_hash[:_DIGITS]}"
+
+    def write(self, directory: Path) -> Path:
+        """Write the archive to a new file, since another stack may be at the same; return that."""
+        descriptor, name = tempfile.mkstemp(
+            prefix=f"{self.repository}-", suffix=".tar", dir=directory
+        )
+        with os.fdopen(descriptor, "wb") as file:
+            write_archive(file, self.reference, self.context, self.entrypoint)
+        return Path(name)
 
 
 def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from core.paths import cache_dir
 from core.process import CommandFailed, run
 from scripts.setup.definitions import GoModule, Tool, numbers
-from scripts.setup.record import Entries, Entry, Problem
+from scripts.setup.record import Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
 
 _BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores that are its own
@@ -50,7 +50,7 @@ def at_once() -> int:
     return 2 if _roomy() and (os.cpu_count() or 1) > 1 else 1
 
 
-def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Entries | list[Problem]:
+def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
     """Build, or copy, those tools of a module. They all come, or none.
 
     Args:
@@ -59,18 +59,18 @@ def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Entries | li
         steps: What runs it.
     """
     go = _go()
-    why = f"there is no `go` on PATH to build it with; needed is {module.go_version} or newer"
-    if go is None or (why := _too_old(go, module)):
+    why = _unfit(go, module)
+    if go is None or why is not None:
         remedy = "Install a newer Go, from its own download page or your distribution."
-        return [Problem(tool.name, why, remedy) for tool in tools]
+        return {tool.name: Problem(tool.name, str(why), remedy) for tool in tools}
     names = [tool.name for tool in tools]
     try:
         built = _compile(go, module, [name for name in names if name in module.packages], steps)
         copied = {name: _copy(go, module, name) for name in names if name in module.copies}
     except (StepFailed, OSError, CommandFailed) as error:
         remedy = "See that log; `make setup` goes on from there."
-        return [Problem(tool.name, str(error), remedy) for tool in tools]
-    made: Entries = {}
+        return {tool.name: Problem(tool.name, str(error), remedy) for tool in tools}
+    made = {}
     for tool in tools:
         origin = "built from its Go module" if tool.name in built else "from its Go module"
         path = {**built, **copied}[tool.name]
@@ -98,14 +98,15 @@ def _go() -> str | None:
     return shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
 
 
-def _too_old(go: str, module: GoModule) -> str:
-    """Return why this Go can't build the module, or nothing."""
+def _unfit(go: str | None, module: GoModule) -> str | None:
+    """Return why this Go can't build the module, or None."""
+    needed = f"it is built with Go {module.go_version} or newer"
+    if go is None:
+        return f"{needed}, and there is no `go` on PATH"
     version, *toolchain = _ask(go, "env", "GOVERSION", "GOTOOLCHAIN").split()
     # From 1.21 on, Go fetches the toolchain that a go.mod asks for, unless it has to stay local.
     enough = module.go_version if toolchain == ["local"] else "1.21"
-    if numbers(version) >= numbers(enough):
-        return ""
-    return f"it is built with Go {module.go_version} or newer, and {go} is {version}"
+    return None if numbers(version) >= numbers(enough) else f"{needed}, and {go} is {version}"
 
 
 def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> dict[str, Path]:

@@ -7,6 +7,7 @@ what makes a set-up that has nothing to do fast.
 
 import json
 import threading
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -67,6 +68,10 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.tool}: {self.why}. {self.remedy}".rstrip()
+
+
+Results = Mapping[str, Entry | Problem]
+"""What a source of tools returns, by the tool's name."""
 
 
 def load() -> Entries:

@@ -14,7 +14,7 @@ from scripts.setup import apt, golang, plugin, record, releases
 from scripts.setup.definitions import GoModule, Tool
 from scripts.setup.lookup import find
 from scripts.setup.plugin import Plugin
-from scripts.setup.record import Entries, Entry, Problem
+from scripts.setup.record import Entries, Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import PULUMI
 
@@ -69,7 +69,7 @@ class _Resolver:
         for tool in tools:
             found = find(tool, self.found, origin)
             result = Problem(tool.name, found, tool.hint) if isinstance(found, str) else found
-            self._note(tool.name, result)
+            self._note({tool.name: result})
 
     def get(self, plugins: Sequence[Plugin]) -> None:
         """Get what is missing. No tool has both a Debian package and a Go module."""
@@ -80,8 +80,7 @@ class _Resolver:
             packages, downloads, compilers = lanes
             running = {"": packages.submit(self._install, packaged)}
             if made and not self.build_only:
-                for name, entry in releases.fetch(made, self.steps).items():
-                    self._note(name, entry)
+                self._note(releases.fetch(made, self.steps))
             by_module: dict[str, tuple[GoModule, list[Tool]]] = {}
             for tool in made:
                 if tool.module is not None and tool.name not in self.found:
@@ -116,15 +115,12 @@ class _Resolver:
         remedy = f"As root: apt-get install {' '.join(packages)}"
         for tool in packaged:
             why = f"{self.problems[tool.name].why}; {obstacle}"
-            self._note(tool.name, Problem(tool.name, why, remedy))
+            self._note({tool.name: Problem(tool.name, why, remedy)})
 
     def _build(self, module: GoModule, tools: Sequence[Tool], fetched: "Future[None]") -> None:
         """Build once the module is downloaded. A build that fails doesn't keep the others."""
         fetched.result()
-        made = golang.build(module, tools, self.steps)
-        results = made.items() if isinstance(made, dict) else [(each.tool, each) for each in made]
-        for name, result in results:
-            self._note(name, result)
+        self._note(golang.build(module, tools, self.steps))
 
     def _add_plugin(self, needed: Plugin) -> None:
         """Add a plugin, which the CLI installs."""
@@ -134,14 +130,15 @@ class _Resolver:
             result: Entry | Problem = Problem(needed.name, why, "Fix that first.")
         else:
             result = plugin.provide(needed, self.recorded.get(needed.name), pulumi, self.steps)
-        self._note(needed.name, result)
+        self._note({needed.name: result})
 
-    def _note(self, name: str, result: Entry | Problem) -> None:
-        """Record a tool that was found, or keep why it was not."""
+    def _note(self, results: Results) -> None:
+        """Record the tools that were found, and keep why others were not."""
         with self._changing:
-            if isinstance(result, Problem):
-                self.problems[name] = result
-                return
-            self.found[name] = result
-            self.problems.pop(name, None)
+            for name, result in results.items():
+                if isinstance(result, Problem):
+                    self.problems[name] = result
+                else:
+                    self.found[name] = result
+                    self.problems.pop(name, None)
             record.save({**self.recorded, **self.found})

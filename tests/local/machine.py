@@ -30,6 +30,7 @@ from clusters import CLUSTERS
 from clusters.local import handler
 from core import toolchain
 from scripts.setup import golang
+from scripts.setup.record import Entry
 from scripts.setup.steps import Steps
 from scripts.setup.tools import KIND, tools_of
 from tests.doubles import recorded
@@ -125,9 +126,9 @@ def real_kind() -> Path:
         return toolchain.path("kind")
     except toolchain.ToolMissing:
         (tool,) = (each for each in tools_of(CLUSTERS["kind"]) if each.name == "kind")
-        made = golang.build(KIND, [tool], Steps(Console(file=io.StringIO())))
-        assert not isinstance(made, list), f"kind can't be built: {made}"
-        return Path(made["kind"].path)
+        made = golang.build(KIND, [tool], Steps(Console(file=io.StringIO())))["kind"]
+        assert isinstance(made, Entry), f"kind can't be built: {made}"
+        return Path(made.path)
 
 
 @dataclass

@@ -49,7 +49,6 @@ def hello() -> tuple[GoModule, Tool]:
 def test_a_tool_is_built_into_the_cache_and_runs(cache: Path) -> None:
     module, tool = hello()
     made = golang.build(module, [tool], STEPS)
-    assert isinstance(made, dict)
     path = cache / "bin" / "greeter"
     origin = "built from its Go module"
     assert made == {"greeter": Entry.of(path, module.version, origin, tool.stamp)}
@@ -61,7 +60,7 @@ def test_a_tool_is_built_into_the_cache_and_runs(cache: Path) -> None:
 def test_a_build_that_fails_is_a_problem_of_each_of_its_tools(wrapper: Path, cache: Path) -> None:
     (wrapper / "main.go").write_text("package main\n\nfunc main() { undefined() }\n")
     module, tool = hello()
-    (problem,) = golang.build(module, [tool], STEPS)
+    (problem,) = golang.build(module, [tool], STEPS).values()
     assert isinstance(problem, Problem)
     assert problem.tool == "greeter"
     assert "undefined: undefined" in problem.why
@@ -127,9 +126,9 @@ def test_a_go_that_is_too_old_is_named_with_what_is_needed(
     go.write_text(f"#!/bin/sh\necho {version}\necho {toolchain}\n")
     go.chmod(0o755)
     monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
-    why = golang._too_old(str(go), hello()[0])
+    why = golang._unfit(str(go), hello()[0])
     if fits:
-        assert why == ""
+        assert why is None
     else:
         assert why == f"it is built with Go 1.25.11 or newer, and {go} is {version}"
 
@@ -138,7 +137,7 @@ def test_a_go_that_is_too_old_is_named_with_what_is_needed(
 def test_a_machine_without_go_is_told_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(golang, "_go", lambda: None)
     module, tool = hello()
-    (problem,) = golang.build(module, [tool], STEPS)
+    (problem,) = golang.build(module, [tool], STEPS).values()
     assert isinstance(problem, Problem)
     assert "there is no `go` on PATH" in problem.why
     assert "Install" in problem.remedy

@@ -14,7 +14,7 @@ from clusters import CLUSTERS
 from scripts.setup import apt, golang, plugin, record, releases, report
 from scripts.setup import resolve as resolving
 from scripts.setup.definitions import GoModule, Tool
-from scripts.setup.record import Entries, Entry, Problem
+from scripts.setup.record import Entries, Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
 from scripts.setup.tools import COREDNS, KUBERNETES
 
@@ -56,12 +56,13 @@ class Machine:
         origin = f"{record.RELEASE}example.org"
         return {t.name: self.entry(origin, t) for t in tools if t.name in self.released}
 
-    def build(
-        self, module: GoModule, tools: Sequence[Tool], _steps: Steps
-    ) -> Entries | list[Problem]:
+    def build(self, module: GoModule, tools: Sequence[Tool], _steps: Steps) -> Results:
         self.built.append(module.name)
         if module.name not in self.builds:
-            return [Problem(tool.name, "it did not compile", "See its log.") for tool in tools]
+            return {
+                tool.name: Problem(tool.name, "it did not compile", "See its log.")
+                for tool in tools
+            }
         return {tool.name: self.entry("built", tool) for tool in tools}
 
 

@@ -1,6 +1,5 @@
-"""The end of each failed container's log, read before its pod is gone, and stacks in logs."""
+"""The end of each failed container's log, read before its pod is gone."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -14,15 +13,10 @@ from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run
 from jobs.logs.containers import short_id
 from jobs.spec.names import CONTAINER
+from jobs.watch.stacks import before_stacks, stack_frames, waits_for_peers
 
 _FETCHED = 20
 """Of so many failures: when all of 1,000 ranks fail, the rest say the same."""
-_FRAMES = 6
-# https://docs.python.org/3/library/faulthandler.html
-_BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
-_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)$')
-# Of gloo, whose calls return when all have taken part; DDP's are in the engine that runs backward.
-_WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
 
 @dataclass
@@ -150,33 +144,3 @@ class LogEnds:
 def _left(ended: Exit) -> list[str]:
     """Return the end of the log that a container left as its message, where it is that."""
     return ended.message.splitlines() if ended.error is None else []
-
-
-def waits_for_peers(frames: Sequence[str]) -> bool:
-    """Return whether a rank with these frames may be waiting for others in a collective."""
-    return any(_WAITS.search(frame) for frame in frames)
-
-
-def stack_frames(lines: Sequence[str]) -> list[str]:
-    """Return the innermost frames of the main thread in the last dump of a log, innermost first.
-
-    A dump has a block for each thread, the main thread's last. Nothing when there is no dump.
-    """
-    starts = _starts(lines)
-    frames: list[str] = []
-    for line in lines[starts[-1] + 1 :] if starts else ():
-        found = _FRAME.search(line)
-        if found is None:
-            break
-        frames.append("{}:{} in {}".format(*found.groups()))
-    return frames[:_FRAMES]
-
-
-def before_stacks(lines: Sequence[str]) -> Sequence[str]:
-    """Return what a log has before its first dump."""
-    starts = _starts(lines)
-    return lines[: starts[0]] if starts else lines
-
-
-def _starts(lines: Sequence[str]) -> list[int]:
-    return [number for number, line in enumerate(lines) if _BEGINS.search(line)]

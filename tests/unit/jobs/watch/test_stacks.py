@@ -1,6 +1,6 @@
 """Where a rank stood, from the dump that its Python wrote when it was stopped."""
 
-from jobs.watch.log_ends import before_stacks, stack_frames
+from jobs.watch.stacks import before_stacks, stack_frames
 
 _DUMP = [
     "Thread 0x00007f0a1b7fe6c0 (most recent call first):",

@@ -31,7 +31,7 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
 
 
 def exists(resource: pulumi.CustomResource) -> Output[bool]:
-    """Return whether a resource has come to be: whoever waits for one that failed gets no ID."""
+    """Return whether a resource has come to be: one that failed gets no ID."""
     return _when_done(_there(resource))
 
 
@@ -39,11 +39,11 @@ def required(resource: pulumi.CustomResource, otherwise: str) -> Output[list[pul
     """Return what a component depends on that is nothing without `resource`.
 
     The engine takes no component whose dependency was skipped, and nothing whose provider was: it
-    ends the update with an error of its own, which says nothing of what has failed.
+    ends the update with an error of its own, which does not name what has failed.
 
     Args:
         resource: That may fail.
-        otherwise: What the person is told as the program ends, beside the error of what failed.
+        otherwise: The message with which the program ends, beside the error of what failed.
     """
 
     async def there() -> list[pulumi.Resource]:

@@ -81,7 +81,7 @@ def variables(pool: GpuPool) -> dict[str, str]:
         # Its version, and whatever goes wrong; without it an error is a number.
         "NCCL_DEBUG": "WARN",
         # A collective that times out ends the process, instead of leaving its peers to wait. It is
-        # the default of today's torch; older ones, in images of one's own, had others.
+        # the default of today's torch; older ones, in users' images, had others.
         "TORCH_NCCL_ASYNC_ERROR_HANDLING": "3",
         # A process whose watchdog itself hangs, in a driver for example, ends after this time.
         "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC": "600",

@@ -43,8 +43,8 @@ def is_transient(error: BaseException) -> bool:
     return isinstance(error, Unreachable)
 
 
-def said(error: ApiException | Unreachable) -> str:
-    """Return the API server's own words, or why there are none."""
+def error_message(error: ApiException | Unreachable) -> str:
+    """Return the API server's message, or why there is none."""
     return kube.said(error) if isinstance(error, ApiException) else str(error)
 
 
@@ -95,7 +95,7 @@ class JobApi:
         return max(0.0, (now - created).total_seconds())
 
     def create(self, manifest: Object) -> Object:
-        """Submit the job; the API server's 409 tells that there is one of that name."""
+        """Submit the job; the API server's 409 means that there is one of that name."""
         created: Object = self._ask(Request("POST", self._jobs, body=manifest))
         return created
 
@@ -146,7 +146,7 @@ class JobApi:
         return self._items("/api/v1/nodes")
 
     def all_pods(self) -> list[Object]:
-        """Return the cluster's pods that have not ended, everybody's."""
+        """Return the cluster's pods that have not ended, of all namespaces."""
         ended = "status.phase!=Succeeded,status.phase!=Failed"
         return self._items("/api/v1/pods", {"fieldSelector": ended})
 
@@ -155,7 +155,7 @@ class JobApi:
         return self._items(f"{_in(self.namespace)}/resourcequotas")
 
     def autoscaler_status(self) -> str | None:
-        """Return what an autoscaler says of itself; None when none adds nodes to the cluster."""
+        """Return an autoscaler's own status; None when none adds nodes to the cluster."""
         # https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md,
         # "How can I check what is going on in CA?"
         named = {"fieldSelector": f"metadata.name={autoscaler.STATUS}"}
@@ -163,7 +163,7 @@ class JobApi:
         return str((found[0].get("data") or {}).get("status", "")) if found else None
 
     def autoscaler_events(self) -> list[Object]:
-        """Return the events in which an autoscaler tells what it could not do."""
+        """Return the events in which an autoscaler reports what it could not do."""
         about = {"fieldSelector": f"involvedObject.name={autoscaler.STATUS}"}
         return self._items(f"{_in(autoscaler.NAMESPACE)}/events", about)
 
@@ -196,7 +196,7 @@ class JobApi:
     def _watch(self, path: str, query: Mapping[str, str]) -> Iterator[list[Object]]:
         """Yield all objects now, then again at each change, for half a minute; no longer.
 
-        Whoever follows calls again: what a watch may have missed, the next listing shows.
+        Callers call again: what a watch may have missed, the next listing shows.
         """
         listing = kube.ask(self.client, Request("GET", path, query), limit=_LIMIT)
         objects = {item["metadata"]["uid"]: item for item in listing["items"]}
@@ -260,9 +260,9 @@ class JobApi:
             return _retrying(self.patience)(request)
         except ApiException as error:
             if error.status == 0:
-                # A failed TLS handshake: whoever is at that address now is not the cluster.
+                # A failed TLS handshake: another server has the cluster's address now.
                 raise Unreachable(
-                    f"somebody else than the API server answers: {error.reason}"
+                    f"another server than the API server answers: {error.reason}"
                 ) from error
             raise
 

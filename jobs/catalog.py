@@ -8,7 +8,8 @@ _MNIST = 0.97
 _CIFAR = {"fashion-mnist-as-cifar10": 0.84, "cifar10": 0.4}
 """Accuracies that a right trainer surely reaches, and a broken one misses: docs/benchmarks.md.
 
-CIFAR-10 itself was at no machine where this was measured; its number only tells training from none.
+CIFAR-10 itself was on no machine where this was measured; its number only separates training from
+none.
 """
 
 CATALOG: Mapping[str, TrainingJob] = {

@@ -76,7 +76,7 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
     """Return a job, or everything that is wrong with its declaration.
 
     Args:
-        name: An entry of the catalogue, whose fields `declared` overrides, or one's own name.
+        name: An entry of the catalogue, whose fields `declared` overrides, or another name.
         declared: Its fields, as decoded from the configuration; None is none.
         key: Where they stand in the configuration.
     """
@@ -182,8 +182,8 @@ def _references(job: TrainingJob) -> Iterator[tuple[Path, str]]:
     """Yield where `job` names another one, in the configuration's spelling, and which."""
     for index, name in enumerate(job.depends_on):
         yield ("dependsOn", index), name
-    for name, wanted in job.inputs.items():
-        yield ("inputs", name, "job"), wanted.job
+    for name, source in job.inputs.items():
+        yield ("inputs", name, "job"), source.job
 
 
 def _refusal(name: str, own: str, others: Sequence[str]) -> str | None:

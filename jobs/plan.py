@@ -70,13 +70,13 @@ def shares(job: TrainingJob) -> list[Share]:
     return [share(job, role) for role, count in roles(job).items() for _ in range(count)]
 
 
-def fits(wanted: Iterable[Share], capacity: Capacity) -> bool:
+def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
     """Return whether pods with these shares find room at the same time.
 
     The largest are placed first, each on the first node that has room: with nodes of one kind that
     finds a place in all but contrived cases.
     """
-    ordered = sorted(wanted, key=lambda each: (each.gpus, each.cores, each.bytes), reverse=True)
+    ordered = sorted(requests, key=lambda each: (each.gpus, each.cores, each.bytes), reverse=True)
     empty = (Decimal(capacity.gpus), capacity.cpu, Decimal(capacity.memory))
     rooms = [empty] * capacity.nodes
     for each in ordered:
@@ -136,12 +136,12 @@ def requested(manifest: Mapping[str, Any]) -> list[Share]:
     return found
 
 
-def described(wanted: Sequence[Share]) -> str:
+def described(requests: Sequence[Share]) -> str:
     """Return what pods with these shares need in all, such as "2 pods, in all 4 cores, 2 GiB"."""
-    pods = "1 pod with" if len(wanted) == 1 else f"{len(wanted)} pods, in all"
-    cores = sum((each.cores for each in wanted), Decimal(0))
-    memory = sum(each.bytes for each in wanted)
-    gpus = sum(each.gpus for each in wanted)
+    pods = "1 pod with" if len(requests) == 1 else f"{len(requests)} pods, in all"
+    cores = sum((each.cores for each in requests), Decimal(0))
+    memory = sum(each.bytes for each in requests)
+    gpus = sum(each.gpus for each in requests)
     parts = ["1 core" if cores == 1 else f"{float(cores):g} cores"]
     parts.append(f"{memory / 2**30:.4g} GiB" if memory >= 2**30 else f"{memory / 2**20:.4g} MiB")
     parts += [f"{gpus} x {GPU}"] if gpus else []
@@ -150,11 +150,11 @@ def described(wanted: Sequence[Share]) -> str:
 
 def summary(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> str:
     """Return what a stack's jobs need and what its cluster has, as far as that is known."""
-    wanted = [share for job in jobs for share in shares(job)]
+    requests = [share for job in jobs for share in shares(job)]
     parts = []
     if len(jobs) > 1:
-        parts.append(f"all {len(jobs)} jobs of the stack together need {described(wanted)}")
+        parts.append(f"all {len(jobs)} jobs of the stack together need {described(requests)}")
     if capacity is not None:
-        turns = "" if fits(wanted, capacity) else ", so that they take turns"
+        turns = "" if fits(requests, capacity) else ", so that they take turns"
         parts.append(f"the cluster has {capacity}{turns}")
     return "; ".join(parts)

@@ -71,7 +71,7 @@ def run_properties(job: TrainingJob, manifest: Mapping[str, Any]) -> dict[str, A
 
 
 def declared(job: TrainingJob) -> dict[str, Any]:
-    """Return a job's declaration, spelt as in the stack's file; what says nothing is left out."""
+    """Return a job's declaration, spelt as in the stack's file; empty values are left out."""
     dumped = TypeAdapter(TrainingJob).dump_python(job, mode="json", by_alias=True)
     return {
         key: value

@@ -59,5 +59,5 @@ def ranks_of(replica: int, processes: int) -> range:
 
 
 def _processes(declared: str) -> int:
-    """Return nprocPerNode; the operator's other words for it (auto, cpu, gpu) count as one."""
+    """Return nprocPerNode; the operator's other values (auto, cpu, gpu) count as one."""
     return int(declared) if declared.isdecimal() else 1

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from jobs.judge.replica import NEVER, Exit, Replica, moment
+from jobs.judge.exits import NEVER, Exit, moment
+from jobs.judge.replica import Replica
 
 _BURST = timedelta(seconds=10)
 """How far apart the failures may be that have one cause; kubelets report whole seconds."""
@@ -30,7 +31,7 @@ _TERMINATED = 128 + signal.SIGTERM
 # https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions
 _CONDITION = "DisruptionTarget"
 _DISRUPTIONS = {
-    "PreemptionByScheduler": "had to make room for a pod of a higher priority",
+    "PreemptionByScheduler": "was preempted by a pod of a higher priority",
     "DeletionByTaintManager": "was removed from its node, which was lost or tainted",
     "EvictionByEvictionAPI": "was evicted, as `kubectl drain` does",
     "DeletionByPodGC": "was removed, since its node is gone",

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.judge.causes import Failure
+from jobs.judge.exits import Exit, FailedInit
 from jobs.judge.outcome import artifacts
-from jobs.judge.replica import Exit, FailedInit, Replica
+from jobs.judge.replica import Replica
 from jobs.result import End, FailureDetails
 
 LOG_LINES = 30
@@ -83,7 +84,7 @@ def _repeats(event: Mapping[str, Any]) -> bool:
 
 
 def _who(cause: Failure | None, evidence: Evidence) -> dict[str, Any]:
-    """Return what is known of the replica that failed, or that its peers waited for in vain."""
+    """Return what is known of the replica that failed, or that its peers waited for."""
     if len(evidence.silent) == 1:
         [silent] = evidence.silent
         return {"rank": silent.topology.first_rank(silent.number), "pod": silent.name}

@@ -21,8 +21,8 @@ def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
 
 
 _NO_TIME = (
-    "it told no time to accuracy, so `maxTimeToAccuracy` {:g} can't be judged (its goal: {}): give "
-    "the job a `goal` that it reaches, or let its program write time_to_accuracy_seconds "
+    "no time to accuracy was reported, so `maxTimeToAccuracy` {:g} can't be judged (its goal: {}): "
+    "give the job a `goal` that it reaches, or let its program write time_to_accuracy_seconds "
     "(docs/results.md)"
 )
 
@@ -41,8 +41,8 @@ def _accuracy(least: float | Mapping[str, float], result: RunResult) -> Iterator
     accuracy = result.accuracy
     if accuracy is None:
         yield (
-            f"it told no accuracy, so `minAccuracy` {least:g} can't be judged: let its program "
-            "write one (docs/results.md), or take the `minAccuracy` out"
+            f"no accuracy was reported, so `minAccuracy` {least:g} can't be judged: let its "
+            "program write one (docs/results.md), or take the `minAccuracy` out"
         )
     elif not accuracy >= least:
         yield (
@@ -62,7 +62,7 @@ def _too_long(limit: str, most: float, what: str, seconds: float | None) -> Iter
 
 
 def _figure(value: float, limit: float) -> str:
-    """Return a figure with as many digits as tell it from its limit."""
+    """Return a figure with as many digits as set it apart from its limit."""
     return f"{value:.4f}" if abs(value - limit) >= _SMALLEST else f"{value!r}"
 
 

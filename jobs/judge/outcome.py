@@ -5,7 +5,8 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from jobs.judge.replica import Exit, Replica
+from jobs.judge.exits import Exit
+from jobs.judge.replica import Replica
 from jobs.result import End, FailureDetails, RunResult, State, TrainingReport
 from jobs.spec.names import run_of
 from jobs.topology import Topology, ranks_of

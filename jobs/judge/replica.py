@@ -1,14 +1,12 @@
-"""What the pod of a replica says about it. Pure: pods are the API server's JSON."""
+"""What the pod of a replica shows of it. Pure: pods are the API server's JSON."""
 
-import json
-import re
-import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
+from jobs.judge.exits import Exit, FailedInit, exit_of, moment
 from jobs.spec.names import CONTAINER, INPUTS_CONTAINER
 from jobs.spec.replicas import GPU
 from jobs.topology import Topology
@@ -30,108 +28,6 @@ _CANNOT_START = frozenset(
     }
 )
 _CRASH_LOOP = "CrashLoopBackOff"
-_SIGNAL_BASE = 128
-# torch marks the lines of a traceback with the rank.
-_EXCEPTION = re.compile(
-    r"(?:\[rank\d+\]: )?(?P<what>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?)"
-)
-_TAIL_LINES, _LONGEST_EXCEPTION = 10, 200
-NEVER = datetime.min.replace(tzinfo=UTC)
-"""Before anything that happened."""
-
-
-@dataclass(frozen=True)
-class Exit:
-    """How a container ended.
-
-    Args:
-        code: Its exit code.
-        reason: The kubelet's: Completed, Error, OOMKilled, StartError.
-        message: Its termination message.
-        started: When it began, ISO 8601 with seconds.
-        finished: When it ended, likewise.
-        container_id: Which of the replica's containers it was; a restart gets a new one.
-    """
-
-    code: int
-    reason: str
-    message: str
-    started: str
-    finished: str
-    container_id: str
-
-    @property
-    def signal(self) -> str | None:
-        """The signal that ended it, as the shell's 128 + n tells."""
-        try:
-            return signal.Signals(self.code - _SIGNAL_BASE).name
-        except ValueError:
-            return None
-
-    @property
-    def out_of_memory(self) -> bool:
-        """Whether the kernel ended it at its memory limit."""
-        return self.reason == "OOMKilled"
-
-    @property
-    def report(self) -> dict[str, Any] | None:
-        """What the program reported in its termination message; None when that is no JSON object.
-
-        A user's program need not report anything; a message may also be cut, or be the end of a
-        log instead.
-        """
-        try:
-            # NaN is no JSON, though Python writes it, and no figure that can be judged.
-            message = json.loads(self.message, parse_constant=lambda _: None)
-        except ValueError:
-            return None
-        return message if isinstance(message, dict) else None
-
-    @property
-    def error(self) -> str | None:
-        """The program's own error message, or the runtime's where it could not be started."""
-        if self.report is not None:
-            return str(self.report["error"]) if "error" in self.report else None
-        # Otherwise it is the end of the log, shown as such.
-        return self.message.strip() or None if self.reason == "StartError" else None
-
-    @property
-    def exception(self) -> str | None:
-        """The line that ends a traceback of Python's at the end of its log; None without one."""
-        if self.code != 1:
-            return None
-        for line in reversed(self.message.splitlines()[-_TAIL_LINES:]):
-            if found := _EXCEPTION.fullmatch(line.rstrip()):
-                return found["what"][:_LONGEST_EXCEPTION]
-        return None
-
-    def __str__(self) -> str:
-        """Describe it in a few words."""
-        if self.out_of_memory:
-            return "was killed: out of memory"
-        if self.reason == "StartError":
-            return "could not be started"
-        by = f" ({self.signal})" if self.signal is not None else ""
-        return f"exited with code {self.code}{by}"
-
-
-@dataclass(frozen=True)
-class FailedInit:
-    """An init container that failed, so that its replica's program has not begun.
-
-    Args:
-        ranks: Which ranks were to run there, in words.
-        pod: The pod's name.
-        container: Its name.
-        exit: How it ended.
-        again: Whether it had been started again when that was seen.
-    """
-
-    ranks: str
-    pod: str
-    container: str
-    exit: Exit
-    again: bool
 
 
 @dataclass(frozen=True)
@@ -192,7 +88,7 @@ class Replica:
 
     @property
     def evicted(self) -> str | None:
-        """Why its node put an end to it, in the node's words; None when it did not."""
+        """The node's reason for evicting it; None when it did not."""
         if self._status.get("reason") != "Evicted":
             return None
         return str(self._status.get("message", "")).strip(" .") or "no reason given"
@@ -241,13 +137,13 @@ class Replica:
     def exits(self) -> list[Exit]:
         """How its program ended, the last time and the time before, oldest first."""
         states = (self._container.get("lastState", {}), self._container.get("state", {}))
-        return [_exit(state["terminated"]) for state in states if "terminated" in state]
+        return [exit_of(state["terminated"]) for state in states if "terminated" in state]
 
     @property
     def ended(self) -> Exit | None:
         """How its program ended, None while it is going to be, or is, running."""
         terminated = self._container.get("state", {}).get("terminated")
-        return None if terminated is None else _exit(terminated)
+        return None if terminated is None else exit_of(terminated)
 
     @property
     def started(self) -> bool:
@@ -310,7 +206,7 @@ class Replica:
             ended = next((each["terminated"] for each in states if "terminated" in each), None)
             if ended is not None and ended["exitCode"] != 0:
                 name, again = str(status["name"]), "running" in states[0]
-                return FailedInit(self.ranks, self.name, name, _exit(ended), again)
+                return FailedInit(self.ranks, self.name, name, exit_of(ended), again)
         return None
 
     def was_deleted(self, at: datetime) -> bool:
@@ -376,22 +272,3 @@ def replicas(pods: Iterable[Mapping[str, Any]], topology: Topology) -> dict[int,
             replica = Replica(pod, topology)
             latest[replica.number] = replica
     return dict(sorted(latest.items()))
-
-
-def moment(text: str) -> datetime:
-    """Return a time that the API server reports; the beginning of time when there is none."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return NEVER
-
-
-def _exit(terminated: Mapping[str, Any]) -> Exit:
-    return Exit(
-        code=int(terminated["exitCode"]),
-        reason=str(terminated.get("reason", "")),
-        message=str(terminated.get("message", "")),
-        started=str(terminated.get("startedAt", "")),
-        finished=str(terminated.get("finishedAt", "")),
-        container_id=str(terminated.get("containerID", "")),
-    )

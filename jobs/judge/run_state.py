@@ -10,8 +10,9 @@ from clusters import autoscaler
 from clusters.autoscaler import Growth
 from jobs.judge import causes
 from jobs.judge.causes import Disruption, Failure, Origin, deleted, disruption, lost_node
+from jobs.judge.exits import FailedInit, moment
 from jobs.judge.progress import Progress
-from jobs.judge.replica import FailedInit, Replica, is_of, is_replica, moment, replicas
+from jobs.judge.replica import Replica, is_of, is_replica, replicas
 from jobs.judge.shortage import Shortage
 from jobs.topology import Topology
 

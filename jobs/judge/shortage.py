@@ -23,7 +23,7 @@ class Shortage:
     """Something that is lacking.
 
     Args:
-        text: What is asked for, and what there is.
+        text: What is requested, and what there is.
         final: Whether waiting can't help, as the cluster is.
     """
 
@@ -49,19 +49,19 @@ def without_node(
         pods: All of the cluster: those on the nodes take room.
         may_grow: Whether nodes of other sizes may come to be.
     """
-    wanted = _requests(pod["spec"])
+    needed = _requests(pod["spec"])
     selector = pod["spec"].get("nodeSelector") or {}
-    asks = f"it asks for {_told(wanted)}"
+    asks = f"it asks for {_listed(needed)}"
     matching = [node for node in nodes if selector.items() <= _labels(node).items()]
     if not matching:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
         which = f"none of {len(nodes)} nodes has the labels {labels}" if nodes else "there is none"
         return Shortage(f"{asks}, and {which}", final=False)
-    # What no node has at all may come with it: a GPU is told of by a plugin that starts late.
+    # What no node has at all may come with it: a plugin that starts late announces its GPUs.
     most = _largest(map(_allocatable, matching))
-    never = {key for key, value in wanted.items() if value > most.get(key, value)}
+    never = {key for key, value in needed.items() if value > most.get(key, value)}
     if never and not may_grow:
-        there = _told({key: most[key] for key in sorted(never)})
+        there = _listed({key: most[key] for key in sorted(never)})
         return Shortage(f"{asks}, and no node has more than {there} for pods", final=True)
     taken: dict[str, Amounts] = {}
     for other in pods:
@@ -70,9 +70,9 @@ def without_node(
         if name is not None and not leaves and other.get("status", {}).get("phase") not in _ENDED:
             taken[name] = _plus(taken.get(name, {}), _requests(other["spec"]))
     free = [_less(_allocatable(node), taken.get(node["metadata"]["name"], {})) for node in matching]
-    if any(all(value <= each.get(key, _NONE) for key, value in wanted.items()) for each in free):
+    if any(all(value <= each.get(key, _NONE) for key, value in needed.items()) for each in free):
         return None
-    listed = _told({key: _largest(free).get(key, _NONE) for key in wanted})
+    listed = _listed({key: _largest(free).get(key, _NONE) for key in needed})
     return Shortage(f"{asks}, and the most that a node has free is {listed}", final=False)
 
 
@@ -83,18 +83,20 @@ def over_quota(job: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> S
         job: The PyTorchJob.
         quotas: The namespace's ResourceQuotas.
     """
-    asked: Amounts = {}
+    requested: Amounts = {}
     for replicas in job["spec"]["pytorchReplicaSpecs"].values():
         each = _counted(replicas["template"]["spec"])
-        asked = _plus(asked, {key: value * replicas["replicas"] for key, value in each.items()})
+        requested = _plus(
+            requested, {key: value * replicas["replicas"] for key, value in each.items()}
+        )
     for quota in quotas:
         hard = _amounts((quota.get("status") or {}).get("hard") or quota["spec"].get("hard") or {})
-        over = {key for key in hard if asked.get(key, 0) > hard[key]}
+        over = {key for key in hard if requested.get(key, 0) > hard[key]}
         if over:
             key = min(over)
             name = quota["metadata"]["name"]
-            text = f"the job asks for {_told({key: asked[key]})}, and quota {name} has "
-            return Shortage(f"{text}{_told({key: hard[key]})} in all", final=True)
+            text = f"the job asks for {_listed({key: requested[key]})}, and quota {name} has "
+            return Shortage(f"{text}{_listed({key: hard[key]})} in all", final=True)
     return None
 
 
@@ -144,9 +146,9 @@ def _allocatable(node: Mapping[str, Any]) -> Amounts:
     return _amounts(node["status"].get("allocatable") or {})
 
 
-def _amounts(said: Mapping[str, Any]) -> Amounts:
+def _amounts(quantities: Mapping[str, Any]) -> Amounts:
     # The client's own function has no types.
-    return {key: parse_quantity(value) for key, value in said.items()}  # type: ignore[no-untyped-call]
+    return {key: parse_quantity(value) for key, value in quantities.items()}  # type: ignore[no-untyped-call]
 
 
 def _labels(node: Mapping[str, Any]) -> Mapping[str, str]:
@@ -154,7 +156,7 @@ def _labels(node: Mapping[str, Any]) -> Mapping[str, str]:
     return labels
 
 
-def _told(amounts: Amounts) -> str:
+def _listed(amounts: Amounts) -> str:
     return ", ".join(_one(key, value) for key, value in amounts.items())
 
 

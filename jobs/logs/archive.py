@@ -4,7 +4,7 @@
     <state>/runs/<stack>/<job>/<run_id>/<replica>-<container>.log one for each start of a program
     <state>/runs/<stack>/<job>/<run_id>/complete                  there once nothing is missing
 
-A log is as the kubelet sends it, each line after its time; a first line that begins with # tells
+A log is as the kubelet sends it, each line after its time; a first line that begins with # means
 that what came before was dropped. Logs may hold secrets: only their owner can read them.
 """
 

@@ -1,17 +1,18 @@
-"""Reads the logs of a job's containers, as they are written, in a bounded number of threads."""
+"""A job's containers, and their logs, read as they are written, in a bounded number of threads."""
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Unreachable
-from jobs.logs.containers import Container, place
+from jobs.judge.replica import Replica
 from jobs.logs.lines import Cursor, Line
 from jobs.logs.stream import LogPart
+from jobs.spec.names import CONTAINER
 
 LIVE = 64
 """So many containers are followed while they run; those beyond are read when they have ended."""
@@ -23,10 +24,67 @@ _NOT_THERE = frozenset({400, 404})
 """The pod has gone, or Kubernetes has removed the container since."""
 
 
-class Taker(Protocol):
-    """Whoever wants the lines; it is asked by several threads, for one container by one at a time.
+@dataclass(frozen=True)
+class Container:
+    """One start of a replica's program: a restart is another one, and so is a new pod's.
 
-    A container may be begun several times; it goes on from where `begin` says it is.
+    Args:
+        replica: Its number.
+        pod: In which pod.
+        id: Without the runtime's name before it.
+        ended: Whether it has ended, so that its log is complete.
+        previous: Whether another one has followed it in its pod.
+    """
+
+    replica: int
+    pod: str
+    id: str
+    ended: bool
+    previous: bool
+
+
+def containers(replica: Replica) -> list[Container]:
+    """Return the containers of a replica's pod that Kubernetes still lists, oldest first."""
+    ended = [end.container_id for end in replica.exits if end.container_id]
+    running = [replica.container_id] if replica.running and replica.container_id else []
+    ids = list(dict.fromkeys([*ended, *running]))
+    return [
+        Container(
+            replica.number,
+            replica.name,
+            short_id(id_),
+            ended=id_ not in running,
+            previous=id_ != ids[-1],
+        )
+        for id_ in ids
+    ]
+
+
+def short_id(container_id: str) -> str:
+    """Return a container's id without the runtime's name before it."""
+    return container_id.rpartition("://")[2]
+
+
+def place(pod: Mapping[str, Any], container: Container) -> Literal["latest", "previous", "gone"]:
+    """Return where a container is in its pod, which may have been started again meanwhile."""
+    statuses = (pod.get("status") or {}).get("containerStatuses") or []
+    status = next((each for each in statuses if each["name"] == CONTAINER), None)
+    if status is None:
+        return "latest"
+    ended = (status.get("lastState") or {}).get("terminated") or {}
+    if container.id in _ids(status, (status.get("state") or {}).get("terminated") or {}):
+        return "latest"
+    return "previous" if container.id in _ids(ended) else "gone"
+
+
+def _ids(*states: Mapping[str, Any]) -> set[str]:
+    return {str(each.get("containerID") or "").rpartition("://")[2] for each in states}
+
+
+class Taker(Protocol):
+    """Takes the lines; several threads call it, for one container one at a time.
+
+    A container may be begun several times; it goes on from where `begin` returns.
     """
 
     def begin(self, container: Container, known: Cursor | None) -> Cursor:
@@ -140,7 +198,7 @@ class Follower:
                 self._done.add(id_)
             self._again_at[id_] = time.monotonic() + _PAUSE_SECONDS
             self.trouble(error)
-        except Exception as error:  # noqa: BLE001 - told to whoever started this
+        except Exception as error:  # noqa: BLE001 - raised where this was started
             self.trouble(error)
         finally:
             self._busy.pop(id_, None)
@@ -164,7 +222,7 @@ class Follower:
         checked = False
         for batch in cursor.fresh(self.api.log_lines(container.pod, part)):
             self.contact()
-            # The log is that of the container that is in its place now, whatever was asked for.
+            # The log is that of the container that is in its place now, whatever was requested.
             if not checked and (now := self._place(container, expected)) != expected:
                 return now == "previous"
             checked = True

@@ -27,7 +27,7 @@ class Line(NamedTuple):
 
     @classmethod
     def parse(cls, raw: str) -> "Line | None":
-        """Return the line that the kubelet sends, None for words of its own, without a time."""
+        """Return the line that the kubelet sends, None for its own messages, which have no time."""
         stamp, _, text = raw.partition(" ")
         if (matched := _STAMP.fullmatch(stamp)) is None:
             return None
@@ -43,7 +43,7 @@ class Cursor:
     """How far a container's log has been read.
 
     The lines of a log keep their order and their times however often it is read. Those of
-    standard output and error may be out of order by a hair, so times alone don't tell what is new.
+    standard output and error may be out of order by a hair, so times alone don't show what is new.
 
     Args:
         stamp: Of the last line; None at the log's beginning.
@@ -86,7 +86,7 @@ class Cursor:
                         new = batch[position + 1 :]
                         break
             yield new
-            # Only what was taken counts: whoever breaks off here gets these lines again.
+            # Only what was taken counts: a caller that breaks off here gets these lines again.
             self.see(new)
 
 

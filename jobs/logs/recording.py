@@ -10,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 
 from jobs.logs.archive import COMPLETE, NOTE, Run
-from jobs.logs.containers import Container
+from jobs.logs.follower import Container
 from jobs.logs.lines import LONGEST, Cursor, Line
 from jobs.topology import Topology
 

@@ -72,6 +72,6 @@ def _opened(client: ApiClient, namespace: str, pod: str, part: LogPart) -> urlli
 
 
 def _lines(raw: Iterable[bytearray]) -> list[Line]:
-    """Return lines as they were sent; what the kubelet says of itself has no time, and is none."""
+    """Return lines as they were sent; the kubelet's own messages have no time, and are left out."""
     parsed = (Line.parse(each[:LONGEST].decode(errors="replace")) for each in raw)
     return [line for line in parsed if line is not None]

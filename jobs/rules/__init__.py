@@ -5,7 +5,7 @@ A new one is a function, and a line in its module's RULES.
 
 from collections.abc import Sequence
 
-from jobs.rules import containers, distributed, elastic, nodes, outputs
+from jobs.rules import containers, distributed, elastic, nodes
 from jobs.rules.rule import Finding, Rule, Surroundings
 from jobs.spec import TrainingJob
 
@@ -16,7 +16,6 @@ RULES: Sequence[Rule] = (
     *nodes.RULES,
     *elastic.RULES,
     *containers.RULES,
-    *outputs.RULES,
 )
 
 

@@ -1,4 +1,8 @@
-"""Containers that could not do what is asked of them: their image, memory, limits and restarts."""
+"""Containers that could not do their work: image, memory, limits, restarts and outputs."""
+
+from pathlib import PurePosixPath
+from posixpath import normpath
+from urllib.parse import urlsplit
 
 from core.problem import Path
 from core.quantities import cores, mebibytes, size
@@ -18,8 +22,8 @@ def _unpinned_image(job: TrainingJob, _: Surroundings) -> Findings:
         what = "names no tag, which means `latest`" if tag == "" else "names the tag `latest`"
         yield Finding(
             ("image",),
-            f"{quote(job.image)} {what}: that is another image each time somebody pushes one, so a "
-            "run can't be repeated",
+            f"{quote(job.image)} {what}: that is another image after each push, so a run "
+            "can't be repeated",
             "name a version, or a digest (@sha256:…)",
         )
 
@@ -87,6 +91,36 @@ def _always(job: TrainingJob, _: Surroundings) -> Findings:
         )
 
 
+def _not_kept(job: TrainingJob, _: Surroundings) -> Findings:
+    url = job.outputs
+    if url is None or urlsplit(url).scheme not in {"file", "local"}:
+        return
+    path = PurePosixPath(normpath(urlsplit(url).path))
+    lasting = [
+        volume.mount_path
+        for volume in job.volumes.values()
+        if volume.empty_dir is None and not volume.read_only
+    ]
+    if not any(path.is_relative_to(place) for place in lasting):
+        have = f"there are {', '.join(lasting)}" if lasting else "there is none"
+        yield Finding(
+            ("outputs",),
+            f"{quote(url)} lies in no volume that can be written and stays when the pod goes "
+            f"({have})",
+            "mount one there, or name a store such as abfs://container/folder",
+        )
+
+
+def _cut_short(job: TrainingJob, _: Surroundings) -> Findings:
+    if job.outputs is not None and job.clean_pod_policy != "None" and job.replicas > 1:
+        yield Finding(
+            ("cleanPodPolicy",),
+            f"{quote(job.clean_pod_policy)} removes the other pods once the first has succeeded, "
+            "also one that is still copying its `outputs`",
+            "leave it out where all their files count",
+        )
+
+
 def _of(job: TrainingJob, role: str) -> Path:
     """Return where the fields of a role are: the Master's own, where it differs."""
     return ("master",) if role == "Master" and job.master is not None else ()
@@ -110,4 +144,6 @@ RULES = (
         f"{_CONCEPTS}/configuration/manage-resources-containers/",
         _limit_below_request,
     ),
+    Rule("outputs-not-kept", "docs/files.md#outputs", _not_kept),
+    Rule("outputs-cut-short", "docs/files.md#outputs", _cut_short, warns=True),
 )

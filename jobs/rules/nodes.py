@@ -18,10 +18,10 @@ def _no_gpus(job: TrainingJob, around: Surroundings) -> Findings:
     if around.gpus_per_node != 0 or job.backend == "nccl":
         return
     for role in roles(job):
-        if wanted := share(job, role).gpus:
+        if requested := share(job, role).gpus:
             yield Finding(
                 _of(job, role, "gpus"),
-                f"{wanted} can't be had: this cluster has no nodes with GPUs",
+                f"{requested} can't be had: this cluster has no nodes with GPUs",
                 "remove it, or let the cluster have some: `gpu` of the kinds aks and azure-stack, "
                 "`gpus` of kubeconfig",
             )
@@ -31,11 +31,11 @@ def _gpus_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
     if around.pool is None:
         return
     for role in roles(job):
-        wanted = share(job, role).gpus
-        if wanted > around.pool.per_node:
+        requested = share(job, role).gpus
+        if requested > around.pool.per_node:
             yield Finding(
                 _of(job, role, "gpus"),
-                f"{wanted} for each {role} is more than the {around.pool.per_node} that a node "
+                f"{requested} for each {role} is more than the {around.pool.per_node} that a node "
                 "has, and a replica is on one node",
                 "ask for less and more `workers`, or for larger nodes",
             )
@@ -45,22 +45,22 @@ def _gpus_beyond_the_pool(job: TrainingJob, around: Surroundings) -> Findings:
     pool = around.pool
     if pool is None or pool.max_nodes is None:
         return
-    wanted = [each.gpus for each in shares(job)]
-    if max(wanted, default=0) > pool.per_node or _fit(wanted, pool.per_node, pool.max_nodes):
+    requested = [each.gpus for each in shares(job)]
+    if max(requested, default=0) > pool.per_node or _fit(requested, pool.per_node, pool.max_nodes):
         return  # What not even one replica gets is another rule's.
     nodes = "1 node" if pool.max_nodes == 1 else f"{pool.max_nodes} nodes"
     yield Finding(
         ("workers",),
-        f"{sum(wanted)} GPUs in {sum(1 for each in wanted if each)} replicas are more than there "
-        f"will ever be: {nodes} with {pool.per_node} each",
+        f"{sum(requested)} GPUs in {sum(1 for each in requested if each)} replicas are more than "
+        f"there will ever be: {nodes} with {pool.per_node} each",
         "ask for less `workers` or `gpus`, or let the cluster's pool grow to more nodes",
     )
 
 
-def _fit(wanted: list[int], per_node: int, nodes: int) -> bool:
+def _fit(requested: list[int], per_node: int, nodes: int) -> bool:
     """Return whether replicas find their GPUs on so many nodes: the largest first."""
     free = [per_node] * nodes
-    for each in sorted(filter(None, wanted), reverse=True):
+    for each in sorted(filter(None, requested), reverse=True):
         place = next((number for number, left in enumerate(free) if left >= each), None)
         if place is None:
             return False
@@ -70,20 +70,20 @@ def _fit(wanted: list[int], per_node: int, nodes: int) -> bool:
 
 def _cores_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
     for role in roles(job):
-        wanted = share(job, role)
-        largest = _largest(wanted, around.pools)
-        if largest is None or largest.cores is None or wanted.cores <= largest.cores:
+        requested = share(job, role)
+        largest = _largest(requested, around.pools)
+        if largest is None or largest.cores is None or requested.cores <= largest.cores:
             continue
         yield Finding(
             _of(job, role, "cpu"),
-            f"{wanted.cpu} cores for each replica are more than the {float(largest.cores):g} that "
-            f"pods get of a node of the cluster's pool {largest.name}, {largest.size}, and a "
+            f"{requested.cpu} cores for each replica are more than the {float(largest.cores):g} "
+            f"that pods get of a node of the cluster's pool {largest.name}, {largest.size}, and a "
             "replica is on one node",
             "ask for less and more `workers`, or for larger nodes",
         )
 
 
-def _largest(wanted: Share, pools: tuple[NodePool, ...]) -> NodePool | None:
+def _largest(requested: Share, pools: tuple[NodePool, ...]) -> NodePool | None:
     """Return the pool with the most cores of those whose nodes a replica may be on.
 
     None where that is not known: with GPUs, those that have as many; without, those with none,
@@ -92,7 +92,7 @@ def _largest(wanted: Share, pools: tuple[NodePool, ...]) -> NodePool | None:
     may = [
         pool
         for pool in pools
-        if pool.takes_jobs and (pool.gpus >= wanted.gpus if wanted.gpus else not pool.gpus)
+        if pool.takes_jobs and (pool.gpus >= requested.gpus if requested.gpus else not pool.gpus)
     ]
     known = [(pool.cores, pool) for pool in may if pool.cores is not None]
     if len(known) < len(may):
@@ -101,21 +101,21 @@ def _largest(wanted: Share, pools: tuple[NodePool, ...]) -> NodePool | None:
 
 
 def _more_than_the_cluster(job: TrainingJob, around: Surroundings) -> Findings:
-    wanted = shares(job)
-    if around.capacity is None or fits(wanted, around.capacity):
+    requested = shares(job)
+    if around.capacity is None or fits(requested, around.capacity):
         return
     about_gpus = (_no_gpus, _gpus_beyond_a_node, _gpus_beyond_the_pool)
     if any(True for find in about_gpus for _ in find(job, around)) or (
         job.backend == "nccl" and around.capacity.gpus == 0
     ):
-        return  # That rule says it better.
-    kinds = Counter((each.cpu, each.memory, each.gpus) for each in wanted)
+        return  # That rule's message is clearer.
+    kinds = Counter((each.cpu, each.memory, each.gpus) for each in requested)
     listed = " and ".join(
         f"{count} x {cpu} cores, {memory}{f', {gpus} x {GPU}' if gpus else ''}"
         for (cpu, memory, gpus), count in kinds.items()
     )
-    cores = sum(each.cores for each in wanted)
-    memory = gibibytes(sum(each.bytes for each in wanted))
+    cores = sum(each.cores for each in requested)
+    memory = gibibytes(sum(each.bytes for each in requested))
     yield Finding(
         (),
         f"its replicas ask for {listed}, together {float(cores):g} cores and {memory}, and the "

@@ -39,7 +39,7 @@ class Finding:
     Args:
         path: Of the field to change, in the configuration's spelling; empty for the whole job.
         reason: The value, and what is wrong with it.
-        remedy: What to do instead, for whoever has declared the job.
+        remedy: What to do instead, for the author of the job.
     """
 
     path: Path
@@ -55,7 +55,7 @@ class Rule:
     """A known mistake.
 
     Args:
-        name: For people who speak of it, and its fixtures.
+        name: Its fixtures have it, too.
         pointer: Where to read more.
         find: Looks for it.
         warns: Whether a job that has it may run all the same.

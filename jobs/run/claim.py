@@ -76,29 +76,29 @@ class ClaimHandler(Handler):
 
 
 def _brought(inputs: Properties, context: Context) -> bool:
-    """Bring the claim to what is asked for, and return whether there was one."""
+    """Bring the claim to its manifest, and return whether there was one."""
     api = _api(inputs)
     return until(lambda: _bring(api, inputs), _SECONDS, _called(inputs), context)
 
 
 def _bring(api: ApiClient, inputs: Properties) -> bool:
-    wanted = inputs["manifest"]
+    desired = inputs["manifest"]
     there = _ask(api, inputs, "GET")
     if there is None:
-        _ask(api, inputs, "POST", wanted)
+        _ask(api, inputs, "POST", desired)
         return False
     if "deletionTimestamp" in there["metadata"]:
         raise NotYet("one of that name is being deleted")
-    own = wanted["metadata"]["annotations"]
+    own = desired["metadata"]["annotations"]
     annotations = there["metadata"].get("annotations") or {}
     if annotations.get(MADE_BY) != own[MADE_BY]:
-        name = wanted["metadata"]["name"]
+        name = desired["metadata"]["name"]
         raise RuntimeError(
             f"{_called(inputs)} is there already, made by {annotations.get(MADE_BY, 'others')}. To "
             f"use it, give the volume `claim: {name}` in place of `size`; otherwise give the "
             "volume another name"
         )
-    resources = wanted["spec"]["resources"]
+    resources = desired["spec"]["resources"]
     if there["spec"]["resources"] != resources or not own.items() <= annotations.items():
         change = {"metadata": {"annotations": own}, "spec": {"resources": resources}}
         _ask(api, inputs, "PATCH", change)

@@ -1,4 +1,4 @@
-"""What a change means for a run, in the words of its declaration. Pure."""
+"""What a change means for a run, by the fields of its declaration. Pure."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ def describe(
     Args:
         changes: Of the run's properties.
         state: Its inputs of last time, and its result.
-        inputs: What is asked for now.
+        inputs: Its inputs now.
 
     Returns:
         One line; None when no field of the declaration changed.

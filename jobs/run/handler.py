@@ -12,7 +12,7 @@ from kubernetes.client.exceptions import ApiException
 from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
-from jobs.api import JobApi, Unreachable, said
+from jobs.api import JobApi, Unreachable, error_message
 from jobs.judge.outcome import refused
 from jobs.judge.timeouts import Limits
 from jobs.logs import archive
@@ -77,7 +77,9 @@ class PyTorchJobHandler(Handler):
         try:
             result = _train(api, inputs, context)
         except ApiException as error:
-            raise RuntimeError(f"PyTorchJob {api.name} was not submitted: {said(error)}") from error
+            raise RuntimeError(
+                f"PyTorchJob {api.name} was not submitted: {error_message(error)}"
+            ) from error
         except Unreachable as error:
             raise RuntimeError(f"PyTorchJob {api.name} was not submitted: {error}") from error
         context.status(str(result))
@@ -104,8 +106,8 @@ class PyTorchJobHandler(Handler):
                 in_place.bring(_api(inputs), state["manifest"], inputs["manifest"])
         except (ApiException, Unreachable) as error:
             raise RuntimeError(
-                f"PyTorchJob {resource_id} was not changed: {said(error)}. Nothing was trained, "
-                "the result is kept. Correct what is refused, or remove the job with "
+                f"PyTorchJob {resource_id} was not changed: {error_message(error)}. Nothing was "
+                "trained, the result is kept. Correct what is refused, or remove the job with "
                 f"`kubectl --namespace {inputs['namespace']} delete pytorchjob "
                 f"{inputs['manifest']['metadata']['name']}`, as the result does not need it; then "
                 "run the same command again"
@@ -121,7 +123,7 @@ class PyTorchJobHandler(Handler):
             if not kube.may_be_gone():
                 raise RuntimeError(
                     f"PyTorchJob {resource_id} cannot be deleted, its cluster does not answer: "
-                    f"{said(error)}. {kube.IF_GONE}"
+                    f"{error_message(error)}. {kube.IF_GONE}"
                 ) from error
             context.warn(f"{resource_id}: its cluster does not answer, so it is taken for gone")
         archive.of(context.urn).remove()
@@ -165,7 +167,7 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         except ApiException as error:
             if error.status not in _REFUSALS:
                 raise
-            return _with_attempts(refused(said(error), manifest), before)
+            return _with_attempts(refused(error_message(error), manifest), before)
         before = retry.earlier(submitted.job)
         attempt = AttemptContext(context, len(before) + 1, retries + 1)
         row = attempt if retries > 0 else context

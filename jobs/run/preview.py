@@ -10,7 +10,7 @@ from kubernetes.config import ConfigException
 
 from core.context import Context
 from core.values import SECRET, UNKNOWN
-from jobs.api import JobApi, Unreachable, said
+from jobs.api import JobApi, Unreachable, error_message
 from jobs.plan import described, requested
 
 _WIDTH = 100
@@ -35,7 +35,7 @@ class Preview:
             context: Where to.
 
         Raises:
-            RuntimeError: the API server or the operator's webhook refuses it, in their words.
+            RuntimeError: the API server or the operator's webhook refuses it, with their message.
         """
         # The first line is what the resource's own row has room for.
         lines = [f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"]
@@ -80,9 +80,9 @@ def ask(inputs: Mapping[str, Any]) -> str:
     except ApiException as error:
         if error.status in _REFUSALS:
             raise RuntimeError(
-                f"PyTorchJob {namespace}/{name} would be refused: {said(error)}"
+                f"PyTorchJob {namespace}/{name} would be refused: {error_message(error)}"
             ) from error
-        return f"the API server could not judge it: {said(error)}"
+        return f"the API server could not judge it: {error_message(error)}"
     except Unreachable:
         return "its API server does not answer, so it was not asked"
     except ConfigException as error:

@@ -63,12 +63,12 @@ def submit(
         ApiException: the API server or the operator's webhook refuses it.
         RuntimeError: a job of that name is not ours, or an old one does not go away.
     """
-    wanted = spec_hash(manifest)
+    digest = spec_hash(manifest)
     run_id = _run_id(manifest)
     for _ in range(3):
         existing = api.get()
         if existing is None:
-            labels = {HASH_LABEL: wanted, RUN_LABEL: run_id, **retry.labels(before)}
+            labels = {HASH_LABEL: digest, RUN_LABEL: run_id, **retry.labels(before)}
             try:
                 job = api.create(_marked(manifest, labels, retry.annotations(before)))
                 return Submitted(job, age=0)
@@ -78,11 +78,11 @@ def submit(
                 # Another process was quicker, or a first answer got lost: see what is there now.
                 continue
         _refuse_foreign(api, existing)
-        if _adoptable(existing, wanted, pods=len(api.pods())):
+        if _adoptable(existing, digest, pods=len(api.pods())):
             context.info(f"PyTorchJob {api.name} is there already: waiting for it")
             changes.complete(api, existing, manifest)
             return Submitted(existing, api.age(existing))
-        if existing["metadata"]["labels"].get(HASH_LABEL) == wanted:
+        if existing["metadata"]["labels"].get(HASH_LABEL) == digest:
             before = before or retry.earlier(existing)
         context.info(f"removing the PyTorchJob {api.name} of an earlier run")
         if before and _conditions(existing) & {"Failed", "Succeeded"}:
@@ -90,13 +90,13 @@ def submit(
             _remove_pods(api, context)
         remove(api, context)
     raise RuntimeError(
-        f"PyTorchJob {api.namespace}/{api.name} is created and deleted by somebody else as well; "
+        f"PyTorchJob {api.namespace}/{api.name} is created and deleted by another program as well; "
         "see who with `kubectl get pytorchjob --show-managed-fields --output yaml`"
     )
 
 
 def _run_id(manifest: Mapping[str, Any]) -> str:
-    """Return a name for this submission, as a person can read it and a label can hold it."""
+    """Return a name for this submission, readable, and short enough for a label."""
     now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return f"{manifest['metadata']['name']}-{now}-{secrets.token_hex(2)}"
 
@@ -120,7 +120,7 @@ def remove(api: JobApi, context: Context) -> None:
     """Delete the job and wait until it and its pods are gone; nothing happens without one.
 
     Raises:
-        RuntimeError: something of it is still there after a minute; it says what holds it.
+        RuntimeError: something of it is still there after a minute; with what holds it.
     """
     api.delete()
     _await_end(api, context, lambda: _jobs_left(api) + _pods_left(api))
@@ -154,7 +154,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 
 
 def _names(kubeconfig: str, namespace: str) -> list[str]:
-    # Asked once: retries would only keep the user waiting for a cluster that is gone.
+    # Without retries, which would only keep the user waiting for a cluster that is gone.
     api = JobApi.connect(kubeconfig, namespace, name="").patient(0)
     try:
         return sorted(api.names())
@@ -221,9 +221,9 @@ def _refuse_foreign(api: JobApi, job: Object) -> None:
         )
 
 
-def _adoptable(job: Object, wanted: str, pods: int) -> bool:
+def _adoptable(job: Object, digest: str, pods: int) -> bool:
     metadata = job["metadata"]
-    if metadata.get("deletionTimestamp") or metadata["labels"].get(HASH_LABEL) != wanted:
+    if metadata.get("deletionTimestamp") or metadata["labels"].get(HASH_LABEL) != digest:
         return False
     if retry.is_closed(job):
         return False

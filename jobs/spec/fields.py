@@ -1,4 +1,4 @@
-"""The types of a job's fields. Their descriptions are what a person is told that a field takes."""
+"""The types of a job's fields. Their descriptions are shown where a value is not allowed."""
 
 import json
 import re

@@ -33,10 +33,10 @@ class OtherVolume:
 
 
 def environment(job: TrainingJob) -> dict[str, str]:
-    """Return the variables that tell a container where its inputs are."""
+    """Return the variables with which a container finds its inputs."""
     return {
-        f"SLIPWAY_INPUT_{name.upper()}": literal(_path(name, wanted.artifact))
-        for name, wanted in job.inputs.items()
+        f"SLIPWAY_INPUT_{name.upper()}": literal(_path(name, source.artifact))
+        for name, source in job.inputs.items()
     }
 
 
@@ -49,13 +49,13 @@ def arguments(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[str]:
         json.dumps(
             {
                 "name": name,
-                "job": wanted.job,
-                "artifact": wanted.artifact,
-                "path": _path(name, wanted.artifact),
+                "job": source.job,
+                "artifact": source.artifact,
+                "path": _path(name, source.artifact),
                 **({"mounted": [others[name].mount_path, _place(name)]} if name in others else {}),
             }
         )
-        for name, wanted in job.inputs.items()
+        for name, source in job.inputs.items()
     ]
 
 
@@ -83,7 +83,7 @@ def mounts(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[dict[str
 
 def other_volumes(job: TrainingJob, others: Mapping[str, TrainingJob]) -> dict[str, OtherVolume]:
     """Return the volumes of other jobs in which inputs of `job` lie, by the input's name."""
-    found = {name: _output_volume(others[wanted.job]) for name, wanted in job.inputs.items()}
+    found = {name: _output_volume(others[source.job]) for name, source in job.inputs.items()}
     return {name: volume for name, volume in found.items() if volume is not None}
 
 
@@ -110,8 +110,8 @@ def found(job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]) -> 
         results: Of the jobs before it, by name; None of one that did not run.
     """
     return {
-        name: _found(name, wanted.job, wanted.artifact, results[wanted.job] or {})
-        for name, wanted in job.inputs.items()
+        name: _found(name, source.job, source.artifact, results[source.job] or {})
+        for name, source in job.inputs.items()
     }
 
 

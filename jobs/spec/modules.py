@@ -15,8 +15,8 @@ class Module:
 
     Args:
         options: The command line's option for each of a job's fields that it takes.
-        defaults: The fields' values unless the job says another.
-        arguments: What it is always told besides.
+        defaults: The fields' values unless the job has others.
+        arguments: Its other arguments, always.
         memory: Each of its processes needs so much; with less the kernel ends it. Measured in a
             control group: 300 MiB for MNIST, 303 MiB elastic, 582 MiB for CIFAR.
         is_elastic: Whether it goes on when replicas are lost, and needs an elastic job for that.

@@ -25,6 +25,6 @@ OWN_VOLUMES = {"tmp": TMP, "shm": SHARED_MEMORY, "work": WORK, "script": SCRIPT}
 
 
 def run_of(thing: Mapping[str, Any]) -> str | None:
-    """Return which submission a PyTorchJob is, or a pod belongs to; None when it does not say."""
+    """Return which submission a PyTorchJob is, or a pod belongs to; None without that label."""
     run_id: str | None = (thing["metadata"].get("labels") or {}).get(RUN_LABEL)
     return run_id

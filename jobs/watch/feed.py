@@ -11,11 +11,10 @@ from typing import Any, Literal
 
 from kubernetes.client.exceptions import ApiException
 
-from jobs.api import JobApi, Object, Unreachable, said
+from jobs.api import JobApi, Object, Unreachable, error_message
 from jobs.judge.replica import Replica, is_of, is_replica
 from jobs.logs.archive import Run
-from jobs.logs.containers import Container, containers
-from jobs.logs.follower import Follower
+from jobs.logs.follower import Container, Follower, containers
 from jobs.logs.recording import Recorder, Recording
 from jobs.topology import Topology
 
@@ -146,9 +145,9 @@ class Feed:
 
     def _trouble(self, error: Exception) -> None:
         if isinstance(error, ApiException | Unreachable):
-            self.last_error = said(error)
+            self.last_error = error_message(error)
         else:
-            self._broken = error  # raised by `next`, to whoever waits
+            self._broken = error  # raised by `next`
 
     def _start(self, target: Callable[[], object]) -> None:
         threading.Thread(target=target, daemon=True).start()

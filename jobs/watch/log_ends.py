@@ -7,16 +7,17 @@ from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Unreachable
 from jobs.judge.causes import Failure
+from jobs.judge.exits import Exit, FailedInit
 from jobs.judge.failure import LOG_LINES
-from jobs.judge.replica import Exit, FailedInit, Replica, replicas
+from jobs.judge.replica import Replica, replicas
 from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run
-from jobs.logs.containers import short_id
+from jobs.logs.follower import short_id
 from jobs.spec.names import CONTAINER
 from jobs.watch.stacks import before_stacks, stack_frames, waits_for_peers
 
 _FETCHED = 20
-"""Of so many failures: when all of 1,000 ranks fail, the rest say the same."""
+"""Of so many failures: when all of 1,000 ranks fail, the rest are alike."""
 
 
 @dataclass
@@ -43,7 +44,7 @@ class LogEnds:
         return True
 
     def matter(self, run: RunState, silent: Sequence[Replica]) -> list[str]:
-        """Return the log that says most: of the failure that matters, otherwise of replica 0.
+        """Return the log that matters: of the cause's replica, otherwise of replica 0.
 
         Args:
             run: What was seen of it.
@@ -78,13 +79,13 @@ class LogEnds:
     def silent(self, run: RunState) -> list[Replica]:
         """Return who did not answer its peers.
 
-        As their failures say; of a run that got nowhere without any, the only one that stood
-        outside of torch while others waited in it. On GPUs a stack says no such thing: a
+        By their failures; of a run that got nowhere without any, the only one that stood
+        outside of torch while others waited in it. On GPUs a stack does not show that: a
         collective's call returns before its end there.
         """
         gpus = any(each.gpus for each in run.replicas.values())
-        says = run.all_started and not run.failures and not gpus
-        stood = self._stood(run) if says else []
+        is_shown = run.all_started and not run.failures and not gpus
+        stood = self._stood(run) if is_shown else []
         apart = [replica for replica, frames in stood if not waits_for_peers(frames)]
         return apart if len(apart) == 1 < len(stood) else run.silent
 

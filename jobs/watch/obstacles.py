@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from kubernetes.client.exceptions import ApiException
 
 from clusters import autoscaler
-from jobs.api import JobApi, Object, Unreachable, said
+from jobs.api import JobApi, Object, Unreachable, error_message
 from jobs.judge.failure import warnings
 from jobs.judge.run_state import RunState
 from jobs.judge.shortage import Shortage, over_quota, without_node
@@ -25,7 +25,7 @@ class Obstacles:
 
     Args:
         api: Of the job.
-        warn: Takes what a person should know, each thing however often.
+        warn: Takes what the user should know, each message however often.
     """
 
     api: JobApi
@@ -53,7 +53,9 @@ class Obstacles:
             run.shortage = self._shortage(run)
         except (ApiException, Unreachable) as error:
             # An account that may only submit sees the scheduler's events all the same.
-            self.warn(f"the cluster's room for {self.api.name} is not known: {said(error)}")
+            self.warn(
+                f"the cluster's room for {self.api.name} is not known: {error_message(error)}"
+            )
             self._room_at = now
         if run.shortage is not None:
             self._room_at = now
@@ -81,7 +83,7 @@ class Obstacles:
         try:
             return self.api.events(uids)
         except (ApiException, Unreachable) as error:
-            self.warn(f"the events of {self.api.name} cannot be read: {said(error)}")
+            self.warn(f"the events of {self.api.name} cannot be read: {error_message(error)}")
             return []
 
     def see_nodes(self, run: RunState) -> None:
@@ -89,10 +91,10 @@ class Obstacles:
         try:
             run.see_nodes(self.api.nodes())
         except (ApiException, Unreachable) as error:
-            self.warn(f"the nodes of {self.api.name} cannot be read: {said(error)}")
+            self.warn(f"the nodes of {self.api.name} cannot be read: {error_message(error)}")
 
     def _see_setbacks(self, run: RunState) -> None:
-        """Tell, and let the run know, why an autoscaler that there is makes no nodes."""
+        """Report why the autoscaler makes no nodes, where there is one."""
         try:
             status = self.api.autoscaler_status()
             failed = [] if status is None else self.api.autoscaler_events()

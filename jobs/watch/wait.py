@@ -210,9 +210,9 @@ class _Row:
 
     def show(self, stages: str, progress: Progress) -> None:
         """Show where the pods and the training are: a new stage, epoch or first word at once."""
-        told = str(progress)
-        milestone = (stages, progress.epochs_done, progress.has_stepped, told != "")
-        line = f"{stages}; {told}" if told else stages
+        training = str(progress)
+        milestone = (stages, progress.epochs_done, progress.has_stepped, training != "")
+        line = f"{stages}; {training}" if training else stages
         now = time.monotonic()
         pause = min(_LONGEST, max(_SHORTEST, (now - self._begun) / _SHARE))
         if line == self._shown or (milestone == self._milestone and now - self._shown_at < pause):

@@ -84,4 +84,4 @@ def test_a_run_without_a_time_to_accuracy_is_told_so(
 ) -> None:
     declared = python(trainer, SUMMARY, '{"accuracy": 1}', "0", workers=0, maxTimeToAccuracy=9)
     said = runs.train_in_vain(job_name, **declared)
-    assert "it told no time to accuracy, so `maxTimeToAccuracy` 9 can't be judged" in said
+    assert "no time to accuracy was reported, so `maxTimeToAccuracy` 9 can't be judged" in said

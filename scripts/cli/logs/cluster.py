@@ -8,11 +8,10 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from core.text import meant
-from jobs.api import JobApi, Unreachable, said
+from jobs.api import JobApi, Unreachable, error_message
 from jobs.logs import archive
 from jobs.logs.archive import Log, Run
-from jobs.logs.containers import Container
-from jobs.logs.follower import Follower
+from jobs.logs.follower import Container, Follower
 from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
 from jobs.spec.names import run_of
@@ -47,7 +46,9 @@ def show(view: View, stack: str, *, follow: bool) -> None:
         if follow and not _is_over(view.target, api):
             Live(view.target, api, view.printer, view.cursors).run()
     except (ApiException, Unreachable) as error:
-        raise NoLogs(f"The API server of {stack} does not show the logs: {said(error)}") from error
+        raise NoLogs(
+            f"The API server of {stack} does not show the logs: {error_message(error)}"
+        ) from error
 
 
 def find(
@@ -98,7 +99,7 @@ def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
     try:
         return api.patient(_ANSWER_SECONDS).get(), ""
     except (ApiException, Unreachable) as error:
-        return None, said(error)
+        return None, error_message(error)
 
 
 def _nothing(

@@ -11,9 +11,8 @@ from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Unreachable
 from jobs.judge.replica import Replica, is_replica
-from jobs.logs.containers import Container
-from jobs.logs.containers import containers as containers_of
-from jobs.logs.follower import LIVE, Follower
+from jobs.logs.follower import LIVE, Container, Follower
+from jobs.logs.follower import containers as containers_of
 from jobs.logs.lines import Cursor, Line
 from jobs.spec.names import run_of
 from scripts.cli.logs.lines import LogLine, Printer

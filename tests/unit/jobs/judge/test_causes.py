@@ -124,7 +124,7 @@ def tracked(*pods: dict[str, Any]) -> RunState:
 def test_a_failure_that_follows_a_preemption_may_be_cured_by_a_retry() -> None:
     late = "2026-01-01T00:09:00Z"
     tracker = tracked(disrupted(1, state=RUNNING), pod(0, state=ended(1, RESET, finished=late)))
-    assert "mine-worker-0 had to make room" in str(tracker.cured_by_a_retry)
+    assert "mine-worker-0 was preempted" in str(tracker.cured_by_a_retry)
 
 
 def test_a_program_that_fails_by_itself_long_after_is_not_cured_by_a_retry() -> None:

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jobs.judge.exits import Exit
 from jobs.judge.outcome import refused, result
-from jobs.judge.replica import Exit, replicas
+from jobs.judge.replica import replicas
 from jobs.result import End
 from jobs.topology import Topology
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary

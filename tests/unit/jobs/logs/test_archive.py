@@ -8,7 +8,7 @@ import pytest
 
 from jobs.logs import archive, recording
 from jobs.logs.archive import Log, Run
-from jobs.logs.containers import Container
+from jobs.logs.follower import Container
 from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
 from jobs.topology import Topology

@@ -12,8 +12,7 @@ from kubernetes.client.exceptions import ApiException
 from jobs.api import JobApi, Unreachable
 from jobs.judge.replica import Replica
 from jobs.logs import follower
-from jobs.logs.containers import Container, containers
-from jobs.logs.follower import LIVE, Follower
+from jobs.logs.follower import LIVE, Container, Follower, containers
 from jobs.logs.lines import Cursor, Line
 from jobs.logs.stream import LogPart
 from jobs.topology import Topology

@@ -69,7 +69,7 @@ def test_a_limit_missed_by_next_to_nothing_is_not_told_as_zero(missed_by: float)
 def test_a_run_without_a_time_to_accuracy_is_told_so() -> None:
     told = {key: RESULT[key] for key in ("state", "accuracy", "duration_seconds")}
     said = refusal(told, maxTimeToAccuracy=12)
-    assert "told no time to accuracy" in said
+    assert "no time to accuracy was reported" in said
     assert "its goal: none" in said
 
 

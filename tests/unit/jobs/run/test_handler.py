@@ -162,5 +162,5 @@ def test_a_gate_judges_by_the_data_set_that_the_run_was_trained_on() -> None:
 
 def test_a_gate_cannot_judge_an_accuracy_that_was_not_told() -> None:
     inputs = {"job": "mine", "result": {"state": "Succeeded"}, "minAccuracy": 0.97}
-    with pytest.raises(RuntimeError, match="told no accuracy"):
+    with pytest.raises(RuntimeError, match="no accuracy was reported"):
         GateHandler().create(inputs, Quiet())

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.logs import archive
-from jobs.logs.containers import Container
+from jobs.logs.follower import Container
 from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
 from jobs.topology import Topology

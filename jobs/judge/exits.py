@@ -1,0 +1,132 @@
+"""How a replica's containers ended: their exit codes, reasons and messages. Pure."""
+
+import json
+import re
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+_SIGNAL_BASE = 128
+# torch marks the lines of a traceback with the rank.
+_EXCEPTION = re.compile(
+    r"(?:\[rank\d+\]: )?(?P<what>(?:\w+\.)*\w*(?:Error|Exception|Interrupt|NotFound)(?:: .*)?)"
+)
+_TAIL_LINES, _LONGEST_EXCEPTION = 10, 200
+NEVER = datetime.min.replace(tzinfo=UTC)
+"""Before anything that happened."""
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How a container ended.
+
+    Args:
+        code: Its exit code.
+        reason: The kubelet's: Completed, Error, OOMKilled, StartError.
+        message: Its termination message.
+        started: When it began, ISO 8601 with seconds.
+        finished: When it ended, likewise.
+        container_id: Which of the replica's containers it was; a restart gets a new one.
+    """
+
+    code: int
+    reason: str
+    message: str
+    started: str
+    finished: str
+    container_id: str
+
+    @property
+    def signal(self) -> str | None:
+        """The signal that ended it, by the shell's 128 + n."""
+        try:
+            return signal.Signals(self.code - _SIGNAL_BASE).name
+        except ValueError:
+            return None
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the kernel ended it at its memory limit."""
+        return self.reason == "OOMKilled"
+
+    @property
+    def report(self) -> dict[str, Any] | None:
+        """What the program reported in its termination message; None when that is no JSON object.
+
+        A user's program need not report anything; a message may also be cut, or be the end of a
+        log instead.
+        """
+        try:
+            # NaN is no JSON, though Python writes it, and no figure that can be judged.
+            message = json.loads(self.message, parse_constant=lambda _: None)
+        except ValueError:
+            return None
+        return message if isinstance(message, dict) else None
+
+    @property
+    def error(self) -> str | None:
+        """The program's own error message, or the runtime's where it could not be started."""
+        if self.report is not None:
+            return str(self.report["error"]) if "error" in self.report else None
+        # Otherwise it is the end of the log, shown as such.
+        return self.message.strip() or None if self.reason == "StartError" else None
+
+    @property
+    def exception(self) -> str | None:
+        """The line that ends a traceback of Python's at the end of its log; None without one."""
+        if self.code != 1:
+            return None
+        for line in reversed(self.message.splitlines()[-_TAIL_LINES:]):
+            if found := _EXCEPTION.fullmatch(line.rstrip()):
+                return found["what"][:_LONGEST_EXCEPTION]
+        return None
+
+    def __str__(self) -> str:
+        """Describe it in a few words."""
+        if self.out_of_memory:
+            return "was killed: out of memory"
+        if self.reason == "StartError":
+            return "could not be started"
+        by = f" ({self.signal})" if self.signal is not None else ""
+        return f"exited with code {self.code}{by}"
+
+
+@dataclass(frozen=True)
+class FailedInit:
+    """An init container that failed, so that its replica's program has not begun.
+
+    Args:
+        ranks: Which ranks were to run there, in words.
+        pod: The pod's name.
+        container: Its name.
+        exit: How it ended.
+        again: Whether it had been started again when that was seen.
+    """
+
+    ranks: str
+    pod: str
+    container: str
+    exit: Exit
+    again: bool
+
+
+def moment(text: str) -> datetime:
+    """Return a time that the API server reports; the beginning of time when there is none."""
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return NEVER
+
+
+def exit_of(terminated: Mapping[str, Any]) -> Exit:
+    """Return the exit that a container's state `terminated` describes."""
+    return Exit(
+        code=int(terminated["exitCode"]),
+        reason=str(terminated.get("reason", "")),
+        message=str(terminated.get("message", "")),
+        started=str(terminated.get("startedAt", "")),
+        finished=str(terminated.get("finishedAt", "")),
+        container_id=str(terminated.get("containerID", "")),
+    )

@@ -16,7 +16,7 @@ from jobs.spec import Elastic, TrainingJob, manifest
 from jobs.spec.modules import HYPERPARAMETERS, MODULES
 from jobs.spec.program import DEFAULT_ENTRY
 
-_DOCS = Path(__file__).resolve().parents[2] / "docs"
+_DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = "\n".join(
     (_DOCS / name).read_text() for name in ("jobs.md", "own-job.md", "resources.md", "files.md")
 )

@@ -11,7 +11,7 @@ from core.paths import CHECKOUT
 from infra.settings import parse
 from jobs.config import declare
 from jobs.spec import TrainingJob
-from tests.unit.test_docs_jobs import examples
+from tests.unit.docs.test_jobs import examples
 
 _DIRECTORY = CHECKOUT / "examples/tracked"
 _PAIR = ("plain.py", "tracked_elastic.py")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-TESTS = Path(__file__).resolve().parent.parent
+TESTS = Path(__file__).resolve().parents[2]
 TEXT = (TESTS / "README.md").read_text()
 ROWS = [line for line in TEXT.splitlines() if line.startswith("| ") and "::" in line]
 HEADING = "| what holds | test |"

@@ -25,8 +25,8 @@ from core.paths import CHECKOUT
 from core.problem import Problem
 from core.text import choices, likeliest, quote
 from core.validation import check
-from infra.prices import files as prices
-from infra.prices.table import PriceTable
+from infra.cost import prices
+from infra.cost.prices import PriceTable
 from jobs.config import read
 from jobs.rules import Surroundings
 from jobs.spec import Script, TrainingJob

@@ -9,9 +9,8 @@ import pytest
 import yaml
 
 from clusters import CLUSTERS
-from infra.cost import told
-from infra.prices import files
-from infra.prices.table import PriceTable
+from infra.cost import estimate, prices
+from infra.cost.prices import PriceTable
 from infra.settings import SettingsError, parse
 
 GOOD = """
@@ -37,7 +36,7 @@ def file(tmp_path: Path) -> Path:
 
 def problems(file: Path, text: str) -> str:
     file.write_text(text)
-    found = files.read(str(file))
+    found = prices.read(str(file))
     assert isinstance(found, list)
     assert {each.key for each in found} == {"slipway:prices"}
     assert all(json.dumps(str(file))[:50] in each.text for each in found)
@@ -45,7 +44,7 @@ def problems(file: Path, text: str) -> str:
 
 
 def test_a_table_says_what_a_node_costs_who_says_so_and_when(file: Path) -> None:
-    table = files.read(str(file))
+    table = prices.read(str(file))
     assert isinstance(table, PriceTable)
     price = table.price("azure", "westeurope", "Standard_D4s_v5")
     assert price is not None
@@ -58,13 +57,13 @@ def test_a_table_says_what_a_node_costs_who_says_so_and_when(file: Path) -> None
 
 
 def test_names_are_found_in_any_case_as_azure_takes_them(file: Path) -> None:
-    table = files.read(str(file))
+    table = prices.read(str(file))
     assert isinstance(table, PriceTable)
     assert table.price("azure", "WestEurope", "standard_d4s_v5") is not None
 
 
 def test_a_path_is_relative_to_the_checkout(file: Path) -> None:
-    assert isinstance(files.read("prices.yaml", file.parent), PriceTable)
+    assert isinstance(prices.read("prices.yaml", file.parent), PriceTable)
 
 
 @pytest.mark.parametrize(
@@ -121,13 +120,13 @@ def test_what_is_no_table_is_told_to_be_none(file: Path, text: str, words: str) 
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    found = files.read(str(tmp_path / "none.yaml"))
+    found = prices.read(str(tmp_path / "none.yaml"))
     assert isinstance(found, list)
     assert "can't be read" in found[0].text
 
 
 def test_the_repositorys_table_names_source_and_day_of_every_price() -> None:
-    table = files.ours()
+    table = prices.default()
     assert table.not_included
     for tariff in table.prices:
         source = table.sources[tariff.source]
@@ -148,7 +147,7 @@ def documented(root: Path, language: str) -> str:
 
 def test_the_table_in_the_documentation_is_taken_as_it_stands(file: Path, root: Path) -> None:
     file.write_text(documented(root, "yaml"))
-    table = files.read(str(file))
+    table = prices.read(str(file))
     assert isinstance(table, PriceTable)
     assert table.price("azure", "northeurope", "Standard_NC4as_T4_v3", spot=True) is not None
 
@@ -158,7 +157,7 @@ def test_the_documentation_shows_what_the_azure_stack_says(root: Path) -> None:
     cluster = parse({key: json.dumps(value) for key, value in config.items()}, "azure").cluster
     pools = CLUSTERS[cluster.kind].pools(cluster.options)
     shown = documented(root, "").rstrip("\n")
-    assert shown == told(pools, files.ours(), date(2026, 11, 22))
+    assert shown == estimate(pools, prices.default(), date(2026, 11, 22))
 
 
 def configured(prices: str) -> dict[str, str]:

@@ -11,7 +11,7 @@ import pytest
 from clusters.pools import NodePool
 from core import summary
 from infra import cost
-from infra.prices.table import PriceTable, Source, Tariff
+from infra.cost.prices import PriceTable, Source, Tariff
 
 TODAY = date(2026, 1, 31)
 MARKET = Source(publisher="a publisher", url="https://example.org/prices", date=date(2026, 1, 1))
@@ -38,7 +38,7 @@ def table(
 
 def told(*pools: NodePool, prices: PriceTable | None = None, today: date = TODAY) -> list[str]:
     """Return the lines after the first, with no blanks before them."""
-    lines = cost.told(pools, table() if prices is None else prices, today).splitlines()
+    lines = cost.estimate(pools, table() if prices is None else prices, today).splitlines()
     assert lines[0] == "what the stack asks for, and what that costs by the hour:"
     assert all(line.startswith("  ") for line in lines[1:])
     return [line.strip() for line in lines[1:]]
@@ -194,7 +194,7 @@ def test_where_nobody_is_paid_nothing_is_said_and_no_table_read(
         raise AssertionError("nothing should be said or read")
 
     monkeypatch.setattr("pulumi.log.info", unwanted)
-    monkeypatch.setattr("infra.cost.ours", unwanted)
+    monkeypatch.setattr("infra.cost.default", unwanted)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
     cost.announce([], None)
 

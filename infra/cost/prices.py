@@ -1,0 +1,185 @@
+"""Price tables: what a node of a size costs by the hour, and where that price is from."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from datetime import date
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from core.fields import CONFIG
+from core.paths import CHECKOUT
+from core.problem import Contradiction, Problem, contradictory
+from core.text import choices, quote
+from core.validation import check
+
+DEFAULT = Path(__file__).with_name("azure-prices.yaml")
+KEY = "slipway:prices"
+_AMOUNT = "what a node costs by the hour, a number above 0"
+Amount = Annotated[Decimal, Field(gt=0, allow_inf_nan=False, description=_AMOUNT)]
+Name = Annotated[str, Field(pattern=r"^\S+$", description="a name with no blanks in it")]
+Url = Annotated[
+    str, Field(pattern=r"^https?://\S+$", description="an address that begins with https://")
+]
+Text = Annotated[str, Field(min_length=1, description="text")]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Source:
+    """Where prices are from.
+
+    Args:
+        publisher: Who published them.
+        url: Where.
+        date: The day that they are of.
+    """
+
+    publisher: Text
+    url: Url
+    date: Annotated[date, Field(description="a day such as 2026-01-31")]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Tariff:
+    """Prices of one provider in one region, all from one source.
+
+    Args:
+        source: Its name in the table's `sources`.
+        provider: Who is paid, such as `azure`.
+        region: Where the nodes are, as the provider names it.
+        hourly: By size, as the provider names it.
+        spot: The same of nodes that may be taken back at any time.
+    """
+
+    source: Name
+    provider: Name
+    region: Name
+    hourly: dict[Name, Amount] = Field(default_factory=dict)
+    spot: dict[Name, Amount] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Price:
+    """What one node costs by the hour, in the table's currency, and the source of that."""
+
+    amount: Amount
+    source: Source
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class PriceTable:
+    """What nodes cost by the hour.
+
+    Args:
+        currency: Of every price in it.
+        sources: Where they are from, by the names that `prices` refer to.
+        prices: By provider and region.
+        not_included: What else is paid for, and is in none of them.
+
+    Raises:
+        pydantic.ValidationError: with everything that is wrong with it.
+    """
+
+    currency: Annotated[str, Field(pattern="^[A-Z]{3}$", description="three letters such as EUR")]
+    sources: Annotated[dict[Name, Source], Field(min_length=1)]
+    prices: tuple[Tariff, ...]
+    not_included: tuple[Text, ...] = ()
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if found := [*self._contradictions()]:
+            raise contradictory(found)
+        return self
+
+    def _contradictions(self) -> Iterator[Contradiction]:
+        """Yield each source that is not there, and each price that is there twice."""
+        seen: dict[tuple[str, ...], int] = {}
+        prices, both = frozenset({"prices"}), frozenset({"prices", "sources"})
+        for index, tariff in enumerate(self.prices):
+            if tariff.source not in self.sources:
+                names = choices(tariff.source, self.sources.keys())
+                text = f"{quote(tariff.source)} is not one of the sources; {names}"
+                yield Contradiction(("prices", index, "source"), text, both)
+            for kind, amounts in (("hourly", tariff.hourly), ("spot", tariff.spot)):
+                for size in amounts:
+                    node = _folded(tariff.provider, tariff.region, kind, size)
+                    first = seen.setdefault(node, index)
+                    if first != index:
+                        text = f"has a price in prices[{first}] already; leave one of them out"
+                        yield Contradiction(("prices", index, kind, size), text, prices)
+
+    def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
+        """Return what a node costs, None if the table has no price. Case makes no difference."""
+        node = _folded(provider, region, size)
+        for tariff in self.prices:
+            for name, amount in (tariff.spot if spot else tariff.hourly).items():
+                if _folded(tariff.provider, tariff.region, name) == node:
+                    return Price(amount, self.sources[tariff.source])
+        return None
+
+
+def read(path: str, checkout: Path = CHECKOUT) -> PriceTable | list[Problem]:
+    """Return the table in a YAML file, or everything that is wrong with it.
+
+    Args:
+        path: Relative to the checkout, or absolute; `~` is the home directory.
+        checkout: What the path is relative to.
+    """
+    try:
+        with (checkout / Path(path).expanduser()).open(encoding="utf-8") as file:
+            document = yaml.load(file, Loader=_Loader)  # noqa: S506 (it is a safe one)
+    except yaml.YAMLError as error:
+        text = f"{quote(path)} can't be read as YAML: {' '.join(str(error).split())}"
+        return [Problem(KEY, text)]
+    except (OSError, RuntimeError, UnicodeError) as error:
+        return [Problem(KEY, f"{quote(path)} can't be read: {error}")]
+    if not isinstance(document, dict):
+        text = f"{quote(path)} holds no map; it takes currency, sources and prices, as "
+        return [Problem(KEY, f"{text}{DEFAULT.relative_to(CHECKOUT)} has them")]
+    table = check(PriceTable, _as_json(document), "")
+    if isinstance(table, PriceTable):
+        return table
+    return [Problem(KEY, f"in {quote(path)}, {each}") for each in table]
+
+
+def default() -> PriceTable:
+    """Return the table that comes with Slipway.
+
+    Raises:
+        ValueError: with what is wrong with it.
+    """
+    table = read(str(DEFAULT))
+    if isinstance(table, PriceTable):
+        return table
+    raise ValueError("; ".join(map(str, table)))
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that is there twice: YAML would take the last, and a price be lost."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.value in seen:
+                text = f"{key.value} is there twice; leave one of them out"
+                raise yaml.constructor.ConstructorError(None, None, text, key.start_mark)
+            seen.add(str(key.value))
+        return super().construct_mapping(node, deep)
+
+
+def _as_json(value: Any) -> Any:
+    """Return a document as JSON has it: YAML has days, and keys that are not text."""
+    if isinstance(value, Mapping):
+        return {str(key): _as_json(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_as_json(each) for each in value]
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _folded(*names: str) -> tuple[str, ...]:
+    return tuple(each.casefold() for each in names)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
+from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 import pulumi
@@ -18,29 +19,24 @@ if TYPE_CHECKING:
 AUDIENCE = "api://AzureADTokenExchange"
 """Of the tokens that Entra takes
 (https://learn.microsoft.com/azure/aks/workload-identity-overview)."""
-Role = Literal[
-    "AcrPull",
-    "AcrPush",
-    "Azure Kubernetes Service RBAC Cluster Admin",
-    "Managed Identity Operator",
-    "Network Contributor",
-    "Storage Blob Data Contributor",
-    "Storage Blob Data Reader",
-]
-ROLES: Mapping[Role, str] = {
-    "AcrPull": "7f951dda-4ed3-4680-a7ca-43fe172d538d",
-    "AcrPush": "8311e382-0749-4cb8-b61a-304f252e45ec",
-    "Azure Kubernetes Service RBAC Cluster Admin": "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b",
-    "Managed Identity Operator": "f1a07417-d97a-45cb-824c-7a7467783830",
-    "Network Contributor": "4d97b98b-1d4f-4787-a291-c67834d212e7",
-    "Storage Blob Data Contributor": "ba92f5b4-2d11-453d-a403-e96b0029c9fe",
-    "Storage Blob Data Reader": "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1",
-}
-"""Each built-in role's ID: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles"""
-_TO_ADMINS: Mapping[str, Role] = {
-    "cluster": "Azure Kubernetes Service RBAC Cluster Admin",
-    "registry": "AcrPush",
-    "storage": "Storage Blob Data Contributor",
+
+
+class Role(StrEnum):
+    """The IDs of built-in roles: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles."""
+
+    ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+    ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
+    AKS_RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+    MANAGED_IDENTITY_OPERATOR = "f1a07417-d97a-45cb-824c-7a7467783830"
+    NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
+    STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+    STORAGE_BLOB_DATA_READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
+
+
+_OF_ADMINS = {
+    "cluster": Role.AKS_RBAC_CLUSTER_ADMIN,
+    "registry": Role.ACR_PUSH,
+    "storage": Role.STORAGE_BLOB_DATA_CONTRIBUTOR,
 }
 
 
@@ -63,25 +59,17 @@ class Identities:
         )
         principal = self.control.principal_id
         self.granted = (
-            grant(azure, "control-network", "Network Contributor", subnet, principal),
+            grant(azure, "control-network", Role.NETWORK_CONTRIBUTOR, subnet, principal),
             grant(
-                azure, "control-kubelet", "Managed Identity Operator", self.kubelet.id, principal
+                azure, "control-kubelet", Role.MANAGED_IDENTITY_OPERATOR, self.kubelet.id, principal
             ),
         )
 
 
 def trust_jobs(
-    azure: AzureCluster,
-    jobs: managedidentity.UserAssignedIdentity,
-    issuer: pulumi.Input[str],
+    azure: AzureCluster, jobs: managedidentity.UserAssignedIdentity, issuer: pulumi.Input[str]
 ) -> pulumi.Resource:
-    """Declare that the pods of jobs, and no others, are that identity.
-
-    Args:
-        azure: The cluster's parent.
-        jobs: The identity.
-        issuer: Of the tokens of the cluster's accounts.
-    """
+    """Declare that the pods of jobs, and no others, are that identity, by the issuer's tokens."""
     trusted: pulumi.Resource = managedidentity.FederatedIdentityCredential(
         f"{azure.cluster_name}-jobs",
         federated_identity_credential_resource_name="slipway-jobs",
@@ -111,13 +99,7 @@ def of_pods(jobs: managedidentity.UserAssignedIdentity) -> JobIdentity:
 def administrators(
     azure: AzureCluster, admins: Admins, **scopes: pulumi.Input[str]
 ) -> Iterator[pulumi.Resource]:
-    """Declare what each administrator may do, and yield it.
-
-    Args:
-        azure: The cluster's parent.
-        admins: Who they are.
-        scopes: The ID of the `cluster`, the `registry` and the `storage` account.
-    """
+    """Declare what each administrator may do to the `cluster`, `registry`, `storage` of an ID."""
     kinds: Mapping[Literal["Group", "User", "ServicePrincipal"], tuple[str, ...]] = {
         "Group": admins.groups,
         "User": admins.users,
@@ -127,7 +109,7 @@ def administrators(
         for principal in principals:
             for where, scope in scopes.items():
                 name = f"{where}-{principal}"
-                yield grant(azure, name, _TO_ADMINS[where], scope, principal, kind=kind)
+                yield grant(azure, name, _OF_ADMINS[where], scope, principal, kind=kind)
 
 
 def grant(  # noqa: PLR0913  # who may do what where
@@ -139,21 +121,15 @@ def grant(  # noqa: PLR0913  # who may do what where
     *,
     kind: Literal["ServicePrincipal", "User", "Group"] = "ServicePrincipal",
 ) -> authorization.RoleAssignment:
-    """Declare that a principal has a role.
+    """Declare that the principal with an object ID has a role for what has the ID `scope`.
 
-    Args:
-        azure: The cluster's parent.
-        name: Of the resource.
-        role: Which.
-        scope: The ID of what it may be done to.
-        principal: The object ID of who may do it.
-        kind: What that is. Passed, because a new identity is not known everywhere at once
-            (https://learn.microsoft.com/azure/role-based-access-control/role-assignments-template).
+    The principal's kind is passed, because a new identity is not known everywhere at once
+    (https://learn.microsoft.com/azure/role-based-access-control/role-assignments-template).
     """
     subscription = f"/subscriptions/{azure.subscription}"
     # An assignment is named by a UUID. The same one each time, so that none is made twice.
     named = uuid.uuid5(uuid.NAMESPACE_URL, f"{subscription}/{azure.group_name}/{name}")
-    definition = f"providers/Microsoft.Authorization/roleDefinitions/{ROLES[role]}"
+    definition = f"providers/Microsoft.Authorization/roleDefinitions/{role}"
     return authorization.RoleAssignment(
         f"{azure.cluster_name}-{name}",
         role_assignment_name=str(named),

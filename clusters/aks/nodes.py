@@ -46,17 +46,9 @@ def managed_cluster(
     settings: Settings,
     subnet: pulumi.Input[str],
     who: Identities,
-    depends_on: Sequence[pulumi.Resource],
+    roles: Sequence[pulumi.Resource],
 ) -> aks.ManagedCluster:
-    """Declare the cluster with its system pool.
-
-    Args:
-        azure: The cluster's parent.
-        settings: Of the cluster.
-        subnet: Of its nodes.
-        who: Its identities.
-        depends_on: What has to exist before.
-    """
+    """Declare the cluster with its system pool, once the roles of its identities are assigned."""
     # What is protected from deletion is worth a promise of uptime.
     tier = "Standard" if settings.production else settings.tier
     # One pool has to be there from the start, so it is declared inside of the cluster.
@@ -106,7 +98,7 @@ def managed_cluster(
             skip_nodes_with_local_storage="false",
         ),
         agent_pool_profiles=[system],
-        opts=azure.opts(*depends_on, ignore=[f"agentPoolProfiles[0].{_COUNT}"]),
+        opts=azure.opts(*roles, ignore=[f"agentPoolProfiles[0].{_COUNT}"]),
     )
 
 
@@ -117,15 +109,7 @@ def agent_pools(
     cpu: SystemPool | None,
     gpu: AksGpuNodes | None,
 ) -> Iterator[pulumi.Resource]:
-    """Declare the pools besides the system's, each a resource of its own, and yield them.
-
-    Args:
-        azure: The cluster's parent.
-        cluster: That they belong to.
-        subnet: Of their nodes.
-        cpu: The pool for jobs without GPUs.
-        gpu: The pool with GPUs.
-    """
+    """Declare the pools besides the system's, each a resource of its own, and yield them."""
     pools: dict[str, dict[str, Any]] = {}
     if cpu is not None:
         pools["cpu"] = _pool(cpu, subnet)
@@ -185,16 +169,15 @@ def _api_server(api: Api) -> Any:
     The cluster's own way out is let in by AKS itself:
     https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges
     """
-    # `disable_run_command`: Azure's way to run commands in a cluster would go round the ranges.
-    if api.private:
-        return aks.ManagedClusterAPIServerAccessProfileArgs(
-            enable_private_cluster=True,
-            enable_private_cluster_public_fqdn=False,
-            private_dns_zone="system",
-            disable_run_command=True,
-        )
+    private = {
+        "enable_private_cluster": True,
+        "enable_private_cluster_public_fqdn": False,
+        "private_dns_zone": "system",
+    }
+    public = {"authorized_ip_ranges": list(api.authorized_ranges)}
     return aks.ManagedClusterAPIServerAccessProfileArgs(
-        authorized_ip_ranges=list(api.authorized_ranges),
+        **(private if api.private else public),
+        # Azure's way to run commands in a cluster would go round the ranges.
         disable_run_command=True,
     )
 

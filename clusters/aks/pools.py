@@ -22,6 +22,7 @@ SPOT = ("kubernetes.azure.com/scalesetpriority", "spot")
 
 https://learn.microsoft.com/azure/aks/spot-node-pool
 """
+_MAX_PRICE = "-1, or a number above 0 with at most 5 decimals"
 Zone = Annotated[str, Field(pattern="^[1-3]$", description='a zone of the region: "1", "2" or "3"')]
 
 
@@ -51,14 +52,7 @@ class Spot:
     """
 
     eviction_policy: Literal["Delete", "Deallocate"] = "Delete"
-    max_price: Annotated[
-        float,
-        Field(
-            ge=-1,
-            allow_inf_nan=False,
-            description="-1, or a number above 0 with at most 5 decimals",
-        ),
-    ] = -1
+    max_price: Annotated[float, Field(ge=-1, allow_inf_nan=False, description=_MAX_PRICE)] = -1
 
 
 _NEVER_SPOT = ConfigDict(
@@ -110,8 +104,7 @@ class AksGpuNodes(GpuNodes):
 
     Args:
         size: Of each node.
-        gpus_per_node: `nvidia.com/gpu` of a node; only for a size that clusters/azure/sizes.yaml
-            does not have.
+        gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
         min_nodes: The pool never has fewer; with 0 nothing is paid while no job needs one.
         max_nodes: The pool never has more.
         spot: Nodes that Azure may take back; without it, they stay as long as a job needs them.

@@ -20,7 +20,7 @@ from images.resource import helper_images
 
 if TYPE_CHECKING:
     from clusters.aks.settings import Network, Settings
-    from clusters.azure.kubeconfig import Login
+    from clusters.azure.settings import Login
 
 _ADVICE = (
     "run `az login`; see that your own ID is in admins, and the address that you come from in "
@@ -37,7 +37,9 @@ def provision(settings: Settings) -> Cluster:
     subnet = _subnet(azure, settings.network)
     who = identity.Identities(azure, subnet)
     registry = services.registry(azure, settings.registry_name, settings.registry.sku)
-    pull = identity.grant(azure, "kubelet-pull", "AcrPull", registry.id, who.kubelet.principal_id)
+    pull = identity.grant(
+        azure, "kubelet-pull", identity.Role.ACR_PULL, registry.id, who.kubelet.principal_id
+    )
     account = services.storage_account(
         azure,
         settings.storage_name,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
-from clusters.azure import cores, rules
-from clusters.azure.rules import contradiction
+from clusters import azure
+from clusters.azure import contradiction, cores
 from core.problem import Contradiction
 from core.text import quote
 
@@ -36,14 +36,14 @@ _RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipwa
 def contradictions(settings: Settings) -> list[Contradiction]:
     """Return everything that is wrong, by the key to change."""
     found = [
-        *rules.region(settings.location),
+        *azure.region(settings.location),
         *_api(settings.api),
         *_admins(settings),
         *_network(settings.network),
         *_pools(settings),
         *_system(settings.system.size),
         *_services(settings),
-        *rules.tags(settings),
+        *azure.tags(settings),
     ]
     return [*found, *_gpu(settings.gpu)] if settings.gpu else found
 
@@ -82,7 +82,7 @@ def _admins(settings: Settings) -> Iterator[Contradiction]:
             "az ad signed-in-user show --query id",
         )
     for name in ("groups", "users", "service_principals"):
-        yield from rules.repeated(("admins", to_camel(name)), getattr(admins, name))
+        yield from azure.repeated(("admins", to_camel(name)), getattr(admins, name))
 
 
 def _network(network: Network) -> Iterator[Contradiction]:
@@ -114,10 +114,10 @@ def _network(network: Network) -> Iterator[Contradiction]:
 def _pools(settings: Settings) -> Iterator[Contradiction]:
     for name in ("system", "cpu", "gpu"):
         if pool := getattr(settings, name):
-            yield from rules.repeated((name, "zones"), pool.zones)
+            yield from azure.repeated((name, "zones"), pool.zones)
             if name != "gpu":
-                yield from rules.bounds(name, pool.min_nodes, pool.max_nodes)
-                yield from rules.without_gpus(name, pool.size)
+                yield from azure.bounds(name, pool.min_nodes, pool.max_nodes)
+                yield from azure.without_gpus(name, pool.size)
 
 
 def _system(size: str) -> Iterator[Contradiction]:
@@ -133,7 +133,7 @@ def _system(size: str) -> Iterator[Contradiction]:
 
 
 def _gpu(gpu: AksGpuNodes) -> Iterator[Contradiction]:
-    yield from rules.gpu_nodes(gpu)
+    yield from azure.gpu_nodes(gpu)
     for key in gpu.labels:
         if _RESERVED.match(key):
             yield contradiction(("gpu", "labels", key), "is reserved; use a prefix of your own")
@@ -163,7 +163,7 @@ def _services(settings: Settings) -> Iterator[Contradiction]:
         text = f"{most:g} is not allowed; it takes -1 for no limit, or a number above 0"
         yield contradiction(("logs", "dailyGib"), text)
     if settings.budget:
-        yield from rules.repeated(("budget", "emails"), settings.budget.emails)
+        yield from azure.repeated(("budget", "emails"), settings.budget.emails)
 
 
 def _parsed(text: str) -> IPv4Network | None:

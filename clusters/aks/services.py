@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from clusters.azure.resources import AzureCluster
 
 _JOBS_MAY: Mapping[str, Role] = {
-    "data": "Storage Blob Data Reader",
-    "artifacts": "Storage Blob Data Contributor",
+    "data": Role.STORAGE_BLOB_DATA_READER,
+    "artifacts": Role.STORAGE_BLOB_DATA_CONTRIBUTOR,
 }
 """The storage account's containers, and the role that jobs have in each."""
 _SMALLEST = 30
@@ -72,17 +72,10 @@ def storage_account(
 ) -> storage.StorageAccount:
     """Declare the account for data and artifacts.
 
-    It has no key and no public blob, and answers the cluster's nodes and those who may reach its
-    API server: what they may do is a matter of roles.
+    It has no key and no public blob, and answers the nodes' subnet and the public ranges that may
+    reach the API server, and no others: what they may do is a matter of roles.
 
     https://learn.microsoft.com/azure/storage/blobs/security-recommendations
-
-    Args:
-        azure: The cluster's parent.
-        name: Of the account.
-        wanted: Its redundancy, and for how long what was deleted can be restored.
-        ranges: The public addresses that it answers.
-        subnet: That it answers, too.
     """
     account = storage.StorageAccount(
         azure.cluster_name,
@@ -126,14 +119,7 @@ def storage_account(
 def containers(
     azure: AzureCluster, name: str, account: storage.StorageAccount, jobs: pulumi.Input[str]
 ) -> list[pulumi.Resource]:
-    """Declare the account's containers, and return what jobs may do: read data, write artifacts.
-
-    Args:
-        azure: The cluster's parent.
-        name: Of the account.
-        account: The account.
-        jobs: The principal of the jobs' identity.
-    """
+    """Declare the account's containers, and return the roles in them of the jobs' principal."""
     roles: list[pulumi.Resource] = []
     for container, role in _JOBS_MAY.items():
         made = storage.BlobContainer(
@@ -149,13 +135,7 @@ def containers(
 
 
 def diagnostic_logs(azure: AzureCluster, wanted: Logs, **resources: pulumi.Input[str]) -> None:
-    """Declare where logs are kept, for how long and how much a day, and which.
-
-    Args:
-        azure: The cluster's parent.
-        wanted: How long, and how much.
-        resources: The ID of the `cluster`, the `registry` and the account's `blobs`.
-    """
+    """Declare which logs of `cluster`, `registry`, `blobs` are kept, by their IDs, and how long."""
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",

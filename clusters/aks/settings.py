@@ -39,21 +39,16 @@ SubnetId = Annotated[
     ),
 ]
 RegistryName = Annotated[
-    str,
-    Field(pattern="^[a-zA-Z0-9]{5,50}$", description="5 to 50 letters and digits"),
+    str, Field(pattern="^[a-zA-Z0-9]{5,50}$", description="5 to 50 letters and digits")
 ]
 StorageName = Annotated[
-    str,
-    Field(pattern="^[a-z0-9]{3,24}$", description="3 to 24 of a-z and 0-9"),
+    str, Field(pattern="^[a-z0-9]{3,24}$", description="3 to 24 of a-z and 0-9")
 ]
 Email = Annotated[
     str,
     Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", description="an address such as you@example.org"),
 ]
-Amount = Annotated[
-    float,
-    Field(gt=0, allow_inf_nan=False, description="a number above 0"),
-]
+Amount = Annotated[float, Field(gt=0, allow_inf_nan=False, description="a number above 0")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -110,8 +105,7 @@ class Registry:
     """The container registry that job images are pushed to.
 
     Args:
-        name: Unique in all of Azure; derived from the subscription and the resource group unless
-            set.
+        name: Unique in all of Azure; derived from subscription and resource group unless set.
         sku: What it has room for, and costs.
     """
 
@@ -124,8 +118,7 @@ class Storage:
     """The storage account for data and artifacts.
 
     Args:
-        name: Unique in all of Azure; derived from the subscription and the resource group unless
-            set.
+        name: Unique in all of Azure; derived from subscription and resource group unless set.
         redundancy: Where copies are kept.
         retention_days: For how long what was deleted can be restored.
     """

@@ -1,12 +1,22 @@
-"""What is known of Azure's regions and of the sizes of its nodes: regions.yaml and sizes.yaml."""
+"""What is known of Azure: its regions and sizes, by the YAML files here, and what it refuses."""
+
+from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from difflib import SequenceMatcher
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import yaml
+
+from core.problem import Contradiction, dotted
+from core.problem import Path as Place
+from core.text import quote
+
+if TYPE_CHECKING:
+    from clusters.azure.settings import AzureSettings, GpuNodes
 
 _REGIONS, _SIZES = (
     yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
@@ -36,6 +46,16 @@ https://learn.microsoft.com/azure/aks/node-resource-reservations
 _WHERE_IN = re.compile("north|south|east|west|central|[0-9]+")
 """What distinguishes the regions of one country: a new one may have any of these."""
 _ALIKE = 0.9
+_ACCELERATED = "Standard_N"
+"""Begins every size with GPUs, and no other.
+
+https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions
+"""
+_NOT_NVIDIA = re.compile(r"^Standard_(NG|NP)|_(MI[0-9]+X|V710)_|^Standard_NV[0-9]+as_v4$")
+"""Sizes with GPUs of AMD, or with FPGAs: articles/virtual-machines/sizes/gpu-accelerated and
+fpga-accelerated in https://github.com/MicrosoftDocs/azure-compute-docs."""
+_MOST_TAGS = 50
+"""https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations"""
 
 
 def misspelt_region(name: str) -> str | None:
@@ -65,3 +85,74 @@ def cores_for_pods(size: str) -> Decimal | None:
         return None
     reserved = max((kept for least, kept in _RESERVED.items() if least <= every), default=0)
     return every - Decimal(reserved) / 1000
+
+
+def contradiction(path: Place, text: str, *others: str) -> Contradiction:
+    """Return what is wrong at a path, which depends on that value and on those at `others`."""
+    return Contradiction(path, text, frozenset({dotted(path), *others}))
+
+
+def region(name: str, *others: str) -> Iterator[Contradiction]:
+    """Yield a misspelt region, where the values at `others` let it be one of Azure's."""
+    if meant := misspelt_region(name):
+        text = f"{quote(name)} is no region of Azure; did you mean {meant}?"
+        yield contradiction(("location",), text, *others)
+
+
+def tags(settings: AzureSettings) -> Iterator[Contradiction]:
+    """Yield more tags, Slipway's own among them, than Azure puts on one resource."""
+    count = len(settings.all_tags)
+    if count > _MOST_TAGS:
+        text = f"makes {count} tags with Slipway's own; Azure takes at most {_MOST_TAGS}"
+        yield contradiction(("tags",), text)
+
+
+def without_gpus(key: str, size: str) -> Iterator[Contradiction]:
+    """Yield a size with GPUs where none are used."""
+    if size.startswith(_ACCELERATED):
+        yield contradiction((key, "size"), f"{quote(size)} has GPUs; those belong into gpu")
+
+
+def gpu_nodes(gpu: GpuNodes) -> Iterator[Contradiction]:
+    """Yield what is wrong with the size, the bounds and the taints of nodes with GPUs."""
+    size, known = gpu.size, gpu.KNOWN.get(gpu.size)
+    if not size.startswith(_ACCELERATED):
+        text = f"{quote(size)} has no GPUs; take a size that begins with {_ACCELERATED}, or no gpu"
+        yield contradiction(("gpu", "size"), text)
+    elif _NOT_NVIDIA.search(size):
+        text = f"{quote(size)} has no GPUs of NVIDIA's, which jobs need"
+        yield contradiction(("gpu", "size"), text)
+    elif size in PARTIAL:
+        text = f"{quote(size)} has a part of a GPU; take a size with whole ones"
+        yield contradiction(("gpu", "size"), text)
+    elif known is None and gpu.gpus_per_node is None:
+        text = f"is missing; how many GPUs a node of size {quote(size)} has is not known. "
+        sizes = f"Of these it is: {', '.join(gpu.KNOWN)}"
+        yield contradiction(("gpu", "gpusPerNode"), text + sizes, "gpu.size")
+    elif known is not None and gpu.gpus_per_node not in {None, known}:
+        text = f"{gpu.gpus_per_node} is not allowed; a node of size {size} has {known}"
+        yield contradiction(("gpu", "gpusPerNode"), text, "gpu.size")
+    yield from bounds("gpu", gpu.min_nodes, gpu.max_nodes)
+    if not any(taint.effect in {"NoSchedule", "NoExecute"} for taint in gpu.taints):
+        yield contradiction(
+            ("gpu", "taints"),
+            "need one with the effect NoSchedule or NoExecute: else pods without GPUs would hold "
+            "nodes that are paid for",
+        )
+    # Kubernetes has one for each key and effect.
+    yield from repeated(("gpu", "taints"), [(each.key, each.effect) for each in gpu.taints])
+
+
+def bounds(pool: str, min_nodes: int, max_nodes: int) -> Iterator[Contradiction]:
+    """Yield a pool that has more nodes at least than at most."""
+    if min_nodes > max_nodes:
+        text = f"{min_nodes} is more than maxNodes, {max_nodes}"
+        yield contradiction((pool, "minNodes"), text, f"{pool}.maxNodes")
+
+
+def repeated(path: Place, values: Sequence[Any]) -> Iterator[Contradiction]:
+    """Yield each item of a list that is in it before."""
+    for index, value in enumerate(values):
+        if value in values[:index]:
+            before = f"{path[-1]}[{values.index(value)}]"
+            yield contradiction((*path, index), f"is the same as {before}; leave one out")

@@ -95,10 +95,7 @@ def placeholders(settings: AzureSettings) -> list[Problem]:
 def missing(settings: AzureSettings, *, pushes: bool) -> list[Problem]:
     """Return the programs that are needed and not on PATH, with how to install them."""
     logs_in = not settings.admin_kubeconfig
-    needed = {
-        "az": pushes or (logs_in and settings.login == "azurecli"),
-        "kubelogin": logs_in,
-    }
+    needed = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
     return [
         Problem(name, f"is needed and not on PATH; {_TOOLS[name]}")
         for name, is_needed in needed.items()
@@ -114,30 +111,23 @@ def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (ev
     """
     kind = "resource groups" if settings.own_groups else "Azure resources"
     try:
-        return {kind: _groups(settings) if settings.own_groups else _tagged(settings)}
+        return {kind: [*_left(settings)]}
     except CommandFailed as error:
         why = " ".join(str(error).split())
         return {f"{kind} known to be left (Azure was not asked: {why})": []}
 
 
-def _groups(settings: AzureSettings) -> list[str]:
-    """Return the stack's resource groups that exist, each with the command that removes it."""
-    remove = f"--subscription {settings.subscription}"
-    return [
-        f"resource group {group}: az group delete --name {group} {remove}"
-        for group in settings.own_groups
-        if _az(settings, "group", "exists", "--name", group).strip() == "true"
-    ]
-
-
-def _tagged(settings: AzureSettings) -> list[str]:
-    """Return what has the cluster's tag in a resource group that the stack did not make."""
-    listed = json.loads(_az(settings, "resource", "list", "--resource-group", settings.group))
-    return [
-        f"{each['type']} {each['name']}: az resource delete --ids {each['id']}"
-        for each in listed
-        if (each.get("tags") or {}).get("slipway-cluster") == settings.name
-    ]
+def _left(settings: AzureSettings) -> Iterator[str]:
+    """Yield the stack's groups that exist, or what has its tag in a group that is not its own."""
+    for group in settings.own_groups:
+        if _az(settings, "group", "exists", "--name", group).strip() == "true":
+            command = f"az group delete --name {group} --subscription {settings.subscription}"
+            yield f"resource group {group}: {command}"
+    if not settings.own_groups:
+        listed = _az(settings, "resource", "list", "--resource-group", settings.group)
+        for each in json.loads(listed):
+            if (each.get("tags") or {}).get("slipway-cluster") == settings.name:
+                yield f"{each['type']} {each['name']}: az resource delete --ids {each['id']}"
 
 
 def _az(settings: AzureSettings, *words: str) -> str:

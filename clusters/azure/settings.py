@@ -14,7 +14,6 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from clusters.azure.kubeconfig import Login
 from clusters.pools import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
 
@@ -69,6 +68,7 @@ TagKey = Annotated[
     ),
 ]
 TagValue = Annotated[str, Field(max_length=256, description="text of at most 256 characters")]
+Login = Literal["azurecli", "workloadidentity", "spn", "msi"]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -121,12 +121,7 @@ class GpuNodes:
         return self.taints
 
     def pool(self, *, driver: str, device_plugin: bool) -> GpuPool:
-        """Return the pool as jobs have to know it.
-
-        Args:
-            driver: Who installs NVIDIA's driver.
-            device_plugin: Whether Slipway has to install NVIDIA's device plugin.
-        """
+        """Return the pool as jobs have to know it, and who installs driver and device plugin."""
         return GpuPool(
             per_node=self.per_node,
             min_nodes=self.min_nodes,

@@ -1,30 +1,52 @@
-"""Declares a cluster on Azure Local with all that belongs to it, in the running Pulumi program."""
+"""Declares a cluster on Azure Local, in the running Pulumi program.
+
+https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/create-or-update
+https://learn.microsoft.com/rest/api/hybridcontainer/agent-pool/create-or-update
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 import pulumi_kubernetes
-from pulumi_azure_native import azurestackhci
+from pulumi_azure_native import azurestackhci, kubernetes, resources
 from pulumi_azure_native import hybridcontainerservice as hybrid
 
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, kubeconfig
-from clusters.azure_local import arc
 from clusters.azure_local.settings import gpus
 from clusters.cluster import Cluster
 from images.resource import helper_images
 
 if TYPE_CHECKING:
-    from clusters.azure.kubeconfig import Login
-    from clusters.azure_local.settings import LogicalNetwork, Settings
+    from clusters.azure.settings import Login
+    from clusters.azure_local.settings import Entra, LocalGpuNodes, LogicalNetwork, Settings
 
+_FIXED_OF_CLUSTER = (
+    "extendedLocation",
+    "properties.networkProfile",
+    "properties.cloudProviderProfile",
+    "properties.linuxProfile",
+    "properties.controlPlane.vmSize",
+    "properties.controlPlane.controlPlaneEndpoint",
+    "properties.agentPoolProfiles[0].vmSize",
+)
+"""What can't be changed of a cluster.
+
+https://learn.microsoft.com/cli/azure/aksarc#az-aksarc-update has all that can.
+"""
+_FIXED_OF_POOL = ("extendedLocation", "properties.vmSize", "properties.osType", "properties.osSKU")
+"""What can't be changed of a pool.
+
+https://learn.microsoft.com/cli/azure/aksarc/nodepool#az-aksarc-nodepool-update has all that can.
+"""
 _FIXED_OF_NETWORK = ("extendedLocation", "location", "subnets", "vmSwitchName", "dhcpOptions")
 """What can't be changed of a logical network.
 
 https://learn.microsoft.com/azure/azure-local/manage/create-logical-networks
 """
+_LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
 
 
 def provision(settings: Settings) -> Cluster:
@@ -39,10 +61,8 @@ def provision(settings: Settings) -> Cluster:
         timeout="30m",
     )
     network = _network(azure, settings.logical_network, settings.custom_location)
-    connected = arc.connected_cluster(azure, settings.entra)
-    made = [arc.instance(azure, settings, connected, network)]
-    if settings.gpu is not None:
-        made.append(arc.gpu_pool(azure, settings.gpu, connected, settings.custom_location, made[0]))
+    connected = _connected_cluster(azure, settings.entra)
+    made = _instance(azure, settings, connected, network)
     if settings.production:
         azure.lock(connected.id)
 
@@ -105,11 +125,116 @@ def _network(azure: AzureCluster, wanted: LogicalNetwork | str, location: str) -
     return made
 
 
-def _kubeconfig(
+def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.ConnectedCluster:
+    """Declare what the cluster is to Azure: who gets in, and where its instance belongs."""
+    profile = None
+    if entra is not None:
+        profile = kubernetes.AadProfileArgs(
+            admin_group_object_ids=list(entra.admin_groups),
+            enable_azure_rbac=entra.azure_rbac,
+            tenant_id=entra.tenant,
+        )
+    return kubernetes.ConnectedCluster(
+        azure.cluster_name,
+        cluster_name=azure.cluster_name,
+        **azure.placed,
+        kind=kubernetes.ConnectedClusterKind.PROVISIONED_CLUSTER,
+        identity=kubernetes.ConnectedClusterIdentityArgs(
+            type=kubernetes.ResourceIdentityType.SYSTEM_ASSIGNED
+        ),
+        # AKS makes the key itself, and takes nothing but an empty one.
+        agent_public_key_certificate="",
+        aad_profile=profile,
+        arc_agent_profile=kubernetes.ArcAgentProfileArgs(agent_auto_upgrade="Enabled"),
+        # Azure RBAC is decided for good when the cluster is made:
+        # https://learn.microsoft.com/azure/aks/aksarc/azure-rbac-local
+        opts=azure.opts(replace_on=["location", "aadProfile.enableAzureRBAC"]),
+    )
+
+
+def _instance(
     azure: AzureCluster,
-    cluster: pulumi.Output[str],
-    instance: pulumi.Resource,
-    login: Login | None,
+    settings: Settings,
+    cluster: kubernetes.ConnectedCluster,
+    network: pulumi.Input[str],
+) -> list[pulumi.Resource]:
+    """Declare the instance of AKS, with the machines of the API server, and the pool with GPUs.
+
+    The SDK has no classes for them, only for what Azure lists; so they are generic resources.
+    """
+    location = resources.ExtendedLocationArgs(type="CustomLocation", name=settings.custom_location)
+    own = cluster.name.apply(
+        lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
+    )
+    common = {
+        "api_version": "2024-01-01",  # that of the properties
+        "resource_group_name": azure.group_name,
+        "resource_provider_namespace": "Microsoft.Kubernetes",
+        "extended_location": location,
+    }
+    instance = resources.Resource(
+        azure.cluster_name,
+        **common,
+        parent_resource_path=own,
+        resource_type="provisionedClusterInstances",
+        resource_name_="default",
+        properties=_instance_properties(settings, network),
+        opts=azure.opts(cluster, replace_on=_FIXED_OF_CLUSTER, timeout="2h"),
+    )
+    if settings.gpu is None:
+        return [instance]
+    # How many nodes there are now is the autoscaler's business, where there is one.
+    ignored = ["properties.count"] if settings.gpu.grows else []
+    pool = resources.Resource(
+        f"{azure.cluster_name}-gpu",
+        **common,
+        parent_resource_path=pulumi.Output.concat(own, "/provisionedClusterInstances/default"),
+        resource_type="agentPools",
+        resource_name_="gpu",
+        properties=_pool_properties(settings.gpu),
+        opts=azure.opts(instance, ignore=ignored, replace_on=_FIXED_OF_POOL, timeout="1h"),
+    )
+    return [instance, pool]
+
+
+def _instance_properties(settings: Settings, network: pulumi.Input[str]) -> dict[str, Any]:
+    plane, system = settings.control_plane, settings.system
+    endpoint = {} if plane.address is None else {"controlPlaneEndpoint": {"hostIP": plane.address}}
+    properties: dict[str, Any] = {
+        "controlPlane": {"count": plane.nodes, "vmSize": plane.size, **endpoint},
+        "networkProfile": {"networkPolicy": "calico", "podCidr": settings.pods},
+        # A cluster has one from the start. That of the GPUs is a resource of its own, so that
+        # a change of it is none of the cluster.
+        "agentPoolProfiles": [
+            {"name": "system", **_LINUX, "vmSize": system.size, "count": system.nodes}
+        ],
+        "cloudProviderProfile": {"infraNetworkProfile": {"vnetSubnetIds": [network]}},
+        "linuxProfile": {"ssh": {"publicKeys": [{"keyData": settings.ssh_key}]}},
+        "licenseProfile": {"azureHybridBenefit": "NotApplicable"},
+    }
+    if settings.kubernetes_version is not None:
+        properties["kubernetesVersion"] = settings.kubernetes_version
+    if settings.ssh_from:
+        ranges = ",".join(settings.ssh_from)
+        properties["clusterVMAccessProfile"] = {"authorizedIPRanges": ranges}
+    return properties
+
+
+def _pool_properties(gpu: LocalGpuNodes) -> dict[str, Any]:
+    bounds = {"minCount": gpu.min_nodes, "maxCount": gpu.max_nodes} if gpu.grows else {}
+    return {
+        **_LINUX,
+        "vmSize": gpu.size,
+        "count": gpu.min_nodes,
+        "enableAutoScaling": gpu.grows,
+        **bounds,
+        "nodeLabels": gpu.all_labels,
+        "nodeTaints": [*map(str, gpu.all_taints)],
+    }
+
+
+def _kubeconfig(
+    azure: AzureCluster, cluster: pulumi.Output[str], instance: pulumi.Resource, login: Login | None
 ) -> pulumi.Output[str]:
     """Return what it takes to connect: your own login, or the administrator's without a `login`.
 

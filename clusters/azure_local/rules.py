@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
-from clusters.azure import rules
-from clusters.azure.rules import contradiction
+from clusters import azure
+from clusters.azure import contradiction
 from clusters.reach import Reach
 from core.problem import Contradiction
 from core.text import quote
@@ -23,13 +23,13 @@ _MOST_NODES = 200
 def contradictions(settings: Settings) -> list[Contradiction]:
     """Return everything that is wrong, by the key to change."""
     found = [
-        *rules.without_gpus("system", settings.system.size),
-        *rules.without_gpus("controlPlane", settings.control_plane.size),
+        *azure.without_gpus("system", settings.system.size),
+        *azure.without_gpus("controlPlane", settings.control_plane.size),
         *(_connected(settings) if settings.disconnected is None else _disconnected(settings)),
-        *rules.tags(settings),
+        *azure.tags(settings),
     ]
     if settings.gpu is not None:
-        found += rules.gpu_nodes(settings.gpu)
+        found += azure.gpu_nodes(settings.gpu)
     workers = settings.system.nodes + (0 if settings.gpu is None else settings.gpu.max_nodes)
     if workers > _MOST_NODES:
         text = f"{workers} nodes in all, while a cluster has at most {_MOST_NODES}"
@@ -41,7 +41,7 @@ def contradictions(settings: Settings) -> list[Contradiction]:
 
 
 def _connected(settings: Settings) -> Iterator[Contradiction]:
-    yield from rules.region(settings.location, "disconnected")
+    yield from azure.region(settings.location, "disconnected")
     if settings.entra is None:
         yield contradiction(
             ("entra",),
@@ -50,7 +50,7 @@ def _connected(settings: Settings) -> Iterator[Contradiction]:
             "disconnected",
         )
     else:
-        yield from rules.repeated(("entra", "adminGroups"), settings.entra.admin_groups)
+        yield from azure.repeated(("entra", "adminGroups"), settings.entra.admin_groups)
 
 
 def _disconnected(settings: Settings) -> Iterator[Contradiction]:
@@ -96,7 +96,7 @@ def _network(settings: Settings, network: LogicalNetwork) -> Iterator[Contradict
 
     https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
     """
-    yield from rules.repeated(("logicalNetwork", "dnsServers"), network.dns_servers)
+    yield from azure.repeated(("logicalNetwork", "dnsServers"), network.dns_servers)
     prefix = IPv4Network(network.prefix)
     first, last = IPv4Address(network.pool_start), IPv4Address(network.pool_end)
     for key, text in (

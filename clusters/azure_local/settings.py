@@ -120,8 +120,7 @@ class LocalGpuNodes(GpuNodes):
 
     Args:
         size: Of each node.
-        gpus_per_node: `nvidia.com/gpu` of a node; only for a size that clusters/azure/sizes.yaml
-            does not have.
+        gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
         min_nodes: The pool never has fewer; one at least, for there are no empty pools here.
         max_nodes: The pool never has more; with more than `min_nodes` it grows and shrinks.
         labels: Besides Slipway's own.
@@ -133,6 +132,11 @@ class LocalGpuNodes(GpuNodes):
 
     min_nodes: PoolNodes = 1
     max_nodes: PoolNodes = 1
+
+    @property
+    def grows(self) -> bool:
+        """Whether a node is made for a job that finds none."""
+        return self.max_nodes > self.min_nodes
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.azure import kubeconfig
+from clusters.azure import resources
 
 
 def handed_out(**user: Any) -> str:
@@ -30,27 +30,27 @@ def login(text: str) -> dict[str, Any]:
 
 
 def test_kubelogin_uses_the_persons_own_login() -> None:
-    made = kubeconfig.logging_in(handed_out(), "azurecli")
+    made = resources.logging_in(handed_out(), "azurecli")
     assert login(made)["args"] == ["get-token", "--login", "azurecli", "--server-id", "the-server"]
     assert yaml.safe_load(made)["clusters"] == yaml.safe_load(handed_out())["clusters"]
 
 
 def test_nobody_is_asked_for_a_code() -> None:
-    made = login(kubeconfig.logging_in(handed_out(), "azurecli"))
+    made = login(resources.logging_in(handed_out(), "azurecli"))
     assert "devicecode" not in made["args"]
     assert made["interactiveMode"] == "Never"
     assert "az login" in made["installHint"]
 
 
 def test_a_pipelines_service_principal_is_asked_for_in_its_tenant() -> None:
-    args = login(kubeconfig.logging_in(handed_out(), "spn"))["args"]
+    args = login(resources.logging_in(handed_out(), "spn"))["args"]
     assert args[args.index("--tenant-id") + 1] == "a-tenant"
     # It and its secret are in the pipeline's environment; AKS's own client is another.
     assert "--client-id" not in args
 
 
 def test_an_administrators_certificate_is_never_passed_on() -> None:
-    with pytest.raises(kubeconfig.KubeconfigError, match="client-key-data") as refusal:
-        kubeconfig.logging_in(handed_out(**{"client-key-data": "Zm9v"}), "azurecli")
+    with pytest.raises(resources.KubeconfigError, match="client-key-data") as refusal:
+        resources.logging_in(handed_out(**{"client-key-data": "Zm9v"}), "azurecli")
     assert "Zm9v" not in str(refusal.value)
     assert "adminKubeconfig" in str(refusal.value)

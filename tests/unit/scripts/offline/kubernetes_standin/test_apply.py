@@ -1,16 +1,23 @@
 """Server-side apply: who manages a field, and what is left to others."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, cast
 
 import pytest
+from pulumi.runtime.proto import engine_pb2_grpc
 
-from scripts.offline.kubernetes_standin.apply import leave
+from core.values import UNKNOWN, wrap_map
+from scripts.offline.kubernetes_standin.apply import leave, preview
+from scripts.offline.kubernetes_standin.errors import AlreadyExists, Conflict, Refusal
 from scripts.offline.kubernetes_standin.field_manager import (
     field_manager,
     is_managed_by,
     with_owner,
     yields,
 )
+from scripts.offline.kubernetes_standin.provider import KubernetesProvider
+from scripts.offline.kubernetes_standin.resource import ResourceRequest
+from tests.unit.fake_api import FakeApi, served
 
 _URN = "urn:pulumi:dev::project::kubernetes:core/v1:ConfigMap::name"
 
@@ -71,3 +78,78 @@ def test_an_ignored_field_stays_as_it_is_on_the_cluster(
         "hooks": [{"name": "one", "ca": "live"}, {"name": "two", "ca": "live"}],
     }
     assert leave(obj, live, path) == {**obj, **expected}
+
+
+_PATH = "/api/v1/namespaces/n/configmaps/x"
+_THEIRS = {"metadata": {"managedFields": [{"manager": "theirs", "operation": "Apply"}]}}
+
+
+@pytest.fixture
+def api() -> Iterator[FakeApi]:
+    with served(FakeApi()) as made:
+        made.says("GET", "/version", {})
+        made.says("PATCH", _PATH, {})
+        yield made
+
+
+def provider(api: FakeApi) -> KubernetesProvider:
+    made = KubernetesProvider(cast(engine_pb2_grpc.EngineStub, None))
+    made.configure_with({"kubeconfig": api.kubeconfig})
+    return made
+
+
+def config_map(**fields: Any) -> ResourceRequest:
+    metadata = {"name": "x", "namespace": "n"}
+    inputs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **fields}
+    return ResourceRequest(_URN, wrap_map(inputs))
+
+
+def test_a_preview_fails_for_an_object_of_someone_else(api: FakeApi) -> None:
+    api.says("GET", _PATH, _THEIRS)
+    with pytest.raises(AlreadyExists, match="its fields are managed by theirs"):
+        preview(provider(api), config_map())
+
+
+def test_a_preview_of_a_replacement_does_not_mind_the_object_that_is_replaced(
+    api: FakeApi,
+) -> None:
+    api.says("GET", _PATH, _THEIRS)
+    replacing = provider(api)
+    replacing.in_state.add((_URN, "n/x"))
+    preview(replacing, config_map(data={"a": "b"}))
+    method, path, _ = api.asked[-1]
+    assert method == "PATCH"
+    assert "force=true" in path
+    assert "dryRun=All" in path
+
+
+@pytest.mark.parametrize(
+    ("status", "message"),
+    [
+        (403, 'configmaps is forbidden: User "u" cannot patch resource "configmaps"'),
+        (404, 'namespaces "n" not found'),
+        (400, "admission webhook does not support dry run"),
+        (422, "data: Forbidden: field is immutable when `immutable` is set"),
+    ],
+)
+def test_a_preview_passes_when_a_dry_run_shows_nothing(
+    api: FakeApi, status: int, message: str
+) -> None:
+    api.says("PATCH", _PATH, {"message": message}, status=status)
+    preview(provider(api), config_map())
+
+
+def test_a_preview_fails_for_what_the_api_server_refuses(api: FakeApi) -> None:
+    api.says("PATCH", _PATH, {"message": "exceeded quota"}, status=403)
+    with pytest.raises(Refusal, match="exceeded quota"):
+        preview(provider(api), config_map())
+    cause = {"reason": "FieldManagerConflict", "message": 'conflict with "hpa"', "field": ".a"}
+    conflict = {"message": "conflict", "details": {"causes": [cause]}}
+    api.says("PATCH", _PATH, conflict, status=409)
+    with pytest.raises(Conflict, match=r"ConfigMap n/x: \.a is managed by 'hpa'\. To take"):
+        preview(provider(api), config_map())
+
+
+def test_what_is_not_known_yet_is_not_checked(api: FakeApi) -> None:
+    preview(provider(api), config_map(data={"a": UNKNOWN}))
+    assert api.asked == []

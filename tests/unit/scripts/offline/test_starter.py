@@ -60,3 +60,9 @@ def test_a_plugin_on_path_wins_over_both(starter: Path, tmp_path: Path) -> None:
     program(downloaded(starter), "downloaded")
     real = program(tmp_path / "a folder" / NAME, "real")
     assert started(starter, starter.parent, real.parent) == "real 127.0.0.1:1"
+
+
+def test_a_starter_of_another_checkout_is_no_plugin(starter: Path, tmp_path: Path) -> None:
+    other = program(tmp_path / "other" / "scripts" / "offline" / "bin" / NAME, "other")
+    (other.parents[1] / "kubernetes_standin").mkdir()
+    assert started(starter, other.parent, starter.parent).startswith("stand-in ")

@@ -56,7 +56,7 @@ class Growth:
 
 
 def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
-    """Return what the autoscaler said last of a job's pods; None when it has said nothing.
+    """Return the autoscaler's last report on a job's pods; None without one.
 
     Args:
         events: Kubernetes' events of those pods.
@@ -82,7 +82,7 @@ def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> li
 
 def explained(words: str) -> str:
     """Return the autoscaler's words, and in front of them what is behind them where it is known."""
-    causes = (told for pattern, told in _CAUSES if pattern.search(words))
+    causes = (text for pattern, text in _CAUSES if pattern.search(words))
     cause = next(causes, None)
     return words if cause is None else f"{cause} ({words})"
 
@@ -94,14 +94,14 @@ def _backing_off(status: str | None) -> list[str]:
     except yaml.YAMLError:
         return []  # Before 1.30 it was a text for people.
     groups = document.get("nodeGroups") if isinstance(document, Mapping) else None
-    told = []
+    found = []
     for group in groups or []:
         scale_up = group.get("scaleUp") or {}
         error = scale_up.get("backoffInfo") or {}
         if scale_up.get("status") == "Backoff":
             words = ": ".join(filter(None, (error.get("errorCode"), error.get("errorMessage"))))
-            told.append(f"{group.get('name')}: {words or 'in backoff after a failed scale-up'}")
-    return told
+            found.append(f"{group.get('name')}: {words or 'in backoff after a failed scale-up'}")
+    return found
 
 
 def _failures(events: Iterable[Mapping[str, Any]]) -> list[str]:

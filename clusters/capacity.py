@@ -8,7 +8,7 @@ from core.quantities import gibibytes
 
 @dataclass(frozen=True)
 class Capacity:
-    """What jobs may ask for at the same time: what is reserved or asked for by others is taken off.
+    """What jobs may request at the same time: what is reserved or requested by others is taken off.
 
     Args:
         cpu: Cores of one node.

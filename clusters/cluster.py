@@ -22,17 +22,17 @@ if TYPE_CHECKING:  # whoever only asks what a kind is like declares nothing, and
     from clusters.pools import GpuPool, NodePool
 
 JOBS = "slipway-jobs"
-"""The namespace that jobs run in unless somebody has one for them."""
+"""The namespace that jobs run in by default."""
 JOB_ACCOUNT = "slipway-job"
 """What a job's pods run as: it has no rights, and its token is not mounted."""
 
 
 @dataclass(frozen=True)
 class ExistingOperator:
-    """A training operator that is there already, and that is somebody else's.
+    """A training operator that another party has installed in the cluster.
 
     Args:
-        version: Such as `1.9.2`; None when it can't be told.
+        version: Such as `1.9.2`; None when it is unknown.
         namespace: Of its Deployment; None when that can't be seen.
         deployment: Its Deployment's name; None likewise.
         judges: Whether it has a webhook for PyTorchJobs, as those since 1.8 have.
@@ -72,7 +72,7 @@ class PullSecret:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that is there, and how to work with it. Nobody later asks for its kind.
+    """A cluster that is there, and how to work with it. Nothing that uses it asks for its kind.
 
     Args:
         kind: Its key in `clusters.CLUSTERS`, for messages alone.
@@ -80,14 +80,14 @@ class Cluster:
             has to be there before them.
         kubeconfig: YAML with what it takes to connect. Always a secret.
         image_target: How an image gets in, as the `target` of `slipway:images:Image`. Its `kind`,
-            and what names of images follow from, are plain; the rest may come later.
+            and what names of images follow from, are plain; the rest may be an output.
         images: References that the cluster can surely run, by what is in them:
             `training-operator` and `tcp-wait`.
         gpus: Its nodes with GPUs; None without.
         namespace: Where jobs run.
         own_namespace: Whether the stack makes it; otherwise it is there, and stays.
         operator: The training operator that is there already; None where the stack installs one.
-        identity: Who jobs are to the cloud around it; None where they are nobody.
+        identity: Who jobs are to the cloud around it; None where they have no identity.
         mirrors: What stands in for images of other registries, by the names that jobs call them.
         pull_secret: With what nodes pull images; None where they need nothing.
     """
@@ -126,7 +126,7 @@ def _no_gpus(_settings: Any) -> GpuPool | None:
 
 
 def _no_pools(_settings: Any) -> Sequence[NodePool]:
-    """Nothing that anybody is paid for by the hour."""
+    """Nothing that is paid for by the hour."""
     return ()
 
 

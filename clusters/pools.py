@@ -36,12 +36,12 @@ class GpuPool:
     Args:
         per_node: `nvidia.com/gpu` that each node offers.
         min_nodes: How many there are at least; with 0 the first job has to have one made.
-        max_nodes: How many there may come to be; None where nobody told.
+        max_nodes: How many there may come to be; None where it is unknown.
         labels: That its nodes have and no others.
         taints: That its nodes have.
-        interface: Of the pods' network, by name, which NCCL and Gloo are told to use; None for
+        interface: Of the pods' network, by name, which NCCL and Gloo have to use; None for
             what they choose.
-        device_plugin: Whether Slipway has to install NVIDIA's device plugin, since nobody else
+        device_plugin: Whether Slipway has to install NVIDIA's device plugin, since nothing else
             does.
         driver: Who installs NVIDIA's driver, in words, for messages.
     """
@@ -58,7 +58,7 @@ class GpuPool:
 
 @dataclass(frozen=True)
 class NodePool:
-    """Nodes that somebody is paid for by the hour.
+    """Nodes that are paid for by the hour.
 
     Args:
         name: What the pool is called.
@@ -70,7 +70,7 @@ class NodePool:
         gpus: Of one node.
         spot: Whether they may be taken back at any time, for a lower price.
         dollars: That one spot node may cost at most before it is taken back; None for no limit.
-        cores: Of one node, that pods may ask for; None when that can't be told beforehand.
+        cores: Of one node, that pods may request; None when it can't be known beforehand.
         takes_jobs: Whether jobs run on it, and not the cluster's own pods alone.
     """
 

@@ -67,7 +67,7 @@ class Registry:
     Args:
         server: Its address, and a path in it.
         credentials: A docker config.json, of which that server's entry alone is taken: to push,
-            and as a Secret for the nodes to pull. Unless said, a push looks where docker and
+            and as a Secret for the nodes to pull. By default, a push looks where docker and
             podman keep theirs, and the nodes get no Secret.
         mirrors: Where images of public registries are: the public reference, and the private one.
     """

@@ -67,11 +67,11 @@ def ask(kubeconfig: str) -> None:
 
 
 def _wait(inputs: Properties, context: Context) -> None:
-    """Wait until the cluster lets the person in.
+    """Wait until the cluster lets this account in.
 
     Raises:
         TimeoutError: after `LIMIT_SECONDS`, with what the cluster did last, and what to do.
-        InterruptedError: the person pressed Ctrl-C.
+        InterruptedError: the user pressed Ctrl-C.
     """
     until(
         lambda: ask(inputs["kubeconfig"]),

@@ -4,7 +4,7 @@ import pulumi
 
 
 class Access(pulumi.CustomResource):
-    """A cluster that answers, and lets the person do what the stack needs.
+    """A cluster that answers, and lets this account do what the stack needs.
 
     Args:
         name: Of the cluster.

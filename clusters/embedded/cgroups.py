@@ -134,13 +134,6 @@ def remove(layout: Layout) -> None:
                 break
 
 
-def leftovers(layout: Layout) -> list[str]:
-    """What is still there, in words."""
-    return [f"cgroup {group}" for group in _groups(layout)] + [
-        f"process {pid} ({_command(pid)})" for pid in sorted(processes(layout))
-    ]
-
-
 def _groups(layout: Layout) -> list[Path]:
     """The cluster's groups in every tree, parents first."""
     tops = [tree.root / layout.node for tree in hierarchies()]

@@ -30,7 +30,7 @@ class Settings:
     """What `slipway:cluster` may say for the kind `embedded`.
 
     Args:
-        name: Tells several clusters of one person apart; the stack's name unless said.
+        name: Tells several clusters of one user apart; the stack's name by default.
     """
 
     name: Annotated[

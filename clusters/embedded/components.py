@@ -119,7 +119,7 @@ def components(layout: Layout, host: Host) -> list[Component]:
             ),
             reads=(certificate("etcd-ca"), *pair("etcd")),
         ),
-        # Node and RBAC authorization, nobody anonymous, secrets encrypted at rest.
+        # Node and RBAC authorization, no anonymous access, secrets encrypted at rest.
         Component(
             name="kube-apiserver",
             command=(

@@ -95,7 +95,7 @@ def supervisord(layout: Layout, host: Host, components: Iterable[Component]) -> 
 
 
 def _program(layout: Layout, host: Host, component: Component) -> dict[str, str]:
-    # Without its supervisor nobody would know of it, so it dies with it.
+    # Without its supervisor nothing would end it, so it dies with it.
     command = (host.path("setpriv"), "--pdeathsig", "KILL", "--", *component.command)
     environment = {
         "PATH": search_path(host),

@@ -17,11 +17,11 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is the matter.
+    """A problem.
 
     Args:
         part: Which part of the cluster, in one word.
-        reason: What is the matter with it.
+        reason: What the problem is.
     """
 
     part: str
@@ -32,9 +32,9 @@ class Problem:
 
 
 def problems(layout: Layout, host: Host) -> list[Problem]:
-    """Everything that is the matter; empty when the cluster works.
+    """Return every problem; none when the cluster works.
 
-    Where supervisord is down or the network is gone, nothing beyond that is asked.
+    Where supervisord is down or the network is gone, nothing beyond that is checked.
     """
     try:
         return _problems(layout, host)
@@ -43,7 +43,7 @@ def problems(layout: Layout, host: Host) -> list[Problem]:
 
 
 def lasting_problems(layout: Layout, host: Host) -> list[Problem]:
-    """What is the matter at a second look, too: one slow answer of a busy machine is nothing."""
+    """Return the problems that a second look finds, too: a busy machine may answer slowly once."""
     if not problems(layout, host):
         return []
     time.sleep(_SECOND_LOOK_SECONDS)
@@ -67,7 +67,7 @@ def lookup(layout: Layout, host: Host, name: str) -> str:
     """The addresses of a name, as `getent hosts` prints them.
 
     Raises:
-        CommandFailed: there is no such name, or nobody answers.
+        CommandFailed: there is no such name, or no server answers.
         supervisor.Unreachable: the cluster is not running.
     """
     # The node's own resolv.conf is in its mount namespace. `-s dns` passes by what else the host

@@ -27,7 +27,7 @@ def main() -> None:
     if not arguments.joined:
         mounts.establish(layout)
     configuration = str(layout.config / "supervisord.conf")
-    os.execv(  # noqa: S606 (no shell is wanted)
+    os.execv(  # noqa: S606 (no shell is needed)
         sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", configuration]
     )
 

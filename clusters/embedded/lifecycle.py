@@ -57,7 +57,7 @@ def bring_up(layout: Layout, report: Report) -> None:
 
     Raises:
         Unsuitable: this machine can't run it; nothing was changed.
-        TimeoutError: a step took too long; says what was the matter last.
+        TimeoutError: a step took too long; says what the last problem was.
         CommandFailed: a program refused; says which and why.
     """
     require(layout)
@@ -108,7 +108,8 @@ def remove(layout: Layout) -> None:
     """Remove the cluster and its data; succeeds when there is none.
 
     Raises:
-        RuntimeError: something is still there; names it.
+        RuntimeError: a process, a mount or a part of the network can't be removed; names it.
+        OSError: the kernel still holds a control group or a file.
     """
     host = examine(layout)
     if layout.directory.exists():
@@ -117,9 +118,6 @@ def remove(layout: Layout) -> None:
             shutil.rmtree(layout.directory)
     else:
         halt(layout, host)
-    if left := _leftovers(layout, host):
-        listed = "".join(f"\n  {thing}" for thing in left)
-        raise RuntimeError(f"the cluster {layout.directory} is not wholly gone:{listed}")
 
 
 def halt(layout: Layout, host: Host) -> None:
@@ -134,24 +132,13 @@ def halt(layout: Layout, host: Host) -> None:
     cgroups.kill(layout)
     cgroups.remove(layout)
     network.remove(layout, host)
-    if mounted := mounts.leftovers(layout):
-        # Removing what is under a mount would remove somebody's data.
+    if mounted := mounts.inside(layout):
+        # Removing what is under a mount would remove data that is not the cluster's.
         raise RuntimeError(f"not made by the cluster, so unmount it first: {', '.join(mounted)}")
     if layout.runtime.exists():
         shutil.rmtree(layout.runtime)
     if RUNTIME_ROOT.exists() and not any(RUNTIME_ROOT.iterdir()):
         RUNTIME_ROOT.rmdir()
-
-
-def _leftovers(layout: Layout, host: Host) -> list[str]:
-    """What is still there of the cluster, in words."""
-    directories = [path for path in (layout.directory, layout.runtime) if path.exists()]
-    return [
-        *cgroups.leftovers(layout),
-        *network.leftovers(layout, host),
-        *mounts.leftovers(layout),
-        *[f"directory {path}" for path in directories],
-    ]
 
 
 def _run_components(layout: Layout, host: Host) -> None:

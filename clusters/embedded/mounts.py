@@ -1,6 +1,6 @@
 """What the node sees elsewhere than the host does, in a mount namespace of its own.
 
-Some programs have paths built in, and the kubelet sets parameters of the whole machine's kernel.
+Some programs have paths built in, and the kubelet sets parameters of the machine's kernel.
 Here such a path leads to the cluster's own directory, and such a parameter to a plain file that
 already says what the kubelet wants. All mounts of the node, the containers' too, are in that
 namespace, so they are gone with its last process.
@@ -64,8 +64,8 @@ def establish(layout: Layout) -> None:
         run("mount", "--bind", str(source), str(target))
 
 
-def leftovers(layout: Layout, mountinfo: str | None = None) -> list[str]:
-    """Mounts on the host inside the cluster's directories, in words.
+def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
+    """Return the host's mount points inside the cluster's directories.
 
     Args:
         layout: The cluster.
@@ -75,6 +75,4 @@ def leftovers(layout: Layout, mountinfo: str | None = None) -> list[str]:
     # The kernel writes a space, tab, newline and backslash of a path as octal escapes.
     points = [line.split(" ")[4].encode().decode("unicode_escape") for line in text.splitlines()]
     ours = (layout.directory, layout.runtime)
-    return [
-        f"mount {point}" for point in points if any(Path(point).is_relative_to(top) for top in ours)
-    ]
+    return [point for point in points if any(Path(point).is_relative_to(top) for top in ours)]

@@ -61,7 +61,7 @@ def ensure(layout: Layout, host: Host) -> None:
     run(*inside, "link", "set", "lo", "up")
     run(*inside, "link", "set", UPLINK, "up")
     # A program of the node needs some route to a service's address, before kube-proxy's rules turn
-    # it into a pod's. There is no default route: whoever calls the outside is told at once.
+    # it into a pod's. There is no default route: a call to the outside fails at once.
     via = ("via", str(layout.host_address), "dev", UPLINK)
     run(*inside, "route", "replace", str(SERVICES), *via)
     run(*enter(layout, host), host.path("nft"), "-f", "-", text=firewall(layout))
@@ -121,17 +121,6 @@ def remove(layout: Layout, host: Host) -> None:
     if _namespace_usable(layout, ip):
         run(ip, "netns", "delete", layout.node)
     layout.network_namespace.unlink(missing_ok=True)
-
-
-def leftovers(layout: Layout, host: Host) -> list[str]:
-    """What is still there of the network, in words."""
-    links = json.loads(run(host.path("ip"), "-json", "link"))
-    found = [
-        f"interface {link['ifname']}" for link in links if link["ifname"] == layout.host_interface
-    ]
-    if layout.network_namespace.exists():
-        found.append(f"network namespace {layout.node}")
-    return found
 
 
 def _addresses(interfaces: list[dict[str, Any]]) -> list[tuple[str, IPv4Interface]]:

@@ -163,7 +163,7 @@ def is_waiting(claim: Object) -> bool:
 
 
 def is_done(found: Object) -> bool:
-    """Whether a volume was made here and nobody will use it or its data again."""
+    """Whether a volume was made here and nothing will use it or its data again."""
     ours = found["metadata"].get("annotations", {}).get(PROVISIONED_BY) == PROVISIONER
     deletes = found["spec"]["persistentVolumeReclaimPolicy"] == "Delete"
     return ours and deletes and found["status"].get("phase") in {"Released", "Failed"}
@@ -189,7 +189,7 @@ def _watch(listing: Callable[..., Any], changed: threading.Event) -> None:
 
 @contextmanager
 def _tolerated(status: int) -> Iterator[None]:
-    """The API server's answer that somebody has done it already."""
+    """Pass over the API server's answer that it is already so."""
     try:
         yield
     except client.ApiException as error:

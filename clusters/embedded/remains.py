@@ -1,4 +1,4 @@
-"""What is left of a cluster, asked of the machine and not of what was made.
+"""What is left of a cluster: what the machine has, not what was made.
 
 Whatever bears the cluster's name, lies in its directories or has its addresses is found, whoever
 made it, however it got there and wherever it is: so what removal has forgotten is found, too.
@@ -187,7 +187,7 @@ def _in(places: list[Path] | tuple[Path, ...], mark: str) -> list[Path]:
 
 
 def _program(name: str) -> str:
-    """Found as a person would find it: set-up's record may have gone before the cluster."""
+    """Look on PATH: set-up's record may have gone before the cluster."""
     return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or name
 
 

@@ -170,7 +170,7 @@ def _ask(layout: Layout, method: str, *arguments: object) -> Any:
     """Call a method of the interface `supervisor` (http://supervisord.org/api.html).
 
     Raises:
-        Unreachable: nobody answers at the socket.
+        Unreachable: no server answers at the socket.
         xmlrpc.client.Fault: supervisord refuses.
     """
     path = layout.supervisor_socket

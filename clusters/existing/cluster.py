@@ -25,17 +25,17 @@ from images.resource import helper_images
 
 def gpus(settings: Settings) -> GpuPool | None:
     """The nodes with GPUs that the settings tell of."""
-    said = settings.gpus
-    if said is None:
+    pool = settings.gpus
+    if pool is None:
         return None
     return GpuPool(
-        said.per_node,
-        min_nodes=said.nodes,
-        max_nodes=said.max_nodes,
-        labels=said.labels,
-        taints=tuple(Taint(each.key, each.value, each.effect) for each in said.taints),
-        interface=said.interface,
-        device_plugin=said.device_plugin,
+        pool.per_node,
+        min_nodes=pool.nodes,
+        max_nodes=pool.max_nodes,
+        labels=pool.labels,
+        taints=tuple(Taint(each.key, each.value, each.effect) for each in pool.taints),
+        interface=pool.interface,
+        device_plugin=pool.device_plugin,
     )
 
 
@@ -49,7 +49,7 @@ def provision(settings: Settings) -> Cluster:
     namespace = JOBS if settings.namespace is None else settings.namespace
     found = look(choice, namespace)
     operator = _operator(settings, found, namespace)
-    _tell(settings, choice, operator)
+    _report(settings, choice, operator)
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(choice.kubeconfig)
     target, registry = _target(settings), settings.registry
     images, needs = helper_images(target) if operator is None else ({}, [])
@@ -92,10 +92,10 @@ def _operator(settings: Settings, found: Found, namespace: str) -> ExistingOpera
     return operator
 
 
-def _tell(settings: Settings, choice: Choice, operator: ExistingOperator | None) -> None:
+def _report(settings: Settings, choice: Choice, operator: ExistingOperator | None) -> None:
     if settings.context is None:
         pulumi.log.warn(
-            f"slipway:cluster.context: is not said, so the current one of {choice.files}, "
+            f"slipway:cluster.context: is missing, so the current one of {choice.files}, "
             f"{choice.context}, is used; should that become another one, the stack would move there"
         )
     pulumi.log.info(f"cluster {choice.server}, context {choice.context} of {choice.files}")

@@ -1,4 +1,4 @@
-"""One context of a person's kubeconfig, as a document of its own that works from anywhere."""
+"""One context of the user's kubeconfig, as a document of its own that works from anywhere."""
 
 import json
 import os
@@ -62,12 +62,12 @@ class Choice:
 
     @property
     def kubectl(self) -> str:
-        """How a person calls kubectl to ask the same cluster."""
+        """How the user calls kubectl for the same cluster."""
         return kubectl(self.path, self.context)
 
 
 def kubectl(path: str | None, context: str | None) -> str:
-    """Return how a person calls kubectl with these settings, to be pasted into a shell."""
+    """Return how the user calls kubectl with these settings, to be pasted into a shell."""
     named = [] if path is None else ["--kubeconfig", str(Path(path).expanduser())]
     chosen = [] if context is None else ["--context", context]
     return shlex.join(["kubectl", *named, *chosen])
@@ -80,8 +80,8 @@ def choose(path: str | None, context: str | None, environment: Mapping[str, str]
     since such a token is written anew before it expires.
 
     Args:
-        path: Of a kubeconfig; what kubectl would take unless said.
-        context: Its name; the current one unless said.
+        path: Of a kubeconfig; what kubectl would take by default.
+        context: Its name; the current one by default.
         environment: Has KUBECONFIG and HOME.
 
     Raises:
@@ -95,22 +95,20 @@ def choose(path: str | None, context: str | None, environment: Mapping[str, str]
     if not (names := program.ask("get-contexts", "--output=name").split()):
         raise Absent("path", f"there is no context in {shown}; name another file")
     current = next((each for each in map(_current, map(_read, files)) if each), "")
-    wanted = current if context is None else context
-    if not wanted:
+    name = current if context is None else context
+    if not name:
         raise Absent("context", f"is missing, and {shown} has no current one; {choices('', names)}")
-    if wanted not in names:
+    if name not in names:
         where = "" if context is not None else ", the current one,"
-        raise Absent(
-            "context", f"{quote(wanted)}{where} is not in {shown}; {choices(wanted, names)}"
-        )
-    view = ("view", "--raw", "--minify", "--flatten", f"--context={wanted}", "--output=json")
+        raise Absent("context", f"{quote(name)}{where} is not in {shown}; {choices(name, names)}")
+    view = ("view", "--raw", "--minify", "--flatten", f"--context={name}", "--output=json")
     document = json.loads(program.ask(*view))
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
     credentials = portable(user["user"] or {}, _folder_of(user["name"], files))
     if (wrong := credentials_problem(credentials)) is not None:
-        raise Unusable("context", f"{quote(wanted)} of {shown}: {wrong}")
-    whole = _document(document, cluster, credentials)
-    return Choice(wanted, cluster["server"], shown, whole, path)
+        raise Unusable("context", f"{quote(name)} of {shown}: {wrong}")
+    content = _document(document, cluster, credentials)
+    return Choice(name, cluster["server"], shown, content, path)
 
 
 def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:
@@ -236,13 +234,13 @@ def _of_command(program: Mapping[str, Any]) -> str | None:
         )
     if program.get("interactiveMode") == "Always":
         return (
-            f"its credentials come from {quote(command)}, which has to ask a person "
+            f"its credentials come from {quote(command)}, which has to ask the user "
             "(interactiveMode: Always), and `pulumi up` runs without a terminal; use a login that "
-            "asks nobody, such as that of a service account"
+            "asks nothing, such as that of a service account"
         )
     if shutil.which(command) is None:
         place = "not there, or not executable" if os.sep in command else "not on PATH"
         hint = " ".join(str(program.get("installHint", "")).split())
-        said = f" Its own hint: {hint}" if hint else ""
-        return f"its credentials come from the command {quote(command)}, which is {place}.{said}"
+        advice = f" Its own hint: {hint}" if hint else ""
+        return f"its credentials come from the command {quote(command)}, which is {place}.{advice}"
     return None

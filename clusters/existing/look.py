@@ -41,7 +41,7 @@ class Deployed:
         name: What it is called.
         image: What it runs.
         args: How.
-        made_by: The stack that has installed it; None for somebody else.
+        made_by: The stack that has installed it; None for another party.
     """
 
     namespace: str
@@ -58,16 +58,16 @@ class Found:
     Args:
         serves: Whether there are PyTorchJobs.
         trainer: Whether there are the TrainJobs of Kubeflow Trainer 2.
-        made_by: The stack that has installed the operator; None when it is somebody else's, or
-            can't be told.
-        deployed: Operators; None when not even that can be told.
+        made_by: The stack that has installed the operator; None when it is another party's, or
+            is unknown.
+        deployed: Operators; None when that is unknown.
         judged: Whether a webhook judges PyTorchJobs; None when that can't be tried, since
             the namespace is not there yet, for one.
         namespaces: Those that are there, of the jobs' and the operator's, each with the stack
-            that has made it; None for somebody else. Those that can't be seen are missing.
+            that has made it; None for another party. Those that can't be seen are missing.
         unseen: Which of the two can't be seen.
         jobs_of: The stack whose jobs' account is in their namespace; None when there is none, or it
-            can't be told.
+            is unknown.
     """
 
     serves: bool = False
@@ -88,7 +88,7 @@ def look(choice: Choice, namespace: str) -> Found:
         namespace: Where jobs are to run.
 
     Raises:
-        Unusable: the cluster does not answer within seconds, or lets nobody in.
+        Unusable: the cluster does not answer within seconds, or refuses this account.
     """
     try:
         api = connect(choice.kubeconfig)

@@ -10,22 +10,22 @@ from clusters.existing.kubeconfig import Unusable
 from clusters.existing.look import Deployed, Found
 from core.text import quote
 
-Wanted = Literal["auto", "install", "existing"]
+Requested = Literal["auto", "install", "existing"]
 _ALLOWED = "allowed: auto, existing, install"
 
 
 @dataclass(frozen=True)
 class Situation:
-    """What is asked for, and what there is.
+    """What the settings request, and what the cluster has.
 
     Args:
-        wanted: What the settings say.
+        requested: `operator` of the settings.
         found: What the cluster has; none of it another stack's.
         stack: The running stack, as an operator's mark names it.
         namespace: Where its jobs are to run.
     """
 
-    wanted: Wanted
+    requested: Requested
     found: Found
     stack: str
     namespace: str
@@ -35,22 +35,22 @@ def decide(case: Situation) -> ExistingOperator | None:
     """Return the operator to use; None to install one, or to keep the stack's own.
 
     Raises:
-        Unusable: what is wanted can't be, with what to do.
+        Unusable: the request can't be met; with what to do.
     """
     found = case.found
     if found.made_by == case.stack:
-        if case.wanted == "existing":
+        if case.requested == "existing":
             raise _refused(
                 case,
                 "this stack has installed the operator itself, and would remove it; say auto, or "
-                "`make down` and begin anew once somebody else has installed one",
+                "`make down` and begin anew once another party has installed one",
             )
         return None
     if not found.serves:
         _require_room(case)
         return None
     others = bool(found.deployed) or found.judged is True
-    if case.wanted == "install":
+    if case.requested == "install":
         if others:
             named = ", ".join(f"{each.namespace}/{each.name}" for each in found.deployed or ())
             whose = f", {named}" if named else ""
@@ -80,14 +80,14 @@ def _require_room(case: Situation) -> None:
     Raises:
         Unusable: the cluster has something else in its place, or one has to be there.
     """
-    if case.found.trainer and case.wanted != "install":
+    if case.found.trainer and case.requested != "install":
         raise _refused(
             case,
             "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs and "
             f"no PyTorchJobs; Slipway needs the training operator {releases.ACCEPTED}. Say "
             "install to have it installed beside it",
         )
-    if case.wanted == "existing":
+    if case.requested == "existing":
         raise _refused(
             case,
             "the cluster has no PyTorchJobs (kubeflow.org/v1), so no training operator is "
@@ -112,8 +112,8 @@ def _usable(case: Situation) -> ExistingOperator:
                 found.judged is not False if version is None else releases.has_webhook(version)
             )
             return ExistingOperator(version, each.namespace, each.name, judges=judging)
-    told = "; ".join(f"{each.namespace}/{each.name} {', and '.join(why)}" for each, why in known)
-    raise _refused(case, f"no training operator here can run the stack's jobs: {told}")
+    refused = "; ".join(f"{each.namespace}/{each.name} {', and '.join(why)}" for each, why in known)
+    raise _refused(case, f"no training operator here can run the stack's jobs: {refused}")
 
 
 def _against(operator: Deployed, case: Situation) -> Iterator[str]:
@@ -137,4 +137,4 @@ def _against(operator: Deployed, case: Situation) -> Iterator[str]:
 
 
 def _refused(case: Situation, text: str) -> Unusable:
-    return Unusable("operator", f"{case.wanted}: {text}; {_ALLOWED}")
+    return Unusable("operator", f"{case.requested}: {text}; {_ALLOWED}")

@@ -43,7 +43,7 @@ def require_own(found: Found, namespace: str, stack: str) -> None:
     """Let a stack make the jobs' namespace, or keep the one that it has made.
 
     Raises:
-        Unusable: it is there, and is somebody else's: the stack would take it away with it.
+        Unusable: it exists and is another party's: the stack would remove it with itself.
     """
     if namespace in found.namespaces and found.namespaces[namespace] != stack:
         raise Unusable(
@@ -72,7 +72,7 @@ def require_home(found: Found, stack: str) -> None:
     """Let a stack make the operator's namespace, or keep the one that it has made.
 
     Raises:
-        Unusable: it is there, and is somebody else's, such as the rest of Kubeflow's.
+        Unusable: it exists and is another party's, such as the rest of Kubeflow's.
     """
     if OPERATORS in found.namespaces and found.namespaces[OPERATORS] != stack:
         raise Unusable(

@@ -1,4 +1,4 @@
-"""What a stack has left in a cluster that stays: asked of the cluster itself."""
+"""What a stack has left in a cluster that stays, as the cluster itself lists it."""
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -19,7 +19,7 @@ from core.manifests import KEPT, MANAGED_BY
 from core.toolchain import ToolMissing
 
 _KIND = "objects with Slipway's labels"
-_UNASKED = "objects known to be in a cluster that was not asked"
+_UNKNOWN = "objects known to be in a cluster that could not be checked"
 _LABELS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 _LIMITED: dict[str, Any] = {"_request_timeout": (3, 10)}
 _UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
@@ -31,31 +31,31 @@ def remains(
     """Return what bears Slipway's labels in the namespace of the stack's jobs.
 
     Where a mark tells that the namespace is another stack's, everything there is that one's. A
-    cluster that lets nobody in may hold anything, and that is told instead. One that does
+    cluster that refuses this account may hold anything, which is reported instead. One that does
     not answer at all, or that no context leads to, may have gone for good: as `pulumi destroy`
-    comes before, nothing is known to be in it, and that it was not asked stands in the kind's name.
+    comes before, nothing is known to be in it, and the kind's name says that it was not checked.
     """
     namespace = JOBS if settings.namespace is None else settings.namespace
     try:
         choice = choose(settings.path, settings.context, environment)
     except Absent as error:
-        return {f"{_UNASKED} ({error})": []}
+        return {f"{_UNKNOWN} ({error})": []}
     except (pulumi.RunError, ToolMissing) as error:
         see = _command(kubectl(settings.path, settings.context), namespace)
-        return {_KIND: [f"the cluster was not asked ({error}): see `{see}`"]}
+        return {_KIND: [f"the cluster could not be checked ({error}): see `{see}`"]}
     try:
         api = connect(choice.kubeconfig)
         if (whose := owner(api, namespace)) not in {None, stack}:
             return {f"{_KIND} of its own ({namespace} is the stack {whose}'s)": []}
         left, kept = _labeled(api, namespace, choice.kubectl)
-        return {_KIND + _told(kept, f"{choice.kubectl} --namespace {namespace}"): left}
+        return {_KIND + _kept_claims(kept, f"{choice.kubectl} --namespace {namespace}"): left}
     except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
         see = _command(choice.kubectl, namespace)
         if (why := silence(error)) is not None:
             again = f"should it do so again, see `{see}`"
-            return {f"{_UNASKED} ({choice.server} does not answer: {why}; {again})": []}
+            return {f"{_UNKNOWN} ({choice.server} does not answer: {why}; {again})": []}
         reason = said(error) if isinstance(error, ApiException) else error
-        return {_KIND: [f"{choice.server} can't be asked ({reason}): see `{see}`"]}
+        return {_KIND: [f"{choice.server} can't be checked ({reason}): see `{see}`"]}
 
 
 def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> tuple[list[str], list[str]]:
@@ -83,7 +83,7 @@ def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> tuple[list[
     return left, kept
 
 
-def _told(kept: list[str], kubectl: str) -> str:
+def _kept_claims(kept: list[str], kubectl: str) -> str:
     if not kept:
         return ""
     command = f"{kubectl} delete persistentvolumeclaim {' '.join(kept)}"

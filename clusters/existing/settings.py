@@ -37,7 +37,7 @@ Namespace = Annotated[
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Images:
-    """Images that somebody has put where the cluster's nodes can fetch them.
+    """Images that are already where the cluster's nodes can fetch them.
 
     What is not named is built and pushed to the `registry`, where there is one.
 
@@ -76,7 +76,7 @@ class Gpus:
     Args:
         per_node: `nvidia.com/gpu` that each of them offers.
         nodes: How many there are at least; with 0 the first job has to have one made.
-        max_nodes: How many there may come to be; not known unless said.
+        max_nodes: How many there may come to be; unknown by default.
         labels: That these nodes have and no others.
         taints: That they have.
         interface: Of the pods' network, which NCCL and Gloo use.
@@ -100,15 +100,15 @@ class Settings:
     """A cluster that is there, and what in it a stack may use.
 
     Args:
-        path: Of the kubeconfig; $KUBECONFIG, or else ~/.kube/config, unless said.
-        context: Which of its contexts; the current one unless said.
-        namespace: One that is there, to run jobs in; `slipway-jobs` is made unless said.
+        path: Of the kubeconfig; $KUBECONFIG, or else ~/.kube/config, by default.
+        context: Which of its contexts; the current one by default.
+        namespace: One that is there, to run jobs in; `slipway-jobs` is made by default.
         operator: Whether the training operator is installed, has to be there already, or is
             installed only when there is none.
         registry: Where images are pushed to and nodes fetch them from.
         images: Those that are there already.
         disconnected: Whether nodes reach that registry and no other.
-        gpus: The nodes with GPUs; none unless said.
+        gpus: The nodes with GPUs; none by default.
     """
 
     path: Path | None = None
@@ -163,7 +163,7 @@ def _unmirrored(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _missing(settings: Settings) -> Iterator[Contradiction]:
-    """Yield the images that nobody has put there, where there is no registry to push them to."""
+    """Yield the images that are missing, where there is no registry to push them to."""
     about = frozenset({"registry", "images", "gpus", "operator"})
     images = settings.images
     if images is None:

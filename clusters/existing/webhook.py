@@ -1,4 +1,4 @@
-"""Whether an operator's webhook is asked about PyTorchJobs: it is tried, and none is made."""
+"""Whether an operator's webhook checks PyTorchJobs: it is tried, and none is made."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ def judges(api: client.ApiClient, namespace: str) -> bool:
     """Return whether a webhook refuses a PyTorchJob that nothing else refuses, and a good one not.
 
     Raises:
-        ApiException: the good one is refused, or the other by somebody else.
+        ApiException: the good one is refused, or the other by something else.
     """
     _try(api, namespace, _job(container="pytorch"))
     try:

@@ -53,11 +53,11 @@ class Settings:
     """What `slipway:cluster` may say for the kind `kind`.
 
     Args:
-        name: kind's name of the cluster; the stack's name unless said.
+        name: kind's name of the cluster; the stack's name by default.
         control_planes: Nodes that run Kubernetes itself.
         workers: Further nodes, on which jobs run; without any they run on the others.
         image: Of the nodes, which is to say Kubernetes' version; what belongs to kind's own
-            version unless said.
+            version by default.
         reserved: What each node keeps free of pods.
         ports: Of this machine, that lead to ports of the first node.
         mounts: Directories of this machine that every node has.
@@ -171,10 +171,10 @@ def _overreserved(settings: Settings) -> Iterator[Contradiction]:
         "cpu": (kept.cpu, left.cpu > 0, f"{local.cores()} cores"),
         "memory": (kept.memory, left.memory > 0, f"{gibibytes(_memory(settings))} (its share)"),
     }
-    for name, (amount, is_enough, whole) in shares.items():
+    for name, (amount, is_enough, total) in shares.items():
         if amount is not None and not is_enough:
             text = (
-                f"{amount} leaves nothing for jobs: a node has {whole} of this machine, and "
+                f"{amount} leaves nothing for jobs: a node has {total} of this machine, and "
                 "Kubernetes' own part goes off that; lower it"
             )
             about = frozenset({"reserved", "workers", "controlPlanes"})

@@ -52,9 +52,9 @@ class KindHandler(LocalHandler):
 def problem(program: Path, name: str, config: Mapping[str, Any]) -> str | None:
     """Return what kind itself finds wrong with a configuration; None when nothing is.
 
-    kind looks at it after it has asked its container engine for what there is, and before it asks
-    for anything to be made. So that no engine is needed, and none is changed, a few lines of shell
-    answer those questions and refuse all else.
+    kind checks it after it has listed what its container engine has, and before anything is made.
+    So that no engine is needed, and none is changed, a few lines of shell answer those questions
+    and refuse all else.
 
     https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/internal/create/create.go
 
@@ -70,15 +70,15 @@ def problem(program: Path, name: str, config: Mapping[str, Any]) -> str | None:
         file.write_text(yaml.safe_dump(dict(config), sort_keys=False))
         command = ("create", "cluster", "--name", name, "--config", str(file))
         own = {"PATH": directory, "HOME": directory, CHOICE: "docker"}
-        said: list[str] = []
+        lines: list[str] = []
         try:
             run(
                 *(str(program), *command, "--kubeconfig", str(Path(directory, "kubeconfig"))),
                 variables=own,
-                line=said.append,
+                line=lines.append,
             )
         except CommandFailed as error:
-            if any(_BEGINS in each for each in said):
+            if any(_BEGINS in each for each in lines):
                 return None
             return _reason(str(error))
     return None

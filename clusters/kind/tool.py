@@ -46,7 +46,7 @@ class KindTool(Tool):
         with tempfile.TemporaryDirectory(prefix="slipway-kind-") as directory:
             file = Path(directory, "kind.yaml")
             file.write_text(yaml.safe_dump(dict(self.config), sort_keys=False))
-            # Without it kind would write into the person's own kubeconfig.
+            # Without it kind would write into the user's own kubeconfig.
             aside = ("--kubeconfig", str(Path(directory, "kubeconfig")))
             run(
                 *(str(find("kind")), "create", "cluster", "--name", self.name),

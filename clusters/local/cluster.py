@@ -53,7 +53,7 @@ class PortMapping:
         host: On this machine.
         node: On the node.
         protocol: What is spoken.
-        address: Of this machine; nobody else reaches it unless it is another one.
+        address: Of this machine; only this machine reaches it unless it is another one.
     """
 
     host: Port

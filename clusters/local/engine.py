@@ -14,7 +14,7 @@ PROGRAMS: tuple[str, ...] = ("docker", "nerdctl", "podman")
 https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/provider.go (DetectNodeProvider)
 """
 CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
-"""The variable by which a person tells kind which one to take."""
+"""The variable by which the user chooses kind's engine."""
 _OLDEST_DOCKER = (20, 10)
 """Since then it has `--cgroupns`, which kind gives its nodes.
 
@@ -38,8 +38,8 @@ class Engine:
     @classmethod
     def found(cls) -> "Engine | None":
         """Return the one that kind takes, too; None when there is none."""
-        told = os.environ.get(CHOICE)
-        programs = PROGRAMS if told not in PROGRAMS else (told,)
+        chosen = os.environ.get(CHOICE)
+        programs = PROGRAMS if chosen not in PROGRAMS else (chosen,)
         return next((cls(each) for each in programs if shutil.which(each)), None)
 
     def problem(self) -> str | None:

@@ -68,14 +68,14 @@ class LocalHandler(Handler):
             RuntimeError: something is missing on this machine; there is such a cluster already and
                 it is not to be adopted; or the tool failed.
             TimeoutError: the nodes were not Ready in time.
-            InterruptedError: the person pressed Ctrl-C.
+            InterruptedError: the user pressed Ctrl-C.
         """
         tool, mark = self.tool(inputs), Mark(self.program, inputs["name"])
         mark.require(inputs["owner"])
         self._require(tool)
         adopted = False
         if tool.exists():
-            if mark.is_there and self._is_whole(tool, inputs, mark):
+            if mark.is_there and self._is_complete(tool, inputs, mark):
                 context.info(
                     f"goes on with the cluster that an interrupted run has made: {mark.name}"
                 )
@@ -162,7 +162,7 @@ class LocalHandler(Handler):
     @property
     @abstractmethod
     def shape(self) -> set[str]:
-        """The inputs that a cluster is made with and that can't be changed later."""
+        """The inputs that a cluster is made with and that can't be changed in place."""
 
     def _require(self, tool: Tool) -> None:
         needs = tool.needs()
@@ -182,8 +182,8 @@ class LocalHandler(Handler):
         if reason is not None:
             raise RuntimeError(f"{self.program}'s cluster {tool.name} can't be adopted: {reason}")
 
-    def _is_whole(self, tool: Tool, inputs: Properties, mark: Mark) -> bool:
-        """Whether what an interrupted run has made is all of what is asked for."""
+    def _is_complete(self, tool: Tool, inputs: Properties, mark: Mark) -> bool:
+        """Whether what an interrupted run has made is complete."""
         return mark.holds(inputs) and not tool.problems(tool.expected)
 
     def _drift(self, state: Properties) -> list[Change]:

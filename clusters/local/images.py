@@ -1,4 +1,4 @@
-"""Images in the containerds of a local cluster's nodes, each of which is asked through its tool."""
+"""Images in the containerds of a local cluster's nodes, each reached through its tool."""
 
 import threading
 from abc import abstractmethod

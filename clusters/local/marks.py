@@ -1,7 +1,7 @@
 """Which local clusters are Slipway's own: what it has begun to make it notes before.
 
-So a cluster that an interrupted run has left is taken away or gone on with, and one that somebody
-else made by the same name is never touched unasked.
+So a cluster that an interrupted run has left is taken away or gone on with, and one that another
+program made by the same name is never touched unless `adopt` says so.
 """
 
 import json
@@ -68,7 +68,7 @@ class Mark:
 
 
 def remains(tool: Tool, mark: Mark, removal: str) -> Mapping[str, list[str]]:
-    """Return the cluster, with how to remove it; nothing of one that somebody else has made.
+    """Return the cluster, with how to remove it; nothing of one that the stack has not made.
 
     Args:
         tool: Bound to the cluster.
@@ -77,7 +77,7 @@ def remains(tool: Tool, mark: Mark, removal: str) -> Mapping[str, list[str]]:
     """
     left = []
     if mark.is_there:
-        # Without the tool, or its engine, nobody can tell whether the cluster is there.
+        # Without the tool, or its engine, it is unknown whether the cluster exists.
         is_gone = not tool.needs() and not tool.exists()
         command = f"rm -r {mark.directory}" if is_gone else f"{removal} && rm -r {mark.directory}"
         left.append(f"{mark.tool}'s cluster {mark.name}: {command}")

@@ -24,10 +24,10 @@ _UNREACHABLE = (urllib3.exceptions.HTTPError, ssl.SSLError, OSError)
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that is the matter.
+    """A problem.
 
     Args:
-        part: With which part of the cluster, in one word.
+        part: Which part of the cluster has it, in one word.
         reason: What.
     """
 
@@ -39,11 +39,11 @@ class Problem:
 
 
 def problems(kubeconfig: str, expected: int | None) -> list[Problem]:
-    """Return what is the matter with the nodes; nothing when all of them are Ready.
+    """Return the nodes' problems; none when all of them are Ready.
 
     Args:
         kubeconfig: Its content.
-        expected: How many there have to be; None when that is somebody else's to say.
+        expected: How many there have to be; None when that is not ours to decide.
     """
     try:
         with kube.connect(kubeconfig) as api:
@@ -52,16 +52,16 @@ def problems(kubeconfig: str, expected: int | None) -> list[Problem]:
         return [Problem("api", f"the API server answers: {kube.said(error)}")]
     except (*_UNREACHABLE, config.ConfigException) as error:
         return [Problem("api", f"the API server can't be reached: {error}")]
-    matter = [] if nodes else [Problem("nodes", "there is none")]
+    found = [] if nodes else [Problem("nodes", "there is none")]
     if expected is not None and nodes and len(nodes) < expected:
-        matter.append(Problem("nodes", f"{len(nodes)} of {expected} are there"))
+        found.append(Problem("nodes", f"{len(nodes)} of {expected} are there"))
     for node in nodes:
         conditions = {each["type"]: each for each in node["status"].get("conditions", [])}
         ready = conditions.get("Ready", {"status": "False", "message": "has not reported yet"})
         if ready["status"] != "True":
             message = ready.get("message", "is not Ready")
-            matter.append(Problem("nodes", f"{node['metadata']['name']}: {message}"))
-    return matter
+            found.append(Problem("nodes", f"{node['metadata']['name']}: {message}"))
+    return found
 
 
 def identity(kubeconfig: str) -> str:

@@ -63,10 +63,10 @@ class Tool(ABC):
     def problems(self, expected: int | None) -> list[Problem]:
         """Return what is wrong with the cluster, from the outside inwards.
 
-        Beyond the first thing that is, nothing is asked.
+        Beyond the first problem, nothing is checked.
 
         Args:
-            expected: How many nodes there have to be; None when that is another's to say.
+            expected: How many nodes there have to be; None when that is not ours to decide.
         """
         if needs := self.needs():
             return [Problem("tools", need) for need in needs]

@@ -67,13 +67,13 @@ class Settings:
     """What `slipway:cluster` may say for the kind `minikube`.
 
     Args:
-        name: The profile's; the stack's name unless said.
-        driver: What the nodes are in; minikube chooses unless said.
+        name: The profile's; the stack's name by default.
+        driver: What the nodes are in; minikube chooses by default.
         cpus: Cores of each node.
         memory: Of each node.
         disk_size: Of each node, where it is a virtual machine.
         nodes: How many there are.
-        kubernetes_version: minikube's own default unless said.
+        kubernetes_version: minikube's own unless set.
         ports: Of this machine, that lead to ports of the nodes.
         mount: A directory of this machine that the nodes have; minikube knows one.
         force: Go on although minikube warns, such as of running docker's driver as root.
@@ -88,7 +88,7 @@ class Settings:
     nodes: Annotated[int, Field(ge=1, le=50)] = 1
     kubernetes_version: Annotated[
         str | None,
-        Field(pattern=r"^v1\.\d+\.\d+$", description="a whole version, such as v1.34.3"),
+        Field(pattern=r"^v1\.\d+\.\d+$", description="a full version, such as v1.34.3"),
     ] = None
     ports: tuple[PortMapping, ...] = ()
     mount: Mount | None = None
@@ -164,7 +164,7 @@ def _beyond(settings: Settings) -> Iterator[Problem]:
     """
     if settings.mount is not None:
         yield from local.unmountable("slipway:cluster.mount", settings.mount)
-    wanted = {
+    requested = {
         "cpus": (settings.cpus, local.cores(), f"{settings.cpus}", f"{local.cores()} cores"),
         "memory": (
             size(settings.memory),
@@ -173,9 +173,11 @@ def _beyond(settings: Settings) -> Iterator[Problem]:
             gibibytes(local.memory()),
         ),
     }
-    for name, (asked, there, said, has) in wanted.items():
-        if asked > there and not settings.force:
-            text = f"{said} is more than this machine has, {has}; lower it, or set `force` to true"
+    for name, (amount, limit, written, has) in requested.items():
+        if amount > limit and not settings.force:
+            text = (
+                f"{written} is more than this machine has, {has}; lower it, or set `force` to true"
+            )
             yield Problem(f"slipway:cluster.{name}", text)
 
 

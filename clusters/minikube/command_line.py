@@ -61,13 +61,13 @@ def step(line: str) -> str | None:
 def failure(lines: Iterable[str]) -> str | None:
     """Return why it failed, and what it advises; None when it doesn't say."""
     data = [each["data"] for each in map(_event, lines) if each.get("type") == _ERROR]
-    said = [
+    texts = [
         " ".join(str(text).split())
         for each in data
         for text in (each.get("message"), each.get("advice"))
         if text
     ]
-    return "; ".join(said) or None
+    return "; ".join(texts) or None
 
 
 def _event(line: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from core.handler import Properties
 
 
 class MinikubeHandler(LocalHandler):
-    """Inputs: `name`, `adopt`, and what `minikube start` is told.
+    """Inputs: `name`, `adopt`, and what `minikube start` is given.
 
     That is `driver`, `cpus`, `memory`, `diskSize`, `nodes`, `kubernetesVersion`, `ports`, `mount`
     and `force`, in minikube's own words.

@@ -90,10 +90,10 @@ class MinikubeTool(Tool):
                 self.run("delete", limit=_DELETE_SECONDS, variables=own)
 
     def _start(self, flags: list[str], context: Context) -> None:
-        said: list[str] = []
+        lines: list[str] = []
 
-        def heard(line: str) -> None:
-            said.append(line)
+        def show(line: str) -> None:
+            lines.append(line)
             if (step := command_line.step(line)) is not None:
                 context.status(step)
 
@@ -104,11 +104,11 @@ class MinikubeTool(Tool):
                     *flags,
                     variables=own,
                     limit=CREATE_SECONDS,
-                    line=heard,
+                    line=show,
                     cancelled=context.cancelled,
                 )
             except CommandFailed as error:
-                reason = command_line.failure(said)
+                reason = command_line.failure(lines)
                 if reason is None:
                     raise
                 raise CommandFailed(f"minikube could not start {self.name}: {reason}") from error
@@ -121,14 +121,14 @@ class MinikubeTool(Tool):
 
     def statuses(self) -> list[Mapping[str, Any]]:
         """Return what minikube reports of each node; it exits non-zero when one doesn't run."""
-        said: list[str] = []
+        lines: list[str] = []
         with suppress(CommandFailed):
-            self.run("status", "--output=json", line=said.append)
-        for text in said:
+            self.run("status", "--output=json", line=lines.append)
+        for text in lines:
             with suppress(ValueError):
                 found = json.loads(text)
                 return found if isinstance(found, list) else [found]
-        raise CommandFailed(f"`minikube status` of {self.name} can't be read: {' '.join(said)}")
+        raise CommandFailed(f"`minikube status` of {self.name} can't be read: {' '.join(lines)}")
 
     def run(
         self,
@@ -150,6 +150,6 @@ class MinikubeTool(Tool):
 
 @contextmanager
 def _aside() -> Iterator[dict[str, str]]:
-    """Yield what keeps minikube from the person's own kubeconfig: another file, which goes."""
+    """Yield what keeps minikube from the user's own kubeconfig: another file, which goes."""
     with tempfile.TemporaryDirectory(prefix="slipway-minikube-") as directory:
         yield {"KUBECONFIG": str(Path(directory, "kubeconfig"))}

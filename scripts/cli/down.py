@@ -90,7 +90,7 @@ def _remove_cluster(stack: str, what: str) -> int:
     say(f"Removing {what} {directory}.")
     try:
         own.remove(directory)
-    except (RuntimeError, TimeoutError, ToolMissing) as error:
+    except (RuntimeError, OSError, ToolMissing) as error:
         say(str(error))
         return 1
     return 0

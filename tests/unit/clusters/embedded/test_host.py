@@ -43,7 +43,7 @@ def test_only_mounts_inside_the_clusters_directories_count() -> None:
         f"30 1 0:26 / {point} rw,relatime - ext4 /dev/vda rw\n"
         for point in ("/", "/state", "/state/dev/volumes/a\\040b", "/state/dev2", "/run/netns/x")
     )
-    assert mounts.leftovers(LAYOUT, mountinfo) == ["mount /state/dev/volumes/a b"]
+    assert mounts.inside(LAYOUT, mountinfo) == ["/state/dev/volumes/a b"]
 
 
 def test_the_file_system_of_a_path_is_that_of_the_nearest_mount() -> None:

@@ -186,7 +186,7 @@ def test_a_certificate_that_has_gone_is_named(folder: Path) -> None:
         ),
         (
             {"exec": {"apiVersion": API, "command": "bin/login", "interactiveMode": "Always"}},
-            "has to ask a person",
+            "has to ask the user",
         ),
         (
             {"exec": {"apiVersion": f"{API}alpha1", "command": "bin/login"}},

@@ -243,7 +243,7 @@ def test_what_is_in_a_namespace_of_its_own_is_left(api: FakeApi, tmp_path: Path)
 def test_a_cluster_that_lets_nobody_in_is_not_taken_for_empty(api: FakeApi, tmp_path: Path) -> None:
     api.says("GET", JOBS, {"kind": "Status", "message": "Unauthorized"}, status=401)
     _, (told,) = remains(api, tmp_path)
-    assert "can't be asked (Unauthorized)" in told
+    assert "can't be checked (Unauthorized)" in told
     command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
     assert f"{command} pytorchjobs,pods" in told
 
@@ -254,7 +254,9 @@ def test_of_a_cluster_that_has_gone_nothing_is_known_to_be_left(
     api.kubeconfig = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     kind, found = remains(api, tmp_path)
     assert found == []
-    assert kind.startswith("objects known to be in a cluster that was not asked (http://127.0.0.1:")
+    assert kind.startswith(
+        "objects known to be in a cluster that could not be checked (http://127.0.0.1:"
+    )
     command = f"kubectl --kubeconfig {tmp_path}/config --context x --namespace team-a get"
     assert f"should it do so again, see `{command}" in kind
 

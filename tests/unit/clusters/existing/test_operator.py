@@ -7,7 +7,7 @@ import pytest
 from clusters.cluster import ExistingOperator
 from clusters.existing.kubeconfig import Unusable
 from clusters.existing.look import Deployed, Found
-from clusters.existing.operator import Situation, Wanted, decide
+from clusters.existing.operator import Requested, Situation, decide
 from clusters.existing.ownership import require_alone, require_home, require_own, require_there
 from clusters.training_operator import has_webhook, is_accepted, version_of
 
@@ -17,11 +17,11 @@ SERVING = Found(serves=True, deployed=(NEWEST,), judged=True)
 MINE = "slipway/mine"
 
 
-def decided(found: Found, wanted: Wanted = "auto") -> ExistingOperator | None:
+def decided(found: Found, wanted: Requested = "auto") -> ExistingOperator | None:
     return decide(Situation(wanted, found, MINE, "slipway-jobs"))
 
 
-def refusal(found: Found, wanted: Wanted = "auto") -> str:
+def refusal(found: Found, wanted: Requested = "auto") -> str:
     with pytest.raises(Unusable) as caught:
         decided(found, wanted)
     text = str(caught.value)
@@ -56,18 +56,18 @@ def test_versions_1_7_to_1_9_are_accepted_and_judge_from_1_8_on() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["auto", "install"])
-def test_where_there_is_none_one_is_installed(wanted: Wanted) -> None:
+def test_where_there_is_none_one_is_installed(wanted: Requested) -> None:
     assert decided(EMPTY, wanted) is None
 
 
 @pytest.mark.parametrize("wanted", ["auto", "existing"])
-def test_the_one_that_is_there_is_used(wanted: Wanted) -> None:
+def test_the_one_that_is_there_is_used(wanted: Requested) -> None:
     found = ExistingOperator("1.9.3", "kubeflow", "training-operator", judges=True)
     assert decided(SERVING, wanted) == found
 
 
 @pytest.mark.parametrize("wanted", ["auto", "install"])
-def test_the_stacks_own_is_kept(wanted: Wanted) -> None:
+def test_the_stacks_own_is_kept(wanted: Requested) -> None:
     assert decided(replace(SERVING, made_by=MINE), wanted) is None
     # Its `up` was killed before the Deployment was there.
     assert decided(Found(serves=True, made_by=MINE, deployed=()), wanted) is None
@@ -87,7 +87,7 @@ def test_none_where_one_has_to_be_is_told() -> None:
 
 
 @pytest.mark.parametrize("wanted", ["auto", "existing"])
-def test_kubeflow_trainer_2_is_refused_with_the_reason(wanted: Wanted) -> None:
+def test_kubeflow_trainer_2_is_refused_with_the_reason(wanted: Requested) -> None:
     said = refusal(replace(EMPTY, trainer=True), wanted)
     assert "runs TrainJobs and no PyTorchJobs" in said
 

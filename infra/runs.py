@@ -1,7 +1,7 @@
 """The runs of a stack: what each needs, when it may start, what judges it, and their outputs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pulumi
@@ -16,11 +16,9 @@ from infra.declare import declare
 from jobs import plan
 from jobs.adapt import adapt, wants_gpus
 from jobs.resource import Claim, Gate, PyTorchJob
+from jobs.result import RunResult
 from jobs.sources import declare_images
 from jobs.spec import Script, TrainingJob, inputs, manifest, volumes
-
-_LONG = frozenset({"log", "previous_log", "events"})
-"""What the gate's error shows of a failure, and `make results`: the outputs would repeat it."""
 
 
 @dataclass(frozen=True)
@@ -160,10 +158,12 @@ def results(runs: Mapping[str, Run]) -> pulumi.Input[Mapping[str, Any]]:
 
 
 def _short(result: dict[str, Any] | None) -> dict[str, Any] | None:
-    if result is None or "failure" not in result:
+    known = None if result is None else RunResult.of(result)
+    if known is None or known.failure is None:
         return result
-    failure = {key: value for key, value in result["failure"].items() if key not in _LONG}
-    return {**result, "failure": failure}
+    # The gate's error and `make results` show these; the outputs would repeat them.
+    failure = replace(known.failure, log=None, previous_log=None, events=None)
+    return replace(known, failure=failure).as_map()
 
 
 def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:

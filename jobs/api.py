@@ -56,7 +56,7 @@ class JobApi:
         client: Connected to the cluster.
         namespace: The job's.
         name: The job's.
-        patience: For how many seconds transient errors are tried again.
+        retry_seconds: For how long transient errors are retried.
 
     Raises:
         ApiException: the API server's refusal.
@@ -66,16 +66,16 @@ class JobApi:
     client: ApiClient
     namespace: str
     name: str
-    patience: float = _RETRY_SECONDS
+    retry_seconds: float = _RETRY_SECONDS
 
     @classmethod
     def connect(cls, kubeconfig: str, namespace: str, name: str) -> "JobApi":
         """Return the job `name` on the cluster of `kubeconfig` (its content)."""
         return cls(kube.connect(kubeconfig), namespace, name)
 
-    def patient(self, seconds: float) -> "JobApi":
-        """Return the same with another patience."""
-        return replace(self, patience=seconds)
+    def retrying(self, seconds: float) -> "JobApi":
+        """Return the same with other `retry_seconds`."""
+        return replace(self, retry_seconds=seconds)
 
     def names(self) -> list[str]:
         """Return the names of all PyTorchJobs of the namespace."""
@@ -257,7 +257,7 @@ class JobApi:
 
     def _call(self, request: Callable[[], Answer]) -> Answer:
         try:
-            return _retrying(self.patience)(request)
+            return _retrying(self.retry_seconds)(request)
         except ApiException as error:
             if error.status == 0:
                 # A failed TLS handshake: another server has the cluster's address now.

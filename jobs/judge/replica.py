@@ -114,9 +114,9 @@ class Replica:
         return bool(self._status.get("phase") == "Failed")
 
     @property
-    def there(self) -> bool:
-        """Whether the pod is not being deleted."""
-        return "deletionTimestamp" not in self.pod["metadata"]
+    def is_deleted(self) -> bool:
+        """Whether the pod is being deleted."""
+        return "deletionTimestamp" in self.pod["metadata"]
 
     @property
     def active(self) -> bool:

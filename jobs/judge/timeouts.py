@@ -56,7 +56,7 @@ def operator_idle(run: RunState, elapsed: float) -> End | None:
         run: What was seen of it.
         elapsed: Seconds since the job was submitted.
     """
-    failed = [each for each in run.replicas.values() if each.has_failed and each.there]
+    failed = [each for each in run.replicas.values() if each.has_failed and not each.is_deleted]
     if not failed or run.topology.elastic:
         run.failed_at = None
         return None

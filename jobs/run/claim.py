@@ -38,75 +38,71 @@ class ClaimHandler(Handler):
         ]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the claim, or take up the one that this stack has left.
+        """Make the claim, or adopt the one that this stack has left.
 
         Raises:
             RuntimeError: there is one that this stack has not made, or the API server refuses it.
             TimeoutError: no answer came.
         """
-        if _brought(inputs, context):
-            context.info(f"{_called(inputs)} is there already: it is taken up with its files")
-        return _called(inputs), {}
+        if _apply(inputs, context):
+            context.info(f"{_name(inputs)} is there already: it is taken up with its files")
+        return _name(inputs), {}
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        return None if _ask(_api(state), state, "GET") is None else {}
+        return None if _ask(kube.connect(state["kubeconfig"]), state, "GET") is None else {}
 
     def update(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
     ) -> Properties:
         """Bring it to another size, or make it in a cluster that was made anew."""
-        _brought(inputs, context)
+        _apply(inputs, context)
         return {}
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
         """Remove it with its files, and wait until it is gone: a pod that ends may hold it."""
-        api = _api(state)
+        api = kube.connect(state["kubeconfig"])
 
         def attempt() -> None:
             try:
-                is_there = _ask(api, state, "DELETE") is not None
+                exists = _ask(api, state, "DELETE") is not None
             except Unreachable:
                 if not kube.may_be_gone():
                     raise
-                is_there = False
-            if is_there:
+                exists = False
+            if exists:
                 raise NotYet("a pod uses it: `kubectl describe persistentvolumeclaim` names it")
 
         until(attempt, _SECONDS, f"the end of {resource_id}", context)
 
 
-def _brought(inputs: Properties, context: Context) -> bool:
+def _apply(inputs: Properties, context: Context) -> bool:
     """Bring the claim to its manifest, and return whether there was one."""
-    api = _api(inputs)
-    return until(lambda: _bring(api, inputs), _SECONDS, _called(inputs), context)
+    api = kube.connect(inputs["kubeconfig"])
+    return until(lambda: _apply_once(api, inputs), _SECONDS, _name(inputs), context)
 
 
-def _bring(api: ApiClient, inputs: Properties) -> bool:
+def _apply_once(api: ApiClient, inputs: Properties) -> bool:
     desired = inputs["manifest"]
-    there = _ask(api, inputs, "GET")
-    if there is None:
+    existing = _ask(api, inputs, "GET")
+    if existing is None:
         _ask(api, inputs, "POST", desired)
         return False
-    if "deletionTimestamp" in there["metadata"]:
+    if "deletionTimestamp" in existing["metadata"]:
         raise NotYet("one of that name is being deleted")
     own = desired["metadata"]["annotations"]
-    annotations = there["metadata"].get("annotations") or {}
+    annotations = existing["metadata"].get("annotations") or {}
     if annotations.get(MADE_BY) != own[MADE_BY]:
         name = desired["metadata"]["name"]
         raise RuntimeError(
-            f"{_called(inputs)} is there already, made by {annotations.get(MADE_BY, 'others')}. To "
+            f"{_name(inputs)} is there already, made by {annotations.get(MADE_BY, 'others')}. To "
             f"use it, give the volume `claim: {name}` in place of `size`; otherwise give the "
             "volume another name"
         )
     resources = desired["spec"]["resources"]
-    if there["spec"]["resources"] != resources or not own.items() <= annotations.items():
+    if existing["spec"]["resources"] != resources or not own.items() <= annotations.items():
         change = {"metadata": {"annotations": own}, "spec": {"resources": resources}}
         _ask(api, inputs, "PATCH", change)
     return True
-
-
-def _api(properties: Properties) -> ApiClient:
-    return kube.connect(properties["kubeconfig"])
 
 
 def _ask(
@@ -127,9 +123,9 @@ def _ask(
             return None
         if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             raise NotYet(kube.said(error)) from error
-        raise RuntimeError(f"{_called(properties)} is refused: {kube.said(error)}") from error
+        raise RuntimeError(f"{_name(properties)} is refused: {kube.said(error)}") from error
 
 
-def _called(properties: Properties) -> str:
+def _name(properties: Properties) -> str:
     metadata = properties["manifest"]["metadata"]
     return f"PersistentVolumeClaim {metadata['namespace']}/{metadata['name']}"

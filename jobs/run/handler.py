@@ -181,7 +181,7 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         result = wait.to_the_end()
         if retry.lost(result) is None or len(before) >= retries:
             return _with_attempts(result, before)
-        before = retry.closed(before, result)
+        before = retry.with_lost(before, result)
         # Should this process be killed now, the job that is still there records its attempt.
         api.patch({"metadata": {"annotations": retry.annotations(before)}})
         context.warn(f"{attempt} was lost: {before[-1]['reason']}. The job is submitted anew")

@@ -39,7 +39,7 @@ def lost(result: RunResult) -> str | None:
     return None if result.failure is None else result.failure.disruption
 
 
-def closed(before: Sequence[Attempt], result: RunResult) -> list[Attempt]:
+def with_lost(before: Sequence[Attempt], result: RunResult) -> list[Attempt]:
     """Return the attempts `before` and the one that ended with `result`, which its cluster lost."""
     kept = {key: value for key in _KEPT if (value := getattr(result, key)) is not None}
     reason = str(lost(result))[:_LONGEST_REASON]

@@ -155,7 +155,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 
 def _names(kubeconfig: str, namespace: str) -> list[str]:
     # Without retries, which would only keep the user waiting for a cluster that is gone.
-    api = JobApi.connect(kubeconfig, namespace, name="").patient(0)
+    api = JobApi.connect(kubeconfig, namespace, name="").retrying(0)
     try:
         return sorted(api.names())
     except ApiException as error:

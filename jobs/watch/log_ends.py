@@ -43,7 +43,7 @@ class LogEnds:
         self._fetched[container] = log or _left(failed.exit)
         return True
 
-    def matter(self, run: RunState, silent: Sequence[Replica]) -> list[str]:
+    def relevant(self, run: RunState, silent: Sequence[Replica]) -> list[str]:
         """Return the log that matters: of the cause's replica, otherwise of replica 0.
 
         Args:

@@ -170,7 +170,7 @@ class Wait:
                 reason = f"{end.reason}; the others waited for {one.ranks} ({one.name})"
                 end = replace(end, reason=reason)
             evidence = Evidence(
-                log=self._logs.matter(run, silent),
+                log=self._logs.relevant(run, silent),
                 events=self._obstacles.events(run),
                 before=self._logs.before(run),
                 followers=run.followers,

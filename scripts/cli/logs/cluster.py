@@ -97,7 +97,7 @@ def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
     if api is None:
         return None, ""
     try:
-        return api.patient(_ANSWER_SECONDS).get(), ""
+        return api.retrying(_ANSWER_SECONDS).get(), ""
     except (ApiException, Unreachable) as error:
         return None, error_message(error)
 
@@ -129,7 +129,7 @@ def _submitted(state: StackState) -> list[str]:
     """Return the jobs that the cluster has; none when it does not answer."""
     api = _connect(state.kubeconfig, state.namespace, job="")
     try:
-        return [] if api is None else api.patient(_ANSWER_SECONDS).names()
+        return [] if api is None else api.retrying(_ANSWER_SECONDS).names()
     except (ApiException, Unreachable):
         return []
 

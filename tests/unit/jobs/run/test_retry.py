@@ -174,7 +174,7 @@ def test_attempts_are_known_to_whoever_goes_on_with_a_second_one_that_still_runs
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster()
-    before = retry.closed([], RunResult.of(LOST))
+    before = retry.with_lost([], RunResult.of(LOST))
     submit(cast("JobApi", cluster), MANIFEST, Quiet(), before)
     result = train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
     assert result["attempts"] == before
@@ -188,7 +188,7 @@ def test_attempts_are_known_to_whoever_finds_the_job_that_was_lost(
     submit(cast("JobApi", cluster), MANIFEST, Quiet())
     cluster.end("Failed")
     cluster.patch(
-        {"metadata": {"annotations": retry.annotations(retry.closed([], RunResult.of(LOST)))}}
+        {"metadata": {"annotations": retry.annotations(retry.with_lost([], RunResult.of(LOST)))}}
     )
     result = train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
     assert [attempt["number"] for attempt in result["attempts"]] == [1]
@@ -199,7 +199,7 @@ def test_the_attempts_of_another_declaration_are_forgotten(monkeypatch: pytest.M
     cluster = Cluster()
     other = copy.deepcopy(MANIFEST)
     other["spec"]["nprocPerNode"] = "2"
-    submit(cast("JobApi", cluster), other, Quiet(), retry.closed([], RunResult.of(LOST)))
+    submit(cast("JobApi", cluster), other, Quiet(), retry.with_lost([], RunResult.of(LOST)))
     cluster.end("Failed")
     assert "attempts" not in train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
 

@@ -31,7 +31,9 @@ def _last_words(then: dict[str, Any], latest: str | None, before: str | None) ->
     retried = pod(0, init={})
     retried["status"]["initContainerStatuses"][0] |= then
     tracked.see_pods([retried])
-    return LogEnds(cast("JobApi", Kept(latest, before)), kept=None).matter(tracked, tracked.silent)
+    return LogEnds(cast("JobApi", Kept(latest, before)), kept=None).relevant(
+        tracked, tracked.silent
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,7 +85,7 @@ def _stood(*files: str | None, gpus: bool = False, **failed: Any) -> tuple[list[
     tracked.see_pods(pods)
     words = LogEnds(cast("JobApi", Dumps()), kept=None)
     silent = words.silent(tracked)
-    return [each.ranks for each in silent], words.matter(tracked, silent)
+    return [each.ranks for each in silent], words.relevant(tracked, silent)
 
 
 def test_of_ranks_that_hang_the_one_that_the_others_wait_for_is_named() -> None:

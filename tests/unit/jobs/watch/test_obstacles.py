@@ -118,7 +118,7 @@ def api() -> Iterator[FakeApi]:
 
 def looked(api: FakeApi, tracked: RunState) -> list[str]:
     told: list[str] = []
-    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", patience=0)
+    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
     Obstacles(client, told.append).look(tracked)
     return told
 
@@ -149,7 +149,7 @@ def test_a_scheduler_that_has_placed_a_pod_since_has_nothing_to_say(
 ) -> None:
     refused = about(1, "FailedScheduling", "0/1 nodes are available")
     api.says("GET", "/api/v1/namespaces/slipway-jobs/events", {"items": [refused]})
-    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", patience=0)
+    client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
     obstacles = Obstacles(client, pytest.fail)
     assert obstacles.events(tracked) == [refused]
     tracked.see_pods([pod(0), pod(1)])

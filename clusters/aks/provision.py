@@ -101,15 +101,15 @@ def provision(settings: Settings) -> Cluster:
     )
 
 
-def _subnet(azure: AzureCluster, wanted: Network) -> pulumi.Input[str]:
+def _subnet(azure: AzureCluster, settings: Network) -> pulumi.Input[str]:
     """Return the ID of the existing subnet for nodes; or declare a network and return its own.
 
     The nodes' security group has no rule of its own: Azure's defaults let nothing in from
     outside of the network but the load balancer's probes
     (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
     """
-    if wanted.subnet is not None:
-        return wanted.subnet
+    if settings.subnet is not None:
+        return settings.subnet
     name = azure.cluster_name
     guard = network.NetworkSecurityGroup(
         f"{name}-nodes",
@@ -121,7 +121,7 @@ def _subnet(azure: AzureCluster, wanted: Network) -> pulumi.Input[str]:
         name,
         virtual_network_name=f"slipway-{name}",
         **azure.placed,
-        address_space=network.AddressSpaceArgs(address_prefixes=[wanted.addresses]),
+        address_space=network.AddressSpaceArgs(address_prefixes=[settings.addresses]),
         # Its subnet is a resource of its own.
         opts=azure.opts(ignore=["subnets"]),
     )
@@ -130,7 +130,7 @@ def _subnet(azure: AzureCluster, wanted: Network) -> pulumi.Input[str]:
         subnet_name="nodes",
         virtual_network_name=f"slipway-{name}",
         resource_group_name=azure.group_name,
-        address_prefix=wanted.nodes,
+        address_prefix=settings.nodes,
         network_security_group=network.NetworkSecurityGroupArgs(id=guard.id),
         # By which the storage account sees that a request comes from here.
         service_endpoints=[

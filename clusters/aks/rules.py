@@ -78,7 +78,7 @@ def _admins(settings: Settings) -> Iterator[Contradiction]:
     if not (admins.groups or admins.users or admins.service_principals):
         yield contradiction(
             ("admins",),
-            "names nobody, and whoever runs pulumi up has to be one; add your own ID to users: "
+            "is empty, and whoever runs pulumi up has to be in it; add your own ID to users: "
             "az ad signed-in-user show --query id",
         )
     for name in ("groups", "users", "service_principals"):

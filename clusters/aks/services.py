@@ -66,7 +66,7 @@ def registry(azure: AzureCluster, name: str, sku: str) -> containerregistry.Regi
 def storage_account(
     azure: AzureCluster,
     name: str,
-    wanted: Storage,
+    settings: Storage,
     ranges: Sequence[str],
     subnet: pulumi.Input[str],
 ) -> storage.StorageAccount:
@@ -82,7 +82,7 @@ def storage_account(
         account_name=name,
         **azure.placed,
         kind="StorageV2",
-        sku=storage.SkuArgs(name=wanted.redundancy),
+        sku=storage.SkuArgs(name=settings.redundancy),
         access_tier="Hot",
         allow_blob_public_access=False,
         allow_shared_key_access=False,
@@ -103,7 +103,7 @@ def storage_account(
         ),
         opts=azure.opts(),
     )
-    days = storage.DeleteRetentionPolicyArgs(enabled=True, days=wanted.retention_days)
+    days = storage.DeleteRetentionPolicyArgs(enabled=True, days=settings.retention_days)
     storage.BlobServiceProperties(
         azure.cluster_name,
         blob_services_name="default",
@@ -134,15 +134,17 @@ def containers(
     return roles
 
 
-def diagnostic_logs(azure: AzureCluster, wanted: Logs, **resources: pulumi.Input[str]) -> None:
+def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: pulumi.Input[str]) -> None:
     """Declare which logs of `cluster`, `registry`, `blobs` are kept, by their IDs, and how long."""
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
         **azure.placed,
         sku=operationalinsights.WorkspaceSkuArgs(name="PerGB2018"),
-        retention_in_days=wanted.retention_days,
-        workspace_capping=operationalinsights.WorkspaceCappingArgs(daily_quota_gb=wanted.daily_gib),
+        retention_in_days=settings.retention_days,
+        workspace_capping=operationalinsights.WorkspaceCappingArgs(
+            daily_quota_gb=settings.daily_gib
+        ),
         # Its keys are for agents, of which there are none.
         features=operationalinsights.WorkspaceFeaturesArgs(disable_local_auth=True),
         opts=azure.opts(),
@@ -163,7 +165,7 @@ def diagnostic_logs(azure: AzureCluster, wanted: Logs, **resources: pulumi.Input
         )
 
 
-def budget(azure: AzureCluster, wanted: Budget, *groups: str) -> None:
+def budget(azure: AzureCluster, settings: Budget, *groups: str) -> None:
     """Declare a monthly budget over everything in the resource groups.
 
     The nodes, most of the cost, are in a group that AKS makes; so the budget belongs to the
@@ -176,7 +178,7 @@ def budget(azure: AzureCluster, wanted: Budget, *groups: str) -> None:
         budget_name=f"slipway-{azure.cluster_name}",
         scope=f"/subscriptions/{azure.subscription}",
         category="Cost",
-        amount=wanted.amount,
+        amount=settings.amount,
         time_grain="Monthly",
         time_period=consumption.BudgetTimePeriodArgs(
             start_date=datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")
@@ -192,7 +194,7 @@ def budget(azure: AzureCluster, wanted: Budget, *groups: str) -> None:
                 operator="GreaterThanOrEqualTo",
                 threshold=percent,
                 threshold_type=kind,
-                contact_emails=list(wanted.emails),
+                contact_emails=list(settings.emails),
             )
             for kind, percent in _ALERTS
         },

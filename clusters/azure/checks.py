@@ -29,9 +29,9 @@ _KEY = "slipway:cluster"
 _EXAMPLE_IDS = ("00000000-0000-0000-0000-000000000000", "01234567-89ab-cdef-0123-456789abcdef")
 """The IDs in the stacks, and in the message about a wrong one."""
 _DOCUMENTATION = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""Addresses that are nobody's: https://www.rfc-editor.org/rfc/rfc5737"""
+"""Addresses for documentation alone: https://www.rfc-editor.org/rfc/rfc5737"""
 _EXAMPLE = re.compile(r"(^|[@.])(example\.(com|internal|net|org)|example)(:[0-9]+)?(/|$)")
-"""Hosts that are nobody's: https://www.rfc-editor.org/rfc/rfc2606"""
+"""Hosts for documentation alone: https://www.rfc-editor.org/rfc/rfc2606"""
 _SHORTEST_KEY = 360
 """Characters of an RSA key of 2048 bits, the least that Azure takes, are a few more.
 
@@ -106,8 +106,8 @@ def missing(settings: AzureSettings, *, pushes: bool) -> list[Problem]:
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """Return what is left once the stack has been destroyed: resource groups, or tagged resources.
 
-    Azure's own CLI is asked. Where it is not installed or not logged in, the kind's name says that
-    Azure was not asked, rather than a count that nobody has made.
+    `az` is run. Where it is not installed or not logged in, the kind's name says that Azure was not
+    asked, so that nothing is claimed.
     """
     kind = "resource groups" if settings.own_groups else "Azure resources"
     try:

@@ -35,11 +35,9 @@ class AzureCluster(pulumi.ComponentResource):
 
     Args:
         token: Its type, such as `slipway:clusters:Aks`.
-        settings: Of the cluster. The subscription is theirs and not that of whoever is logged in:
-            it is the one that pays.
+        settings: Of the cluster. Their subscription pays, whatever `az login` has chosen.
         own_group: Whether the stack makes the resource group.
-        metadata_host: Of a control plane of one's own, which is then asked for all other
-            addresses; None for the public one.
+        metadata_host: Of your own control plane, which has all other addresses; None for Azure's.
         timeout: How long making, changing or deleting a resource may take; None for Pulumi's own.
     """
 
@@ -148,7 +146,7 @@ class KubeconfigError(ValueError):
 def logging_in(text: str, login: Login) -> str:
     """Return the kubeconfig with kubelogin logging in that way.
 
-    Azure's own waits until somebody types a code into a browser, which `pulumi up` can't do.
+    Azure's own waits until you type a code into a browser, which `pulumi up` can't do.
 
     Args:
         text: YAML, as Azure lists it with the format `exec`.

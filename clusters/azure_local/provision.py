@@ -89,34 +89,36 @@ def provision(settings: Settings) -> Cluster:
     )
 
 
-def _network(azure: AzureCluster, wanted: LogicalNetwork | str, location: str) -> pulumi.Input[str]:
+def _network(
+    azure: AzureCluster, settings: LogicalNetwork | str, location: str
+) -> pulumi.Input[str]:
     """Return the ID of the existing network that the machines are in; or declare one."""
-    if isinstance(wanted, str):
-        return wanted
+    if isinstance(settings, str):
+        return settings
     out = azurestackhci.RouteArgs(
-        name="default", address_prefix="0.0.0.0/0", next_hop_ip_address=wanted.gateway
+        name="default", address_prefix="0.0.0.0/0", next_hop_ip_address=settings.gateway
     )
     subnet = azurestackhci.SubnetArgs(
         name="nodes",
-        address_prefix=wanted.prefix,
+        address_prefix=settings.prefix,
         # The only method that AKS takes: a node keeps its address for life.
         ip_allocation_method="Static",
         ip_pools=[
             azurestackhci.IPPoolArgs(
-                name="nodes", ip_pool_type="vm", start=wanted.pool_start, end=wanted.pool_end
+                name="nodes", ip_pool_type="vm", start=settings.pool_start, end=settings.pool_end
             )
         ],
         route_table=azurestackhci.RouteTableArgs(routes=[out]),
-        vlan=wanted.vlan,
+        vlan=settings.vlan,
     )
     network = azurestackhci.LogicalNetwork(
         azure.cluster_name,
         logical_network_name=f"{azure.cluster_name}-nodes",
         **azure.placed,
         extended_location=azurestackhci.ExtendedLocationArgs(type="CustomLocation", name=location),
-        vm_switch_name=wanted.vm_switch,
+        vm_switch_name=settings.vm_switch,
         dhcp_options=azurestackhci.LogicalNetworkPropertiesDhcpOptionsArgs(
-            dns_servers=list(wanted.dns_servers)
+            dns_servers=list(settings.dns_servers)
         ),
         subnets=[subnet],
         opts=azure.opts(replace_on=_FIXED_OF_NETWORK),

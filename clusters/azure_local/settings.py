@@ -51,7 +51,7 @@ LogicalNetworkId = Annotated[
     Field(
         pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
         r"/providers/Microsoft\.AzureStackHCI/logicalNetworks/[^/]+$",
-        description="the ID of a logical network that is there: /subscriptions/…"
+        description="the ID of an existing logical network: /subscriptions/…"
         "/providers/Microsoft.AzureStackHCI/logicalNetworks/…",
     ),
 ]

@@ -48,9 +48,7 @@ class _Cost:
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
-    """Log what the stack asks for and what that costs; nothing where no node is paid for.
-
-    In an update too: `make up` makes it without a preview.
+    """Log, in previews and updates, what the stack requests and costs; nothing where that is none.
 
     Args:
         pools: What is paid for.
@@ -71,7 +69,7 @@ def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
         today: For the prices' age.
     """
     costs = [_cost(pool, table) for pool in pools]
-    lines = ["what the stack asks for, and what that costs by the hour:"]
+    lines = ["what the stack requests, and what that costs by the hour:"]
     lines += [f"  {_nodes(each.pool)}: {_amount(each, table.currency)}" for each in costs]
     lines += _total(costs, table.currency)
     sources = dict.fromkeys(each.price.source for each in costs if each.price is not None)
@@ -125,7 +123,7 @@ def _total(costs: Sequence[_Cost], currency: str) -> Iterator[str]:
     most = sum((each.most for each in costs), Decimal(0))
     if any(each.node is not None for each in costs):
         without = f", without {unknown}" if unknown else ""
-        yield f"  together: {currency} {_range(_money(least), _money(most))} an hour{without}"
+        yield f"  total: {currency} {_range(_money(least), _money(most))} an hour{without}"
     if least:
         yield (
             f"  a month ({_HOURS_OF_MONTH} hours) with as few nodes as there may be: "

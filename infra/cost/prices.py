@@ -97,7 +97,7 @@ class PriceTable:
         return self
 
     def _contradictions(self) -> Iterator[Contradiction]:
-        """Yield each source that is not there, and each price that is there twice."""
+        """Yield each source that does not exist, and each price that appears twice."""
         seen: dict[tuple[str, ...], int] = {}
         prices, both = frozenset({"prices"}), frozenset({"prices", "sources"})
         for index, tariff in enumerate(self.prices):
@@ -110,7 +110,7 @@ class PriceTable:
                     node = _folded(tariff.provider, tariff.region, kind, size)
                     first = seen.setdefault(node, index)
                     if first != index:
-                        text = f"has a price in prices[{first}] already; leave one of them out"
+                        text = f"has a price in prices[{first}] already; remove one of them"
                         yield Contradiction(("prices", index, kind, size), text, prices)
 
     def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
@@ -160,13 +160,13 @@ def default() -> PriceTable:
 
 
 class _Loader(yaml.SafeLoader):
-    """Refuses a key that is there twice: YAML would take the last, and a price be lost."""
+    """Refuses a key that appears twice: YAML would take the last, and a price be lost."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
             if key.value in seen:
-                text = f"{key.value} is there twice; leave one of them out"
+                text = f"{key.value} appears twice; remove one of them"
                 raise yaml.constructor.ConstructorError(None, None, text, key.start_mark)
             seen.add(str(key.value))
         return super().construct_mapping(node, deep)

@@ -8,7 +8,7 @@ from tests.engine import checkpoint
 from tests.engine.stack import LiveStack
 
 _NO_ENGINE = "DOCKER_HOST=unix:///nowhere KIND_EXPERIMENTAL_PROVIDER=docker"
-_COST = "what the stack asks for, and what that costs by the hour:"
+_COST = "what the stack requests, and what that costs by the hour:"
 _STUB = "Azure is not asked: azure-native's plugin is not installed"
 
 

@@ -14,7 +14,7 @@ from infra.settings import parse
 from tests.program.declared import declare
 
 STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
-FIRST = "what the stack asks for, and what that costs by the hour:"
+FIRST = "what the stack requests, and what that costs by the hour:"
 
 
 class FarEnough(pulumi.RunError):
@@ -68,7 +68,7 @@ def test_the_azure_stack_of_this_repository_has_a_price_for_all_of_its_nodes(
     (template,) = (each for each in STACKS if each.stem == "azure")
     previewed(template, monkeypatch)
     assert "no price for such" not in said[0]
-    assert "together: USD " in said[0]
+    assert "total: USD " in said[0]
     assert "https://" in said[0]
 
 

@@ -39,7 +39,7 @@ def table(
 def told(*pools: NodePool, prices: PriceTable | None = None, today: date = TODAY) -> list[str]:
     """Return the lines after the first, with no blanks before them."""
     lines = cost.estimate(pools, table() if prices is None else prices, today).splitlines()
-    assert lines[0] == "what the stack asks for, and what that costs by the hour:"
+    assert lines[0] == "what the stack requests, and what that costs by the hour:"
     assert all(line.startswith("  ") for line in lines[1:])
     return [line.strip() for line in lines[1:]]
 
@@ -55,7 +55,7 @@ def test_a_pool_that_does_not_scale_has_one_number() -> None:
     fixed = replace(SYSTEM, min_nodes=2, max_nodes=2)
     assert told(fixed)[:2] == [
         "system: 2 x Standard_D4s_v5 in westeurope: USD 0.400",
-        "together: USD 0.400 an hour",
+        "total: USD 0.400 an hour",
     ]
 
 
@@ -64,7 +64,7 @@ def test_several_gpus_of_a_node_are_told() -> None:
 
 
 def test_the_range_of_the_sum_goes_from_the_fewest_nodes_to_the_most() -> None:
-    assert "together: USD 0.200 to 2.600 an hour" in told(SYSTEM, GPU)
+    assert "total: USD 0.200 to 2.600 an hour" in told(SYSTEM, GPU)
 
 
 def test_what_nodes_cost_that_are_always_there_is_told_by_the_month() -> None:
@@ -91,7 +91,7 @@ def test_a_pool_without_a_price_is_named_and_left_out_of_the_sum() -> None:
         "big: 0 to 4 x Standard_Big in westeurope, each with 1 GPU: "
         "no price for such nodes of azure"
     )
-    assert "together: USD 0.200 to 0.600 an hour, without big" in lines
+    assert "total: USD 0.200 to 0.600 an hour, without big" in lines
     assert "a month (730 hours) with as few nodes as there may be: at least USD 146" in lines
     assert any("no estimate of big" in line and "slipway:prices" in line for line in lines)
 
@@ -124,7 +124,7 @@ def test_spot_nodes_without_a_price_cost_at_most_what_others_do_and_no_least_is_
         "gpu: 1 to 4 x Standard_NC4as_T4_v3 in westeurope, each with 1 GPU, spot: at most USD "
         "2.000 (no price for spot nodes, which never cost more than others: 0.500)"
     )
-    assert "together: USD 0.200 to 2.600 an hour" in lines
+    assert "total: USD 0.200 to 2.600 an hour" in lines
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_spot_nodes_cost_at_most_what_the_person_pays_for_them(
 ) -> None:
     lines = told(replace(GPU, size=size, spot=True, dollars=Decimal(dollars)))
     assert f"spot: at most USD {most} (no price for spot nodes, which {why})" in lines[0]
-    assert lines[1] == f"together: USD 0 to {most} an hour"
+    assert lines[1] == f"total: USD 0 to {most} an hour"
 
 
 def test_a_limit_in_dollars_says_nothing_of_another_currency() -> None:

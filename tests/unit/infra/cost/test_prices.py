@@ -107,7 +107,7 @@ def test_a_price_that_is_there_twice_is_refused(file: Path) -> None:
 
 def test_a_size_that_is_there_twice_is_refused(file: Path) -> None:
     told = problems(file, GOOD.replace("Standard_NC4as_T4_v3: 1}", "Standard_D4s_v5: 1}"))
-    assert "Standard_D4s_v5 is there twice" in told
+    assert "Standard_D4s_v5 appears twice" in told
     assert 'prices.yaml", line 9' in told
 
 

@@ -72,10 +72,11 @@ def train(
     ordered = plan.ordered(jobs)
     waits = plan.waits(ordered, context.capacity)
     room = plan.summary(jobs, context.capacity)
+    if any(waits.values()):
+        turns = plan.turns(ordered, waits)
+        pulumi.log.info(f"the cluster has no room for all jobs at once; they run in turns: {turns}")
     for job in ordered:
         before = {name: runs[name] for name in plan.prerequisites(job)}
-        if waits[job.name]:
-            pulumi.log.info(f"{job.name} waits for the room of {', '.join(waits[job.name])}")
         kubeconfig = outputs.once_ended(
             [runs[name].result for name in waits[job.name]], context.cluster.kubeconfig
         )

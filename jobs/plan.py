@@ -119,6 +119,21 @@ def waits(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> dict[str, t
     return found
 
 
+def turns(jobs: Sequence[TrainingJob], waits: Mapping[str, Sequence[str]]) -> str:
+    """Return the order in which jobs run that wait for others, such as "a, b; then c".
+
+    Args:
+        jobs: Each after those that it needs (`ordered`).
+        waits: By job, those whose end it awaits (`waits`).
+    """
+    turn: dict[str, int] = {}
+    for job in jobs:
+        before = (*waits[job.name], *prerequisites(job))
+        turn[job.name] = 1 + max((turn[name] for name in before), default=0)
+    groups = ([name for name in turn if turn[name] == each] for each in sorted({*turn.values()}))
+    return "; then ".join(", ".join(group) for group in groups)
+
+
 def _and_before(names: Iterable[str], ended: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Return the jobs of these names, and all that end before one of them starts."""
     return frozenset().union(*({name} | ended[name] for name in names))
@@ -137,15 +152,15 @@ def requested(manifest: Mapping[str, Any]) -> list[Share]:
 
 
 def described(requests: Sequence[Share]) -> str:
-    """Return what pods with these shares need in all, such as "2 pods, in all 4 cores, 2 GiB"."""
-    pods = "1 pod with" if len(requests) == 1 else f"{len(requests)} pods, in all"
+    """Return what pods with these shares need, such as "2 pods with 4 cores, 2 GiB in total"."""
+    pods, total = ("1 pod", "") if len(requests) == 1 else (f"{len(requests)} pods", " in total")
     cores = sum((each.cores for each in requests), Decimal(0))
     memory = sum(each.bytes for each in requests)
     gpus = sum(each.gpus for each in requests)
     parts = ["1 core" if cores == 1 else f"{float(cores):g} cores"]
     parts.append(f"{memory / 2**30:.4g} GiB" if memory >= 2**30 else f"{memory / 2**20:.4g} MiB")
     parts += [f"{gpus} x {GPU}"] if gpus else []
-    return f"{pods} {', '.join(parts)}"
+    return f"{pods} with {', '.join(parts)}{total}"
 
 
 def summary(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> str:
@@ -153,8 +168,8 @@ def summary(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> str:
     requests = [share for job in jobs for share in shares(job)]
     parts = []
     if len(jobs) > 1:
-        parts.append(f"all {len(jobs)} jobs of the stack together need {described(requests)}")
+        parts.append(f"the {len(jobs)} jobs of the stack need {described(requests)}")
     if capacity is not None:
-        turns = "" if fits(requests, capacity) else ", so that they take turns"
+        turns = "" if fits(requests, capacity) else ", so they run in turns"
         parts.append(f"the cluster has {capacity}{turns}")
     return "; ".join(parts)

@@ -19,7 +19,7 @@ class End:
 
     state: State
     reason: str
-    advice: str = "fix what failed"
+    advice: str = "fix the program"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +80,7 @@ class FailureDetails:
         disruption: What the cluster did that ended the run; a retry may cure it.
         stacks: Where ranks stood when they were stopped, innermost frame first, by name.
         followers: How many other replicas failed after it.
-        previous_log: The last lines of its log before it was started again.
+        previous_log: The last lines of its log before it was restarted.
         log: The last lines of its log.
         events: Kubernetes' warnings.
         advice: What to do.
@@ -184,16 +184,18 @@ def explain(job: str, result: RunResult) -> str:
     if known.memory_limit and known.out_of_memory:
         lines.append(f"its memory limit: {known.memory_limit}")
     if known.disruption:
-        lines.append(f"what had happened: {known.disruption}")
+        lines.append(f"what happened: {known.disruption}")
     whose = f"rank {known.rank or 0}" if known.container is None else f"container {known.container}"
     if known.followers:
         noun = "replica" if known.followers == 1 else "replicas"
         lines.append(f"{known.followers} other {noun} failed after it")
-    if known.previous_log:
-        lines.append(f"the end of {whose}'s log before it was started again:")
+    repeats = known.previous_log is not None and known.previous_log == known.log
+    if known.previous_log and not repeats:
+        lines.append(f"the end of {whose}'s log before it was restarted:")
         lines += [f"    {line}" for line in known.previous_log]
     if known.log:
-        lines += [f"the end of {whose}'s log:", *(f"    {line}" for line in known.log)]
+        again = ", the same as before it was restarted" if repeats else ""
+        lines += [f"the end of {whose}'s log{again}:", *(f"    {line}" for line in known.log)]
     for ranks, frames in (known.stacks or {}).items():
         lines += [f"where {ranks} stood:", *(f"    {frame}" for frame in frames)]
     if known.events:

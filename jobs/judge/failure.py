@@ -111,22 +111,22 @@ def _how(ended: Exit) -> dict[str, Any]:
 def _advice(end: End, cause: Failure | None, evidence: Evidence, disruption: str | None) -> str:
     advice, failed = end.advice, cause or evidence.failed_init
     if disruption is not None:
-        advice = "nothing, or let it be tried again by itself with `retries: 2`"
+        advice = "set `retries: 2`, so that it is submitted again automatically"
     elif evidence.silent:
-        advice = "find out what kept that rank from taking part"
+        advice = "find out why that rank did not take part"
         if end.state == "TimedOut":
             advice += ", or raise the job's `timeout`"
     elif failed is not None and failed.exit.out_of_memory:
         advice = "raise the job's `memory`, or use smaller batches"
     elif cause is not None and cause.replica.evicted is not None:
-        advice = "use less of what its node ran short of, or ask for more, such as `limits`"
+        advice = "use less of what its node ran short of, or request more, such as `limits`"
     elif cause is not None and cause.exit.reason == "StartError":
-        advice = "see that the image has the job's `command`"
+        advice = "check that the image has the job's `command`"
     elif cause is not None and cause.exit.code == 0:
         advice = (
-            "let every rank make as many steps as the others and end behind a barrier, and let no "
-            "error be caught and dropped"
+            "have every rank make the same number of steps and end with a barrier, and do not "
+            "catch and drop errors"
         )
     elif cause is not None and "ModuleNotFoundError" in cause.exit.message:
         advice = "add the package to an image with `build` (docs/own-job.md#build)"
-    return f"{advice}; then a plain `pulumi up` trains again"
+    return f"{advice}, then run `make up` again"

@@ -72,5 +72,5 @@ def _message(job: str, missed: list[str]) -> str:
     what = f": {missed[0]}" if len(missed) == 1 else f" {len(missed)} limits:{listed}\n"
     return (
         f"job {job} succeeded, but missed{what}. Its result is kept and it is not trained again: "
-        "change what it trains with, or the limit"
+        "change its settings or the limit"
     )

@@ -72,7 +72,7 @@ def ask(inputs: Mapping[str, Any]) -> str:
     """
     manifest, namespace = inputs["manifest"], inputs["namespace"]
     if inputs["kubeconfig"] is UNKNOWN:
-        return "its cluster is not there yet, so no API server was asked"
+        return "not validated, because its cluster does not exist yet"
     name = manifest["metadata"]["name"]
     try:
         api = JobApi.connect(inputs["kubeconfig"], namespace, name)

@@ -134,18 +134,18 @@ class Wait:
             self.api.delete()
             raise InterruptedWait(
                 f"stopped waiting for PyTorchJob {job} and deleted it, as its `onCancel` says; "
-                "the next `pulumi up` trains from the beginning"
+                "the next `make up` trains from the beginning"
             )
         if self.context.cancelled.is_set():
             raise InterruptedWait(
-                f"stopped waiting for PyTorchJob {job}; it goes on. The next `pulumi up` takes "
-                "the wait up again; `pulumi destroy` ends the run"
+                f"stopped waiting for PyTorchJob {job}, which continues. The next `make up` waits "
+                "for it again; `make down` ends it"
             )
         if feed.silent_seconds > _SILENCE_SECONDS:
             raise InterruptedWait(
                 f"no answer from the API server for {_SILENCE_SECONDS:g} s while waiting for "
-                f"PyTorchJob {job}: {feed.last_error}. Once it answers again, the next "
-                "`pulumi up` takes the wait up again"
+                f"PyTorchJob {job}: {feed.last_error}. Once it answers, the next "
+                "`make up` waits for it again"
             )
 
     def _report(self, run: RunState) -> None:

@@ -100,7 +100,7 @@ def test_ctrl_c_stops_waiting_and_leaves_the_job_to_the_next_up(
     pressed: dict[str, Resumed],
 ) -> None:
     left = pressed["left"]
-    assert f"stopped waiting for PyTorchJob slipway-jobs/{left.job}; it goes on" in left.said
+    assert f"stopped waiting for PyTorchJob slipway-jobs/{left.job}, which continues" in left.said
     assert left.after == [left.before]
     assert left.result["state"] == "Succeeded"
 

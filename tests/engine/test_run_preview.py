@@ -48,7 +48,7 @@ def test_a_preview_shows_the_job_and_what_it_needs_and_that_the_api_server_admit
     assert [_told(preview, name) for name in there] == [[], []]
     message, beside = (message for name in new for message in _told(preview, name))
     first, _, rest = message.partition("\n")
-    assert first == "needs 4 pods, in all 0.4 cores, 4 GiB; the API server admits it"
+    assert first == "needs 4 pods with 0.4 cores, 4 GiB in total; the API server admits it"
     shown = yaml.safe_load(rest[rest.index("apiVersion:") :])
     assert [*shown] == ["apiVersion", "kind", "metadata", "spec"]
     assert shown["metadata"]["name"] == job_name
@@ -56,7 +56,7 @@ def test_a_preview_shows_the_job_and_what_it_needs_and_that_the_api_server_admit
     assert {role: each["replicas"] for role, each in roles.items()} == {"Master": 1, "Worker": 3}
     assert roles["Master"]["template"]["spec"]["containers"][0]["command"][2] == SUMMARY
     # Of the stack it is said once, whichever of its jobs comes first.
-    together = "all 4 jobs of the stack together need 8 pods, in all 0.8 cores, "
+    together = "the 4 jobs of the stack need 8 pods with 0.8 cores, "
     assert sum(together in each for each in (message, beside)) == 1
     assert jobs.uids(job_name) == jobs.uids(other) == []
 
@@ -120,7 +120,7 @@ def no_cluster(spare_stack: LiveStack) -> LiveStack:
 
 def test_make_preview_shows_every_job_before_there_is_a_cluster(no_cluster: LiveStack) -> None:
     said = no_cluster.run("make preview").output
-    assert "needs 4 pods, in all 1.6 cores, 3 GiB; its cluster is not there yet" in said
+    assert "needs 4 pods with 1.6 cores, 3 GiB in total; not validated, because its cluster" in said
     assert re.search(r"the cluster has 1 node with [\d.]+ cores, [\d.]+ GiB for jobs", said)
     begin = said.index("apiVersion: kubeflow.org/v1")
     assert "kind: PyTorchJob" in said[begin:]

@@ -80,7 +80,7 @@ def test_a_command_that_is_not_there_is_told_in_the_runtimes_words(
     said = runs.train_in_vain(job_name, **declared)
     assert f"rank 0 ({job_name}-master-0) could not be started" in said
     assert 'exec: "there-is-no-such-program": executable file not found' in said
-    assert "see that the image has the job's `command`" in said
+    assert "check that the image has the job's `command`" in said
 
 
 def test_the_rank_that_took_the_others_along_is_named_and_not_those(

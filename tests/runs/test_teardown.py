@@ -16,7 +16,7 @@ def test_destroy_stops_a_run_that_is_on(
     """No state knows of it: nobody has waited for its end."""
     with runs.training(job_name, **python(trainer, SLEEPING, "600")) as going:
         jobs.await_all_running(job_name, pods=2)
-    assert "it goes on" in going.text
+    assert "which continues" in going.text
     assert len(jobs.items("pods", job_name)) == 2
     runs.destroy(job_name)
     assert jobs.uids(job_name) == []

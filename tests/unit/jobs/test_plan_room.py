@@ -117,3 +117,9 @@ def test_this_machine_has_less_for_jobs_than_it_has() -> None:
     assert found.memory > 0
     assert found.nodes == 1
     assert found.cpu % 1 != 0
+
+
+def test_the_order_of_jobs_that_run_in_turns_is_told_on_one_line() -> None:
+    jobs = [job("a"), job("b"), job("c"), job("d", depends_on=("c",))]
+    waits = {"a": (), "b": (), "c": ("a",), "d": ("b",)}
+    assert plan.turns(jobs, waits) == "a, b; then c; then d"

@@ -35,7 +35,7 @@ def test_the_whole_story_of_a_rank_that_failed() -> None:
     assert "line 10\n" in text
     assert "line 9\n" not in text
     assert "Pod mine-master-0: Failed: Back-off restarting" in text
-    assert "`pulumi up` trains again" in text
+    assert "then run `make up` again" in text
 
 
 def test_out_of_memory_is_named_with_the_limit_and_what_to_raise() -> None:
@@ -59,7 +59,17 @@ def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
     told = failure.details(end, first, Evidence(["again"], [], before=["the first time"]))
     text = explain("mine", RunResult(state="Failed", failure=told))
     assert text.index("    the first time") < text.index("    again")
-    assert "before it was started again" in text
+    assert "before it was restarted" in text
+
+
+def test_a_log_that_is_the_same_after_a_restart_is_shown_once() -> None:
+    first = failed(ended(3))
+    told = failure.details(
+        End("Failed", str(first)), first, Evidence(["again"], [], before=["again"])
+    )
+    text = explain("mine", RunResult(state="Failed", failure=told))
+    assert text.count("    again") == 1
+    assert "log, the same as before it was restarted:" in text
 
 
 def test_an_init_container_that_failed_is_named_with_what_it_said() -> None:

@@ -50,7 +50,7 @@ def image(found: dict[str, Any], value: object) -> dict[str, Any]:
 
 
 def test_a_cluster_that_is_not_there_yet_is_not_asked() -> None:
-    assert "its cluster is not there yet" in ask(inputs(UNKNOWN))
+    assert "its cluster does not exist yet" in ask(inputs(UNKNOWN))
 
 
 @pytest.mark.parametrize("status", [201, 409])
@@ -151,15 +151,15 @@ def test_needs_count_every_pod_and_gpus() -> None:
         service_account="s",
         trainer_image="i",
     )
-    assert described(requested(gpus)) == "2 pods, in all 4 cores, 2 GiB, 2 x nvidia.com/gpu"
+    assert described(requested(gpus)) == "2 pods with 4 cores, 2 GiB, 2 x nvidia.com/gpu in total"
 
 
 def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
     capacity = Capacity(cpu=cores("1900m"), memory=4 * 2**30, gpus=0, nodes=1)
     both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
     assert summary(both, capacity) == (
-        "all 2 jobs of the stack together need 6 pods, in all 3.2 cores, 5 GiB; the cluster has "
-        "1 node with 1.9 cores, 4 GiB for jobs, so that they take turns"
+        "the 2 jobs of the stack need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
+        "1 node with 1.9 cores, 4 GiB for jobs, so they run in turns"
     )
     assert summary(both[:1], capacity) == "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
     assert summary(both[:1], None) == ""

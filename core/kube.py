@@ -38,6 +38,37 @@ def may_be_gone() -> bool:
     return os.environ.get(_DELETE_UNREACHABLE, "").lower() == "true"
 
 
+def kubeconfig(
+    context: str,
+    cluster: Mapping[str, Any],
+    user: Mapping[str, Any],
+    *,
+    cluster_name: str | None = None,
+    user_name: str | None = None,
+) -> str:
+    """Return a kubeconfig with one context, which is the current one, as YAML.
+
+    Args:
+        context: What it is called.
+        cluster: How the API server is reached.
+        user: How to log in there.
+        cluster_name: What the cluster is called; as the context by default.
+        user_name: What the user is called; likewise.
+    """
+    names = {"cluster": cluster_name or context, "user": user_name or context}
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": names["cluster"], "cluster": dict(cluster)}],
+            "users": [{"name": names["user"], "user": dict(user)}],
+            "contexts": [{"name": context, "context": names}],
+            "current-context": context,
+        },
+        sort_keys=False,
+    )
+
+
 def connect(kubeconfig: str) -> client.ApiClient:
     """Return a client of the current context of `kubeconfig`, a YAML document.
 

@@ -3,14 +3,13 @@
 import base64
 import secrets
 from pathlib import Path
-from typing import Any
 
 import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from clusters.embedded.layout import Layout
-from core import files
+from core import files, kube
 
 
 def generate() -> ec.EllipticCurvePrivateKey:
@@ -106,16 +105,8 @@ def _encryption() -> str:
 def _document(
     layout: Layout, user: str, cluster: dict[str, str], credentials: dict[str, str]
 ) -> str:
-    name = layout.node
-    document: dict[str, Any] = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "clusters": [{"name": name, "cluster": {"server": layout.api_url, **cluster}}],
-        "users": [{"name": user, "user": credentials}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": user}}],
-        "current-context": name,
-    }
-    return yaml.safe_dump(document, sort_keys=False)
+    server = {"server": layout.api_url, **cluster}
+    return kube.kubeconfig(layout.node, server, credentials, user_name=user)
 
 
 def _base64(file: Path) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import pulumi
 import yaml
 
-from core import toolchain
+from core import kube, toolchain
 from core.text import choices, quote
 
 _FOR_EXEC = "client.authentication.k8s.io/exec"
@@ -176,22 +176,12 @@ def _document(
     context = found["contexts"][0]
     kept = [each for each in cluster.get("extensions") or () if each["name"] == _FOR_EXEC]
     plain = {key: value for key, value in cluster.items() if key != "extensions"}
-    names = {key: context["context"][key] for key in ("cluster", "user")}
-    return yaml.safe_dump(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [
-                {
-                    "name": names["cluster"],
-                    "cluster": plain | ({"extensions": kept} if kept else {}),
-                }
-            ],
-            "users": [{"name": names["user"], "user": dict(credentials)}],
-            "contexts": [{"name": context["name"], "context": names}],
-            "current-context": context["name"],
-        },
-        sort_keys=False,
+    return kube.kubeconfig(
+        context["name"],
+        plain | ({"extensions": kept} if kept else {}),
+        credentials,
+        cluster_name=context["context"]["cluster"],
+        user_name=context["context"]["user"],
     )
 
 

@@ -120,17 +120,7 @@ def reduced(text: str, context: str) -> str:
     pair = _entry(document, "contexts", "context", context)
     cluster = _embedded(_entry(document, "clusters", "cluster", pair["cluster"]))
     user = _embedded(_entry(document, "users", "user", pair["user"]))
-    return yaml.safe_dump(
-        {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": context, "cluster": cluster}],
-            "users": [{"name": context, "user": user}],
-            "contexts": [{"name": context, "context": {"cluster": context, "user": context}}],
-            "current-context": context,
-        },
-        sort_keys=False,
-    )
+    return kube.kubeconfig(context, cluster, user)
 
 
 def _entry(document: Mapping[str, Any], section: str, part: str, name: str) -> dict[str, Any]:

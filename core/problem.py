@@ -18,11 +18,11 @@ _PLAIN = re.compile(r'[^."\[\]]+')
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is not allowed.
+    """One thing that is wrong: a setting that is not allowed, a part that does not work.
 
     Args:
-        key: Where, as `pulumi config set --path` takes it.
-        text: The value, and what is allowed instead.
+        key: Where: as `pulumi config set --path` takes it, or the part in one word.
+        text: What is wrong with it; for a setting the value, and what is allowed instead.
     """
 
     key: str

@@ -111,7 +111,7 @@ def _layout(properties: Properties) -> Layout:
 
 def _drift(layout: Layout, state: Properties) -> list[Change]:
     problems = health.lasting_problems(layout, examine(layout))
-    parts = dict.fromkeys(problem.part for problem in problems)
+    parts = dict.fromkeys(problem.key for problem in problems)
     changes = [Change(part, drift=True) for part in parts]
     # Handed out anew with renewed certificates.
     if not problems and credentials.kubeconfig(layout, "admin") != state.get("kubeconfig"):

@@ -1,34 +1,18 @@
 """Looks at everything that makes the cluster work, and changes nothing."""
 
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.embedded import api, cgroups, config_files, images, network, pki, supervisor
 from clusters.embedded.components import components
 from clusters.embedded.host import Host
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
+from core.problem import Problem
 from core.process import CommandFailed, run
 from core.toolchain import ToolMissing
 
 _SECOND_LOOK_SECONDS = 2
 _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A problem.
-
-    Args:
-        part: Which part of the cluster, in one word.
-        reason: What the problem is.
-    """
-
-    part: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.part}: {self.reason}"
 
 
 def problems(layout: Layout, host: Host) -> list[Problem]:

@@ -10,9 +10,10 @@ from typing import Any
 import yaml
 
 from clusters.local.engine import Engine, lacking
-from clusters.local.nodes import Problem, reduced
+from clusters.local.nodes import reduced
 from clusters.local.tool import Tool, find, missing
 from core.context import Context
+from core.problem import Problem
 from core.process import run
 
 CREATE_SECONDS = 1200.0
@@ -57,13 +58,13 @@ class KindTool(Tool):
             )
 
     def start(self, context: Context) -> None:
-        names = [each.part for each in self._not_running()]
+        names = [each.key for each in self._not_running()]
         if names:
             context.status(f"starts {', '.join(names)}")
             self.engine.start(names)
 
     def stopped(self) -> list[Problem]:
-        return [Problem("nodes", f"{each.part} {each.reason}") for each in self._not_running()]
+        return [Problem("nodes", f"{each.key} {each.text}") for each in self._not_running()]
 
     def kubeconfig(self) -> str:
         text = self.run("get", "kubeconfig", "--name", self.name)
@@ -88,7 +89,7 @@ class KindTool(Tool):
         return engine
 
     def _not_running(self) -> list[Problem]:
-        """Return the containers, as `part`, that do not run."""
+        """Return the containers, as `key`, that do not run."""
         states = self.engine.states(self.containers())
         return [
             Problem(name, f"is {state}") for name, state in states.items() if state != "running"

@@ -189,7 +189,7 @@ class LocalHandler(Handler):
     def _drift(self, state: Properties) -> list[Change]:
         tool = self.tool(state)
         found = tool.problems(None if state.get("adopted") else tool.expected)
-        changes = [Change(part, drift=True) for part in dict.fromkeys(each.part for each in found)]
+        changes = [Change(part, drift=True) for part in dict.fromkeys(each.key for each in found)]
         if not found and tool.kubeconfig() != state.get("kubeconfig"):
             changes.append(Change("kubeconfig", drift=True))
         return changes

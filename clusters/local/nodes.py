@@ -3,7 +3,6 @@
 import base64
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from kubernetes import client, config
 
 from core import kube
 from core.context import Context
+from core.problem import Problem
 from core.wait import NotYet, until
 
 _LIMIT = (5, 10)
@@ -20,22 +20,6 @@ _LIMIT = (5, 10)
 _POLL_SECONDS = 1.0
 _FILES = ("certificate-authority", "client-certificate", "client-key")
 _UNREACHABLE = (urllib3.exceptions.HTTPError, ssl.SSLError, OSError)
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A problem.
-
-    Args:
-        part: Which part of the cluster has it, in one word.
-        reason: What.
-    """
-
-    part: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.part}: {self.reason}"
 
 
 def problems(kubeconfig: str, expected: int | None) -> list[Problem]:

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from clusters.local import nodes
-from clusters.local.nodes import Problem
 from core import toolchain
 from core.context import Context
+from core.problem import Problem
 from core.process import CommandFailed
 
 _INSTALL: Mapping[str, str] = {

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from clusters.local.engine import Engine
-from clusters.local.nodes import Problem, reduced
+from clusters.local.nodes import reduced
 from clusters.local.tool import Tool, find, missing
 from clusters.minikube import command_line
 from clusters.minikube.command_line import RUNTIME
 from core.context import Context
+from core.problem import Problem
 from core.process import CommandFailed, run
 
 CREATE_SECONDS = 1800.0

@@ -10,13 +10,12 @@ import tenacity
 import urllib3
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
-from kubernetes.watch import Watch
 
 from clusters import autoscaler
 from core import kube
 from core.kube import Request
 from jobs.logs.lines import Line
-from jobs.logs.stream import LogPart, log_lines
+from jobs.streams import LogPart, log_lines, watch
 
 Object = dict[str, Any]
 Answer = TypeVar("Answer")
@@ -31,7 +30,6 @@ _CONNECT_SECONDS, _ANSWER_SECONDS = 5, 20
 _BRIEF_SECONDS = 5
 """For a question that need not be answered."""
 _RETRY_SECONDS = 30
-_WATCH_SECONDS, _SILENCE_SECONDS = 30, 35
 _LIMIT = (_CONNECT_SECONDS, _ANSWER_SECONDS)
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
@@ -186,41 +184,12 @@ class JobApi:
         return log_lines(self.client, self.namespace, pod, part)
 
     def watch_job(self) -> Iterator[list[Object]]:
-        """See `_watch`."""
-        return self._watch(self._jobs, {"fieldSelector": f"metadata.name={self.name}"})
+        """See `jobs.streams.watch`."""
+        return watch(self.client, self._jobs, {"fieldSelector": f"metadata.name={self.name}"})
 
     def watch_pods(self) -> Iterator[list[Object]]:
-        """See `_watch`."""
-        return self._watch(self._pods, self._labelled)
-
-    def _watch(self, path: str, query: Mapping[str, str]) -> Iterator[list[Object]]:
-        """Yield all objects now, then again at each change, for half a minute; no longer.
-
-        Callers call again: what a watch may have missed, the next listing shows.
-        """
-        listing = kube.ask(self.client, Request("GET", path, query), limit=_LIMIT)
-        objects = {item["metadata"]["uid"]: item for item in listing["items"]}
-        yield list(objects.values())
-        since = {
-            "watch": "true",
-            "resourceVersion": listing["metadata"]["resourceVersion"],
-            "timeoutSeconds": str(_WATCH_SECONDS),
-        }
-        request = Request("GET", path, {**query, **since})
-        limit = (_CONNECT_SECONDS, _SILENCE_SECONDS)
-        stream = Watch().stream(  # type: ignore[no-untyped-call]
-            lambda **_: kube.send(self.client, request, limit=limit),
-            timeout_seconds=_WATCH_SECONDS,
-        )
-        for change in stream:
-            item = change["raw_object"]
-            if change["type"] == "DELETED":
-                objects.pop(item["metadata"]["uid"], None)
-                # Its last state counts, too: an exit code may be in it.
-                yield [*objects.values(), item]
-            else:
-                objects[item["metadata"]["uid"]] = item
-            yield list(objects.values())
+        """See `jobs.streams.watch`."""
+        return watch(self.client, self._pods, self._labelled)
 
     @property
     def _jobs(self) -> str:

@@ -81,10 +81,9 @@ class Replica:
     @property
     def unready_since(self) -> str:
         """Since when its pod has not been ready, as the API server says it; empty where it is."""
-        for condition in self._status.get("conditions") or []:
-            if condition["type"] == "Ready" and condition["status"] != "True":
-                return str(condition.get("lastTransitionTime", ""))
-        return ""
+        condition = self._condition("Ready")
+        is_unready = condition.get("status", "True") != "True"
+        return str(condition.get("lastTransitionTime", "")) if is_unready else ""
 
     @property
     def evicted(self) -> str | None:
@@ -168,10 +167,10 @@ class Replica:
     @property
     def unschedulable(self) -> str | None:
         """The scheduler's reason while there is no node for it."""
-        for condition in self._status.get("conditions") or []:
-            if condition["type"] == "PodScheduled" and condition["status"] == "False":
-                return str(condition.get("message", condition.get("reason", "")))
-        return None
+        condition = self._condition("PodScheduled")
+        if condition.get("status") != "False":
+            return None
+        return str(condition.get("message", condition.get("reason", "")))
 
     @property
     def cannot_start(self) -> str | None:
@@ -241,16 +240,18 @@ class Replica:
             return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
         return "starting" if "nodeName" in self.pod.get("spec", {}) else "pending"
 
+    def _condition(self, type_: str) -> Mapping[str, Any]:
+        """Return a condition of the pod; empty without it."""
+        conditions = self._status.get("conditions") or []
+        return next((each for each in conditions if each["type"] == type_), {})
+
     @property
     def _inits(self) -> list[Mapping[str, Any]]:
         return self._status.get("initContainerStatuses") or []
 
     @property
     def _statuses(self) -> list[Mapping[str, Any]]:
-        return [
-            *self._inits,
-            *(self._status.get("containerStatuses") or []),
-        ]
+        return [*self._inits, *(self._status.get("containerStatuses") or [])]
 
 
 def is_replica(pod: Mapping[str, Any]) -> bool:

@@ -11,8 +11,8 @@ from kubernetes.client.exceptions import ApiException
 from jobs.api import JobApi, Unreachable
 from jobs.judge.replica import Replica
 from jobs.logs.lines import Cursor, Line
-from jobs.logs.stream import LogPart
 from jobs.spec.names import CONTAINER
+from jobs.streams import LogPart
 
 LIVE = 64
 """So many containers are followed while they run; those beyond are read when they have ended."""

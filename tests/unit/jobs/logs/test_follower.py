@@ -14,7 +14,7 @@ from jobs.judge.replica import Replica
 from jobs.logs import follower
 from jobs.logs.follower import LIVE, Container, Follower, containers
 from jobs.logs.lines import Cursor, Line
-from jobs.logs.stream import LogPart
+from jobs.streams import LogPart
 from jobs.topology import Topology
 from tests.unit.jobs_objects import RUNNING, ended, pod, waiting
 

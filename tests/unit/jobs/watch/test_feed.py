@@ -10,7 +10,7 @@ import pytest
 from jobs.api import JobApi
 from jobs.logs.archive import Archive
 from jobs.logs.lines import Line
-from jobs.logs.stream import LogPart
+from jobs.streams import LogPart
 from jobs.watch.feed import Feed
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
 

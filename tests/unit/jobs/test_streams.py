@@ -7,7 +7,7 @@ from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi
 from jobs.logs.lines import LONGEST, Line
-from jobs.logs.stream import LogPart
+from jobs.streams import LogPart
 from tests.unit.fake_api import FakeApi, served
 
 LOG = "/api/v1/namespaces/slipway-jobs/pods/mine-master-0/log"

@@ -1,16 +1,20 @@
-"""A replica's log as the API server sends it."""
+"""What the API server sends while it happens: a replica's log, and changes of objects."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import urllib3
 from kubernetes.client import ApiClient
+from kubernetes.watch import Watch
 
 from core import kube
 from jobs.logs.lines import LONGEST, Line
 from jobs.spec.names import CONTAINER
 
-_CONNECT_SECONDS, _SILENCE_SECONDS = 5, 30
+_CONNECT_SECONDS, _ANSWER_SECONDS = 5, 20
+_LOG_SILENCE_SECONDS = 30
+_WATCH_SECONDS, _WATCH_SILENCE_SECONDS = 30, 35
 
 
 @dataclass(frozen=True)
@@ -68,10 +72,45 @@ def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Ite
 
 def _opened(client: ApiClient, namespace: str, pod: str, part: LogPart) -> urllib3.BaseHTTPResponse:
     request = kube.Request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", part.query)
-    return kube.send(client, request, limit=(_CONNECT_SECONDS, _SILENCE_SECONDS))
+    return kube.send(client, request, limit=(_CONNECT_SECONDS, _LOG_SILENCE_SECONDS))
 
 
 def _lines(raw: Iterable[bytearray]) -> list[Line]:
     """Return lines as they were sent; the kubelet's own messages have no time, and are left out."""
     parsed = (Line.parse(each[:LONGEST].decode(errors="replace")) for each in raw)
     return [line for line in parsed if line is not None]
+
+
+def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:
+    """Yield all objects now, then again at each change, for half a minute; no longer.
+
+    Callers call again: what a watch may have missed, the next listing shows.
+
+    Raises:
+        ApiException: the API server's refusal.
+        urllib3.exceptions.HTTPError: no answer, or none any more.
+    """
+    request = kube.Request("GET", path, query)
+    listing = kube.ask(client, request, limit=(_CONNECT_SECONDS, _ANSWER_SECONDS))
+    objects = {item["metadata"]["uid"]: item for item in listing["items"]}
+    yield list(objects.values())
+    since = {
+        "watch": "true",
+        "resourceVersion": listing["metadata"]["resourceVersion"],
+        "timeoutSeconds": str(_WATCH_SECONDS),
+    }
+    changed = kube.Request("GET", path, {**query, **since})
+    limit = (_CONNECT_SECONDS, _WATCH_SILENCE_SECONDS)
+    stream = Watch().stream(  # type: ignore[no-untyped-call]
+        lambda **_: kube.send(client, changed, limit=limit),
+        timeout_seconds=_WATCH_SECONDS,
+    )
+    for change in stream:
+        item = change["raw_object"]
+        if change["type"] == "DELETED":
+            objects.pop(item["metadata"]["uid"], None)
+            # Its last state counts, too: an exit code may be in it.
+            yield [*objects.values(), item]
+        else:
+            objects[item["metadata"]["uid"]] = item
+        yield list(objects.values())

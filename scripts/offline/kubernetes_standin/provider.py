@@ -73,7 +73,8 @@ def problems(given: Mapping[str, Any]) -> dict[str, str]:
         found["enableServerSideApply"] = str(
             Unserved("enableServerSideApply: false", "leave it out, its default is true")
         )
-    if not given.get(_IDENTIFIER):
+    # Neither is there where the cluster itself has failed, which the engine reports.
+    if given.get("kubeconfig") and not given.get(_IDENTIFIER):
         found[_IDENTIFIER] = str(
             Unserved(
                 f"a provider without {_IDENTIFIER}, which would be replaced with all of its "

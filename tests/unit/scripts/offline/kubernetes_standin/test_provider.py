@@ -25,6 +25,7 @@ def test_every_setting_that_is_not_served_is_named_at_once() -> None:
     ]
     served = {"kubeconfig": "x", "clusterIdentifier": UNKNOWN, "enableServerSideApply": True}
     assert problems(served) == {}
+    assert problems({"kubeconfig": None, "clusterIdentifier": None}) == {}, "the cluster failed"
 
 
 def test_switches_come_from_the_program_and_then_from_the_environment(

@@ -96,7 +96,7 @@ def cluster() -> Iterator[Cluster]:
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """End each wait after a moment."""
-    monkeypatch.setattr(handler, "NODES_SECONDS", 0.3)
+    monkeypatch.setattr(handler, "NODES_SECONDS", 1.5)
     monkeypatch.setattr(probe, "SECONDS", 1)
     monkeypatch.setattr(wait, "POLL_SECONDS", 0.05)
 
@@ -240,7 +240,7 @@ def test_nodes_that_do_not_offer_gpus_in_time_fail_the_update_with_the_reasons(
     with pytest.raises(TimeoutError) as caught:
         cuda(cluster, row)
     text = str(caught.value)
-    assert "after 0.3 s of waiting for the cluster's GPUs: 0 of 1 nodes offer" in text
+    assert "after 1.5 s of waiting for the cluster's GPUs: 0 of 1 nodes offer" in text
     assert "could not load NVML library" in text
     assert "for AKS to install" in text
     assert "made-up" not in text, "the token is in the error"

@@ -1,4 +1,4 @@
-"""What the cluster autoscaler says of nodes to come: its events and its status. Pure.
+"""Reads the cluster autoscaler's events and status: which nodes it will make. Pure.
 
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#what-events-are-emitted-by-ca
 """
@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 STATUS = "cluster-autoscaler-status"
-"""The ConfigMap in which it tells how it is, and which its own events are about."""
+"""The ConfigMap with its status, which its own events are about."""
 NAMESPACE = "kube-system"
 _MADE, _NOT_MADE = "TriggeredScaleUp", "NotTriggerScaleUp"
 _FAILED = frozenset({"FailedToScaleUpGroup", "ScaleUpTimedOut"})
@@ -73,7 +73,7 @@ def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> li
     """Return why groups of nodes do not grow, each with what that means.
 
     Args:
-        status: The key `status` of the ConfigMap; None when it is not there, or not to be read.
+        status: The key `status` of the ConfigMap; None when it is missing or unreadable.
         events: Kubernetes' events about that ConfigMap.
     """
     found = [*_backing_off(status), *_failures(events)]

@@ -14,7 +14,7 @@ class Capacity:
         cpu: Cores of one node.
         memory: Bytes of one node.
         gpus: `nvidia.com/gpu` of one node.
-        nodes: How many such nodes there are, or may come to be.
+        nodes: The number of such nodes, or the most that may be made.
     """
 
     cpu: Decimal

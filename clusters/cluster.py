@@ -1,7 +1,7 @@
 """What the rest of Slipway knows of a cluster, whatever its kind.
 
 A kind is a folder that exports one `Kind`, and a line in `clusters.CLUSTERS`. Whoever needs to
-know what a cluster of that kind is like, or how to make or remove one, asks that object.
+know what a cluster of that kind is like, or how to make or remove one, uses that object.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from core.lazy import Lazy
 from core.paths import state_dir, use_extra
 
-if TYPE_CHECKING:  # whoever only asks what a kind is like declares nothing, and waits for no import
+if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need it
     import pulumi
     import pulumi_kubernetes
 
@@ -72,7 +72,7 @@ class PullSecret:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster that is there, and how to work with it. Nothing that uses it asks for its kind.
+    """An existing cluster, and how to work with it. Nothing that uses it depends on its kind.
 
     Args:
         kind: Its key in `clusters.CLUSTERS`, for messages alone.
@@ -85,8 +85,8 @@ class Cluster:
             `training-operator` and `tcp-wait`.
         gpus: Its nodes with GPUs; None without.
         namespace: Where jobs run.
-        own_namespace: Whether the stack makes it; otherwise it is there, and stays.
-        operator: The training operator that is there already; None where the stack installs one.
+        own_namespace: Whether the stack makes it; otherwise it exists already, and stays.
+        operator: The existing training operator; None where the stack installs one.
         identity: Who jobs are to the cloud around it; None where they have no identity.
         mirrors: What stands in for images of other registries, by the names that jobs call them.
         pull_secret: With what nodes pull images; None where they need nothing.
@@ -107,7 +107,7 @@ class Cluster:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What the stack's outputs tell of it: where jobs run, and what is the stack's own."""
+        """The cluster's part of the stack's outputs: where jobs run, and what the stack owns."""
         return {
             "kind": self.kind,
             "namespace": self.namespace,

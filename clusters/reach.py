@@ -13,7 +13,7 @@ class Reach:
 
     Args:
         server: Its host, with a path where it has one.
-        mirrors: Where images of other registries are in it, by the names that they have there.
+        mirrors: Where images of other registries are in it, by their names in it.
     """
 
     server: str
@@ -30,7 +30,7 @@ class Reach:
 
 
 def reach(options: Any) -> Reach | None:
-    """Return what a cluster of these settings reaches; None where that is whatever there is.
+    """Return what a cluster of these settings reaches; None where it reaches everything.
 
     Args:
         options: Any kind's `Settings`. Those that can do without the internet have both of

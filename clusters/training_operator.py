@@ -5,7 +5,7 @@ import re
 NAME = "training-operator"
 NAMESPACE = "kubeflow"
 REQUESTS = {"cpu": "50m", "memory": "64Mi"}
-"""What the only pod of the one that Slipway installs asks for."""
+"""The requests of the only pod of the operator that Slipway installs."""
 
 _RELEASES = {
     "v1-5a5f92d": "1.6.0",
@@ -30,7 +30,7 @@ _FIRST_WITH_WEBHOOK = (1, 8)
 
 
 def version_of(image: str) -> str | None:
-    """Return the version of an operator's image, None where its name does not tell."""
+    """Return the version of an operator's image, None where its name has none."""
     tag = image.partition("@")[0].rpartition("/")[2].partition(":")[2]
     if tag in _RELEASES:
         return _RELEASES[tag]

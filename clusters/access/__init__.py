@@ -1,1 +1,1 @@
-"""Waits until a cluster somewhere else answers, and its rights have arrived there."""
+"""Waits until a remote cluster answers and this account's rights are in effect."""

@@ -21,7 +21,7 @@ _REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 class AccessHandler(Handler):
     """Waits until namespaces may be made in the cluster.
 
-    A plain `up` does not ask again: whatever comes after would say so.
+    A plain `up` does not check again: the next resources would fail with the reason.
     """
 
     type: ClassVar[str] = "slipway:clusters:Access"
@@ -40,7 +40,7 @@ class AccessHandler(Handler):
         return {}
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """There is nothing of it in the cluster."""
+        """Do nothing: the cluster has no object of this resource."""
 
 
 def ask(kubeconfig: str) -> None:
@@ -48,7 +48,7 @@ def ask(kubeconfig: str) -> None:
 
     Raises:
         NotYet: it may not, or the cluster does not answer.
-        kubernetes.config.ConfigException: there is no logging in: waiting would not help.
+        kubernetes.config.ConfigException: login is impossible: waiting would not help.
     """
     review = {
         "apiVersion": "authorization.k8s.io/v1",

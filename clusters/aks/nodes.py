@@ -21,9 +21,9 @@ _CRITICAL = "CriticalAddonsOnly=true:NoSchedule"
 https://learn.microsoft.com/azure/aks/use-system-pools
 """
 _COUNT = "count"
-"""How many nodes there are now: the autoscaler's business, so a difference is no change.
+"""The current number of nodes: the autoscaler changes it, so a difference is no change.
 
-AKS takes it together with bounds that it is not within: https://github.com/Azure/AKS/issues/1758
+AKS accepts it with bounds that it is not within: https://github.com/Azure/AKS/issues/1758
 """
 _FIXED = (
     "availabilityZones",
@@ -51,7 +51,7 @@ def managed_cluster(
     """Declare the cluster with its system pool, once the roles of its identities are assigned."""
     # What is protected from deletion is worth a promise of uptime.
     tier = "Standard" if settings.production else settings.tier
-    # One pool has to be there from the start, so it is declared inside of the cluster.
+    # A cluster needs one pool at creation, so it is declared inside of the cluster.
     system = aks.ManagedClusterAgentPoolProfileArgs(
         name="system",
         mode="System",
@@ -137,7 +137,7 @@ def _pool(pool: SystemPool | AksGpuNodes, subnet: pulumi.Input[str]) -> dict[str
         "enable_auto_scaling": True,
         "min_count": pool.min_nodes,
         "max_count": pool.max_nodes,
-        # AKS needs to know how many there are at first.
+        # AKS requires an initial number.
         "count": pool.min_nodes,
         "availability_zones": list(pool.zones) or None,
         "os_disk_type": pool.os_disk.type,

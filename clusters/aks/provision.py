@@ -148,7 +148,7 @@ def _kubeconfig(
     """Return what it takes to connect: your own login, or the administrator's without a `login`."""
     which = {
         "resource_group_name": azure.group_name,
-        # By the cluster's ID, which is known once it is there: before, Azure has nothing to list.
+        # By the cluster's ID, which is known once it exists: before, Azure has nothing to list.
         "resource_name": cluster.id.apply(lambda _: azure.cluster_name),
     }
     opts = pulumi.InvokeOptions(provider=azure.provider)

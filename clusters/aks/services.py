@@ -145,7 +145,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: pulumi.Inp
         workspace_capping=operationalinsights.WorkspaceCappingArgs(
             daily_quota_gb=settings.daily_gib
         ),
-        # Its keys are for agents, of which there are none.
+        # Its keys are for agents, which are not used.
         features=operationalinsights.WorkspaceFeaturesArgs(disable_local_auth=True),
         opts=azure.opts(),
     )

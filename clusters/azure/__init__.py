@@ -70,7 +70,7 @@ def misspelt_region(name: str) -> str | None:
 
 
 def cores(size: str) -> int | None:
-    """Return the cores of a node; None where neither sizes.yaml nor the size's name says it."""
+    """Return the cores of a node; None where neither sizes.yaml nor the size's name has it."""
     if size in _LOCAL_CORES:
         return _LOCAL_CORES[size]
     if (found := _CORES.match(size)) is None:

@@ -84,7 +84,7 @@ def before_update(settings: AzureSettings, *, pushes: bool = False) -> None:
 
 
 def placeholders(settings: AzureSettings) -> list[Problem]:
-    """Return each placeholder in the settings, with what to put there."""
+    """Return each placeholder in the settings, with what to replace it by."""
     return [
         Problem(located(_KEY, path), f"{quote(text)} is a placeholder; put in {own}")
         for path, text in _texts(settings)

@@ -31,7 +31,7 @@ class AzureCluster(pulumi.ComponentResource):
     """The parent of all Azure resources of one cluster.
 
     Names are passed as text and not as outputs of the resources that have them, so that a preview
-    shows them; `opts` says what has to exist before.
+    shows them; `opts` names what has to exist before.
 
     Args:
         token: Its type, such as `slipway:clusters:Aks`.
@@ -74,7 +74,7 @@ class AzureCluster(pulumi.ComponentResource):
 
     @property
     def placed(self) -> dict[str, Any]:
-        """The inputs that say where a resource is and which tags it has."""
+        """The inputs for a resource's location and tags."""
         return {
             "resource_group_name": self.group_name,
             "location": self.location,
@@ -140,7 +140,7 @@ def kubeconfig(listed: pulumi.Output[Any], how: Login | None) -> pulumi.Output[s
 
 
 class KubeconfigError(ValueError):
-    """Azure returned a kubeconfig that kubelogin can't log in with; the text says what to do."""
+    """Azure returned a kubeconfig that kubelogin can't log in with; the message has what to do."""
 
 
 def logging_in(text: str, login: Login) -> str:

@@ -185,7 +185,7 @@ def _instance(
     )
     if settings.gpu is None:
         return [instance]
-    # How many nodes there are now is the autoscaler's business, where there is one.
+    # An autoscaler changes the number of nodes.
     ignored = ["properties.count"] if settings.gpu.grows else []
     pool = resources.Resource(
         f"{azure.cluster_name}-gpu",
@@ -242,7 +242,7 @@ def _kubeconfig(
 
     Azure lists both for whoever reaches the cluster's own network, and there alone they work.
     """
-    # Before there is an instance, there is nothing to list.
+    # Without an instance, Azure has nothing to list.
     opts = pulumi.InvokeOutputOptions(provider=azure.provider, depends_on=[instance])
     if login is None:
         listed = hybrid.list_provisioned_cluster_instance_admin_kubeconfig_output(

@@ -11,7 +11,7 @@ from clusters.embedded.layout import Layout
 
 
 def main() -> int:
-    """Do what the command line says; 1 when `health` finds a problem."""
+    """Run the command; return 1 when `health` finds a problem."""
     parser = argparse.ArgumentParser(prog="python -m clusters.embedded", description=__doc__)
     parser.add_argument("action", choices=["create", "health", "stop", "delete"])
     parser.add_argument("--directory", type=Path, required=True)

@@ -32,7 +32,7 @@ _COREFILE = f"""\
     }}
 }}
 """
-"""There is no way to the outside, so other names are answered at once, with "no such name"."""
+"""Pods can't reach the outside, so other names are answered at once, with "no such name"."""
 
 
 def manifests(host: Host) -> list[Manifest]:
@@ -175,7 +175,7 @@ def storage_class() -> Manifest:
         },
         "provisioner": PROVISIONER,
         "reclaimPolicy": "Delete",
-        # There is one node, so there is nothing to wait for.
+        # With one node, nothing has to be waited for.
         "volumeBindingMode": "Immediate",
     }
 

@@ -1,4 +1,4 @@
-"""The API server, asked from the host with a certificate, and given objects."""
+"""Reads and applies objects at the API server, from the host with a certificate."""
 
 import ssl
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ from core.wait import until_well
 LIMIT = (2, 10)
 """Seconds to connect, and to answer."""
 
-# How it looks when the API server is not there, or not yet.
+# The errors while the API server does not run, or not yet.
 UNREACHABLE = (urllib3.exceptions.HTTPError, client.ApiException, ssl.SSLError, OSError)
 
 _APPLY_LIMIT = 20
@@ -64,8 +64,8 @@ def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
     """What keeps the node from being Ready, or None."""
 
     def ask() -> str | None:
-        asked = kube.Request("GET", f"/api/v1/nodes/{layout.node}")
-        for condition in kube.ask(api, asked, limit=LIMIT)["status"].get("conditions", []):
+        request = kube.Request("GET", f"/api/v1/nodes/{layout.node}")
+        for condition in kube.ask(api, request, limit=LIMIT)["status"].get("conditions", []):
             if condition["type"] == "Ready":
                 return None if condition["status"] == "True" else str(condition["message"])
         return "the kubelet has not reported yet"
@@ -80,7 +80,7 @@ def apply(
 
     Raises:
         TimeoutError: the API server still refuses one after `_APPLY_LIMIT` seconds; right after its
-            start it does so until its namespaces are there.
+            start it does so until its namespaces exist.
     """
     # By default what the server knows is kept in a file in /tmp that outlives the cluster.
     cache = str(layout.runtime / "discovery.json")

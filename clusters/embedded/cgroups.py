@@ -34,7 +34,7 @@ def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
     """Every cgroup tree of this machine.
 
     Args:
-        mounts: The text of /proc/self/mounts; read from there when left out.
+        mounts: The text of /proc/self/mounts; read when left out.
     """
     text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
     found = []
@@ -95,7 +95,7 @@ def kill(layout: Layout) -> None:
     """End every process of the cluster.
 
     Raises:
-        RuntimeError: some are still there after `KILL_LIMIT` seconds; names them.
+        RuntimeError: some still run after `KILL_LIMIT` seconds; names them.
     """
     deadline = time.monotonic() + KILL_LIMIT
     while remaining := processes(layout):
@@ -126,7 +126,7 @@ def remove(layout: Layout) -> None:
             except FileNotFoundError:
                 break
             except OSError:
-                # A process that has ended leaves its group a moment later.
+                # A process leaves its group a moment after it has ended.
                 if attempt == 19:
                     raise
                 time.sleep(0.05)

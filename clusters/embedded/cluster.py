@@ -22,7 +22,7 @@ from core.paths import state_dir
 from core.quantities import cores, size
 
 _OTHER_PODS = (COREDNS_REQUESTS, training_operator.REQUESTS)
-"""What the pods request that are there besides the jobs'."""
+"""The requests of all pods besides the jobs'."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def provision(settings: Settings) -> Cluster:
         settings.name,
         directory=str(directory),
         owner=manifests.stack(),
-        # The provider says so too; this way a preview of the first `up` knows it.
+        # The provider returns the same; this way a preview of the first `up` knows it.
         opts=pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(embedded.kubeconfig)

@@ -96,11 +96,11 @@ def kubelet(layout: Layout) -> str:
         "containerRuntimeEndpoint": f"unix://{layout.containerd_socket}",
         "clusterDomain": DNS_DOMAIN,
         "clusterDNS": [str(DNS_SERVICE)],
-        # Nothing of the host's resolver: pods ask coredns alone.
+        # Nothing of the host's resolver: pods use coredns alone.
         "resolvConf": "",
         # The default is under /usr.
         "volumePluginDir": str(layout.config / "volume-plugins"),
-        # kube-proxy writes nftables rules; there are no iptables chains to keep.
+        # kube-proxy writes nftables rules; iptables chains are not used.
         "makeIPTablesUtilChains": False,
         "nodeStatusMaxImages": -1,
     }
@@ -158,7 +158,7 @@ def kube_proxy(layout: Layout) -> str:
         "bindAddress": str(layout.node_address),
         "healthzBindAddress": "127.0.0.1:10256",
         "metricsBindAddress": "127.0.0.1:10249",
-        # A new service is there at once; the default gathers changes for a second.
+        # A new service works at once; the default gathers changes for a second.
         "nftables": {"minSyncPeriod": "100ms"},
         # A network namespace of its own may read the table's size and not set it.
         "conntrack": {

@@ -29,7 +29,7 @@ class Component:
         reads: Credentials that it reads when it starts: it is started again when they change.
         environment: Variables of its own, beside those that all components share.
         calls_api: Whether it is a client of the API server, which is then started before it: one
-            that finds none tries again seconds later.
+            that finds none tries again after seconds.
     """
 
     name: str
@@ -185,7 +185,7 @@ def components(layout: Layout, host: Host) -> list[Component]:
                 *flags(
                     **of_controller("controller-manager"),
                     # Its controllers start one after the other, each with a few requests: with the
-                    # default of 20 a second, the first pod comes 3 s later.
+                    # default of 20 a second, the first pod is delayed by 3 s.
                     kube_api_qps=100,
                     kube_api_burst=200,
                     use_service_account_credentials=True,

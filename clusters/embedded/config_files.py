@@ -21,7 +21,7 @@ CALLED_BY_NAME = ("runc", "containerd-shim-runc-v2", "nft", "ip")
 
 
 def rendered(layout: Layout, host: Host, components: list[Component]) -> dict[Path, str]:
-    """Every configuration file and what it has to say.
+    """Every configuration file and its content.
 
     Raises:
         FileNotFoundError: a program or certificate is missing.
@@ -39,7 +39,7 @@ def write(layout: Layout, host: Host, components: list[Component]) -> None:
 
 
 def problem(layout: Layout, host: Host, components: list[Component]) -> str | None:
-    """Which files don't say what they have to, in words, or None."""
+    """Return which files don't have the expected content, or None."""
     try:
         expected = rendered(layout, host, components)
     except FileNotFoundError as error:

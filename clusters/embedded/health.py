@@ -51,7 +51,7 @@ def lookup(layout: Layout, host: Host, name: str) -> str:
     """The addresses of a name, as `getent hosts` prints them.
 
     Raises:
-        CommandFailed: there is no such name, or no server answers.
+        CommandFailed: the name does not exist, or no server answers.
         supervisor.Unreachable: the cluster is not running.
     """
     # The node's own resolv.conf is in its mount namespace. `-s dns` passes by what else the host

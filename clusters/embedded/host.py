@@ -70,7 +70,7 @@ def filesystem(path: Path, mountinfo: str) -> str:
     for line in mountinfo.splitlines():
         mount, _, source = line.partition(" - ")
         point = Path(mount.split(" ")[4])
-        # Later lines are mounted over earlier ones.
+        # Each line is mounted over the ones before it.
         if path.is_relative_to(point) and len(point.parts) >= best:
             best, found = len(point.parts), source.split(" ")[0]
     return found
@@ -104,7 +104,7 @@ def _problems(layout: Layout) -> Iterator[str]:
         )
     existing = next(path for path in (layout.directory, *layout.directory.parents) if path.exists())
     free = shutil.disk_usage(existing).free
-    # A cluster that is there already has most of it.
+    # An existing cluster has most of it.
     if free < _NEEDED_DISK and not (layout.directory / "containerd").exists():
         yield (
             f"{existing} has {free / 2**30:.1f} GiB free, it needs {_NEEDED_DISK / 2**30:.0f} GiB: "

@@ -37,7 +37,7 @@ def missing(layout: Layout, host: Host) -> list[str]:
 
 
 def ensure(layout: Layout, host: Host) -> list[str]:
-    """Put every image on the node that is not there, once containerd answers; return their names.
+    """Put every missing image on the node, once containerd answers; return their names.
 
     Raises:
         TimeoutError: containerd does not answer within `READY_LIMIT` seconds.

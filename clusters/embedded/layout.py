@@ -42,7 +42,7 @@ class Layout:
 
     @property
     def id(self) -> str:
-        """8 hexadecimal digits that tell this cluster from every other one on the machine."""
+        """8 hexadecimal digits that identify this cluster on the machine."""
         return self._digest.hex()[:8]
 
     @property

@@ -57,8 +57,8 @@ def bring_up(layout: Layout, report: Report) -> None:
 
     Raises:
         Unsuitable: this machine can't run it; nothing was changed.
-        TimeoutError: a step took too long; says what the last problem was.
-        CommandFailed: a program refused; says which and why.
+        TimeoutError: a step took too long; with the last problem.
+        CommandFailed: a program refused; names it, with its reason.
     """
     require(layout)
     host = examine(layout)
@@ -105,7 +105,7 @@ def stop(layout: Layout) -> None:
 
 
 def remove(layout: Layout) -> None:
-    """Remove the cluster and its data; succeeds when there is none.
+    """Remove the cluster and its data; succeeds when it does not exist.
 
     Raises:
         RuntimeError: a process, a mount or a part of the network can't be removed; names it.

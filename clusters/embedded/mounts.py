@@ -2,7 +2,7 @@
 
 Some programs have paths built in, and the kubelet sets parameters of the machine's kernel.
 Here such a path leads to the cluster's own directory, and such a parameter to a plain file that
-already says what the kubelet wants. All mounts of the node, the containers' too, are in that
+already has what the kubelet needs. All mounts of the node, the containers' too, are in that
 namespace, so they are gone with its last process.
 """
 
@@ -22,7 +22,7 @@ KERNEL = {
     "kernel/keys/root_maxkeys": "1000000",
     "kernel/keys/root_maxbytes": "25000000",
 }
-# One quick try: health asks again later, and a lookup must never hang on a dead server.
+# One quick try: health tries again, and a lookup must never hang on a dead server.
 RESOLVER = f"nameserver {DNS_SERVICE}\noptions timeout:2 attempts:1\n"
 
 
@@ -38,7 +38,7 @@ def directories(layout: Layout) -> Mapping[Path, Path]:
 
 
 def contents(layout: Layout) -> Mapping[Path, tuple[Path, str]]:
-    """Files as the node sees them, what is behind them on the host, and what that says."""
+    """Files as the node sees them, with their sources on the host and their content."""
     kernel = layout.config / "kernel"
     return {Path("/etc/resolv.conf"): (layout.config / "resolv.conf", RESOLVER)} | {
         Path("/proc/sys") / name: (kernel / name.replace("/", "."), f"{value}\n")
@@ -69,7 +69,7 @@ def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
 
     Args:
         layout: The cluster.
-        mountinfo: The text of /proc/self/mountinfo; read from there when left out.
+        mountinfo: The text of /proc/self/mountinfo; read when left out.
     """
     text = Path("/proc/self/mountinfo").read_text() if mountinfo is None else mountinfo
     # The kernel writes a space, tab, newline and backslash of a path as octal escapes.

@@ -61,7 +61,7 @@ def ensure(layout: Layout, host: Host) -> None:
     run(*inside, "link", "set", "lo", "up")
     run(*inside, "link", "set", UPLINK, "up")
     # A program of the node needs some route to a service's address, before kube-proxy's rules turn
-    # it into a pod's. There is no default route: a call to the outside fails at once.
+    # it into a pod's. Without a default route, a call to the outside fails at once.
     via = ("via", str(layout.host_address), "dev", UPLINK)
     run(*inside, "route", "replace", str(SERVICES), *via)
     run(*enter(layout, host), host.path("nft"), "-f", "-", text=firewall(layout))
@@ -81,7 +81,7 @@ def is_there(layout: Layout, host: Host) -> bool:
 
 
 def problem(layout: Layout, host: Host) -> str | None:
-    """What is wrong with the network whose namespace is there, or None."""
+    """Return what is wrong with the network of an existing namespace, or None."""
     ip = host.path("ip")
     if not _linked(layout, ip):
         return f"interface {layout.host_interface} is gone"
@@ -115,7 +115,7 @@ def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
 
 
 def remove(layout: Layout, host: Host) -> None:
-    """Take the network away; succeeds when there is none. The node's processes must be gone."""
+    """Remove the network; succeeds when it does not exist. The node's processes must be gone."""
     ip = host.path("ip")
     _remove_link(layout, ip)
     if _namespace_usable(layout, ip):
@@ -134,7 +134,7 @@ def _addresses(interfaces: list[dict[str, Any]]) -> list[tuple[str, IPv4Interfac
 
 
 def _namespace_usable(layout: Layout, ip: str) -> bool:
-    """A name alone proves nothing: its file may be there with nothing mounted on it."""
+    """A name alone proves nothing: its file may exist with nothing mounted on it."""
     return layout.network_namespace.exists() and _succeeds(ip, "-netns", layout.node, "link")
 
 
@@ -145,7 +145,7 @@ def _linked(layout: Layout, ip: str) -> bool:
 
 
 def _remove_link(layout: Layout, ip: str) -> None:
-    # Asking first would race: when a namespace goes, its links are gone a little later.
+    # A check before would race: a namespace's links go shortly after the namespace.
     try:
         run(ip, "link", "delete", layout.host_interface)
     except CommandFailed:

@@ -1,4 +1,4 @@
-"""The cluster's own keys and certificates. Nobody outside this cluster is trusted by it.
+"""The cluster's own keys and certificates. The cluster trusts no others.
 
 Three authorities, as Kubernetes' "PKI certificates and requirements" has them: one for
 the API and the kubelet, one for etcd (so that a kubelet's certificate opens no database), one for
@@ -42,7 +42,7 @@ _USAGES = {
 
 @dataclass(frozen=True)
 class Request:
-    """What one certificate says. To Kubernetes the common name is the user."""
+    """The content of one certificate. To Kubernetes the common name is the user."""
 
     name: str
     common_name: str

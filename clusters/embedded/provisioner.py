@@ -37,7 +37,7 @@ log = logging.getLogger("provisioner")
 
 @dataclass(frozen=True)
 class Provisioner:
-    """Brings directories and PersistentVolumes to what the claims ask for."""
+    """Brings directories and PersistentVolumes to what the claims request."""
 
     api: client.ApiClient
     volumes: Path
@@ -91,7 +91,7 @@ class Provisioner:
             return
         path = self.volumes / f"pvc-{meta['uid']}"
         path.mkdir(exist_ok=True)
-        # For whatever user the pod runs as. Nobody else gets here: the directory above is private.
+        # For whatever user the pod runs as. No other user has access: the parent is private.
         path.chmod(0o777)
         body: Any = volume(claim, reclaim, path, self.node)
         with _tolerated(409):
@@ -111,7 +111,7 @@ class Provisioner:
         log.info("%s: removed", path)
 
     def _warn(self, meta: Object, why: str) -> None:
-        """Tell whoever runs `kubectl describe pvc`; once, since the event's name is the claim's."""
+        """Record an event for `kubectl describe pvc`; once, since its name is the claim's."""
         event: Any = {
             "metadata": {"name": f"{meta['name']}.{meta['uid']}"},
             "involvedObject": claim_reference(meta),

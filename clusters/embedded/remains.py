@@ -1,7 +1,7 @@
 """What is left of a cluster: what the machine has, not what was made.
 
 Whatever bears the cluster's name, lies in its directories or has its addresses is found, whoever
-made it, however it got there and wherever it is: so what removal has forgotten is found, too.
+made it and wherever it is, so that leftovers of a removal are found, too.
 """
 
 import json
@@ -32,7 +32,7 @@ _PLACES = ("exe", "cwd", "root")
 
 
 def remains(layout: Layout) -> Mapping[str, list[str]]:
-    """What there is of each kind of thing, every one with how to remove it.
+    """The existing things of each kind, every one with how to remove it.
 
     A kind that this machine doesn't let us look for is left out.
     """
@@ -76,7 +76,7 @@ class Traces:
 
     @classmethod
     def of(cls, layout: Layout) -> "Traces":
-        """Return what tells that something is the cluster's."""
+        """Return what identifies something as the cluster's."""
         directories = "|".join(re.escape(str(path)) for path in (layout.directory, layout.runtime))
         addresses = "|".join(
             re.escape(str(each)) for each in (layout.host_address, layout.node_address)
@@ -129,7 +129,7 @@ class Traces:
         ]
 
     def _one_each(self, kind: str) -> Iterator[tuple[int | None, Path]]:
-        """A process of each namespace that there is."""
+        """A process of each existing namespace."""
         seen: set[int | None] = {None}
         for process in self.programs:
             if (inode := _inode(process, kind)) not in seen:
@@ -224,7 +224,7 @@ def _link(path: Path) -> str:
 
 
 def _text(path: Path) -> str:
-    """What a file says; nothing when its process has ended, or is another user's."""
+    """Return a file's content; nothing when its process has ended, or is another user's."""
     try:
         return path.read_text(errors="replace")
     except OSError:

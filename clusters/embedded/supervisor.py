@@ -1,4 +1,4 @@
-"""Starts supervisord in the node's namespaces, and asks it."""
+"""Starts supervisord in the node's namespaces, and queries it."""
 
 import http.client
 import os
@@ -48,7 +48,7 @@ def pid(layout: Layout) -> int:
 def start(layout: Layout, host: Host) -> None:
     """Start supervisord, which detaches itself and starts the components.
 
-    One that is there and does not answer is ended first. Where containers of the cluster
+    A running one that does not answer is ended first. Where containers of the cluster
     survived it, it joins their mounts.
 
     Raises:

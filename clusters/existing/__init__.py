@@ -1,4 +1,4 @@
-"""A cluster that is there already, whoever has made it: by a context of a kubeconfig."""
+"""An existing cluster, whoever has made it: by a context of a kubeconfig."""
 
 from clusters.cluster import Kind
 from core.lazy import Lazy

@@ -1,4 +1,4 @@
-"""A cluster that is there already, whoever has made it: by a context of a kubeconfig.
+"""An existing cluster, whoever has made it: by a context of a kubeconfig.
 
 What it has is looked at before anything is declared: whether it answers, whose namespaces there
 are, and whether a training operator is there to be used.
@@ -24,7 +24,7 @@ from images.resource import helper_images
 
 
 def gpus(settings: Settings) -> GpuPool | None:
-    """The nodes with GPUs that the settings tell of."""
+    """The nodes with GPUs in the settings."""
     pool = settings.gpus
     if pool is None:
         return None
@@ -43,7 +43,7 @@ def provision(settings: Settings) -> Cluster:
     """Look at the cluster and declare the way to it.
 
     Raises:
-        Unusable: there is no such context, or the cluster can't be used as the settings say.
+        Unusable: the context does not exist, or the cluster can't be used with the settings.
     """
     choice = choose(settings.path, settings.context, os.environ)
     namespace = JOBS if settings.namespace is None else settings.namespace
@@ -108,17 +108,17 @@ def _report(settings: Settings, choice: Choice, operator: ExistingOperator | Non
 
 
 def _target(settings: Settings) -> Mapping[str, Any]:
-    """Return how images get in: those that are there, and a registry for the rest."""
+    """Return how images get in: the prebuilt ones, and a registry for the rest."""
     pushed = None if settings.registry is None else settings.registry.target()
     if settings.images is None:
         assert pushed is not None, "settings have one or the other"  # noqa: S101
         return pushed
     images = settings.images
-    there = {
+    prebuilt = {
         "trainer": images.trainer,
         "trainerCuda": images.trainer_cuda,
         "trainingOperator": images.training_operator,
         "tcpWait": images.tcp_wait,
     }
-    named = {key: image for key, image in there.items() if image is not None}
+    named = {key: image for key, image in prebuilt.items() if image is not None}
     return {"kind": "there", **named, **({} if pushed is None else {"otherwise": pushed})}

@@ -26,7 +26,7 @@ _LIMIT_SECONDS = 20
 
 
 class Unusable(pulumi.RunError):
-    """The cluster can't be used as the settings say; the CLI prints it with no traceback.
+    """The cluster can't be used with the settings; the CLI prints it with no traceback.
 
     Args:
         key: Which setting, below `slipway:cluster`; empty for all of it.
@@ -39,7 +39,7 @@ class Unusable(pulumi.RunError):
 
 
 class Absent(Unusable):
-    """There is no such file or context, so nothing leads to the cluster, or to one that was."""
+    """The file or context is missing, so nothing leads to the cluster, or to a former one."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ def choose(path: str | None, context: str | None, environment: Mapping[str, str]
         environment: Has KUBECONFIG and HOME.
 
     Raises:
-        Absent: there is no such file or context.
+        Absent: the file or context does not exist.
         Unusable: kubectl can't read it, or its credentials can't be used by a program.
-        core.toolchain.ToolMissing: there is no kubectl.
+        core.toolchain.ToolMissing: kubectl is missing.
     """
     files = _files(path, environment)
     shown = os.pathsep.join(map(str, files))
@@ -112,13 +112,13 @@ def choose(path: str | None, context: str | None, environment: Mapping[str, str]
 
 
 def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:
-    """Return the files to read, as kubectl would choose them, that are there."""
+    """Return the existing ones of the files that kubectl would read."""
     home = Path(environment.get("HOME", str(Path.home())))
     named = [path] if path is not None else environment.get("KUBECONFIG", "").split(os.pathsep)
-    wanted = [_expanded(each, home) for each in named if each] or [home / ".kube" / "config"]
-    if found := [each for each in wanted if each.is_file()]:
+    candidates = [_expanded(each, home) for each in named if each] or [home / ".kube" / "config"]
+    if found := [each for each in candidates if each.is_file()]:
         return found
-    listed = ", ".join(map(str, wanted))
+    listed = ", ".join(map(str, candidates))
     hint = "" if path is not None else " Name a kubeconfig's path here, or in KUBECONFIG."
     raise Absent("path", f"{listed}: there is no such file.{hint}")
 

@@ -1,6 +1,6 @@
-"""Looks at a cluster for what runs PyTorchJobs there. Nothing is changed.
+"""Inspects what runs PyTorchJobs in a cluster. Nothing is changed.
 
-What every account may ask comes first: which APIs are served. The rest it may or may not see.
+What every account may read comes first: which APIs are served. The rest it may or may not see.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ _LABEL = f"control-plane=kubeflow-{NAME}"
 """On the Deployment of every release since 1.4
 (https://github.com/kubeflow/training-operator/blob/v1.9.4/manifests/base/deployment.yaml)."""
 _LIMITED: dict[str, Any] = {"_request_timeout": (3, 5)}
-_PATIENCE_SECONDS = 10
+_RETRY_SECONDS = 10
 _UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 
 
@@ -56,14 +56,14 @@ class Found:
     """What a cluster has, as far as the account may see it.
 
     Args:
-        serves: Whether there are PyTorchJobs.
-        trainer: Whether there are the TrainJobs of Kubeflow Trainer 2.
+        serves: Whether the API server serves PyTorchJobs.
+        trainer: Whether it serves the TrainJobs of Kubeflow Trainer 2.
         made_by: The stack that has installed the operator; None when it is another party's, or
             is unknown.
         deployed: Operators; None when that is unknown.
         judged: Whether a webhook judges PyTorchJobs; None when that can't be tried, since
-            the namespace is not there yet, for one.
-        namespaces: Those that are there, of the jobs' and the operator's, each with the stack
+            the namespace does not exist yet, for one.
+        namespaces: The existing ones, of the jobs' and the operator's, each with the stack
             that has made it; None for another party. Those that can't be seen are missing.
         unseen: Which of the two can't be seen.
         jobs_of: The stack whose jobs' account is in their namespace; None when there is none, or it
@@ -92,7 +92,7 @@ def look(choice: Choice, namespace: str) -> Found:
     """
     try:
         api = connect(choice.kubeconfig)
-        groups = _patiently(lambda: client.ApisApi(api).get_api_versions(**_LIMITED))
+        groups = _retried(lambda: client.ApisApi(api).get_api_versions(**_LIMITED))
         served = {group["name"] for group in plain(api, groups)["groups"]}
         return _found(api, namespace, served)
     except ConfigException as error:
@@ -127,7 +127,7 @@ def _unreachable(choice: Choice, why: str) -> str:
 
 
 def silence(error: Exception) -> str | None:
-    """Return why a cluster does not answer; None where it does, whatever it says."""
+    """Return why a cluster does not answer; None where it does, even with an error."""
     if isinstance(error, urllib3.exceptions.HTTPError):
         return " ".join(str(error).split())
     if isinstance(error, ApiException) and not error.status:  # A failed TLS handshake.
@@ -199,7 +199,7 @@ def _judged(api: client.ApiClient, namespace: str) -> bool | None:
     try:
         return judges(api, namespace)
     except ApiException:
-        return None  # The gate asks again, and waits.
+        return None  # The gate checks again, and waits.
 
 
 def _plain(deployment: Any) -> Deployed:
@@ -223,10 +223,10 @@ def _seen(ask: Callable[[], Answer]) -> Any:
         return HTTPStatus(error.status)
 
 
-def _patiently(ask: Callable[[], Answer]) -> Answer:
+def _retried(ask: Callable[[], Answer]) -> Answer:
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError),
-        stop=tenacity.stop_after_delay(_PATIENCE_SECONDS),
+        stop=tenacity.stop_after_delay(_RETRY_SECONDS),
         wait=tenacity.wait_fixed(1),
         reraise=True,
     )(ask)

@@ -63,7 +63,7 @@ def decide(case: Situation) -> ExistingOperator | None:
     if others:
         return _usable(case)
     if found.deployed is None and found.judged is None:
-        # Nothing says that there is none; the gate will tell whether it answers.
+        # It may exist unseen; the gate finds out whether it answers.
         return ExistingOperator()
     raise _refused(
         case,
@@ -75,10 +75,10 @@ def decide(case: Situation) -> ExistingOperator | None:
 
 
 def _require_room(case: Situation) -> None:
-    """Let an operator be installed where there is none.
+    """Let an operator be installed where none exists.
 
     Raises:
-        Unusable: the cluster has something else in its place, or one has to be there.
+        Unusable: the cluster has something else in its place, or must already have one.
     """
     if case.found.trainer and case.requested != "install":
         raise _refused(

@@ -54,7 +54,7 @@ def require_own(found: Found, namespace: str, stack: str) -> None:
 
 
 def require_there(found: Found, namespace: str) -> None:
-    """Let a stack use a namespace that is there.
+    """Let a stack use an existing namespace.
 
     Raises:
         Unusable: it is not.

@@ -30,10 +30,10 @@ def remains(
 ) -> Mapping[str, list[str]]:
     """Return what bears Slipway's labels in the namespace of the stack's jobs.
 
-    Where a mark tells that the namespace is another stack's, everything there is that one's. A
+    Where a mark shows that the namespace is another stack's, everything in it is that one's. A
     cluster that refuses this account may hold anything, which is reported instead. One that does
     not answer at all, or that no context leads to, may have gone for good: as `pulumi destroy`
-    comes before, nothing is known to be in it, and the kind's name says that it was not checked.
+    comes before, nothing is known to be in it, and the kind's name notes that it was not checked.
     """
     namespace = JOBS if settings.namespace is None else settings.namespace
     try:
@@ -91,7 +91,7 @@ def _kept_claims(kept: list[str], kubectl: str) -> str:
 
 
 def _found(api: client.ApiClient, listed: Callable[[], Any]) -> list[Mapping[str, Any]]:
-    """Return the metadata in a list; none of a kind that is not there, or that may not be seen."""
+    """Return the metadata in a list; none of a kind that does not exist, or may not be seen."""
     try:
         return [each["metadata"] for each in plain(api, listed())["items"]]
     except ApiException as error:

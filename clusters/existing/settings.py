@@ -1,4 +1,4 @@
-"""What `slipway:cluster` may say for the kind `kubeconfig`; the keys are camelCase there."""
+"""The settings of `slipway:cluster` for the kind `kubeconfig`; its keys are camelCase."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ class Settings:
 
 
 def _contradictions(settings: Settings) -> Iterator[Contradiction]:
-    """Yield everything that does not go together."""
+    """Yield the settings that contradict each other."""
     if settings.registry is None:
         yield from _missing(settings)
     if settings.disconnected and settings.registry is None:
@@ -163,7 +163,7 @@ def _unmirrored(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _missing(settings: Settings) -> Iterator[Contradiction]:
-    """Yield the images that are missing, where there is no registry to push them to."""
+    """Yield the images that are missing, without a registry to push them to."""
     about = frozenset({"registry", "images", "gpus", "operator"})
     images = settings.images
     if images is None:

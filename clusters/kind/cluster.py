@@ -26,18 +26,18 @@ from core.problem import Contradiction, contradictory
 from core.quantities import cores, gibibytes, size
 
 _CONTROL_PLANE = ("650m", "100Mi")
-"""What kubeadm's API server, controller manager, scheduler and etcd ask for on their node.
+"""The requests of kubeadm's API server, controller manager, scheduler and etcd on their node.
 
 https://github.com/kubernetes/kubernetes/blob/v1.35.0/cmd/kubeadm/app/phases/controlplane/manifests.go
 https://github.com/kubernetes/kubernetes/blob/v1.35.0/cmd/kubeadm/app/phases/etcd/local.go
 """
 _EVERY_NODE = ("100m", "50Mi")
-"""What kind's network plugin asks for on every node.
+"""The requests of kind's network plugin on every node.
 
 https://github.com/kubernetes-sigs/kind/blob/v0.31.0/images/kindnetd/README.md
 """
 _DNS = ("200m", "140Mi")
-"""What kubeadm's two replicas of CoreDNS ask for together."""
+"""The requests of kubeadm's two replicas of CoreDNS, summed."""
 
 ControlPlanes = Annotated[
     Literal[1, 3, 5, 7, 9],
@@ -83,7 +83,7 @@ class Settings:
 def capacity(settings: Settings) -> Capacity:
     """What the nodes have for jobs.
 
-    Each one says that it has all of this machine's cores, and pods beside each other share them:
+    Each one reports all of this machine's cores, and pods beside each other share them:
     more of them are only slower. Memory is not like that, so it is divided among the nodes.
     """
     nodes, memory = _nodes(settings), _memory(settings)
@@ -138,7 +138,7 @@ def provision(settings: Settings) -> Cluster:
     Raises:
         pulumi.RunError: this machine has not got what is to be mounted.
     """
-    if not settings.adopt:  # One that is there has the mounts that it was made with.
+    if not settings.adopt:  # An existing one has the mounts that it was made with.
         mounted = enumerate(settings.mounts)
         keys = ((f"slipway:cluster.mounts[{index}]", each) for index, each in mounted)
         local.require(each for key, mount in keys for each in local.unmountable(key, mount))
@@ -148,7 +148,7 @@ def provision(settings: Settings) -> Cluster:
 
 
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """The cluster, if this stack made it and it is still there."""
+    """The cluster, if this stack made it and it still exists."""
     name = settings.name
     removal = f"kind delete cluster --name {name}"
     return marks.remains(KindTool(name), Mark("kind", name), removal)

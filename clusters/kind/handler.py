@@ -25,7 +25,7 @@ case "$1" in
 esac
 """
 _BEGINS = "Creating cluster"
-"""What kind says once it has found nothing wrong."""
+"""The output of kind once it has found nothing wrong."""
 
 
 class KindHandler(LocalHandler):
@@ -41,7 +41,7 @@ class KindHandler(LocalHandler):
     def check(self, inputs: Properties) -> list[CheckFailure]:
         """Let kind itself look at its configuration, which needs no container engine."""
         if missing("kind") is not None:
-            return []  # the preview says so, and `create` refuses
+            return []  # the preview warns, and `create` refuses
         reason = problem(find("kind"), inputs["name"], inputs["config"])
         return [] if reason is None else [CheckFailure("config", f"kind refuses it: {reason}")]
 
@@ -85,6 +85,6 @@ def problem(program: Path, name: str, config: Mapping[str, Any]) -> str | None:
 
 
 def _reason(text: str) -> str:
-    """Return what kind says is wrong, without what it was doing."""
+    """Return kind's error, without what it was doing."""
     error = re.search(r"ERROR: (?:failed to create cluster: )?(.*)", text, re.DOTALL)
     return " ".join((text if error is None else error[1]).split())

@@ -81,7 +81,7 @@ class KindTool(Tool):
         """What holds the nodes.
 
         Raises:
-            RuntimeError: there is none; with what to do.
+            RuntimeError: it does not exist; with what to do.
         """
         engine = Engine.found()
         if engine is None:

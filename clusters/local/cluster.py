@@ -94,8 +94,8 @@ def clashes(ports: Sequence[PortMapping]) -> Iterator[Contradiction]:
     """Yield each port of this machine that is given away twice."""
     for index, port in enumerate(ports):
         for other in ports[:index]:
-            together = port.address == other.address or _EVERYWHERE in {port.address, other.address}
-            if (port.host, port.protocol) == (other.host, other.protocol) and together:
+            overlap = port.address == other.address or _EVERYWHERE in {port.address, other.address}
+            if (port.host, port.protocol) == (other.host, other.protocol) and overlap:
                 text = f"{port.host}/{port.protocol} of this machine is given away twice"
                 path = ("ports", index, "host")
                 yield Contradiction(path, f"{text}; every port has its own", frozenset({"ports"}))
@@ -122,7 +122,7 @@ def memory() -> int:
 
 
 def unmountable(key: str, mount: Mount) -> Iterator[Problem]:
-    """Yield a mount of what is not there: an engine would make an empty directory, root's.
+    """Yield a mount whose source is missing: an engine would make an empty directory, root's.
 
     Args:
         key: Where the settings have it.
@@ -153,11 +153,11 @@ class LocalCluster(pulumi.CustomResource):
 
     kubeconfig: pulumi.Output[str]
     clusterId: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
-    """Tells it from another cluster of the same name."""
+    """Identifies it among clusters of the same name."""
 
     def __init__(self, token: str, inputs: Mapping[str, Any]) -> None:
         outputs = dict.fromkeys(("kubeconfig", "clusterId", "adopted"))
-        # The provider says so too; this way a preview of the first `up` knows it.
+        # The provider returns the same; this way a preview of the first `up` knows it.
         opts = pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"])
         super().__init__(token, inputs["name"], {**inputs, **outputs}, opts)
 
@@ -173,7 +173,7 @@ def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[st
     """
     made = LocalCluster(token, {**inputs, "owner": manifests.stack()})
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(made.kubeconfig)
-    # The images' nodes are there once the cluster is.
+    # The images' nodes exist once the cluster does.
     way_in = {**target, "after": made.id}
     images, resources = helper_images(way_in)
     provider = pulumi_kubernetes.Provider(

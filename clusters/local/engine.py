@@ -37,7 +37,7 @@ class Engine:
 
     @classmethod
     def found(cls) -> "Engine | None":
-        """Return the one that kind takes, too; None when there is none."""
+        """Return the one that kind takes, too; None when none exists."""
         chosen = os.environ.get(CHOICE)
         programs = PROGRAMS if chosen not in PROGRAMS else (chosen,)
         return next((cls(each) for each in programs if shutil.which(each)), None)
@@ -47,7 +47,7 @@ class Engine:
         if shutil.which(self.program) is None:
             return f"{self.program} is not on PATH. {_INSTALL}"
         is_docker = self.program == "docker"
-        # The others have no server that tells a version.
+        # The others have no server that reports a version.
         question = ("version", "--format", "{{.Server.Version}}") if is_docker else ("info",)
         try:
             answer = run(self.program, *question, limit=_LOOK_LIMIT)
@@ -77,7 +77,7 @@ class Engine:
 
 
 def lacking(engine: Engine | None) -> str | None:
-    """Return what is wrong with a container engine, or that there is none; None when it works."""
+    """Return what is wrong with a container engine, or that none exists; None when it works."""
     if engine is None:
         return f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {_INSTALL}"
     return engine.problem()

@@ -20,7 +20,7 @@ _OF_THE_CLUSTER = ("kubeconfig", "clusterId")
 class LocalHandler(Handler):
     """Creates, adopts, heals and removes a cluster by its tool; its name is its identity.
 
-    Inputs: `name`; `owner`, the stack; `adopt`, whether one of that name that is there already may
+    Inputs: `name`; `owner`, the stack; `adopt`, whether an existing one of that name may
     be used; and what the cluster is made with, all of which needs a new one when it changes.
     """
 
@@ -31,7 +31,7 @@ class LocalHandler(Handler):
 
     @abstractmethod
     def tool(self, inputs: Properties) -> Tool:
-        """Return the tool bound to the cluster that `inputs` ask for."""
+        """Return the tool bound to the cluster of `inputs`."""
 
     def diff(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
@@ -62,10 +62,10 @@ class LocalHandler(Handler):
         return known
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the cluster, or take the one that is there.
+        """Make the cluster, or take the existing one.
 
         Raises:
-            RuntimeError: something is missing on this machine; there is such a cluster already and
+            RuntimeError: something is missing on this machine; such a cluster exists already and
                 it is not to be adopted; or the tool failed.
             TimeoutError: the nodes were not Ready in time.
             InterruptedError: the user pressed Ctrl-C.
@@ -128,7 +128,7 @@ class LocalHandler(Handler):
         return self._outputs(tool, adopted=adopted)
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Remove the cluster, unless it was there before.
+        """Remove the cluster, unless it existed before.
 
         Raises:
             NotOurs: another stack has made it.
@@ -171,7 +171,7 @@ class LocalHandler(Handler):
             raise RuntimeError(f"{self.program}'s cluster {tool.name} needs this:{listed}")
 
     def _consider(self, tool: Tool, inputs: Properties) -> None:
-        """Raise unless the cluster that is there, and is not ours, may be used."""
+        """Raise unless the existing cluster, which is not ours, may be used."""
         if not inputs.get("adopt"):
             raise RuntimeError(
                 f"{self.program} has a cluster {tool.name} already, and this stack has not made "

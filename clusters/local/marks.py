@@ -1,7 +1,7 @@
 """Which local clusters are Slipway's own: what it has begun to make it notes before.
 
 So a cluster that an interrupted run has left is taken away or gone on with, and one that another
-program made by the same name is never touched unless `adopt` says so.
+program made by the same name is never touched unless `adopt` is set.
 """
 
 import json
@@ -30,7 +30,7 @@ class Mark:
 
     @property
     def directory(self) -> Path:
-        """Where it is; nothing else is in there."""
+        """Its directory, with nothing else in it."""
         return state_dir() / "local-clusters" / self.tool / self.name
 
     @property

@@ -27,7 +27,7 @@ def problems(kubeconfig: str, expected: int | None) -> list[Problem]:
 
     Args:
         kubeconfig: Its content.
-        expected: How many there have to be; None when that is not ours to decide.
+        expected: The required number; None when that is not ours to decide.
     """
     try:
         with kube.connect(kubeconfig) as api:
@@ -49,19 +49,19 @@ def problems(kubeconfig: str, expected: int | None) -> list[Problem]:
 
 
 def identity(kubeconfig: str) -> str:
-    """Return what tells this cluster from any other: the UID of its namespace kube-system.
+    """Return what identifies this cluster: the UID of its namespace kube-system.
 
     Raises:
-        kubernetes.client.ApiException: the API server refuses to say.
+        kubernetes.client.ApiException: the API server refuses it.
         urllib3.exceptions.HTTPError: it can't be reached.
     """
     with kube.connect(kubeconfig) as api:
-        asked = kube.Request("GET", "/api/v1/namespaces/kube-system")
-        return str(kube.ask(api, asked, limit=_LIMIT)["metadata"]["uid"])
+        request = kube.Request("GET", "/api/v1/namespaces/kube-system")
+        return str(kube.ask(api, request, limit=_LIMIT)["metadata"]["uid"])
 
 
 def wait(look: Callable[[], list[Problem]], limit: float, context: Context) -> None:
-    """Wait until there is no problem.
+    """Wait until no problem is left.
 
     Args:
         look: Returns the problems.
@@ -69,7 +69,7 @@ def wait(look: Callable[[], list[Problem]], limit: float, context: Context) -> N
         context: Where to show them meanwhile.
 
     Raises:
-        TimeoutError: there still was one after `limit` seconds; says which.
+        TimeoutError: one was left after `limit` seconds; names it.
         InterruptedError: the user pressed Ctrl-C.
     """
 
@@ -111,8 +111,8 @@ def _entry(document: Mapping[str, Any], section: str, part: str, name: str) -> d
     entries = document.get(section) or []
     found = next((each[part] for each in entries if each["name"] == name), None)
     if found is None:
-        there = ", ".join(str(each["name"]) for each in entries) or "none"
-        raise ValueError(f"the kubeconfig has no {part} {name!r}; there is: {there}")
+        names = ", ".join(str(each["name"]) for each in entries) or "none"
+        raise ValueError(f"the kubeconfig has no {part} {name!r}; there is: {names}")
     return dict(found)
 
 

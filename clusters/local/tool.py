@@ -34,7 +34,7 @@ class Tool(ABC):
 
     @abstractmethod
     def exists(self) -> bool:
-        """Whether there is a cluster of that name, working or not."""
+        """Whether a cluster of that name exists, working or not."""
 
     def refusal(self) -> str | None:
         """Return why the existing cluster can't be adopted; None when it can."""
@@ -58,7 +58,7 @@ class Tool(ABC):
 
     @abstractmethod
     def delete(self) -> None:
-        """Remove the cluster; succeeds when there is none."""
+        """Remove the cluster; succeeds when it does not exist."""
 
     def problems(self, expected: int | None) -> list[Problem]:
         """Return what is wrong with the cluster, from the outside inwards.
@@ -66,7 +66,7 @@ class Tool(ABC):
         Beyond the first problem, nothing is checked.
 
         Args:
-            expected: How many nodes there have to be; None when that is not ours to decide.
+            expected: The required number of nodes; None when that is not ours to decide.
         """
         if needs := self.needs():
             return [Problem("tools", need) for need in needs]

@@ -25,7 +25,7 @@ from core.problem import Contradiction, Problem, contradictory
 from core.quantities import cores, gibibytes, size
 
 _SYSTEM = ("850m", "220Mi")
-"""What kubeadm's control plane, one CoreDNS and the network plugin ask for on the first node."""
+"""The requests of the control plane, one CoreDNS and the network plugin on the first node."""
 _CONTAINERS = ("docker", "podman")
 """Drivers whose nodes are containers. Only theirs take ports.
 
@@ -141,14 +141,14 @@ def provision(settings: Settings) -> Cluster:
     Raises:
         pulumi.RunError: this machine is too small for it, or has not got what is to be mounted.
     """
-    if not settings.adopt:  # One that is there is as it was made.
+    if not settings.adopt:  # An existing one is as it was made.
         local.require(_beyond(settings))
     target = {"kind": "minikube", "profile": settings.name}
     return local.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
 
 
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """The profile, if this stack made it and it is still there."""
+    """The profile, if this stack made it and it still exists."""
     name = settings.name
     tool = MinikubeTool(name, inputs(settings))
     return marks.remains(tool, Mark("minikube", name), f"minikube delete --profile {name}")

@@ -26,7 +26,7 @@ _STEP, _ERROR = "io.k8s.sigs.minikube.step", "io.k8s.sigs.minikube.error"
 
 
 def create_flags(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the flags of `minikube start` that make what a resource's inputs ask for.
+    """Return the flags of `minikube start` for a resource's inputs.
 
     https://minikube.sigs.k8s.io/docs/commands/start/, at second hand: quoted elsewhere, and
     tried on a double of minikube alone.
@@ -38,7 +38,7 @@ def create_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def start_flags(inputs: Mapping[str, Any]) -> list[str]:
-    """Return the flags that start what there is, as its profile says that it was made."""
+    """Return the flags that start the existing profile as it was made."""
     flags = ["--force"] if inputs.get("force") else []
     if mount := inputs.get("mount"):
         flags += ["--mount", f"--mount-string={mount['host']}:{mount['node']}"]
@@ -46,7 +46,7 @@ def start_flags(inputs: Mapping[str, Any]) -> list[str]:
 
 
 def step(line: str) -> str | None:
-    """Return what minikube is at, by a line of its output in JSON; None when it doesn't say.
+    """Return what minikube is at, by a line of its output in JSON; None when the line has no step.
 
     https://minikube.sigs.k8s.io/docs/contrib/json_output/
     """
@@ -59,7 +59,7 @@ def step(line: str) -> str | None:
 
 
 def failure(lines: Iterable[str]) -> str | None:
-    """Return why it failed, and what it advises; None when it doesn't say."""
+    """Return why it failed, and what it advises; None when it reports neither."""
     data = [each["data"] for each in map(_event, lines) if each.get("type") == _ERROR]
     texts = [
         " ".join(str(text).split())

@@ -149,7 +149,7 @@ def test_credentials_that_are_not_known_there_are_told(api: FakeApi) -> None:
 def test_a_cluster_that_does_not_answer_is_told_with_what_to_do(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "_PATIENCE_SECONDS", 0)
+    monkeypatch.setattr(looking, "_RETRY_SECONDS", 0)
     gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     command = r"`kubectl --kubeconfig '/a file' --context x get --raw /version`"
     with pytest.raises(Unusable, match=rf"https://a\.example does not answer: .*{command}"):

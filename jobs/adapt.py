@@ -1,4 +1,4 @@
-"""All that a cluster asks of a job: its GPU nodes, registry mirrors and identity. Pure."""
+"""All that a cluster requires of a job: its GPU nodes, registry mirrors and identity. Pure."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,9 +11,9 @@ from jobs.spec.consistency import START_TIMEOUT
 from jobs.spec.names import OUTPUT_DIR
 
 GROWN_SECONDS = 1800
-"""How long all ranks together may take to start where nodes have to be made first.
+"""How long all ranks may take to start where nodes have to be made first.
 
-The autoscaler gives a node up after 15 minutes and asks for another one (`max-node-provision-time`,
+The autoscaler gives a node up after 15 minutes and requests another one (`max-node-provision-time`,
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md): time for two.
 """
 _TIMEOUT = "--timeout"
@@ -21,7 +21,7 @@ _TIMEOUT = "--timeout"
 
 
 def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
-    """Return `job` with all that `cluster` asks of one that is to run there.
+    """Return `job` with all that `cluster` requires of its jobs.
 
     That is what `on_gpu_nodes` adds, the labels of the cluster's identity, its mirror of the job's
     image, and its pull Secret beside those of the job. What the job has itself stays.
@@ -46,7 +46,7 @@ def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
     `variables`; where nodes have to be made first, time for that. What the job has itself stays.
 
     Args:
-        job: What to run; one that asks for no GPU stays as it is.
+        job: What to run; one without GPUs stays as it is.
         pool: The cluster's nodes with GPUs; None without any.
     """
     if pool is None or not wants_gpus(job):
@@ -62,17 +62,17 @@ def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
 
 
 def wants_gpus(job: TrainingJob) -> bool:
-    """Return whether a replica of `job` asks for GPUs."""
+    """Return whether a replica of `job` requests GPUs."""
     return any(each.gpus > 0 for each in shares(job))
 
 
 def may_grow(pool: GpuPool) -> bool:
-    """Return whether nodes of `pool` may have to be made when jobs ask for them."""
+    """Return whether nodes of `pool` may have to be made when jobs request them."""
     return pool.min_nodes == 0 or (pool.max_nodes is not None and pool.max_nodes > pool.min_nodes)
 
 
 def variables(pool: GpuPool) -> dict[str, str]:
-    """Return the variables by which NCCL, Gloo and torch know how to talk to each other there.
+    """Return the variables that configure how NCCL, Gloo and torch communicate in the cluster.
 
     NCCL's: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html; torch's:
     https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html.

@@ -42,7 +42,7 @@ def is_transient(error: BaseException) -> bool:
 
 
 def error_message(error: ApiException | Unreachable) -> str:
-    """Return the API server's message, or why there is none."""
+    """Return the API server's message, or why it sent none."""
     return kube.said(error) if isinstance(error, ApiException) else str(error)
 
 
@@ -80,7 +80,7 @@ class JobApi:
         return [str(job["metadata"]["name"]) for job in self._items(self._jobs)]
 
     def get(self) -> Object | None:
-        """Return the job, None when there is none: no CRD and no namespace are none, too."""
+        """Return the job, None when it, its CRD or its namespace does not exist."""
         return self._unless_gone(Request("GET", self._job))
 
     def age(self, job: Object) -> float:
@@ -93,7 +93,7 @@ class JobApi:
         return max(0.0, (now - created).total_seconds())
 
     def create(self, manifest: Object) -> Object:
-        """Submit the job; the API server's 409 means that there is one of that name."""
+        """Submit the job; the API server's 409 means that one of that name exists."""
         created: Object = self._ask(Request("POST", self._jobs, body=manifest))
         return created
 
@@ -111,15 +111,15 @@ class JobApi:
                 raise
 
     def patch_pod(self, name: str, change: Object) -> None:
-        """Merge `change` into one pod; nothing happens when there is none."""
+        """Merge `change` into one pod; nothing happens when it does not exist."""
         self._unless_gone(Request("PATCH", f"{self._pods}/{name}", body=change))
 
     def patch(self, change: Object) -> None:
-        """Merge `change` into the job; nothing happens when there is none."""
+        """Merge `change` into the job; nothing happens when it does not exist."""
         self._unless_gone(Request("PATCH", self._job, body=change))
 
     def delete(self) -> None:
-        """Ask for the job and then its pods to be deleted; nothing happens when there is none."""
+        """Start deleting the job and then its pods; nothing happens when it does not exist."""
         self._unless_gone(Request("DELETE", self._job, {"propagationPolicy": "Foreground"}))
 
     def pods(self) -> list[Object]:
@@ -127,11 +127,11 @@ class JobApi:
         return self._items(self._pods, self._labelled)
 
     def pod(self, name: str) -> Object | None:
-        """Return one pod, None when there is none."""
+        """Return one pod, None when it does not exist."""
         return self._unless_gone(Request("GET", f"{self._pods}/{name}"))
 
     def delete_pod(self, name: str) -> None:
-        """Ask for one pod to be deleted; nothing happens when there is none."""
+        """Start deleting one pod; nothing happens when it does not exist."""
         self._unless_gone(Request("DELETE", f"{self._pods}/{name}"))
 
     def events(self, uids: set[str]) -> list[Object]:
@@ -212,7 +212,7 @@ class JobApi:
         return items
 
     def _unless_gone(self, request: Request) -> Object | None:
-        """Return the answer to a request about one thing, None when there is no such thing."""
+        """Return the answer to a request about one thing, None when it does not exist."""
         try:
             answer: Object = self._ask(request)
         except ApiException as error:

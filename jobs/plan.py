@@ -21,7 +21,7 @@ def ordered(jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
     """Return each job after those that it needs, otherwise in the order in which they are.
 
     Raises:
-        graphlib.CycleError: there is no such order.
+        graphlib.CycleError: no such order exists.
     """
     place = {job.name: number for number, job in enumerate(jobs)}
     sorter = TopologicalSorter({job.name: prerequisites(job) for job in jobs})
@@ -66,7 +66,7 @@ def _blamed(job: str, state: str | None) -> str:
 
 
 def shares(job: TrainingJob) -> list[Share]:
-    """Return what each replica of `job` asks for."""
+    """Return what each replica of `job` requests."""
     return [share(job, role) for role, count in roles(job).items() for _ in range(count)]
 
 
@@ -91,7 +91,7 @@ def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
 
 
 def waits(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> dict[str, tuple[str, ...]]:
-    """Return for each job those that must have ended before there is room for it.
+    """Return for each job those that must have ended before it fits.
 
     Whatever runs beside a job then, the cluster has room for all of it. It is the first jobs that
     are waited for. All of them count, as some may not have to be trained at all. Where it is not
@@ -140,7 +140,7 @@ def _and_before(names: Iterable[str], ended: Mapping[str, frozenset[str]]) -> fr
 
 
 def requested(manifest: Mapping[str, Any]) -> list[Share]:
-    """Return what each pod of a PyTorchJob asks for; init containers end before others begin."""
+    """Return what each pod of a PyTorchJob requests; init containers end before others begin."""
     found = []
     for replicas in manifest["spec"]["pytorchReplicaSpecs"].values():
         for container in replicas["template"]["spec"]["containers"]:

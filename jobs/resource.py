@@ -48,7 +48,7 @@ class PyTorchJob(pulumi.CustomResource):
         }
         own = ResourceOptions(
             additional_secret_outputs=["kubeconfig"],
-            # With `--replace` the engine does not ask the provider. The job that is there would be
+            # With `--replace` the engine does not call the provider. The existing job would be
             # taken up again, and then deleted.
             delete_before_replace=True,
         )

@@ -92,7 +92,7 @@ def _folder(job: TrainingJob, path: Path, key: str, checkout: Path) -> Script | 
 
 
 def _near(folder: Path, checkout: Path) -> list[str]:
-    """Return the names in `folder` that may be meant by a script that is not there."""
+    """Return the names in `folder` that may be meant by a missing script."""
     if not folder.is_dir():
         return []
     own = _OWN if folder.resolve() == checkout.resolve() else frozenset()

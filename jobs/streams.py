@@ -22,7 +22,7 @@ class LogPart:
     """Which part of a log to read.
 
     Args:
-        since: From when on, RFC 3339 in whole seconds; None for all of it.
+        since: From when on, RFC 3339 in full seconds; None for all of it.
         previous: That of the container before the latest restart.
         follow: Whether to wait for more while the container runs.
         tail: Only so many of the last lines; None for all of them.

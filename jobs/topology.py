@@ -11,11 +11,11 @@ _MASTER = "Master"
 class Topology:
     """The replicas and processes of a PyTorchJob.
 
-    Each replica is one pod. Replicas are numbered from 0: the Master first, where there is one,
+    Each replica is one pod. Replicas are numbered from 0: the Master first, if the job has one,
     then the Workers. Each runs `processes` processes, and their ranks follow the replicas'.
 
     Args:
-        replicas: How many there are.
+        replicas: The number of them.
         processes: In each replica.
         has_master: Whether replica 0 is the Master; an elastic job has Workers alone.
         elastic: Whether replicas may be lost and replaced while it trains.
@@ -40,7 +40,7 @@ class Topology:
 
     @property
     def world_size(self) -> int:
-        """How many processes there are, each of them a rank."""
+        """The number of processes, each of them a rank."""
         return self.replicas * self.processes
 
     def first_rank(self, replica: int) -> int:

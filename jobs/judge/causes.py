@@ -12,7 +12,7 @@ from jobs.judge.exits import NEVER, Exit, moment
 from jobs.judge.replica import Replica
 
 _BURST = timedelta(seconds=10)
-"""How far apart the failures may be that have one cause; kubelets report whole seconds."""
+"""How far apart the failures may be that have one cause; kubelets report full seconds."""
 # What gloo, NCCL and torch's store report on a rank whose peer has gone or does not answer:
 # https://github.com/pytorch/gloo/blob/main/gloo/transport/tcp/pair.cc
 # https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/api/types.html (ncclRemoteError)
@@ -117,7 +117,7 @@ def first(failures: Sequence[Failure], ended_well: Iterable[Failure] = ()) -> Fa
     last = group = _burst(left)
     while all(each.origin is not Origin.OWN for each in group):
         left = [each for each in left if each not in group]
-        before = [each for each in left if any(_ran_when(each, later) for later in group)]
+        before = [each for each in left if any(_ran_when(each, other) for other in group)]
         if not before:
             # A rank that obeyed a signal to end did not miss a peer.
             missed = any(each.origin is Origin.PEER for each in group)
@@ -161,7 +161,7 @@ class Disruption:
     at: datetime
 
     def brought_about(self, cause: Failure | None) -> bool:
-        """Return whether it explains `cause`, the failure that ended the run, if there was one."""
+        """Return whether it explains `cause`, the failure that ended the run, if any."""
         if cause is None:
             return True
         if cause.exit.out_of_memory:

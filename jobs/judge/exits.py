@@ -98,7 +98,7 @@ class FailedInit:
     """An init container that failed, so that its replica's program has not begun.
 
     Args:
-        ranks: Which ranks were to run there, in words.
+        ranks: Which ranks were to run in it, in words.
         pod: The pod's name.
         container: Its name.
         exit: How it ended.
@@ -113,7 +113,7 @@ class FailedInit:
 
 
 def moment(text: str) -> datetime:
-    """Return a time that the API server reports; the beginning of time when there is none."""
+    """Return a time that the API server reports; the beginning of time when it is missing."""
     try:
         return datetime.fromisoformat(text)
     except ValueError:

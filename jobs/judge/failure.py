@@ -16,7 +16,7 @@ _EVENTS = 10
 
 @dataclass(frozen=True)
 class Evidence:
-    """What there is to show of a run that did not succeed.
+    """What is known of a run that did not succeed.
 
     Args:
         log: The last lines of the log that matters: of the replica that failed or did not answer
@@ -46,7 +46,7 @@ def details(
     Args:
         end: How it ended.
         cause: The failure that ended it, where it was one.
-        evidence: What there is to show.
+        evidence: What is known of it.
         disruption: What the cluster did that ended it, where a retry may cure that.
     """
     evicted = None if cause is None else cause.replica.evicted

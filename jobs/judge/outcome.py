@@ -81,7 +81,7 @@ def _samples_seen(
 ) -> int | None:
     """Return how many samples all ranks trained on, None when a replica did not report it.
 
-    The replicas of an elastic job may have changed on the way, so there the ledger counts.
+    The replicas of an elastic job may have changed on the way, so for those the ledger counts.
     """
     if topology.elastic:
         total = first.get("total_samples_seen")

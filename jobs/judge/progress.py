@@ -54,7 +54,7 @@ class Point:
 
     @property
     def ends_its_epoch(self) -> bool:
-        """Whether the whole epoch is done."""
+        """Whether the epoch is complete."""
         return self.step == float("inf")
 
 
@@ -71,7 +71,7 @@ class Progress:
     """Whether it has trained at all."""
     _epochs: int | None = None
     _first: Point | None = None
-    """Of the run: the pace is measured from there."""
+    """Of the run: the pace is measured from it."""
     _begun: Point | None = None
     """Of the epoch."""
     _latest: Point | None = None

@@ -44,7 +44,7 @@ class Replica:
 
     @property
     def number(self) -> int:
-        """Its place in the job: the Master comes first, where there is one."""
+        """Its place in the job: the Master comes first, if it has one."""
         labels = self.pod["metadata"]["labels"]
         index = int(labels[_INDEX_LABEL])
         return index + 1 if labels[TYPE_LABEL] == "worker" and self.topology.has_master else index
@@ -80,7 +80,7 @@ class Replica:
 
     @property
     def unready_since(self) -> str:
-        """Since when its pod has not been ready, as the API server says it; empty where it is."""
+        """Since when its pod has not been ready, as the API server reports; empty where it is."""
         condition = self._condition("Ready")
         is_unready = condition.get("status", "True") != "True"
         return str(condition.get("lastTransitionTime", "")) if is_unready else ""
@@ -104,7 +104,7 @@ class Replica:
 
     @property
     def running_since(self) -> str:
-        """When its container began, as the API server says it; empty where it does not run."""
+        """When its container began, as the API server reports it; empty where it does not run."""
         return str(self._container.get("state", {}).get("running", {}).get("startedAt", ""))
 
     @property
@@ -166,7 +166,7 @@ class Replica:
 
     @property
     def unschedulable(self) -> str | None:
-        """The scheduler's reason while there is no node for it."""
+        """The scheduler's reason while no node fits it."""
         condition = self._condition("PodScheduled")
         if condition.get("status") != "False":
             return None

@@ -23,7 +23,7 @@ class Shortage:
     """Something that is lacking.
 
     Args:
-        text: What is requested, and what there is.
+        text: What is requested, and what is available.
         final: Whether waiting can't help, as the cluster is.
     """
 
@@ -51,18 +51,18 @@ def without_node(
     """
     needed = _requests(pod["spec"])
     selector = pod["spec"].get("nodeSelector") or {}
-    asks = f"it asks for {_listed(needed)}"
+    request = f"it asks for {_listed(needed)}"
     matching = [node for node in nodes if selector.items() <= _labels(node).items()]
     if not matching:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
         which = f"none of {len(nodes)} nodes has the labels {labels}" if nodes else "there is none"
-        return Shortage(f"{asks}, and {which}", final=False)
+        return Shortage(f"{request}, and {which}", final=False)
     # What no node has at all may come with it: a plugin that starts late announces its GPUs.
     most = _largest(map(_allocatable, matching))
     never = {key for key, value in needed.items() if value > most.get(key, value)}
     if never and not may_grow:
-        there = _listed({key: most[key] for key in sorted(never)})
-        return Shortage(f"{asks}, and no node has more than {there} for pods", final=True)
+        allocatable = _listed({key: most[key] for key in sorted(never)})
+        return Shortage(f"{request}, and no node has more than {allocatable} for pods", final=True)
     taken: dict[str, Amounts] = {}
     for other in pods:
         name = other["spec"].get("nodeName")
@@ -73,7 +73,7 @@ def without_node(
     if any(all(value <= each.get(key, _NONE) for key, value in needed.items()) for each in free):
         return None
     listed = _listed({key: _largest(free).get(key, _NONE) for key in needed})
-    return Shortage(f"{asks}, and the most that a node has free is {listed}", final=False)
+    return Shortage(f"{request}, and the most that a node has free is {listed}", final=False)
 
 
 def over_quota(job: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> Shortage | None:
@@ -101,7 +101,7 @@ def over_quota(job: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> S
 
 
 def _counted(spec: Mapping[str, Any]) -> Amounts:
-    """Return what a pod counts for in each quota that there may be."""
+    """Return what a pod counts for in each possible quota."""
     requests, limits = _requests(spec), _sum(spec, "limits")
     return {
         "pods": Decimal(1),
@@ -113,7 +113,7 @@ def _counted(spec: Mapping[str, Any]) -> Amounts:
 
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
-    """Return what a pod asks for: its containers together, or more for one that runs before."""
+    """Return what a pod requests: the sum of its containers, or more for an init container."""
     first = [_amounts((each.get("resources") or {}).get("requests") or {})
              for each in spec.get("initContainers") or []]  # fmt: skip
     return _largest([_sum(spec, "requests"), *first])

@@ -25,7 +25,7 @@ class Limits:
 
 
 def overdue(run: RunState, elapsed: float, limits: Limits) -> End | None:
-    """Return the end of a run that took too long as a whole, or to start; None otherwise.
+    """Return the end of a run that took too long in total, or to start; None otherwise.
 
     Args:
         run: What was seen of it.

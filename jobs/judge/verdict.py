@@ -11,7 +11,7 @@ _SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
 
 
 def judge(run: RunState, elapsed: float, limits: Limits) -> End | None:
-    """Return the run's end, None while there is none.
+    """Return the run's end, None while it goes on.
 
     Args:
         run: What was seen of it.
@@ -46,7 +46,7 @@ def _failed(run: RunState, message: str, limits: Limits) -> End:
 
 
 def _succeeded(run: RunState, message: str, elapsed: float) -> End | None:
-    """Judge every replica by itself: the operator asks for the Master, or for any Worker."""
+    """Judge every replica by itself: the operator judges by the Master, or by any Worker."""
     if run.topology.elastic:
         # What replicas would do that were replaced at the end has been done.
         is_running = any(replica.running for replica in run.replicas.values())

@@ -23,7 +23,7 @@ ABOUT = "run.json"
 COMPLETE = "complete"
 NOTE = "#"
 _TAIL = 2 * LONGEST
-"""Bytes at the end of a log in which there is a whole line, however long it is."""
+"""Bytes at the end of a log that contain a complete line, however long it is."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Log:
     """The log of one container, as a file.
 
     Args:
-        path: Of the file, which need not be there.
+        path: Of the file, which need not exist.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class Log:
             return False
 
     def lines(self) -> Iterator[Line]:
-        """Yield its lines; none when there is no file. One that is being written is left out."""
+        """Yield its lines; none without a file. One that is being written is left out."""
         try:
             with self.path.open("rb") as file:
                 for raw in file:
@@ -71,7 +71,7 @@ class Log:
         """Return how far the container's log was read to get this.
 
         Raises:
-            OSError: it can't be read, unless it is not there.
+            OSError: it exists and can't be read.
         """
         cursor = Cursor()
         try:
@@ -92,7 +92,7 @@ class Run:
     """The logs of one submission of a job.
 
     Args:
-        directory: Named after the run's id; it need not be there.
+        directory: Named after the run's id; it need not exist.
     """
 
     directory: Path
@@ -130,7 +130,7 @@ class Run:
         return Log(self.directory / f"{replica}-{container}.log")
 
     def logs(self) -> list[Log]:
-        """Return the logs that there are, in the order of their replicas."""
+        """Return the existing logs, in the order of their replicas."""
         found = [Log(path) for path in self.directory.glob("*-*.log")]
         return sorted(found, key=lambda log: (log.replica, log.container))
 
@@ -140,7 +140,7 @@ class Archive:
     """The logs of all kept runs of one job.
 
     Args:
-        directory: One folder for each run; it need not be there.
+        directory: One folder for each run; it need not exist.
     """
 
     directory: Path
@@ -160,7 +160,7 @@ class Archive:
                 shutil.rmtree(run.directory, ignore_errors=True)
 
     def remove(self) -> None:
-        """Drop the logs of all runs; nothing happens when there are none."""
+        """Delete the logs of all runs; nothing happens when none exist."""
         shutil.rmtree(self.directory, ignore_errors=True)
 
 

@@ -133,7 +133,7 @@ class Follower:
         self._go_on(containers, follow=True)
 
     def finish(self, containers: Sequence[Container], limit_seconds: float) -> bool:
-        """Read all that there is by now of these containers; return whether there was time."""
+        """Read the logs of these containers so far; return whether the time was enough."""
         deadline = time.monotonic() + limit_seconds
         targets = {each.id: self._last_stamp(each) for each in containers if self._follows(each)}
         read: set[str] = set()
@@ -159,7 +159,7 @@ class Follower:
         return not container.ended and container.id in read and container.id not in self._busy
 
     def _last_stamp(self, container: Container) -> str:
-        """Return the time of the last line that there is; empty when there is none."""
+        """Return the time of the last line; empty without one."""
         try:
             for batch in self.api.log_lines(container.pod, LogPart(tail=1)):
                 if batch:
@@ -169,7 +169,7 @@ class Follower:
         return ""
 
     def _go_on(self, containers: Sequence[Container], *, follow: bool) -> set[str]:
-        """Start reading as many as there are threads for; return those that were started."""
+        """Start reading as many as threads are free; return those that were started."""
         now = time.monotonic()
         busy = list(self._busy.values())
         free = {True: LIVE - busy.count(True), False: _READERS - busy.count(False)}

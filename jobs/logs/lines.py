@@ -55,12 +55,12 @@ class Cursor:
 
     @property
     def since(self) -> str | None:
-        """From when on to ask for the log, in whole seconds: the last line is in there again."""
+        """From when on to request the log, in full seconds: it repeats the last line."""
         if self.stamp is None:
             return None
         # The API server rounds down; with a second more nothing that was out of order is missed.
-        whole = datetime.fromisoformat(f"{self.stamp[:19]}+00:00") - _AGO
-        return f"{whole:%Y-%m-%dT%H:%M:%SZ}"
+        since = datetime.fromisoformat(f"{self.stamp[:19]}+00:00") - _AGO
+        return f"{since:%Y-%m-%dT%H:%M:%SZ}"
 
     def see(self, lines: Iterable[Line]) -> None:
         """Take in lines that were read."""
@@ -75,7 +75,7 @@ class Cursor:
         for batch in batches:
             new = batch
             if left > 0:
-                # Kubelets keep a part of a long log: then it begins later than it was read to.
+                # Kubelets keep a part of a long log, which then begins after what was read.
                 if not begun and batch and batch[0].stamp > str(self.stamp):
                     left = 0
                 begun = begun or bool(batch)

@@ -59,14 +59,14 @@ class Recording:
                 file.close()
 
     def open(self, container: Container) -> Cursor:
-        """Return how far the log of a container is written, having mended a half-written end."""
+        """Return how far the log of a container is written, after repairing a half-written end."""
         if self._off:
             return Cursor()
         log = self.run.log(container.replica, container.id)
         try:
             if container.id not in self._files:
                 self._files[container.id] = _opened(log.path)
-                _mend(log.path)
+                _repair(log.path)
             return log.cursor()
         except OSError as error:
             self._fail(error)
@@ -115,12 +115,12 @@ class Recording:
         log = self.run.log(container.replica, container.id)
         old = self._files[container.id]
         shorter = log.path.with_suffix(".part")
-        with log.path.open("rb") as whole, _opened(shorter) as kept:
-            whole.seek(-(self.limit // 2), os.SEEK_END)
-            whole.readline()
+        with log.path.open("rb") as full, _opened(shorter) as kept:
+            full.seek(-(self.limit // 2), os.SEEK_END)
+            full.readline()
             note = f"{NOTE} lines before these were dropped: the log grew over {self.limit} bytes\n"
             kept.write(note.encode())
-            shutil.copyfileobj(whole, kept, _BLOCK)
+            shutil.copyfileobj(full, kept, _BLOCK)
         shorter.replace(log.path)
         old.close()
         self._files[container.id] = _opened(log.path)
@@ -205,7 +205,7 @@ def _locked(file: FileIO) -> None:
             return
 
 
-def _mend(path: Path) -> None:
+def _repair(path: Path) -> None:
     """Cut off a last line that a kill or a full disk left half-written: it is read again."""
     with path.open("rb+") as file:
         size = file.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""Ranks that could not work together: their backend, and what each of them downloads."""
+"""Ranks that could not form a group: their backend, and what each of them downloads."""
 
 import ast
 import re

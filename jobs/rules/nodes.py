@@ -1,4 +1,4 @@
-"""Jobs that ask for more than the cluster's nodes can ever have."""
+"""Jobs that request more than the cluster's nodes can ever have."""
 
 import operator
 from collections import Counter

@@ -37,7 +37,7 @@ class Finding:
     """A mistake in a job.
 
     Args:
-        path: Of the field to change, in the configuration's spelling; empty for the whole job.
+        path: Of the field to change, in the configuration's spelling; empty for the job itself.
         reason: The value, and what is wrong with it.
         remedy: What to do instead, for the author of the job.
     """

@@ -9,7 +9,7 @@ from jobs.api import JobApi
 from jobs.judge.replica import TYPE_LABEL
 
 ARTIFACTS = "artifacts"
-"""The run's input with its inputs: url and sha256 of each, or under `missing` why there is none."""
+"""The run's input with its inputs: url and sha256 of each, or under `missing` why it has none."""
 
 _TEMPLATE = r"manifest\.spec\.pytorchReplicaSpecs\.\w+\.template"
 _PATHS = re.compile(
@@ -76,12 +76,12 @@ def patch(
 def pod_patch(
     old: Mapping[str, Any], new: Mapping[str, Any], *, removing: bool = True
 ) -> dict[str, Any]:
-    """Return the same for a pod that is there, from templates: its priority can't change."""
+    """Return the same for an existing pod, from templates: its priority can't change."""
     return _pruned({"metadata": _metadata(old, new, removing)})
 
 
 def template(manifest: Mapping[str, Any], role: str) -> Mapping[str, Any]:
-    """Return the template of a role's pods, empty when there is no such role."""
+    """Return the template of a role's pods, empty when the job has no such role."""
     replicas: Mapping[str, Any] = manifest["spec"]["pytorchReplicaSpecs"].get(role, {})
     found: Mapping[str, Any] = replicas.get("template", {})
     return found
@@ -90,7 +90,7 @@ def template(manifest: Mapping[str, Any], role: str) -> Mapping[str, Any]:
 def bring(api: JobApi, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
     """Change a job and its pods from the manifest `old` to `new`.
 
-    What is not there is left out: a job that was cleaned away has nothing to be changed.
+    What does not exist is left out: a deleted job has nothing to change.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
@@ -105,7 +105,7 @@ def bring(api: JobApi, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
 
 
 def complete(api: JobApi, job: Mapping[str, Any], manifest: Mapping[str, Any]) -> None:
-    """Add what `manifest` asks for to a job that was submitted before it was changed.
+    """Add what `manifest` requests to a job that was submitted before it was changed.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.

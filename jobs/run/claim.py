@@ -1,7 +1,7 @@
 """The resource `slipway:jobs:Claim`: a claim made for a job, and found again when that comes back.
 
-Pulumi's Kubernetes provider refuses to create what is there. Where the volume is kept, the claim is
-there as soon as its job was removed or renamed once.
+Pulumi's Kubernetes provider refuses to create what exists. Where the volume is kept, the claim
+exists once its job was removed or renamed.
 """
 
 from dataclasses import replace
@@ -41,7 +41,7 @@ class ClaimHandler(Handler):
         """Make the claim, or adopt the one that this stack has left.
 
         Raises:
-            RuntimeError: there is one that this stack has not made, or the API server refuses it.
+            RuntimeError: one exists that this stack has not made, or the API server refuses it.
             TimeoutError: no answer came.
         """
         if _apply(inputs, context):
@@ -76,7 +76,7 @@ class ClaimHandler(Handler):
 
 
 def _apply(inputs: Properties, context: Context) -> bool:
-    """Bring the claim to its manifest, and return whether there was one."""
+    """Bring the claim to its manifest, and return whether it existed."""
     api = kube.connect(inputs["kubeconfig"])
     return until(lambda: _apply_once(api, inputs), _SECONDS, _name(inputs), context)
 
@@ -111,7 +111,7 @@ def _ask(
     method: Literal["GET", "POST", "DELETE", "PATCH"],
     body: dict[str, Any] | None = None,
 ) -> Any | None:
-    """Return the answer to a request about the claim; None where there is none."""
+    """Return the answer to a request about the claim; None where it does not exist."""
     metadata = properties["manifest"]["metadata"]
     path = f"/api/v1/namespaces/{metadata['namespace']}/persistentvolumeclaims"
     if method != "POST":

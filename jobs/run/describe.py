@@ -31,7 +31,7 @@ _PLACE = re.compile(r"pytorchReplicaSpecs\.(\w+\.template\.spec\.)?")
 _MOST = 5
 
 Leaf = tuple[str, Any, Any]
-"""A path, what was there, and what is there now; None for nothing."""
+"""A path, its former value, and its present value; None for nothing."""
 
 
 def describe(

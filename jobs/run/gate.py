@@ -19,9 +19,9 @@ class GateHandler(Handler):
     def diff(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
     ) -> list[Change]:
-        """Every new result is judged anew, and by new limits the one that there is."""
+        """Every new result is judged anew, and by new limits the existing one."""
         changed = {change.path.split(".")[0]: change.kind for change in compare(state, inputs)}
-        # The inputs name no limit that was taken out, and no result that there is not.
+        # The inputs name no limit that was removed, and no missing result.
         gone = {each for each in ("result", *_LIMITS) if each in state and each not in inputs}
         return [Change(path, replace=True) for path in sorted(changed.keys() | gone)]
 
@@ -29,7 +29,7 @@ class GateHandler(Handler):
         """Let a success pass.
 
         Raises:
-            RuntimeError: with the whole story of a run that did not succeed, or by how much one
+            RuntimeError: with the history of a run that did not succeed, or by how much one
                 that did missed each of its limits.
         """
         job = inputs["job"]
@@ -54,14 +54,14 @@ class GateHandler(Handler):
         raise NotImplementedError("a gate is replaced, never updated")
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """There is nothing behind it."""
+        """Do nothing: a gate exists in the state alone."""
 
 
 _LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy")
 
 
 def _earlier(result: RunResult) -> str:
-    """Return how the attempts before the last one ended, where there were any."""
+    """Return how the attempts before the last one ended, if any."""
     attempts = result.attempts or ()
     lines = [f"\n    attempt {each['number']}: {each['reason']}" for each in attempts]
     return f"\nit was submitted anew after:{''.join(lines)}" if lines else ""

@@ -60,7 +60,7 @@ class PyTorchJobHandler(Handler):
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
     ) -> Properties:
-        """Show what is to be submitted, and ask the API server whether it admits that."""
+        """Show what is to be submitted, and check whether the API server admits it."""
         if state is None:
             self._preview.show(inputs, shown, context)
         elif _trains(_changes(state, inputs)):
@@ -92,7 +92,7 @@ class PyTorchJobHandler(Handler):
     def update(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
     ) -> Properties:
-        """Bring what can change in place to the job and its pods, where they are still there.
+        """Bring what can change in place to the job and its pods, where they still exist.
 
         Raises:
             RuntimeError: that was refused, or a job that would take the place of a success is.
@@ -182,7 +182,7 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         if retry.lost(result) is None or len(before) >= retries:
             return _with_attempts(result, before)
         before = retry.with_lost(before, result)
-        # Should this process be killed now, the job that is still there records its attempt.
+        # Should this process be killed now, the remaining job records its attempt.
         api.patch({"metadata": {"annotations": retry.annotations(before)}})
         context.warn(f"{attempt} was lost: {before[-1]['reason']}. The job is submitted anew")
 

@@ -27,7 +27,7 @@ class Preview:
         self._shown: set[str] = set()
 
     def show(self, inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) -> None:
-        """Show a run's PyTorchJob and what it needs, and ask the API server where there is one.
+        """Show a run's PyTorchJob and its needs, and check it with a running API server.
 
         Args:
             inputs: Of the run; values may be UNKNOWN.
@@ -65,7 +65,7 @@ def render(manifest: Mapping[str, Any]) -> str:
 
 
 def ask(inputs: Mapping[str, Any]) -> str:
-    """Ask the API server whether it would admit a run's PyTorchJob, and return its answer.
+    """Check whether the API server would admit a run's PyTorchJob, and return its answer.
 
     Raises:
         RuntimeError: it, or the operator's webhook, would not.

@@ -49,7 +49,7 @@ def with_lost(before: Sequence[Attempt], result: RunResult) -> list[Attempt]:
 def is_closed(job: Mapping[str, Any]) -> bool:
     """Return whether a PyTorchJob is itself one of the attempts that are over.
 
-    The operator may call it a success all the same: it asks for the Master alone.
+    The operator may call it a success all the same: it judges by the Master alone.
     """
     run_id = run_of(job)
     return any(each.get("run_id") == run_id for each in earlier(job))
@@ -72,7 +72,7 @@ class AttemptContext:
     Args:
         context: What it passes everything on to.
         number: Of the attempt, from 1 on.
-        most: How many there may be.
+        most: The largest number.
     """
 
     context: Context

@@ -30,7 +30,7 @@ _AT_ONCE = 16
 
 @dataclass(frozen=True)
 class Submitted:
-    """A job that is there.
+    """An existing job.
 
     Args:
         job: The PyTorchJob.
@@ -57,7 +57,7 @@ def submit(
         manifest: What to submit.
         context: Where to show what is done.
         before: The attempts before this one. Where a process was killed between two attempts, the
-            job that is still there lists them.
+            job that still exists lists them.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
@@ -75,7 +75,7 @@ def submit(
             except ApiException as error:
                 if error.status != 409:
                     raise
-                # Another process was quicker, or a first answer got lost: see what is there now.
+                # Another process was quicker, or a first answer got lost: read the present one.
                 continue
         _refuse_foreign(api, existing)
         if _adoptable(existing, digest, pods=len(api.pods())):
@@ -120,7 +120,7 @@ def remove(api: JobApi, context: Context) -> None:
     """Delete the job and wait until it and its pods are gone; nothing happens without one.
 
     Raises:
-        RuntimeError: something of it is still there after a minute; with what holds it.
+        RuntimeError: something of it is left after a minute; with what holds it.
     """
     api.delete()
     _await_end(api, context, lambda: _jobs_left(api) + _pods_left(api))
@@ -133,7 +133,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
     An `up` that was killed may have left some that no resource knows of.
 
     Raises:
-        RuntimeError: one is still there after the limit of `remove`, or the
+        RuntimeError: one is left after the limit of `remove`, or the
             cluster does not answer.
     """
     try:
@@ -159,7 +159,7 @@ def _names(kubeconfig: str, namespace: str) -> list[str]:
     try:
         return sorted(api.names())
     except ApiException as error:
-        if error.status == 404:  # the CRD was never there
+        if error.status == 404:  # the CRD was never installed
             return []
         raise RuntimeError(f"the training jobs in {namespace}: {kube.said(error)}") from error
 

@@ -1,4 +1,4 @@
-"""Fields of a job that do not go together, whatever the cluster. Pure."""
+"""Checks for fields of a job that contradict each other, whatever the cluster. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OWN = (*_PROGRAMS, "command", "script_entry")
 
 
 def contradictions(job: TrainingJob) -> list[Contradiction]:
-    """Return everything in `job` that does not go together."""
+    """Return the contradictions between fields of `job`."""
     rules = (
         *(_program, _command, _hyperparameters, _gate, _elastic, _threads, _gpus, _timeouts),
         *(_shared_memory, _volumes, _tolerations, _outputs),

@@ -103,7 +103,7 @@ def _output_volume(job: TrainingJob) -> OtherVolume | None:
 
 
 def found(job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
-    """Return url and sha256 of each of a job's inputs, or under `missing` why there is none.
+    """Return url and sha256 of each of a job's inputs, or under `missing` why it has none.
 
     Args:
         job: Which takes them.
@@ -131,7 +131,7 @@ def require(artifacts: Mapping[str, Mapping[str, str]]) -> None:
     """Do nothing when all artifacts were found.
 
     Raises:
-        RuntimeError: with all that were not, and what there is instead.
+        RuntimeError: with all that were not, and what exists instead.
     """
     missing = [each["missing"] for each in artifacts.values() if "missing" in each]
     if missing:

@@ -171,17 +171,17 @@ class TrainingJob:
         if self.module is not None:
             for name, default in MODULES[self.module].defaults.items():
                 if getattr(self, name) is None:
-                    object.__setattr__(self, name, default)  # frozen only once it is whole
+                    object.__setattr__(self, name, default)  # frozen only once it is complete
         return self
 
     @property
     def replicas(self) -> int:
-        """How many pods there are: the Master, unless the job is elastic, and the Workers."""
+        """The number of pods: the Master, unless the job is elastic, and the Workers."""
         return self.workers + (0 if self.elastic is not None else 1)
 
     @property
     def world_size(self) -> int:
-        """How many ranks there are; those of one replica follow each other."""
+        """The number of ranks; those of one replica follow each other."""
         return self.replicas * self.processes_per_node
 
     @property

@@ -84,7 +84,7 @@ class Elastic:
     max_restarts: Count = 10
 
     def most(self, workers: int) -> int:
-        """Return how many replicas there may be in a job of so many workers."""
+        """Return the number of replicas that a job of so many workers may have."""
         return workers if self.max_replicas is None else self.max_replicas
 
     def least(self, workers: int) -> int:

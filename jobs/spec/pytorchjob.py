@@ -120,7 +120,7 @@ class _Pods:
     other_volumes: Mapping[str, OtherVolume]
 
     def template(self, share: Share) -> dict[str, Any]:
-        """Return the template of the pods that ask for `share`."""
+        """Return the template of the pods that request `share`."""
         job = self.job
         optional = {
             "nodeSelector": job.node_selector,
@@ -175,7 +175,7 @@ class _Pods:
             "command": list(inputs.FETCH),
             "args": inputs.arguments(self.job, self.other_volumes),
             "env": [each for each in variables if each["name"] not in _OF_THE_PROGRAM],
-            # A pod asks for the most that its containers need one after the other, so this one
+            # A pod requests the most that its containers need one after the other, so this one
             # adds nothing.
             "resources": replace(share, gpus=0).manifest(),
             "volumeMounts": [*mounts(self.job, None), *inputs.mounts(self.job, self.other_volumes)],

@@ -1,4 +1,4 @@
-"""The replicas of a job: how many there are of each role, and what each asks for. Pure."""
+"""The replicas of a job: the number of each role, and what each requests. Pure."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Share:
 
     @property
     def cores(self) -> Decimal:
-        """The cores that it asks for."""
+        """The cores that it requests."""
         return quantities.cores(self.cpu)
 
     @property
     def bytes(self) -> int:
-        """The memory that it asks for."""
+        """The memory that it requests."""
         return quantities.size(self.memory)
 
     @property
@@ -42,7 +42,7 @@ class Share:
         return self.memory if self.limits.memory is None else self.limits.memory
 
     def threads(self, processes: int) -> int:
-        """Return as many threads as each of its processes has whole cores, at least one."""
+        """Return as many threads as each of its processes has full cores, at least one."""
         return max(1, int(self.cores / processes))
 
     def manifest(self) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class Share:
 
 
 def share(job: TrainingJob, role: Role) -> Share:
-    """Return what a replica of `job` in a role asks for."""
+    """Return what a replica of `job` in a role requests."""
     own = job.master if role == "Master" and job.master is not None else Master()
     default_gpus = job.processes_per_node if job.backend == "nccl" else 0
     gpus = own.gpus if own.gpus is not None else job.gpus
@@ -78,7 +78,7 @@ def share(job: TrainingJob, role: Role) -> Share:
 
 
 def roles(job: TrainingJob) -> dict[Role, int]:
-    """Return how many replicas of each role there are; a role that has none is left out."""
+    """Return the number of replicas of each role; a role that has none is left out."""
     counts: dict[Role, int] = {"Master": 0 if job.elastic is not None else 1, "Worker": job.workers}
     return {role: count for role, count in counts.items() if count > 0}
 

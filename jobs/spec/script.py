@@ -29,7 +29,7 @@ class Script:
 
     @property
     def name(self) -> str:
-        """The ConfigMap's name, which changes with the files: a ConfigMap that is there can't."""
+        """The ConfigMap's name, which changes with the files: an existing ConfigMap can't."""
         digest = hashlib.sha256(self.entry.encode())
         for path, content in sorted(self.files.items()):
             digest.update(f"\0{path}\0{len(content)}\0".encode() + content)

@@ -93,7 +93,7 @@ class Feed:
             raise self._broken
         seen = self._take(wait_seconds)
         listings = [each.what for each in seen if each.kind == "pods"]
-        # Also those in between: a container that is there for a moment may be in one alone.
+        # Also those in between: a short-lived container may be in one alone.
         for pods in listings or [self._pods]:
             self._pods = pods
             self._follow()
@@ -104,15 +104,15 @@ class Feed:
         if self._recording is None:
             return
         try:
-            there = self._containers(self.api.pods())
+            containers = self._containers(self.api.pods())
         except (ApiException, Unreachable) as error:
             self._trouble(error)
-            there = self._containers(self._pods)
-        if self._follower.finish(there, limit_seconds):
+            containers = self._containers(self._pods)
+        if self._follower.finish(containers, limit_seconds):
             self._recording.seal()
         else:
-            said_last = f": {self.last_error}" if self.last_error else ""
-            self.warn(f"not all logs were read within {limit_seconds:g} s{said_last}")
+            reason = f": {self.last_error}" if self.last_error else ""
+            self.warn(f"not all logs were read within {limit_seconds:g} s{reason}")
 
     def _take(self, wait_seconds: float) -> list[Seen]:
         try:
@@ -124,11 +124,11 @@ class Feed:
         return seen
 
     def _follow(self) -> None:
-        there = self._containers(self._pods)
+        containers = self._containers(self._pods)
         if self._topology.elastic:
-            running = [each.replica for each in there if not each.ended]
+            running = [each.replica for each in containers if not each.ended]
             self._recorder.speaker = min(running, default=self._recorder.speaker)
-        self._follower.follow(there)
+        self._follower.follow(containers)
 
     @cached_property
     def _topology(self) -> Topology:

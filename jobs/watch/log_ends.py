@@ -26,7 +26,7 @@ class LogEnds:
 
     Args:
         api: Of the job.
-        kept: Where whole logs are kept, which win: what the API server has is of the latest start
+        kept: Where full logs are kept, which win: what the API server has is of the latest start
             alone, and of the one before it. None where none are kept.
     """
 
@@ -81,7 +81,7 @@ class LogEnds:
 
         By their failures; of a run that got nowhere without any, the only one that stood
         outside of torch while others waited in it. On GPUs a stack does not show that: a
-        collective's call returns before its end there.
+        collective's call returns before its end.
         """
         gpus = any(each.gpus for each in run.replicas.values())
         is_shown = run.all_started and not run.failures and not gpus

@@ -94,7 +94,7 @@ class Obstacles:
             self.warn(f"the nodes of {self.api.name} cannot be read: {error_message(error)}")
 
     def _see_setbacks(self, run: RunState) -> None:
-        """Report why the autoscaler makes no nodes, where there is one."""
+        """Report why the autoscaler makes no nodes, if the cluster has one."""
         try:
             status = self.api.autoscaler_status()
             failed = [] if status is None else self.api.autoscaler_events()

@@ -19,7 +19,7 @@ def waits_for_peers(frames: Sequence[str]) -> bool:
 def stack_frames(lines: Sequence[str]) -> list[str]:
     """Return the innermost frames of the main thread in the last dump of a log, innermost first.
 
-    A dump has a block for each thread, the main thread's last. Nothing when there is no dump.
+    A dump has a block for each thread, the main thread's last. Nothing without a dump.
     """
     starts = _starts(lines)
     frames: list[str] = []

@@ -26,7 +26,7 @@ _SHORTEST, _LONGEST = 15.0, 30.0
 """Seconds between two lines on the same epoch: a day of training is to be no book."""
 _SHARE = 20
 _SETTLE_SECONDS = 5.0
-"""How much later than its followers' the failure that took them along may be reported."""
+"""How long after its followers' failures the one that caused them may be reported."""
 _STACKS_SECONDS = 5.0
 _LOGS_SECONDS = 30.0
 """How long what is missing of the logs may take at the end."""
@@ -97,7 +97,7 @@ class Wait:
     def _settle(self, feed: Feed, run: RunState) -> None:
         """See the pods once more, and wait for the failure that the others followed, if it lacks.
 
-        Its node may report it a moment later.
+        Its node may report it with a delay.
         """
         # The job and its pods are watched apart, so its end may have come before theirs.
         run.see_pods(self.api.pods())

@@ -164,7 +164,7 @@ class Kind:
     What takes long to import is a `Lazy`: it is loaded when a stack has a cluster of this kind.
 
     Args:
-        settings: The frozen dataclass of what `slipway:cluster` may say for this kind, besides
+        settings: The frozen dataclass of the settings in `slipway:cluster` for this kind, besides
             `kind` itself. A field `name` without a value is filled with the stack's name.
         declare: Declares the cluster's resources in the running Pulumi program.
         remains: Looks for what is left of a stack once it has been destroyed. It is given the

@@ -106,8 +106,8 @@ def missing(settings: AzureSettings, *, pushes: bool) -> list[Problem]:
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """Return what is left once the stack has been destroyed: resource groups, or tagged resources.
 
-    `az` is run. Where it is not installed or not logged in, the kind's name says that Azure was not
-    asked, so that nothing is claimed.
+    `az` is run. Where it is not installed or not logged in, the kind's name notes that Azure was
+    not queried, so that nothing is claimed.
     """
     kind = "resource groups" if settings.own_groups else "Azure resources"
     try:

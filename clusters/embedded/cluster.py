@@ -27,7 +27,7 @@ _OTHER_PODS = (COREDNS_REQUESTS, training_operator.REQUESTS)
 
 @dataclass(frozen=True)
 class Settings:
-    """What `slipway:cluster` may say for the kind `embedded`.
+    """The settings of `slipway:cluster` for the kind `embedded`.
 
     Args:
         name: Tells several clusters of one user apart; the stack's name by default.

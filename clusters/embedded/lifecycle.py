@@ -88,7 +88,7 @@ def bring_up(layout: Layout, report: Report) -> None:
             log=layout.logs / "pods",
         )
         clock.reached("coredns answers")
-        # What began the wait may have failed since. Of a node the API server tells what was true
+        # What began the wait may have failed since. Of a node the API server reports what was true
         # last time until its kubelet has reported: mostly, but not surely, it has by now.
         until_well(
             lambda: "; ".join(map(str, health.problems(layout, host))) or None,

@@ -50,7 +50,7 @@ ControlPlanes = Annotated[
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Settings:
-    """What `slipway:cluster` may say for the kind `kind`.
+    """The settings of `slipway:cluster` for the kind `kind`.
 
     Args:
         name: kind's name of the cluster; the stack's name by default.

@@ -64,7 +64,7 @@ Driver = Annotated[
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Settings:
-    """What `slipway:cluster` may say for the kind `minikube`.
+    """The settings of `slipway:cluster` for the kind `minikube`.
 
     Args:
         name: The profile's; the stack's name by default.

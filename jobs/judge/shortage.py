@@ -77,7 +77,7 @@ def without_node(
 
 
 def over_quota(job: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> Shortage | None:
-    """Return which quota of its namespace a whole job exceeds; None where it fits into all.
+    """Return which quota of its namespace all pods of a job exceed; None where it fits into all.
 
     Args:
         job: The PyTorchJob.

@@ -1,4 +1,4 @@
-"""How a resource at work speaks to the person who waits for it."""
+"""How a running operation on a resource reports to the user."""
 
 import threading
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
 
 
 class Context(Protocol):
-    """The row of one resource in `pulumi up`, and whether the person still wants it."""
+    """The row of one resource in `pulumi up`, and whether the user has cancelled it."""
 
     @property
     def urn(self) -> str:
@@ -17,7 +17,7 @@ class Context(Protocol):
 
     @property
     def cancelled(self) -> threading.Event:
-        """Set once the person pressed Ctrl-C."""
+        """Set once the user pressed Ctrl-C."""
 
     def status(self, message: str) -> None:
         """Show `message` on the resource's own row until the next one.
@@ -40,7 +40,7 @@ class EngineContext:
         engine: Which.
         urn: The resource.
         cancelled: See `Context`.
-        said: The lines that stay, by resource, which were said before and are left out now.
+        printed: Pairs of URN and message that were printed before and are not repeated.
 
     Raises:
         grpc.RpcError: the engine has gone away.
@@ -49,7 +49,7 @@ class EngineContext:
     engine: engine_pb2_grpc.EngineStub
     urn: str
     cancelled: threading.Event = field(default_factory=threading.Event)
-    said: set[tuple[str, str]] = field(default_factory=set)
+    printed: set[tuple[str, str]] = field(default_factory=set)
     _shown: str | None = None
     """The latest `status`, while the row shows it."""
 
@@ -65,8 +65,8 @@ class EngineContext:
         self._once(message, engine_pb2.WARNING)
 
     def _once(self, message: str, severity: engine_pb2.LogSeverity.ValueType) -> None:
-        if (self.urn, message) not in self.said:
-            self.said.add((self.urn, message))
+        if (self.urn, message) not in self.printed:
+            self.printed.add((self.urn, message))
             self._shown = None
             self._log(message, severity)
 
@@ -82,7 +82,7 @@ class EngineContext:
 
 @dataclass(frozen=True)
 class Silence:
-    """A `Context` that says nothing."""
+    """A `Context` that prints nothing."""
 
     urn: str
     cancelled: threading.Event

@@ -1,4 +1,4 @@
-"""The types of what a person may write: their descriptions say what a field takes."""
+"""The types of configuration fields: their descriptions name the allowed values."""
 
 import json
 import re
@@ -22,21 +22,21 @@ def _text(value: object) -> object:
     return str(value) if is_number else value
 
 
-def whole(value: object) -> object:
-    """Let the text of a whole number stand for it: `pulumi config set` writes "2" for 2."""
+def integer(value: object) -> object:
+    """Convert decimal text to an integer: `pulumi config set` writes "2" for 2."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def exact(value: object) -> object:
-    """Let a whole number or a truth value stand for its text: the command line writes 1, not "1".
+    """Convert an integer or boolean to its text: the command line writes 1, not "1".
 
-    A fraction can't: whether 1.1 was 1.10 nobody knows any more.
+    A fraction stays: 1.1 may have been written as 1.10.
     """
     return json.dumps(value) if isinstance(value, int) else value
 
 
 def also(*types: str) -> dict[str, JsonValue]:
-    """Return what a field's schema says of the other JSON types that stand for its own."""
+    """Return the schema entry for the other JSON types that a field accepts."""
     return {"alsoWritten": [*types]}
 
 
@@ -53,7 +53,7 @@ def _label(name: str) -> str:
 
 
 def _directory(path: str) -> str:
-    # Two names of one place could not be told from two places.
+    # Different spellings of one directory would count as different directories.
     if {".", ".."} & set(path.split("/")):
         raise ValueError(_DIRECTORY)
     return path
@@ -77,7 +77,7 @@ Memory = Annotated[
 ]
 LabelKey = Annotated[str, AfterValidator(_label)]
 NodeKey = Annotated[str, AfterValidator(_key)]
-"""Of a node's label or taint: whoever made the node has set it, Slipway too."""
+"""The key of a node's label or taint: set by the node's creator, which may be Slipway."""
 LabelValue = Annotated[
     str,
     BeforeValidator(exact),
@@ -100,5 +100,5 @@ Image = Annotated[
         "whole digest (@sha256:…)",
     ),
 ]
-Count = Annotated[int, Field(ge=0), BeforeValidator(whole)]
-Positive = Annotated[int, Field(ge=1), BeforeValidator(whole)]
+Count = Annotated[int, Field(ge=0), BeforeValidator(integer)]
+Positive = Annotated[int, Field(ge=1), BeforeValidator(integer)]

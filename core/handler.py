@@ -1,4 +1,4 @@
-"""What a resource of the local provider has to say for itself.
+"""The interface of a resource type of the local provider.
 
 A `Handler` is the life of one resource type in plain Python values. The provider
 (`infra.provider.provider`) speaks the engine's protocol; handlers never see it.
@@ -32,9 +32,9 @@ class Change:
     Args:
         path: The property, in Pulumi's path syntax (`manifest.spec.runPolicy`).
         kind: Whether it appears, changes or disappears.
-        replace: Whether the resource must be made anew for it.
-        drift: True when the real thing differs from what was asked for, rather than
-            what is asked for now from what was asked for before.
+        replace: Whether the change requires a replacement of the resource.
+        drift: True when the live object differs from the inputs in the state, rather than
+            the new inputs from those in the state.
     """
 
     path: str
@@ -47,8 +47,8 @@ class Handler(ABC):
     """The life cycle of one resource type.
 
     Methods block and may run beside each other in threads. The text of whatever they
-    raise is what the person sees, so it names what failed and what to do next.
-    `state` is always the inputs of last time merged with the outputs.
+    raise is shown to the user, so it names what failed and what to do next.
+    `state` is always the previous inputs merged with the outputs.
     """
 
     type: ClassVar[str]
@@ -64,10 +64,10 @@ class Handler(ABC):
     def diff(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
     ) -> list[Change]:
-        """Return what differs. Called on every `up`, so it may look at the real thing.
+        """Return what differs. Called on every `up`, so it may read the live object.
 
-        What it says by `context` is said in previews as well, and once, though the engine may ask
-        several times.
+        Messages to `context` appear in previews as well, and once each, although the engine may
+        call this several times.
         """
         return compare(state, inputs)
 
@@ -77,11 +77,11 @@ class Handler(ABC):
         """Return the outputs as far as they are known before anything is changed.
 
         Args:
-            state: Of a resource that is to be updated; None for one that is to be created, or to
-                be made anew.
-            inputs: What is asked for now; values may be UNKNOWN.
-            shown: The same as a person may see it: what is secret is SECRET.
-            context: Where to say what will be done.
+            state: Of a resource that is to be updated; None for one that is to be created or
+                replaced.
+            inputs: The new inputs; values may be UNKNOWN.
+            shown: The same as shown to the user: secrets are SECRET.
+            context: Where to report what will be done.
         """
         known = dict.fromkeys(self.outputs, UNKNOWN)
         if state is not None:
@@ -104,7 +104,7 @@ class Handler(ABC):
 
     @abstractmethod
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Remove the resource; succeeds when it is not there."""
+        """Remove the resource; succeeds when it does not exist."""
 
 
 def compare(state: Mapping[str, Any], inputs: Mapping[str, Any], path: str = "") -> list[Change]:

@@ -51,7 +51,7 @@ def kubeconfig(
     Args:
         context: What it is called.
         cluster: How the API server is reached.
-        user: How to log in there.
+        user: The credentials for it.
         cluster_name: What the cluster is called; as the context by default.
         user_name: What the user is called; likewise.
     """
@@ -99,7 +99,7 @@ def connect(kubeconfig: str) -> client.ApiClient:
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of an API server.
+    """A request to an API server.
 
     Args:
         method: GET, POST or DELETE; a PATCH merges `body` into the object.
@@ -122,8 +122,8 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
 
     Args:
         api: Connected to the cluster.
-        request: What is asked.
-        limit: Seconds for the whole request, or to connect and until the next byte.
+        request: The request.
+        limit: Seconds for the complete request, or to connect and until the next byte.
 
     Raises:
         ApiException: the API server's refusal.
@@ -157,8 +157,8 @@ def plain(api: client.ApiClient, answer: object) -> Any:
     return api.sanitize_for_serialization(answer)  # type: ignore[no-untyped-call]
 
 
-def said(error: ApiException) -> str:
-    """Return the API server's own words, without headers and without Python around them."""
+def api_message(error: ApiException) -> str:
+    """Return the API server's message, without headers and Python's formatting."""
     try:
         return str(json.loads(error.body or "")["message"])
     except (ValueError, KeyError, TypeError):
@@ -176,15 +176,15 @@ def _limited(program: dict[str, Any]) -> dict[str, Any]:
     """Return a login command that ends in time: the client itself waits for ever."""
     if shutil.which("timeout") is None:
         return program
-    # In the foreground it may still ask a person something, but only itself is ended in time.
+    # In the foreground it may still prompt the user, but only the command itself is ended in time.
     kept = ["--foreground"] if sys.stdin is not None and sys.stdin.isatty() else []
     command = [str(_LOGIN_SECONDS), program.get("command"), *(program.get("args") or [])]
     return {**program, "command": "timeout", "args": [*kept, "--kill-after=2", *command]}
 
 
 def _explain(program: dict[str, Any]) -> None:
-    """Raise why a login command gives nothing: the client would go on as nobody and be refused."""
-    told = f"its credentials come from `{program.get('command')}`, which failed; log in anew"
+    """Raise why a login command fails: the client would continue without credentials."""
+    reason = f"its credentials come from `{program.get('command')}`, which failed; log in anew"
     try:
         ExecProvider(ConfigNode("exec", _limited(program)), None).run()  # type: ignore[no-untyped-call]
     except Exception as error:  # whatever the command does
@@ -193,8 +193,8 @@ def _explain(program: dict[str, Any]) -> None:
                 f"its credentials come from `{program.get('command')}`, which did not end within "
                 f"{_LOGIN_SECONDS} s: see what it waits for by running it yourself"
             ) from error
-        raise config.ConfigException(f"{told}: {error}") from error
-    raise config.ConfigException(told)
+        raise config.ConfigException(f"{reason}: {error}") from error
+    raise config.ConfigException(reason)
 
 
 def _with_files_in_memory(node: Any) -> Any:

@@ -13,7 +13,7 @@ _PAUSE = 0.5
 
 
 class Cancelled(Exception):
-    """The person asked to stop."""
+    """The user cancelled the operation."""
 
 
 @contextmanager
@@ -27,7 +27,7 @@ def held(
     """Hold a file's lock, which the kernel takes back however this process ends.
 
     Args:
-        file: Is made when it isn't there, and stays.
+        file: Is created when it does not exist, and stays.
         limit: Seconds to wait for it; with 0 it is tried once.
         waiting: Is called once when another process holds it.
         cancelled: Ends the wait for it.

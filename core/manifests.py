@@ -15,10 +15,10 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
 KEPT = "slipway.dev/kept"
 """The annotation of a claim that stays when its job goes."""
 MADE_BY = "slipway.dev/stack"
-"""The annotation that says which stack has made what there is only one of in a cluster.
+"""The annotation that names the stack which created a cluster-wide singleton.
 
-A stack may stand in somebody else's cluster, beside other stacks. By its mark it knows its own
-things again, also those of an `up` that was killed before it could write them down.
+A stack may share a cluster with other stacks. By this annotation it recognizes its own objects,
+also those of an `up` that was killed before it could record them.
 """
 _RELEASE = """--type=merge --patch='{"metadata":{"finalizers":null}}'"""
 
@@ -58,7 +58,7 @@ def marked(manifest: Manifest) -> Manifest:
 
 
 def digest(manifests: Manifest | list[Manifest]) -> str:
-    """Return 12 hexadecimal digits that change with what the manifests say."""
+    """Return 12 hexadecimal digits that change with the content of the manifests."""
     return hashlib.sha256(json.dumps(manifests, sort_keys=True).encode()).hexdigest()[:12]
 
 

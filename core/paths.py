@@ -1,6 +1,6 @@
 """Where Slipway keeps things outside the checkout. Imports nothing but the standard library.
 
-Two roots, by the XDG base directory specification, told apart by what losing them costs:
+Two roots, by the XDG base directory specification, separated by what losing them costs:
 
 * `cache_dir` holds what can be made again: programs, the Python environment, images, data sets.
 * `state_dir` holds what can't: the Pulumi backend, the passphrase, the clusters.
@@ -32,7 +32,7 @@ def venv_dir(lock: Path = CHECKOUT / "requirements.lock") -> Path:
         lock: The requirements with their hashes.
 
     Raises:
-        FileNotFoundError: There is no lock file.
+        FileNotFoundError: no lock file exists.
     """
     return cache_dir() / f"venv-{_digest(lock)}"
 
@@ -62,7 +62,7 @@ def _digest(*locks: Path) -> str:
 
 
 def _xdg(variable: str, default: str) -> Path:
-    """The specification says that a relative path in the variable is invalid: it is ignored."""
+    """Return the directory of `variable`; a relative path is ignored, as XDG specifies."""
     given = Path(os.environ.get(variable, ""))
     return (given if given.is_absolute() else Path.home() / default) / "slipway"
 

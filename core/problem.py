@@ -1,4 +1,4 @@
-"""What a person is told that is wrong, and where."""
+"""Problems in the user's input: what is wrong, and where."""
 
 import itertools
 import re
@@ -34,11 +34,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Values that are each allowed but not together.
+    """Values that are each allowed but not in combination.
 
     Args:
         path: Of the one to change, in the document's spelling.
-        text: What does not go together, and what to do.
+        text: Which values conflict, and what to do.
         about: The places that the judgement rests on, each with all that is below it: as
             `dotted` writes them.
     """
@@ -67,7 +67,7 @@ def _within(inner: str, outer: str) -> bool:
 
 
 def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:
-    """Return the error by which a dataclass's own validator tells of all its contradictions."""
+    """Return the error with which a dataclass's own validator reports all contradictions."""
     text = "; ".join(f"{located('', each.path)}: {each.text}" for each in found)
     # What stands in braces would be taken for the name of a value.
     escaped = text.replace("{", "(").replace("}", ")")

@@ -98,7 +98,7 @@ class _Lines:
 
     def end(self) -> str:
         """Return all of it, once the program has ended."""
-        # A child that outlives the program would keep the stream open; nobody waits for it.
+        # A child that outlives the program would keep the stream open, so the wait is limited.
         self.thread.join(1)
         return "".join(self._lines)
 
@@ -112,7 +112,7 @@ def _ended(
     """Wait; return False when the limit or the user came first."""
     deadline = time.monotonic() + limit
     while time.monotonic() < deadline and not (cancelled is not None and cancelled.is_set()):
-        # Most end as they close their output, which is noticed at once, unlike an exit.
+        # Most end as they close their output, which is noticed immediately, unlike an exit.
         printed.thread.join(_PAUSE)
         with suppress(subprocess.TimeoutExpired):
             process.wait(0 if printed.thread.is_alive() else _PAUSE)

@@ -25,5 +25,5 @@ def mebibytes(amount: int) -> str:
 
 
 def gibibytes(amount: int) -> str:
-    """Return an amount of bytes as a person reads it, rounded down so as to promise nothing."""
+    """Return an amount of bytes in readable form, rounded down so as not to overstate it."""
     return f"{amount * 10 // _UNITS['Gi'] / 10:g} GiB"

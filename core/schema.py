@@ -1,4 +1,4 @@
-"""A dataclass's JSON schema beside a document: what stands where, and what is allowed there."""
+"""A dataclass's JSON schema beside a document: what is at a path, and what it may be."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Schema:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Schema:
-        """Return the root of a whole JSON schema."""
+        """Return the root of a complete JSON schema."""
         return cls(document, document.get("$defs", {}))
 
     @property
@@ -47,7 +47,7 @@ class Schema:
         return Schema({}, self.definitions)
 
     def takes(self) -> str:
-        """Return in words what is allowed here; empty when there are none for it."""
+        """Describe what is allowed here; empty when the schema has no description."""
         if "description" in self.node:
             return str(self.node["description"])
         variants = [*filter(None, map(describe, self._variants()))]

@@ -1,6 +1,6 @@
-"""What a person should have read before saying yes: what it costs, and what `up` will refuse.
+"""What the user should read before confirming: the costs, and what `up` will refuse.
 
-Pulumi shows it among much else. `make preview` asks for it in a file, and ends with that.
+Pulumi shows it among much else. `make preview` collects it in a file, and ends with that.
 """
 
 import os
@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 VARIABLE = "SLIPWAY_CLOSING"
-"""Names the file."""
+"""The environment variable with the file's path."""
 
 
-def tell(text: str, say: Callable[[str], None]) -> None:
-    """Tell a text, and add it to the file; nobody has asked for any where there is none."""
-    say(text)
+def show(text: str, log: Callable[[str], None]) -> None:
+    """Log a text, and append it to the file when the variable names one."""
+    log(text)
     if file := os.environ.get(VARIABLE):
-        with Path(file).open("a", encoding="utf-8") as closing:
-            closing.write(f"{text}\n")
+        with Path(file).open("a", encoding="utf-8") as summary:
+            summary.write(f"{text}\n")

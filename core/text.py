@@ -1,4 +1,4 @@
-"""Words for what a person wrote, and for what is allowed instead. Pure."""
+"""Descriptions of the user's input, and of what is allowed instead. Pure."""
 
 import difflib
 import json
@@ -26,7 +26,7 @@ _LIMITS = {
 
 
 def choices(word: str, allowed: Collection[str]) -> str:
-    """Return what there is instead of `word`, the likeliest first."""
+    """Return the alternatives to `word`, the likeliest first."""
     close = likeliest(word, allowed)
     listed = ", ".join(sorted(allowed))
     if close is None:
@@ -55,7 +55,7 @@ def quote(value: object) -> str:
 
 
 def describe(node: Mapping[str, Any]) -> str:
-    """Return one JSON schema in words, references in it left out; empty when there are none."""
+    """Describe one JSON schema without its references; empty when nothing describes it."""
     if "description" in node:
         return str(node["description"])
     if "const" in node:

@@ -13,7 +13,7 @@ from core.paths import cache_dir
 
 
 class ToolMissing(Exception):
-    """A tool that `make setup` has not provided. The text says what to do."""
+    """A tool that `make setup` has not provided. The text names the remedy."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def tool(name: str) -> Tool:
     """Looks a tool up by name.
 
     Raises:
-        ToolMissing: there is no record, it doesn't name the tool, or the file has gone since.
+        ToolMissing: no record exists, it doesn't name the tool, or the file is gone.
     """
     found = _recorded().get(name)
     if found is None:

@@ -1,4 +1,4 @@
-"""Checks a document against a dataclass and says what is wrong in a person's words.
+"""Checks a document against a dataclass and describes the problems in the user's terms.
 
 pydantic does the checking. The texts are made from the type's JSON schema, so that what is
 allowed is written down once, in the dataclass.
@@ -34,7 +34,7 @@ def check(
 
     Args:
         kind: A dataclass, of pydantic or of the standard library.
-        document: What the person wrote, as decoded JSON.
+        document: The user's input, as decoded JSON.
         key: Where that stands in the configuration.
         base: Values of what `document` leaves out; maps are merged.
         presumed: Gives allowed values that stand for those that are wrong or missing, while the
@@ -52,7 +52,7 @@ def check(
         placed = _problems(checked.errors(), values, schema, key)
         problems += placed.values()
         wrong = {path for path in (*unknown, *placed) if path}
-        # What contradicts itself is told beside what is wrong: as if that had been right.
+        # Contradictions are reported beside invalid values, as if those had been valid.
         again, changed = _as_if_right(adapter, values, wrong, _merged(presumed(), defaults))
         found = [*_contradictions(checked), *_contradictions(again)]
         problems += [
@@ -91,7 +91,7 @@ def _as_if_right(
     checked = _validated(adapter, _mended(values, places, instead))
     errors = checked.errors() if isinstance(checked, ValidationError) else []
     if lacking := {_path(each, values)[:1] for each in errors} - {()}:
-        # Somewhere deep inside something is needed of which there is none to take.
+        # A nested required value has no default.
         places |= lacking
         checked = _validated(adapter, _mended(values, places, instead))
     return checked, set(map(dotted, places))
@@ -101,9 +101,9 @@ def _mended(
     values: Mapping[str, Any], places: set[Path], instead: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return `values` with what `instead` has at some places, or nothing where it has nothing."""
-    mended = copy.deepcopy(dict(values))
+    repaired = copy.deepcopy(dict(values))
     for *above, last in sorted(places, key=len):
-        inside: Any = mended
+        inside: Any = repaired
         known: Any = instead
         for part in above:
             inside = inside.get(part) if isinstance(inside, dict) else None
@@ -113,7 +113,7 @@ def _mended(
         inside.pop(last, None)
         if isinstance(known, Mapping) and last in known:
             inside[last] = known[last]
-    return mended
+    return repaired
 
 
 def _merged(base: Any, written: Any) -> Any:
@@ -147,7 +147,7 @@ def _problems(
     paths = {path for path, _ in placed}
     found: dict[Path, Problem] = {}
     for path, detail in placed:
-        # Of a map that could have been text, too, what is wrong inside says more.
+        # Where a map or text is allowed, the problem inside the map is more specific.
         deeper = any(other[: len(path)] == path and len(other) > len(path) for other in paths)
         if not deeper or detail["loc"][-1] == "[key]":
             found.setdefault(path, _problem(path, detail, schema, key))

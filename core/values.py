@@ -1,6 +1,6 @@
 """Pulumi's property values as plain Python, and back.
 
-Numbers travel as floats; whole ones come back as `int`, since that is what was written.
+Numbers travel as floats; integral ones come back as `int`, since that is what was written.
 A value that a preview cannot know yet is `UNKNOWN`.
 """
 

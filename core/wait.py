@@ -17,7 +17,7 @@ class NotYet(Exception):
     """What is missing, as seen just now."""
 
 
-def until(  # noqa: PLR0913  # what is waited for, for how long, and how that is told
+def until(  # noqa: PLR0913  # the condition, its time limit, and how progress is shown
     look: Callable[[], T],
     seconds: float,
     what: str,
@@ -29,20 +29,20 @@ def until(  # noqa: PLR0913  # what is waited for, for how long, and how that is
     """Return what `look` returns once it no longer raises `NotYet`, or finds no API server.
 
     Args:
-        look: Asked again and again.
-        seconds: How long.
-        what: That is waited for, in words.
-        context: Where to show what is missing, each time that it is something else.
-        every: Seconds between two looks; `POLL_SECONDS` unless said.
-        overdue: Says, from what was missing at last, what the person is told when time is up.
+        look: Called at each poll.
+        seconds: The time limit.
+        what: The name of what is waited for.
+        context: Where to show what is missing, each time that it changes.
+        every: Seconds between two polls; `POLL_SECONDS` by default.
+        overdue: Returns the error message at the time limit, from what was missing last.
 
     Raises:
-        TimeoutError: after `seconds`, with what `overdue` says, or else what was missing at last.
-        InterruptedError: the person pressed Ctrl-C.
+        TimeoutError: after `seconds`, with what `overdue` returns, or else what was missing last.
+        InterruptedError: the user pressed Ctrl-C.
     """
     shown = ""
 
-    def say(state: tenacity.RetryCallState) -> None:
+    def show(state: tenacity.RetryCallState) -> None:
         nonlocal shown
         missing = str(state.outcome.exception()) if state.outcome is not None else ""
         if missing != shown:
@@ -57,7 +57,7 @@ def until(  # noqa: PLR0913  # what is waited for, for how long, and how that is
         ),
         wait=tenacity.wait_fixed(POLL_SECONDS if every is None else every),
         sleep=tenacity.sleep_using_event(context.cancelled),
-        before_sleep=say,
+        before_sleep=show,
         reraise=True,
     )
     try:
@@ -65,23 +65,23 @@ def until(  # noqa: PLR0913  # what is waited for, for how long, and how that is
     except (NotYet, urllib3.exceptions.HTTPError) as error:
         if context.cancelled.is_set():
             raise InterruptedError(f"interrupted while waiting for {what}") from error
-        told = f"after {seconds:g} s of waiting for {what}: {error}"
-        raise TimeoutError(told if overdue is None else overdue(str(error))) from error
+        message = f"after {seconds:g} s of waiting for {what}: {error}"
+        raise TimeoutError(message if overdue is None else overdue(str(error))) from error
 
 
 def until_well(
     problem: Callable[[], str | None], *, what: str, limit: float, log: Path | None = None
 ) -> None:
-    """Ask every 0.1 s until there is no problem.
+    """Poll every 0.1 s until `problem` returns None.
 
     Args:
         problem: Returns what the problem is, or None.
-        what: What is waited for, as the error names it.
+        what: The name of what is waited for, for the error.
         limit: Seconds.
         log: Where to read more.
 
     Raises:
-        TimeoutError: there still was one after `limit` seconds; says which.
+        TimeoutError: a problem remained after `limit` seconds; the text names it.
     """
     retrying = tenacity.Retrying(
         wait=tenacity.wait_fixed(0.1),

@@ -42,8 +42,8 @@ def is_transient(error: BaseException) -> bool:
 
 
 def error_message(error: ApiException | Unreachable) -> str:
-    """Return the API server's message, or why it sent none."""
-    return kube.said(error) if isinstance(error, ApiException) else str(error)
+    """Return the API server's message, or why there is none."""
+    return kube.api_message(error) if isinstance(error, ApiException) else str(error)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ def ask(kubeconfig: str) -> None:
     try:
         answer = kube.ask(kube.connect(kubeconfig), request, limit=_REQUEST_SECONDS)
     except ApiException as error:
-        raise NotYet(f"it refuses this account: {kube.said(error)}") from error
+        raise NotYet(f"it refuses this account: {kube.api_message(error)}") from error
     except HTTPError as error:
         raise NotYet(f"it does not answer: {error}") from error
     if not answer.get("status", {}).get("allowed"):

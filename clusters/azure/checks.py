@@ -74,7 +74,7 @@ def before_update(settings: AzureSettings, *, pushes: bool = False) -> None:
     lines = "".join(f"\n  {each}" for each in problems)
     if pulumi.runtime.is_dry_run():
         text = f"`up` will refuse this, which a preview can do without:{lines}"
-        summary.tell(text, pulumi.log.warn)
+        summary.show(text, pulumi.log.warn)
         return
     raise pulumi.RunError(
         f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"

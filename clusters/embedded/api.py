@@ -45,7 +45,7 @@ def attempt(call: Callable[[], str | None]) -> str | None:
 def reason(error: Exception) -> str:
     """One of `UNREACHABLE` in words."""
     if isinstance(error, client.ApiException):
-        return f"the API server answers: {kube.said(error)}"
+        return f"the API server answers: {kube.api_message(error)}"
     return f"the API server can't be reached: {error}"
 
 

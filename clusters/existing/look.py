@@ -19,7 +19,7 @@ from clusters.cluster import JOB_ACCOUNT
 from clusters.existing.kubeconfig import Choice, Unusable
 from clusters.existing.webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
-from core.kube import connect, plain, said
+from core.kube import api_message, connect, plain
 from core.manifests import MADE_BY
 
 Answer = TypeVar("Answer")
@@ -235,6 +235,7 @@ def _retried(ask: Callable[[], Answer]) -> Answer:
 def _refusal(error: Exception) -> str:
     if not isinstance(error, ApiException):
         return str(error)
+    message = api_message(error)
     if error.status == HTTPStatus.UNAUTHORIZED:
-        return f"{said(error)}; its credentials have expired or are not known there, log in anew"
-    return said(error)
+        return f"{message}; its credentials have expired or are not known there, log in anew"
+    return message

@@ -14,7 +14,7 @@ from clusters.cluster import JOBS
 from clusters.existing.kubeconfig import Absent, choose, kubectl
 from clusters.existing.look import owner, silence
 from clusters.existing.settings import Settings
-from core.kube import connect, plain, said
+from core.kube import api_message, connect, plain
 from core.manifests import KEPT, MANAGED_BY
 from core.toolchain import ToolMissing
 
@@ -54,7 +54,7 @@ def remains(
         if (why := silence(error)) is not None:
             again = f"should it do so again, see `{see}`"
             return {f"{_UNKNOWN} ({choice.server} does not answer: {why}; {again})": []}
-        reason = said(error) if isinstance(error, ApiException) else error
+        reason = api_message(error) if isinstance(error, ApiException) else error
         return {_KIND: [f"{choice.server} can't be checked ({reason}): see `{see}`"]}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from core.kube import Request, ask, said
+from core.kube import Request, api_message, ask
 
 _LIMIT_SECONDS = 5
 
@@ -20,7 +20,7 @@ def judges(api: client.ApiClient, namespace: str) -> bool:
     try:
         _try(api, namespace, _job(container="not-pytorch"))
     except ApiException as error:
-        if "denied the request" not in said(error):
+        if "denied the request" not in api_message(error):
             raise
         return True
     return False

@@ -55,7 +55,7 @@ class LocalHandler(Handler):
         tool = self.tool(inputs)
         needs = tool.needs()
         for need in needs:
-            summary.tell(f"`up` will need it: {need}", context.warn)
+            summary.show(f"`up` will need it: {need}", context.warn)
         known = super().preview(state, inputs, shown, context)
         if state is not None and not needs and not tool.exists():
             return known | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)

@@ -33,7 +33,7 @@ def problems(kubeconfig: str, expected: int | None) -> list[Problem]:
         with kube.connect(kubeconfig) as api:
             nodes = kube.ask(api, kube.Request("GET", "/api/v1/nodes"), limit=_LIMIT)["items"]
     except client.ApiException as error:
-        return [Problem("api", f"the API server answers: {kube.said(error)}")]
+        return [Problem("api", f"the API server answers: {kube.api_message(error)}")]
     except (*_UNREACHABLE, config.ConfigException) as error:
         return [Problem("api", f"the API server can't be reached: {error}")]
     found = [] if nodes else [Problem("nodes", "there is none")]

@@ -38,12 +38,12 @@ class _Cost:
 
     @property
     def least(self) -> Decimal:
-        """With as few nodes as there may be; 0 where nothing is known of it."""
+        """With the minimum number of nodes; 0 where the price is unknown."""
         return Decimal(0) if self.node is None or self.capped else self.pool.min_nodes * self.node
 
     @property
     def most(self) -> Decimal:
-        """With as many nodes as there may be; 0 where nothing is known of it."""
+        """With the maximum number of nodes; 0 where the price is unknown."""
         return Decimal(0) if self.node is None else self.pool.max_nodes * self.node
 
 
@@ -57,7 +57,7 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     if pools:
         table = default() if own is None else own
         today = datetime.now().astimezone().date()
-        summary.tell(estimate(pools, table, today), pulumi.log.info)
+        summary.show(estimate(pools, table, today), pulumi.log.info)
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:

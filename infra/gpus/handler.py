@@ -8,7 +8,7 @@ from kubernetes.client.exceptions import ApiException
 from clusters.pools import GpuPool
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
-from core.kube import connect, may_be_gone, said
+from core.kube import api_message, connect, may_be_gone
 from core.values import UNKNOWN
 from core.wait import NotYet, until
 from infra.gpus import probe
@@ -91,7 +91,7 @@ def _verified(inputs: Properties, context: Context) -> Cuda:
     try:
         nodes = _awaited(cluster, pool, context)
     except ApiException as error:
-        return probe.unverified(f"this account may not list nodes: {said(error)}", context)
+        return probe.unverified(f"this account may not list nodes: {api_message(error)}", context)
     known = {"nodes": len(nodes), "gpus": sum(map(offered, nodes))}
     for node in nodes:
         if (count := offered(node)) < pool.per_node:

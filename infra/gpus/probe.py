@@ -7,7 +7,7 @@ from kubernetes.client.exceptions import ApiException
 
 from clusters.pools import GpuPool
 from core.context import Context
-from core.kube import said
+from core.kube import api_message
 from core.wait import NotYet, until
 from infra.gpus.cluster import GpuCluster, message_of, obstacle, settled
 from infra.gpus.manifests import PROBE, probe_pod
@@ -48,12 +48,13 @@ def probe_gpu(
     try:
         cluster.start_probe(probe_pod(pool, image, account, SECONDS))
     except ApiException as error:
-        if _NO_RIGHT in said(error):
+        message = api_message(error)
+        if _NO_RIGHT in message:
             return unverified(
-                f"this account may not create a pod that tests a GPU: {said(error)}", context
+                f"this account may not create a pod that tests a GPU: {message}", context
             )
         raise RuntimeError(
-            f"no GPU could be tested, because its pod is refused: {said(error)}. A ResourceQuota "
+            f"no GPU could be tested, because its pod is refused: {message}. A ResourceQuota "
             f"of namespace {cluster.namespace} must allow one {GPU}"
         ) from error
     try:

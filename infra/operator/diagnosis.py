@@ -6,7 +6,7 @@ import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from core.kube import Request, ask, said, send
+from core.kube import Request, api_message, ask, send
 
 _LOG_LINES = 20
 _EVENTS = 10
@@ -22,7 +22,7 @@ def explain(api: client.ApiClient, namespace: str, deployment: str) -> str:
     try:
         return "\n".join([*_lines(api, namespace, deployment), see_also])
     except ApiException as error:
-        return f"Deployment {namespace}/{deployment} can't be read: {said(error)}"
+        return f"Deployment {namespace}/{deployment} can't be read: {api_message(error)}"
     except urllib3.exceptions.HTTPError as error:
         return f"Deployment {namespace}/{deployment} can't be read: {error}"
 

@@ -19,7 +19,7 @@ from clusters.existing.webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
-from core.kube import Request, ask, connect, said
+from core.kube import Request, api_message, ask, connect
 from core.values import UNKNOWN
 from core.wait import NotYet, until
 from infra.operator.diagnosis import explain
@@ -211,6 +211,6 @@ def _not_ready_on_errors() -> Iterator[None]:
     try:
         yield
     except ApiException as error:
-        raise NotYet(said(error)) from error
+        raise NotYet(api_message(error)) from error
     except urllib3.exceptions.HTTPError as error:
         raise NotYet(f"the API server does not answer: {error}") from error

@@ -33,7 +33,7 @@ class SlipwayProvider(protocol.Provider):
         self._handlers = handlers
         self._engine = engine
         self._cancelled = threading.Event()
-        self._said: set[tuple[str, str]] = set()
+        self._printed: set[tuple[str, str]] = set()
         self._refreshed: set[str] = set()
 
     def _handler(self, type_token: str) -> Handler:
@@ -50,7 +50,7 @@ class SlipwayProvider(protocol.Provider):
 
     def _once(self, urn: str) -> EngineContext:
         """Return the context of what the engine may ask for several times in one command."""
-        return EngineContext(self._engine, urn, self._cancelled, self._said)
+        return EngineContext(self._engine, urn, self._cancelled, self._printed)
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         handler = self._handler(request.type)

@@ -122,8 +122,8 @@ def _ask(
         if error.status == HTTPStatus.NOT_FOUND and method != "POST":
             return None
         if error.status == HTTPStatus.CONFLICT or error.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-            raise NotYet(kube.said(error)) from error
-        raise RuntimeError(f"{_name(properties)} is refused: {kube.said(error)}") from error
+            raise NotYet(kube.api_message(error)) from error
+        raise RuntimeError(f"{_name(properties)} is refused: {kube.api_message(error)}") from error
 
 
 def _name(properties: Properties) -> str:

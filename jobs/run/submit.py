@@ -161,7 +161,9 @@ def _names(kubeconfig: str, namespace: str) -> list[str]:
     except ApiException as error:
         if error.status == 404:  # the CRD was never installed
             return []
-        raise RuntimeError(f"the training jobs in {namespace}: {kube.said(error)}") from error
+        raise RuntimeError(
+            f"the training jobs in {namespace}: {kube.api_message(error)}"
+        ) from error
 
 
 def _remove_pods(api: JobApi, context: Context) -> None:

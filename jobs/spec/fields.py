@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from core.fields import also, exact, whole
+from core.fields import also, exact, integer
 from jobs.spec.names import OWN_VOLUMES
 
 _TAKEN = frozenset(
@@ -26,7 +26,7 @@ def _seconds(value: object) -> object:
     """Let 90s, 5m and 1h30m stand for so many seconds."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
     if found is None:
-        return whole(value)
+        return integer(value)
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return 3600 * hours + 60 * minutes + seconds
 
@@ -142,5 +142,5 @@ WholeSeconds = Annotated[
     ),
     BeforeValidator(_seconds),
 ]
-Replicas = Annotated[int, Field(ge=1, le=999), BeforeValidator(whole)]
-Workers = Annotated[int, Field(ge=0, le=999), BeforeValidator(whole)]
+Replicas = Annotated[int, Field(ge=1, le=999), BeforeValidator(integer)]
+Workers = Annotated[int, Field(ge=0, le=999), BeforeValidator(integer)]

@@ -94,7 +94,7 @@ class PreviewStub(protocol.Provider):
         if self._has_refused:
             # Whatever depends on what was refused lacks its outputs, and the program would break.
             self._refuse("creating", request)
-        EngineContext(self._engine, "", said=self._shown).warn(self.notice)
+        EngineContext(self._engine, "", printed=self._shown).warn(self.notice)
         inputs = request.new_inputs
         if token(request) == _GENERIC and self._location is not None:
             # The plugin adds it as well; a difference would show as a replacement.

@@ -13,8 +13,8 @@ from core.manifests import Manifest
 _VERSION = version("pulumi_kubernetes")
 _HIDDEN: Mapping[str, tuple[str, ...]] = {"Secret": ("data", "stringData")}
 """What is a secret wherever it goes, by the object's kind."""
-# Enough for a pod's 30 seconds of grace. What takes longer is held by something that won't let go
-# by itself, and the error says by what.
+# Enough for a pod's 30 seconds of grace. What takes longer is held by a finalizer, which the error
+# names.
 _GONE_AFTER = pulumi.CustomTimeouts(delete="60s")
 
 

@@ -1,4 +1,4 @@
-"""The namespace that training runs in: who may do what there, and what its pods pull with."""
+"""The namespace that training runs in: its accounts, their rights, and its pull secret."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ SUBMITTER = "slipway-submitter"
 class JobNamespace(pulumi.ComponentResource):
     """The namespace of the jobs, with its accounts, their rights, and its network policy.
 
-    One that is somebody else's is used as it is: what is made in it concerns Slipway's own pods.
+    An existing one is used as it is: what is created in it concerns Slipway's own pods only.
 
     Args:
         cluster: Where it is, and whose.
@@ -30,8 +30,8 @@ class JobNamespace(pulumi.ComponentResource):
         super().__init__("slipway:infra:JobNamespace", name, None, opts)
         inside = pulumi.ResourceOptions(parent=self)
         if cluster.own_namespace:
-            # Others' operators put a container in front of each worker that says nothing of what
-            # it needs, which only the next lower level admits; Slipway's own pods are the same.
+            # An existing operator adds an init container without a security context to each
+            # worker, which only the next lower level admits; Slipway's own pods stay the same.
             level: Level = "restricted" if cluster.operator is None else "baseline"
             namespace = declare(marked(_namespace(cluster.namespace, level)), inside)
             inside = pulumi.ResourceOptions(parent=self, depends_on=[namespace])
@@ -53,14 +53,14 @@ def contents(
 
     Args:
         namespace: Its name.
-        own: Whether nobody else has anything in it.
+        own: Whether only this stack uses it.
         known: Annotations by which a cloud knows the jobs' account.
     """
     account = _account(JOB_ACCOUNT, namespace)
     if known:
         account["metadata"]["annotations"] = dict(known)
     if not own:
-        # Who may submit there is for those to say whose it is.
+        # The owner of the namespace decides who may submit jobs in it.
         return [account, _network_policy(namespace, MANAGED_BY)]
     return [
         account,
@@ -141,7 +141,7 @@ def rule(
         resources: In the plural, like `pods` or `pods/log`.
         verbs: What may be done.
         names: Only to objects of these names; empty for all. It cannot bound `create`,
-            nor a `list` or `watch` that asks for all of them.
+            nor a `list` or `watch` of all of them.
     """
     granted: Manifest = {"apiGroups": [group], "resources": [*resources], "verbs": [*verbs]}
     return granted | ({"resourceNames": [*names]} if names else {})
@@ -154,7 +154,7 @@ def grant(
 
     Args:
         name: Of both.
-        namespace: Where the rules hold; None for the whole cluster.
+        namespace: Where the rules hold; None for a ClusterRole.
         *rules: What may be done; see `rule`.
         account: The account's namespace and name.
     """

@@ -1,4 +1,4 @@
-"""Values that come later without making one resource depend on another.
+"""Outputs that wait for other resources without a dependency on them.
 
 The engine skips whatever depends on a resource that was skipped or failed. That is right for a job
 that needs another, and wrong for one that merely comes after it.
@@ -22,7 +22,7 @@ After any other it adds an error of its own, about a program that exited
 
 
 def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Output[str]:
-    """Return `value` once there are all `results`, or it is clear that some never will be."""
+    """Return `value` once all `results` are known, or can no longer become known."""
 
     async def ended() -> None:
         await asyncio.gather(*(result.future() for result in results))
@@ -31,8 +31,8 @@ def once_ended(results: Iterable[Output[Any]], value: pulumi.Input[str]) -> Outp
 
 
 def exists(resource: pulumi.CustomResource) -> Output[bool]:
-    """Return whether a resource has come to be: one that failed gets no ID."""
-    return _when_done(_there(resource))
+    """Return whether a resource was created: one that failed gets no ID."""
+    return _when_done(_has_id(resource))
 
 
 def required(resource: pulumi.CustomResource, otherwise: str) -> Output[list[pulumi.Resource]]:
@@ -46,16 +46,16 @@ def required(resource: pulumi.CustomResource, otherwise: str) -> Output[list[pul
         otherwise: The message with which the program ends, beside the error of what failed.
     """
 
-    async def there() -> list[pulumi.Resource]:
+    async def checked() -> list[pulumi.Resource]:
         # In a preview what is new has no ID yet, and nothing fails.
-        if not pulumi.runtime.is_dry_run() and not await _there(resource):
+        if not pulumi.runtime.is_dry_run() and not await _has_id(resource):
             end(otherwise)
         return []
 
-    return _when_done(there())
+    return _when_done(checked())
 
 
-async def _there(resource: pulumi.CustomResource) -> bool:
+async def _has_id(resource: pulumi.CustomResource) -> bool:
     return bool(await resource.id.future())
 
 

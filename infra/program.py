@@ -12,7 +12,7 @@ from infra.runs import RunContext, train
 
 
 def main() -> None:
-    """Declare everything that the running stack's configuration asks for.
+    """Declare everything in the running stack's configuration.
 
     A cluster; the trainer's image in it; the namespace that jobs run in; the training operator;
     and for each job what it needs, a run, whose result becomes an output, and a gate, which fails
@@ -22,13 +22,13 @@ def main() -> None:
         infra.settings.SettingsError: with every problem in the configuration, before
             anything is declared.
     """
-    wanted = settings.load()
-    for warning in wanted.warnings:
+    configured = settings.load()
+    for warning in configured.warnings:
         pulumi.log.warn(str(warning))
 
-    kind = CLUSTERS[wanted.cluster.kind]
-    cost.announce(kind.pools(wanted.cluster.options), wanted.prices)
-    cluster = kind.provision(wanted.cluster.options)
+    kind = CLUSTERS[configured.cluster.kind]
+    cost.announce(kind.pools(configured.cluster.options), configured.prices)
+    cluster = kind.provision(configured.cluster.options)
     on_cluster = pulumi.ResourceOptions(
         providers=[cluster.provider],
         depends_on=outputs.required(
@@ -41,14 +41,14 @@ def main() -> None:
     operator = TrainingOperator(
         "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
     )
-    gpus = gpus_of(cluster, images, wanted.jobs, after=[namespace], opts=on_cluster)
-    context = RunContext(cluster, [namespace, operator.ready], images, wanted.capacity, gpus)
-    trained = train(wanted.jobs, wanted.scripts, context)
+    gpus = gpus_of(cluster, images, configured.jobs, after=[namespace], opts=on_cluster)
+    context = RunContext(cluster, [namespace, operator.ready], images, configured.capacity, gpus)
+    trained = train(configured.jobs, configured.scripts, context)
 
     pulumi.export("cluster", cluster.facts)
     pulumi.export("jobs", runs.results(trained))
     pulumi.export("notRun", runs.not_run(trained))
-    pulumi.export("skipped", dict(wanted.skipped))
+    pulumi.export("skipped", dict(configured.skipped))
     if gpus is not None:
         pulumi.export("cuda", cuda_output(gpus.cuda, trained))
     pulumi.export("kubeconfig", pulumi.Output.secret(cluster.kubeconfig))

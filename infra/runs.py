@@ -30,7 +30,7 @@ class RunContext:
         needs: What is made before them: their namespace, and what runs them.
         images: What they run unless they bring their own.
         capacity: What the cluster has for them; None when that is not known beforehand.
-        gpus: What is also made before those that ask for GPUs.
+        gpus: What is also created before those that request GPUs.
     """
 
     cluster: Cluster
@@ -65,8 +65,8 @@ def train(
 ) -> dict[str, Run]:
     """Declare the jobs' runs, by name: after those that they need, otherwise side by side.
 
-    Where there is no room for all of them some wait until others have ended. Without room a pod
-    would wait for a node, and the whole job would miss the limit for its start.
+    Where the cluster has no room for all of them, some wait until others have ended. Otherwise a
+    pod would wait for a node, and its job would miss the limit for its start.
     """
     runs: dict[str, Run] = {}
     ordered = plan.ordered(jobs)

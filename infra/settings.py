@@ -5,7 +5,7 @@
       mnist-gloo: {epochs: 2}               an entry of `jobs.catalog.CATALOG`, or one's own
     slipway:prices: prices.yaml             a table of one's own, instead of the repository's
 
-Whatever is wrong is found before the first resource is declared, and reported all at once.
+All problems are found before the first resource is declared, and reported in one error.
 """
 
 import json
@@ -49,16 +49,16 @@ class ClusterSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """What a stack asks for.
+    """A stack's settings.
 
     Args:
         cluster: Which.
         jobs: What runs in it.
-        capacity: What it has for them; None when that can't be told beforehand.
+        capacity: What it has for them; None when that is not known beforehand.
         scripts: By job, of those that have one.
-        warnings: What the person should know, though it is no reason to stop.
+        warnings: Problems that do not stop the update.
         skipped: Entries of the catalogue that the cluster can't run, and why.
-        prices: The person's own; None for the repository's.
+        prices: The user's own; None for the repository's.
     """
 
     cluster: ClusterSettings
@@ -108,18 +108,18 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     problems = list(_misplaced(config, [] if secrets is None else secrets))
     cluster = _cluster(config, stack, problems)
     around = _surroundings(cluster)
-    wanted = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
-    problems += wanted.problems
+    configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
+    problems += configured.problems
     table = _prices(config, problems)
     if problems or cluster is None:
         raise SettingsError(problems, stack)
     return Settings(
         cluster,
-        tuple(wanted.jobs),
+        tuple(configured.jobs),
         capacity=around.capacity,
-        scripts=wanted.scripts,
-        warnings=tuple(wanted.warnings),
-        skipped=wanted.skipped,
+        scripts=configured.scripts,
+        warnings=tuple(configured.warnings),
+        skipped=configured.skipped,
         prices=table,
     )
 
@@ -147,15 +147,15 @@ def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> di
 
 
 def _prices(config: Mapping[str, str], problems: list[Problem]) -> PriceTable | None:
-    """Return the person's own price table; without one, or with a wrong one, None."""
+    """Return the user's own price table; without one, or with a wrong one, None."""
     if prices.KEY not in config:
         return None
-    said = _decoded(config[prices.KEY])
-    if not isinstance(said, str) or not said:
-        text = f"{quote(said)} is not allowed; it takes the path of a file with prices"
+    path = _decoded(config[prices.KEY])
+    if not isinstance(path, str) or not path:
+        text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
         problems.append(Problem(prices.KEY, text))
         return None
-    table = prices.read(said)
+    table = prices.read(path)
     if isinstance(table, list):
         problems += table
         return None
@@ -163,7 +163,7 @@ def _prices(config: Mapping[str, str], problems: list[Problem]) -> PriceTable | 
 
 
 def _decoded(text: str) -> Any:
-    """Return what a setting says: a map and a number come as JSON, plain text as it is."""
+    """Return a setting's value: a map and a number come as JSON, plain text as it is."""
     try:
         return json.loads(text)
     except json.JSONDecodeError:
@@ -182,14 +182,14 @@ def _cluster(
     section = _section(config, key, problems)
     if len(problems) > before:
         return None
-    said = section.pop("kind", "")
-    kind = closest_kind(str(said))
-    if said not in list(CLUSTERS):
-        reason = f"{quote(said)} is not a kind of cluster" if said else "is missing"
-        instead = choices(kind or str(said), CLUSTERS.keys())
+    given = section.pop("kind", "")
+    kind = closest_kind(str(given))
+    if given not in list(CLUSTERS):
+        reason = f"{quote(given)} is not a kind of cluster" if given else "is missing"
+        instead = choices(kind or str(given), CLUSTERS.keys())
         problems.append(Problem(f"{key}.kind", f"{reason}; {instead}"))
     if kind is None:
-        # What it may say besides depends on the kind.
+        # The other keys depend on the kind.
         problems += [
             Problem(f"{key}.{name}", 'there is no such key; did you mean "kind"?')
             for name in section
@@ -200,13 +200,13 @@ def _cluster(
     shape, base = CLUSTERS[kind].settings.load(), {"name": stack}
     options = check(shape, section, key, base=base, presumed=partial(_presumed, kind))
     if isinstance(options, list):
-        # Of a kind that is only guessed nobody has to have said anything.
-        problems += [p for p in options if said == kind or not p.text.startswith("is missing")]
+        # The settings that a guessed kind requires are not reported as missing.
+        problems += [p for p in options if given == kind or not p.text.startswith("is missing")]
     return None if len(problems) > before else ClusterSettings(kind, options)
 
 
 def _presumed(kind: str) -> Mapping[str, Any]:
-    """Return what the template of a stack with that kind of cluster says of it; empty without."""
+    """Return the cluster settings of the template with that kind; empty without one."""
     for file in sorted((CHECKOUT / "stacks").glob("*.yaml")):
         cluster = yaml.safe_load(file.read_text())["config"]["slipway:cluster"]
         if cluster["kind"] == kind:

@@ -41,13 +41,13 @@ class GpuCluster:
         return self._items("/api/v1/nodes", {"labelSelector": labels})
 
     def look(self, pool: GpuPool) -> Seen:
-        """Return what tells why nodes do not offer their GPUs, as far as it may be seen."""
+        """Return what explains why nodes do not offer GPUs, as far as this account may read it."""
         seen = Seen(self.nodes(pool))
         plugins, logs, warnings = self._plugins() if pool.device_plugin else ([], {}, [])
         return Seen(seen.nodes, plugins, logs, warnings, self._setbacks())
 
     def start_probe(self, pod: dict[str, Any]) -> None:
-        """Make the pod that tries a GPU; the API server's 409 tells that there is one still."""
+        """Create the pod that tests a GPU; raises the API server's 409 while one still exists."""
         self._ask(Request("POST", f"{_in(self.namespace)}/pods", body=pod))
 
     def probe(self) -> Object | None:
@@ -61,7 +61,7 @@ class GpuCluster:
         return pod
 
     def end_probe(self) -> None:
-        """Delete that pod; nothing happens when there is none."""
+        """Delete that pod; does nothing when it does not exist."""
         try:
             self._ask(Request("DELETE", self._probe, {"gracePeriodSeconds": "0"}))
         except ApiException as error:
@@ -98,7 +98,7 @@ class GpuCluster:
             found = self._ask(Request("GET", f"{place}/configmaps/{name}"))
             failed = self._items(f"{place}/events", about)
         except ApiException:
-            return []  # There is no autoscaler, or it is not for everybody to see.
+            return []  # No autoscaler runs, or this account may not see it.
         return autoscaler.setbacks((found.get("data") or {}).get("status"), failed)
 
     @property

@@ -34,10 +34,10 @@ def gpus_of(
 
     Args:
         cluster: Where.
-        images: The trainer's. The one for GPUs is asked for only where one is tried beforehand and
+        images: The trainer's. The one for GPUs is requested only if a GPU is tested beforehand and
             a job needs it: it takes several GB.
         jobs: Of the stack.
-        after: What has to be there before: the jobs' namespace.
+        after: What has to exist first: the jobs' namespace.
         opts: Its provider.
     """
     if cluster.gpus is None:
@@ -48,13 +48,13 @@ def gpus_of(
 
 
 class Gpus(pulumi.ComponentResource):
-    """NVIDIA's device plugin, where nobody else installs it, and the proof that a GPU calculates.
+    """NVIDIA's device plugin, unless installed otherwise, and the proof that a GPU computes.
 
     Args:
         cluster: Where; its images may have another reference of the plugin's image.
         pool: Its nodes with GPUs.
         image: The trainer's for GPUs; None where no job of the stack needs it.
-        after: What has to be there before; see `TrainingOperator`.
+        after: What has to exist first; see `TrainingOperator`.
     """
 
     cuda: Output[dict[str, Any]]
@@ -131,13 +131,13 @@ def cuda_output(tried: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Outpu
 
     Args:
         tried: What the pod found (`Gpus.cuda`).
-        runs: The stack's, by name; those with GPUs tell as well.
+        runs: The stack's, by name; the results of those with GPUs count as well.
     """
     results = {name: run.result for name, run in runs.items() if wants_gpus(run.job)}
 
     def describe(known: Mapping[str, Any]) -> dict[str, Any]:
         found = judge_cuda(known["tried"], known["results"])
-        # What a job found out is news; the rest is known, and has been told of where it was looked.
+        # Only what a job found is new; the rest was reported when it was observed.
         if found["state"] == "unverified" and found != known["tried"]:
             pulumi.log.warn(f"cuda: unverified: {found['reason']}")
         return found
@@ -151,8 +151,8 @@ def judge_cuda(
     """Return whether GPUs are known to calculate, and by what; otherwise why not. Pure.
 
     Args:
-        tried: What the pod found; None when it was not to be, for a reason that is told elsewhere.
-        results: Of the jobs that ask for GPUs; None of one that did not run.
+        tried: What the pod found; None when no pod ran, for a reason that is reported elsewhere.
+        results: Of the jobs that request GPUs; None of one that did not run.
     """
     before = tried or {"state": "unverified", "reason": "no GPU was tested"}
     if before["state"] == "verified":

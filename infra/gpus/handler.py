@@ -1,4 +1,4 @@
-"""The resource `slipway:infra:GpuReady`: the cluster's GPUs are there, and one has been tested."""
+"""The resource `slipway:infra:GpuReady`: the cluster's GPUs are ready, and one has been tested."""
 
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from infra.gpus.reasons import Object, offered, offering, reasons
 from jobs.spec.replicas import GPU
 
 NODES_SECONDS = 600
-"""How long nodes that are there may take to offer their GPUs: drivers and images are large."""
+"""How long existing nodes may take to offer their GPUs: drivers and images are large."""
 
 Cuda = dict[str, Any]
 """`state`: verified or unverified; and what is known of the GPUs, or the `reason`."""
@@ -27,8 +27,8 @@ Cuda = dict[str, Any]
 class GpuReadyHandler(Handler):
     """Waits until the pool's nodes offer their GPUs, and has a pod compute on one of them.
 
-    Of a pool that may have no nodes nothing is waited for: a node costs money from the moment that
-    it is made. The first job with GPUs has one made, and its result tells (`judge_cuda`).
+    It does not wait for a pool that may have no nodes: a node costs money from its creation on.
+    The first job with GPUs causes one to be created, and its result decides (`judge_cuda`).
 
     Inputs: `kubeconfig`; `namespace` and `account` of the pod; `pool` (`manifests.facts`);
     `image`, the trainer's for GPUs, where a job of the stack needs it; and `rollout`, which changes
@@ -78,8 +78,8 @@ def _verified(inputs: Properties, context: Context) -> Cuda:
 
     Raises:
         TimeoutError: they are not offered, or none could be tried, in time; with the reasons.
-        RuntimeError: what was tried is no use to jobs, though there is a driver.
-        InterruptedError: the person pressed Ctrl-C.
+        RuntimeError: jobs can't use the GPU that was tested, although a driver exists.
+        InterruptedError: the user pressed Ctrl-C.
     """
     pool = pool_of(inputs["pool"])
     if pool.min_nodes == 0:
@@ -106,7 +106,7 @@ def _verified(inputs: Properties, context: Context) -> Cuda:
 
 
 def _awaited(cluster: GpuCluster, pool: GpuPool, context: Context) -> list[Object]:
-    """Return the nodes that offer GPUs once there are as many as the pool has at least."""
+    """Return the nodes that offer GPUs once they are at least the pool's minimum."""
 
     def look() -> list[Object]:
         found = offering(cluster.nodes(pool))

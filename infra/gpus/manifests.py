@@ -46,9 +46,9 @@ def _daemon_set(pool: GpuPool, image: str, pull_secret: str | None) -> Manifest:
     container: dict[str, Any] = {
         "name": PLUGIN,
         "image": image,
-        # Where the labels tell that a node has GPUs, the plugin is started again until their driver
-        # is there. Otherwise it would wait for ever and never look again; and on a node that has
-        # none it would fail for ever.
+        # Where labels select nodes with GPUs, the plugin restarts until the driver is installed:
+        # otherwise it would not look for it again. Elsewhere it would fail for ever on nodes
+        # without GPUs.
         "env": [{"name": "FAIL_ON_INIT_ERROR", "value": "true" if pool.labels else "false"}],
         "resources": {
             "requests": {"cpu": "10m", "memory": "64Mi"},
@@ -62,7 +62,7 @@ def _daemon_set(pool: GpuPool, image: str, pull_secret: str | None) -> Manifest:
         "automountServiceAccountToken": False,
         **placement(pool),
         **({} if pull_secret is None else {"imagePullSecrets": [{"name": pull_secret}]}),
-        # It has to be there before anything that needs it, and is the last to be evicted.
+        # It has to run before any pod that needs it, and is the last to be evicted.
         "priorityClassName": "system-node-critical",
         "containers": [container],
         "volumes": [
@@ -95,7 +95,7 @@ def probe_pod(pool: GpuPool, image: str, account: str, seconds: int) -> Manifest
         pool: Where.
         image: Of the trainer, for GPUs.
         account: What it runs as: a job's, which has no rights.
-        seconds: Its end, should nobody wait for it any more.
+        seconds: Its deadline, in case the process that waits for it is gone.
     """
     resources = {"cpu": "100m", "memory": "1Gi", GPU: "1"}
     container = {
@@ -153,7 +153,7 @@ def placement(pool: GpuPool) -> dict[str, Any]:
 
 
 def facts(pool: GpuPool) -> dict[str, Any]:
-    """Return a pool as the inputs of `slipway:infra:GpuReady`; what says nothing is left out."""
+    """Return a pool as the inputs of `slipway:infra:GpuReady`; empty values are left out."""
     found = {
         "perNode": pool.per_node,
         "minNodes": pool.min_nodes,
@@ -169,7 +169,7 @@ def facts(pool: GpuPool) -> dict[str, Any]:
 
 
 def pool_of(facts: Mapping[str, Any]) -> GpuPool:
-    """Return the pool that `facts` came from, as far as they tell of it."""
+    """Return the pool that `facts` came from, as far as they describe it."""
     return GpuPool(
         per_node=facts["perNode"],
         min_nodes=facts["minNodes"],

@@ -42,7 +42,7 @@ def probe_gpu(
     Raises:
         TimeoutError: it has not ended in time, with what it waited for.
         RuntimeError: it could not be made or started, or finds no GPU beside a driver.
-        InterruptedError: the person pressed Ctrl-C.
+        InterruptedError: the user pressed Ctrl-C.
     """
     _clear(cluster, context)
     try:
@@ -67,7 +67,7 @@ def probe_gpu(
 
 
 def unverified(reason: str, context: Context | None = None) -> dict[str, Any]:
-    """Return that nobody knows whether the GPUs work, and why; with a context, warn of it."""
+    """Return the state `unverified` with its reason; with a context, print a warning."""
     if context is not None:
         context.warn(f"cuda: unverified: {reason}")
     return {"state": "unverified", "reason": reason}

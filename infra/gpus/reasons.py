@@ -15,7 +15,7 @@ _NO_DRIVER = re.compile(
     r"|version mismatch",
     re.IGNORECASE,
 )
-"""What the device plugin says where it finds no driver, or one that its runtime does not hand in.
+"""What the device plugin logs if it finds no driver, or one that its runtime does not pass in.
 
 https://github.com/NVIDIA/k8s-device-plugin/issues/478 and /issues/856
 """
@@ -91,7 +91,7 @@ def _reason(node: Object, pool: GpuPool, seen: Seen) -> str:
 
 
 def _of_plugin(node: Object, pool: GpuPool, seen: Seen) -> str:
-    """Return why Slipway's own device plugin does not tell of a node's GPUs."""
+    """Return why Slipway's own device plugin does not advertise a node's GPUs."""
     plugin = next((pod for pod in seen.plugins if _node_of(pod) == _name(node)), None)
     if plugin is None:
         why = f": {seen.warnings[-1]}" if seen.warnings else " yet"
@@ -123,7 +123,7 @@ def _unready(node: Object) -> str | None:
 
 
 def _foreign(node: Object, pool: GpuPool) -> Iterator[str]:
-    """Yield the taints of a node that keep pods off it and that nobody named."""
+    """Yield the taints of a node that keep pods off it and that its pool does not name."""
     known = {(each.key, each.value, each.effect) for each in pool.taints}
     for taint in node["spec"].get("taints") or []:
         key, value, effect = taint["key"], taint.get("value", ""), taint["effect"]

@@ -1,4 +1,4 @@
-"""Kubeflow's training operator: installed for PyTorchJobs alone, or the one that is there."""
+"""Kubeflow's training operator: installed for PyTorchJobs alone, or an existing one."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,12 +18,12 @@ class TrainingOperator(pulumi.ComponentResource):
     """The operator, and `ready`: what is declared after it may submit PyTorchJobs.
 
     Args:
-        cluster: Where it is installed, unless there is one.
-        after: What has to be there before: the namespace of the jobs. Of each of its resources,
-            not of itself: Pulumi can't leave a component out when what it depends on has failed.
+        cluster: Where it is installed, unless one exists.
+        after: What has to exist first: the namespace of the jobs. Each of the operator's resources
+            depends on it, since Pulumi can't skip a component whose dependency has failed.
 
     Raises:
-        core.toolchain.ToolMissing: the operator's manifests are not there.
+        core.toolchain.ToolMissing: the operator's manifests are missing.
     """
 
     ready: pulumi.Resource
@@ -54,7 +54,7 @@ class OperatorReady(pulumi.CustomResource):
     Args:
         cluster: Where it is.
         which: The stack's own `deployment`, and `rollout`, which changes with it so that its new
-            pod is waited for; or `existing`, somebody else's.
+            pod is waited for; or `existing`, one that the stack did not install.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Re
     inside = _with(child, [home])
     inner = with_pull_secret([marked(definition), *others], NAMESPACE, cluster.pull_secret)
     needed = declare_all(inner, inside)
-    # The operator writes its CA there, and anew when it rotates.
+    # The operator writes its CA into this field, and again when it rotates.
     ignored = pulumi.ResourceOptions(ignore_changes=["webhooks[*].clientConfig.caBundle"])
     needed.append(declare(webhook, pulumi.ResourceOptions.merge(inside, ignored)))
     program = deployment(source, jobs, image, wait_image)
@@ -94,7 +94,7 @@ def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Re
 
 
 def _seen(operator: ExistingOperator) -> dict[str, Any]:
-    """Return what is known of somebody else's operator."""
+    """Return what is known of an existing operator."""
     known = {
         "version": operator.version,
         "namespace": operator.namespace,

@@ -1,4 +1,4 @@
-"""Why a Deployment is not available: what the cluster itself says, for an error's text."""
+"""Why a Deployment is not available: what the cluster reports, for an error's text."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _LIMIT_SECONDS = 5
 def explain(api: client.ApiClient, namespace: str, deployment: str) -> str:
     """Return the Deployment's conditions, its pods' states and events, and the end of their logs.
 
-    What cannot be looked up is said in its place.
+    A part that can't be read is replaced by the reason.
     """
     see_also = f"See also: kubectl --namespace {namespace} describe deployment {deployment}"
     try:
@@ -79,6 +79,6 @@ def _log(api: client.ApiClient, pod: dict[str, Any]) -> list[str]:
             api, Request("GET", place, {"tailLines": str(_LOG_LINES)}), limit=_LIMIT_SECONDS
         )
     except (ApiException, urllib3.exceptions.HTTPError):
-        # A container that never ran has none; its state, above, says why.
+        # A container that never ran has none; its state, above, has the reason.
         return []
     return text.data.decode(errors="replace").splitlines()

@@ -1,8 +1,8 @@
 """The resource `slipway:infra:OperatorReady`: what depends on it may submit PyTorchJobs.
 
-The operator is ready when its webhook judges them. An available Deployment says less: the operator
-reports ready before it serves the webhook, and the API server asks a webhook only once it has heard
-of it.
+The operator is ready when its webhook judges them. An available Deployment is not enough: the
+operator reports ready before it serves the webhook, and the API server calls a webhook only once
+it has observed its configuration.
 """
 
 from collections.abc import Iterator
@@ -63,9 +63,9 @@ class OperatorReadyHandler(Handler):
         return {}
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Stop the runs that nobody else knows of, while the operator still looks after them.
+        """Stop the runs that no state holds, while the operator still manages them.
 
-        In a namespace that others use, too, nobody can tell whose they are.
+        A shared namespace is left alone: the owner of its runs is unknown.
         """
         if state.get("shared"):
             return
@@ -79,7 +79,7 @@ class Operator:
     Args:
         api: Connected to the cluster.
         job_namespace: Where PyTorchJobs are tried.
-        deployment: The operator's Deployment; None where nobody lets us see it.
+        deployment: The operator's Deployment; None where this account may not read it.
         namespace: Where that is.
         judges: Whether it has a webhook for PyTorchJobs.
         own: Whether it is the stack's own; nothing of another one is changed.
@@ -129,7 +129,7 @@ class Operator:
         (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
 
         Raises:
-            NotYet: there is no Secret, or no answer.
+            NotYet: the Secret is missing, or the API server does not answer.
         """
         if not self.own:
             return
@@ -154,11 +154,11 @@ class Operator:
         except ApiException as error:
             if self.own or error.status != HTTPStatus.FORBIDDEN:
                 raise
-            return  # What it answers counts, and it is asked next.
+            return  # The webhook's own answer decides, and it is called next.
         replicas, status = deployment["spec"]["replicas"], deployment["status"]
         ready = status.get("readyReplicas", 0)
         is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
-        # Of somebody else's one is enough: it may be about to get a new pod at any time.
+        # Of an existing operator one pod is enough: it may be rolled out at any time.
         is_up = status.get("updatedReplicas", 0) == ready == replicas if self.own else ready > 0
         if not (is_new and is_up):
             raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
@@ -176,8 +176,8 @@ def _wait(operator: Operator, context: Context) -> None:
     """Wait until `operator` is ready.
 
     Raises:
-        TimeoutError: after `LIMIT_SECONDS`, with what the cluster says of the operator.
-        InterruptedError: the person pressed Ctrl-C.
+        TimeoutError: after `LIMIT_SECONDS`, with what the cluster reports about the operator.
+        InterruptedError: the user pressed Ctrl-C.
     """
 
     def attempt() -> None:

@@ -33,7 +33,7 @@ _RESTRICTED = {
 
 
 def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manifest]:
-    """Return everything that has to be there before the operator starts, in order.
+    """Return everything that has to exist before the operator starts, in order.
 
     Args:
         source: The release's `manifests` directory.
@@ -57,13 +57,14 @@ def deployment(source: Path, job_namespace: str, image: str, wait_image: str) ->
     """Return the operator's Deployment.
 
     Args:
-        source: As for `foundations`, like `job_namespace` and `wait_image`.
-        job_namespace: See there.
+        source: As for `foundations`.
+        job_namespace: As for `foundations`.
         image: The operator's own.
-        wait_image: See there; the operator reads its template once, so a new one restarts it.
+        wait_image: As for `foundations`; the operator reads its template once, so a new image
+            restarts it.
     """
     manifest = _not_awaited(_placed(read(source / "base" / "deployment.yaml")))
-    # Two at a time would both act on each job: there is no leader election among one replica.
+    # Two at a time would both act on each job: one replica runs without leader election.
     manifest["spec"]["strategy"] = {"type": "Recreate"}
     template = manifest["spec"]["template"]
     template["metadata"]["annotations"]["slipway.dev/init-container-image"] = wait_image
@@ -107,7 +108,7 @@ def rights(job_namespace: str) -> list[Manifest]:
     """
     account = (NAMESPACE, NAME)
     webhooks = "validatingwebhookconfigurations"
-    # Some things it watches as a whole, and a list can't be bounded by name.
+    # It watches all objects of some kinds, and a list can't be restricted by name.
     return [
         *grant(
             "training-operator-jobs",
@@ -139,10 +140,10 @@ def rights(job_namespace: str) -> list[Manifest]:
 
 
 def _not_awaited(manifest: Manifest) -> Manifest:
-    """Return `manifest` as one that Pulumi goes on from at once.
+    """Return `manifest` with the annotation by which Pulumi does not wait for it.
 
-    Who waits for the operator waits for its webhook to answer, which says more. The Service
-    would even wait for pods of a Deployment that comes after it.
+    `OperatorReady` waits for the webhook's answer, which is the stronger condition. The Service
+    would even wait for pods of a Deployment that is declared after it.
     """
     metadata = manifest["metadata"]
     annotations = {**metadata.get("annotations", {}), "pulumi.com/skipAwait": "true"}
@@ -150,7 +151,7 @@ def _not_awaited(manifest: Manifest) -> Manifest:
 
 
 def _placed(manifest: Manifest) -> Manifest:
-    """Return `manifest` in the operator's namespace, as the release's overlay puts it there."""
+    """Return `manifest` in the operator's namespace, as the release's overlay does."""
     placed = deepcopy(manifest)
     placed["metadata"]["namespace"] = NAMESPACE
     return placed
@@ -166,7 +167,7 @@ def _certificate() -> Manifest:
 
 
 def _init_container(image: str) -> Manifest:
-    """Return the template of the container that keeps a worker until its master is there.
+    """Return the template of the container that holds a worker back until its master is up.
 
     The operator's own looks the master's name up with a shell and an image that it has to
     pull. `{{.MasterAddr}}` is filled in by the operator (`pkg/controller.v1/pytorch`).

@@ -61,7 +61,7 @@ class SlipwayProvider(protocol.Provider):
         )
 
     def _of_diff(self, urn: str) -> Context:
-        """Return where a diff may say what an update would do, which a refresh does not."""
+        """Return the context for a diff: it reports what an update would do, unlike a refresh."""
         if urn in self._refreshed:
             # The engine asks for one after it has read the resource, to show what has changed.
             self._refreshed.discard(urn)

@@ -31,7 +31,7 @@ _WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
 _STRANGER = "this plugin serves the user who started it"
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
 _ESTABLISHED = "01"
-"""A socket that its process has closed is nobody's, which these tables show as root's."""
+"""A socket that its process has closed has no owner, which these tables show as root's."""
 
 
 class Answers(grpc.aio.ServerInterceptor):

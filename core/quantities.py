@@ -20,7 +20,7 @@ def size(text: str) -> int:
 
 
 def mebibytes(amount: int) -> str:
-    """Return an amount of bytes in whole Mi, at least one."""
+    """Return an amount of bytes in Mi, rounded down, at least one."""
     return f"{max(1, amount // _UNITS['Mi'])}Mi"
 
 

@@ -44,7 +44,7 @@ class ImageResource(Handler, Generic[C]):
 
     @abstractmethod
     def built(self, spec: C, context: Context) -> Path:
-        """Return the image's archive, after making it unless it is there."""
+        """Return the image's archive; build it unless it exists."""
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """Return the outputs as the target has them, None when it hasn't got the image."""
@@ -235,7 +235,7 @@ class ProgramHandler(ImageResource[Program]):
         return Program(inputs["name"], path, inputs["version"], inputs["entrypoint"])
 
     def built(self, spec: Program, context: Context) -> Path:
-        """Write the archive, which takes a second: `bring_in` does not leave it there."""
+        """Write the archive, which takes a second: `bring_in` removes it again."""
         images = cache_dir() / "images"
         images.mkdir(parents=True, exist_ok=True)
         return spec.write(images)
@@ -248,5 +248,5 @@ class ProgramHandler(ImageResource[Program]):
 
 
 def _built(state: Mapping[str, Any]) -> str:
-    # A state from before there were registries has one name for both.
+    # A state from before registries were supported has one name for both.
     return str(state.get("built", state["reference"]))

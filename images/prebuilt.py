@@ -24,7 +24,7 @@ _OTHERWISE = "otherwise"
 
 
 class NotPrebuilt(pulumi.RunError):
-    """An image that a stack needs is neither prebuilt nor is there a way to bring it in."""
+    """An image that a stack needs is not prebuilt, and no other way to bring it in exists."""
 
 
 def given(target: Mapping[str, Any], name: str) -> str | None:
@@ -39,7 +39,7 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return the target by which the image of that name, which isn't prebuilt, is brought in.
 
     Raises:
-        NotPrebuilt: there is none.
+        NotPrebuilt: no such target is configured.
     """
     if target.get("kind") != KIND:
         return target

@@ -8,7 +8,7 @@ from pulumi import CustomResource, Output
 
 from core.manifests import Manifest
 
-# Only its Provider is imported: an object's class there comes with all of its group's, and those
+# Only its Provider is imported: an object's class comes with all of its group's, and those
 # that a stack needs cost every start of the program a second of CPU time.
 _VERSION = version("pulumi_kubernetes")
 _HIDDEN: Mapping[str, tuple[str, ...]] = {"Secret": ("data", "stringData")}

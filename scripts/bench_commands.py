@@ -98,7 +98,7 @@ Costs = dict[tuple[str, str], list[Cost]]
 
 
 def main() -> int:
-    """Print the table. Exits with 0, whatever it says: a machine may be too busy to tell."""
+    """Print the table. Exits with 0 whatever its result, which a busy machine may distort."""
     parser = argparse.ArgumentParser(prog="python -m scripts.bench_commands", description=__doc__)
     parser.add_argument("base", nargs="?", default=BASE, help="the earlier commit")
     parser.add_argument("--rounds", type=int, default=3)

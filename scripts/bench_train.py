@@ -2,7 +2,7 @@
 
     python -m scripts.bench_train [--rounds 7]
 
-It opens the image as it was last built and runs slipway_trainer.bench in it, see there.
+It opens the image as it was last built and runs slipway_trainer.bench in it.
 """
 
 import subprocess

@@ -1,4 +1,4 @@
-"""The environment that Pulumi, the tests and a person by hand work in: what `make env` prints."""
+"""The environment for Pulumi, the tests and the user's shell: what `make env` prints."""
 
 import os
 import shlex
@@ -21,8 +21,8 @@ CLUSTER_ADDRESSES = (
 """What never goes through a proxy."""
 
 UNSET = ("PULUMI_CONFIG_PASSPHRASE", "PYTHONDONTWRITEBYTECODE")
-"""Variables that must not be there: even empty, the first wins over the passphrase's file; with the
-second, each start of the program and of the provider compiles them anew."""
+"""Variables that must not be set: even empty, the first overrides the passphrase's file; with the
+second, each start of the program and of the provider compiles them again."""
 
 _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
 """What the variables begin with that put a stack's state into other files or compress it: a command
@@ -36,7 +36,7 @@ _STAND_INS = {"kubernetes": KUBERNETES_STAND_IN, "azure-native": AZURE_STAND_IN}
 
 
 def pulumi_home() -> Path:
-    """Pulumi's own directory, so that a person's ~/.pulumi (logins, plugins) is never touched."""
+    """Pulumi's own directory, so that the user's ~/.pulumi (logins, plugins) is never touched."""
     return cache_dir() / "pulumi-home"
 
 
@@ -71,7 +71,7 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
         "PULUMI_DISABLE_AUTOMATIC_PLUGIN_ACQUISITION": "true",
         "PULUMI_HOME": str(pulumi_home()),
         "PULUMI_SKIP_UPDATE_CHECK": "true",
-        # Files are UTF-8, whatever the locale says.
+        # Files are UTF-8, whatever the locale.
         "PYTHONUTF8": "1",
         **beside_proxies(given),
     }
@@ -79,14 +79,14 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
 
 def beside_proxies(given: Mapping[str, str]) -> dict[str, str]:
     """The variables that keep what goes to clusters away from a proxy."""
-    said = given.get("no_proxy") or given.get("NO_PROXY") or ""
-    kept = [address for address in said.split(",") if address]
+    value = given.get("no_proxy") or given.get("NO_PROXY") or ""
+    kept = [address for address in value.split(",") if address]
     listed = ",".join([*kept, *(address for address in CLUSTER_ADDRESSES if address not in kept)])
     return {"no_proxy": listed, "NO_PROXY": listed}
 
 
 def applied(given: Mapping[str, str]) -> dict[str, str]:
-    """The whole environment for a child process."""
+    """The complete environment for a child process."""
     everything = {**given, **exports(given)}
     unset = _unset(given)
     return {name: value for name, value in everything.items() if name not in unset}

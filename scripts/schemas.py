@@ -110,7 +110,7 @@ def _define(
 
 
 def _explained(schema: dict[str, Any], documentation: str, as_text: bool) -> dict[str, Any]:
-    """Return a class's schema with what its docstring, and its bases', say of each field."""
+    """Return a class's schema with each field's description from its and its bases' docstrings."""
     sections = "\n".join(_ARGUMENTS.findall(documentation))
     texts = {to_camel(name): " ".join(text.split()) for name, text in _ARGUMENT.findall(sections)}
     fields = {name: _converted(each, as_text) for name, each in schema["properties"].items()}

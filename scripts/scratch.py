@@ -1,10 +1,10 @@
-"""A copy of this checkout with a state of its own, to try the whole product in.
+"""A copy of this checkout with a state of its own, to try the product in.
 
-Whatever runs in it can't meet the person's own stacks: configuration files, Pulumi's state,
-the passphrase and clusters lie in the copy. Only the cache (tools, images) is shared, because
-it can be made again and holds nothing of anybody's.
+Commands in it can't affect the user's own stacks: configuration files, Pulumi's state, the
+passphrase and clusters lie in the copy. Only the cache (tools, images) is shared, because it can
+be made again and holds no user's data.
 
-Standard library only: it runs before there is a Python environment.
+Standard library only: it runs before a Python environment exists.
 """
 
 import os
@@ -19,7 +19,7 @@ from typing import Self
 
 from core.paths import CHECKOUT
 
-# A person's shell may point to their own stack, and `make` passes its own flags on.
+# The user's shell may select a stack of their own, and `make` passes its own flags on.
 _OF_THE_CALLER = ("PULUMI_", "MAKE", "MFLAGS", "PYTEST_", "SLIPWAY_", "KUBECONFIG", "VIRTUAL_ENV")
 _GRACE_SECONDS = 30
 
@@ -43,13 +43,13 @@ class Finished:
     seconds: float
 
     @property
-    def said(self) -> str:
+    def text(self) -> str:
         """Standard output, then standard error."""
         return self.output + self.errors
 
     def __str__(self) -> str:
         ended = f"`{self.command}` exited {self.code} after {self.seconds:.1f} s"
-        return f"{ended}; its output:\n{self.said}"
+        return f"{ended}; its output:\n{self.text}"
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,17 @@ class Scratch:
 
     @property
     def output(self) -> Path:
-        """What the last command said on its standard output."""
+        """The last command's standard output."""
         return self.directory / "output"
 
     @property
     def errors(self) -> Path:
-        """What the last command said on its standard error."""
+        """The last command's standard error."""
         return self.directory / "errors"
 
     @classmethod
     def of(cls, source: Path) -> Self:
-        """Copy what git tracks in `source` and what it doesn't ignore; commit it there.
+        """Copy what git tracks in `source` and what it doesn't ignore, and commit the copy.
 
         Raises:
             subprocess.CalledProcessError: `source` is no git checkout.
@@ -95,7 +95,7 @@ class Scratch:
         return scratch
 
     def fill(self, source: Path) -> None:
-        """Copy the files and commit them, so that `git status` tells what is changed later."""
+        """Copy the files and commit them, so that `git status` shows subsequent changes."""
         self.state_home.mkdir()
         for name in _files(source):
             target = self.checkout / name
@@ -187,7 +187,7 @@ def _files(checkout: Path) -> list[str]:
         text=True,
     ).stdout
     names = set(listing.split("\0")) - {""}
-    # A tracked file that the person has deleted is listed, too.
+    # A tracked file that the user has deleted is listed, too.
     return sorted(
         name for name in names if (checkout / name).is_symlink() or (checkout / name).is_file()
     )

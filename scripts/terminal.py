@@ -40,7 +40,7 @@ def record() -> str:
         typed = f'script --quiet --return --command "{_TYPED}" typescript'
         finished = scratch.run(typed, _LIMIT_SECONDS)
         if finished.code != 0:
-            raise subprocess.CalledProcessError(finished.code, _COMMAND, finished.said)
+            raise subprocess.CalledProcessError(finished.code, _COMMAND, finished.text)
         return (scratch.checkout / "typescript").read_text()
     finally:
         scratch.run("make down", _LIMIT_SECONDS)

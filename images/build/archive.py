@@ -25,7 +25,7 @@ def build(spec: BuildSpec, reporter: Reporter) -> Path:
         images.build.runner.BuildFailed: a step failed; with the end of its log.
         images.datasets.dataset.NotAvailable: a data set can't be fetched.
         core.lock.Cancelled: the user stopped the program.
-        core.toolchain.ToolMissing: there is no program to build with.
+        core.toolchain.ToolMissing: no program to build with is installed.
         TimeoutError: another build did not end.
     """
     spec.settle(reporter)

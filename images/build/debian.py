@@ -45,12 +45,12 @@ def base_image(engine: Engine, runner: Runner, work: Path) -> str:
 
     Raises:
         BuildFailed: it can be neither pulled nor made.
-        core.toolchain.ToolMissing: it can't be pulled, and there is no mmdebstrap.
+        core.toolchain.ToolMissing: it can't be pulled, and mmdebstrap is missing.
     """
     try:
         runner.run(f"pulling {PUBLISHED}", engine.pull(PUBLISHED), PULL_LIMIT)
     except BuildFailed:
-        # The log has why. Most often there is no way to the registry, which is no problem here.
+        # The log has the reason: most often the registry is unreachable, which is no problem here.
         return _own_base(engine, runner, work)
     runner.reporter.info(f"base image {PUBLISHED}, pulled: {answer(*engine.digest(PUBLISHED))}")
     return PUBLISHED
@@ -150,7 +150,7 @@ def unpack(package: str, directory: Path) -> None:
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
         private = Path(name)
         (private / "lists" / "partial").mkdir(parents=True)
-        # As root apt would change to a user that may not write here, and say so.
+        # As root apt would change to a user that may not write here, and warn about it.
         apt = ("apt-get", "--quiet", "--option=APT::Sandbox::User=root")
         ours = (*apt, f"--option=Dir::State::Lists={private}/lists")
         call = partial(run, cwd=private, limit=_UNPACK_LIMIT)

@@ -14,7 +14,7 @@ from core import toolchain
 from core.process import CommandFailed, run
 
 Command = tuple[str, ...]
-# With zstd there is a third of the bytes to write: it is in containerd in 9 s, not in 14.
+# zstd writes a third of the bytes: the image is in containerd in 9 s, not in 14.
 _SEND = ("push", "--compression-format", "zstd")
 
 
@@ -68,7 +68,7 @@ class Docker:
 
         Args:
             reference: What it is called here.
-            name: What it is called there, with the registry's host.
+            name: Its name in the registry, with the registry's host.
             config: A file `config.json` as docker has it, in a directory of its own: every user of
                 this machine could read a login in a command line.
             plain: Whether the registry speaks HTTP without TLS.
@@ -122,7 +122,7 @@ class Buildah:
         return (*self._us, "pull", f"{_format(archive)}:{archive}")
 
     def build(self, plan: Plan, reference: str) -> Command:
-        # With vfs each layer is a copy of the whole image: then no step is kept for the next build.
+        # With vfs each layer is a copy of the image so far, so no step is kept for the next build.
         layers = "--layers=true" if self.driver == "overlay" else "--layers=false"
         # With chroot isolation a build needs no container runtime and runs inside containers, too.
         options = (layers, "--isolation", "chroot", *_options(plan, reference))
@@ -174,7 +174,7 @@ def choose(storage: Path, scratch: Path) -> Engine:
 
 
 def answer(*command: str, limit: float = 10.0) -> str | None:
-    """Return what a short command prints, None when it fails or isn't there."""
+    """Return what a short command prints, None when it fails or isn't installed."""
     try:
         return run(*command, limit=limit).strip()
     except CommandFailed:

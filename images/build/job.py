@@ -39,7 +39,7 @@ class JobImageSpec(BuildSpec):
         context: The folder.
         dockerfile: The Dockerfile's path in it.
         trainer: What the trainer's image is called where it is built, or in a registry that has
-            it, when the Dockerfile asks for it.
+            it, when the Dockerfile uses it.
     """
 
     dockerfile: str
@@ -62,7 +62,7 @@ class JobImageSpec(BuildSpec):
 
     @cached_property
     def wants_trainer(self) -> bool:
-        """Whether the Dockerfile asks for the trainer's image, with `ARG TRAINER`."""
+        """Whether the Dockerfile uses the trainer's image, with `ARG TRAINER`."""
         return _TRAINER.search(self._instructions) is not None
 
     @property
@@ -76,7 +76,7 @@ class JobImageSpec(BuildSpec):
         return found
 
     def problems(self) -> dict[str, str]:
-        """Say what is wrong with `context` or `dockerfile`, by that name; nothing when none is."""
+        """Return the problem with `context` or `dockerfile` by that name; empty without any."""
         if not self.context.is_dir():
             return {"context": f"{self.context} is not a folder; it has to hold the job's files"}
         path = self.context / self.dockerfile

@@ -56,7 +56,7 @@ def install(lock: Path, target: Path, runner: Runner) -> None:
 
     Args:
         lock: Versions and hashes of all of them: pip resolves nothing.
-        target: A directory that isn't there yet, on the same file system as the cache.
+        target: A directory that does not exist yet, on the same file system as the cache.
         runner: Runs pip.
 
     Raises:

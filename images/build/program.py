@@ -17,7 +17,7 @@ from typing import IO, ClassVar
 from core.toolchain import Tool
 from images.build.spec import Spec
 
-NOBODY = "65532:65532"
+NONROOT = "65532:65532"
 ENTRYPOINTS = {"training-operator": "/manager", "tcp-wait": "/tcp-wait"}
 """What every cluster needs from here, and where the program is in its image."""
 _DIGITS = 12
@@ -48,7 +48,7 @@ class Program(Spec):
         """64 hexadecimal digits that change with the program and its place."""
         with self.context.open("rb") as file:
             program = hashlib.file_digest(file, "sha256").hexdigest()
-        return hashlib.sha256(f"{self.entrypoint}\0{NOBODY}\0{program}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.entrypoint}\0{NONROOT}\0{program}".encode()).hexdigest()
 
     @property
     def version(self) -> str:
@@ -73,7 +73,7 @@ def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> 
         config = {
             "architecture": _architecture(),
             "os": "linux",
-            "config": {"Entrypoint": [entrypoint], "User": NOBODY, "WorkingDir": "/"},
+            "config": {"Entrypoint": [entrypoint], "User": NONROOT, "WorkingDir": "/"},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
         }
         config_text = json.dumps(config).encode()
@@ -88,7 +88,7 @@ def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> 
 def _layer(binary: Path, entrypoint: str) -> Iterator[tuple[IO[bytes], str]]:
     with tempfile.TemporaryFile() as layer:
         with tarfile.open(fileobj=layer, mode="w") as tar:
-            # Programs expect it; webhook servers write their certificates there.
+            # Programs expect it; webhook servers write their certificates to it.
             scratch = tarfile.TarInfo("tmp")
             scratch.type, scratch.mode = tarfile.DIRTYPE, 0o1777
             tar.addfile(scratch)

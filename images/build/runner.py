@@ -29,7 +29,7 @@ _MARKS = ("STEP ", "Step ", "#", "I: ")
 
 
 class BuildFailed(Exception):
-    """A command failed; the text holds the end of its log, and where the whole log is."""
+    """A command failed; the text holds the end of its log, and the path of the full log."""
 
 
 class Reporter(Protocol):

@@ -47,7 +47,7 @@ class ImageSpec(BuildSpec):
         """64 hexadecimal digits that change with anything that the image is declared with.
 
         Raises:
-            FileNotFoundError: there is no Dockerfile in the context.
+            FileNotFoundError: the context has no Dockerfile.
         """
         if not (self.context / self.dockerfile).is_file():
             raise FileNotFoundError(f"{self.context} has no {self.dockerfile}")

@@ -1,4 +1,4 @@
-"""What a registry has, asked by HTTP as the OCI's distribution specification says.
+"""Queries a registry over HTTP, by the OCI's distribution specification.
 
 https://github.com/opencontainers/distribution-spec/blob/main/spec.md; how one gets a token:
 https://distribution.github.io/distribution/spec/auth/token/. With TLS, but for loopback.
@@ -25,10 +25,10 @@ from images.registry.login import DOCKER_HUB, Login, host
 from images.targets.target import TargetError, repository, tag
 
 LIMIT = 60.0
-"""Seconds for one question with its repetitions: for a busy registry, or a lost connection."""
+"""Seconds for one request with its retries: for a busy registry, or a lost connection."""
 _ANSWER_LIMIT = 15.0
 _BUSY = frozenset({429, 500, 502, 503, 504})
-"""Answers after which it is asked again."""
+"""Status codes after which a request is retried."""
 _MANIFESTS = (
     "application/vnd.oci.image.index.v1+json",
     "application/vnd.oci.image.manifest.v1+json",
@@ -45,7 +45,7 @@ class RegistryApi:
 
     Args:
         server: Its host, with a path where it has one.
-        login: Who asks; None for an anonymous request.
+        login: The credentials; None for anonymous requests.
         remedy: What the user does when it refuses.
     """
 
@@ -55,7 +55,7 @@ class RegistryApi:
 
     @property
     def answers(self) -> bool:
-        """Whether there is a registry, whatever its answer."""
+        """Whether a registry responds, whatever its answer."""
         try:
             status = _ask("GET", f"{self._base}/v2/").status_code
         except requests.RequestException:
@@ -118,7 +118,7 @@ class RegistryApi:
         return repeat(_ask, method, url, headers=accepted)
 
     def _authorization(self, challenge: str, path: str) -> dict[str, str]:
-        """Return the header that a challenge asks for; none when nothing is known that fits."""
+        """Return the header that a challenge requires; empty when no credentials match."""
         scheme, _, rest = challenge.partition(" ")
         if scheme.lower() == "bearer":
             return {"Authorization": f"Bearer {self._token(parse_dict_header(rest), path)}"}

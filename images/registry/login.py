@@ -184,7 +184,7 @@ def _of_helper(helper: str, key: str) -> Login | None:
             command, input=key, capture_output=True, text=True, timeout=_LIMIT, check=False
         )
         if done.returncode != 0:
-            return None  # It keeps nothing for this registry; what it says is not standardized.
+            return None  # It keeps nothing for this registry; its message is not standardized.
         answer = json.loads(done.stdout)
         name, password = answer["Username"], answer["Secret"]
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError) as error:

@@ -1,6 +1,6 @@
 """How an image gets to where a cluster's nodes have it: one module for each way.
 
-A cluster says which way is its own as `Cluster.image_target`, a map with a `kind`.
+A cluster names its way as `Cluster.image_target`, a map with a `kind`.
 """
 
 from images.targets.target import Target, TargetError, target_of

@@ -1,7 +1,7 @@
 """A registry that the cluster's nodes fetch images from: pushed here, and never removed.
 
-What is in a registry is shared: the same content has the same name there, so that another stack, or
-another user's, may run it. A registry that belongs to a stack goes with it.
+A registry's images are shared: the same content has the same name, so that another stack, or
+another user's, may run it. A registry that belongs to a stack is removed with it.
 """
 
 import json

@@ -27,28 +27,28 @@ TARGETS: Mapping[str, Lazy] = {
 OURS = frozenset({"localhost", "slipway.local"})
 """What stands where a registry's host would, in names of images that are built here."""
 AFTER = "after"
-"""A key of any kind's map: what has to be there before, such as a registry's ID. It is not used
-otherwise: a program puts an output there, so that the engine waits for what it comes from."""
+"""A key of any kind's map: what has to exist first, such as a registry's ID. Its only use is that
+the engine waits for the resource that this output comes from."""
 
 
 class TargetError(Exception):
-    """An image can't be brought in or asked for; the text has why, and what to do."""
+    """An image can't be brought in or looked up; the text has the reason, and what to do."""
 
 
 class Target(ABC):
     """Where images go. `reference` is always the built image's own: `localhost/<name>:<tag>`.
 
-    The tag changes with the content, so whatever is there by that name is what was built.
+    The tag changes with the content, so an existing image of that name is the one that was built.
     """
 
     def name(self, reference: str) -> str:
-        """Return what a pod calls the image there. Pure; nothing is looked at."""
+        """Return the name by which a pod uses the image. Pure; nothing is read."""
         return reference
 
     @property
     @abstractmethod
     def is_up(self) -> bool:
-        """Whether it can be asked and changed now. One that can't has not lost its images."""
+        """Whether it can be read and changed now. One that can't has not lost its images."""
 
     @abstractmethod
     def digest(self, name: str) -> str | None:
@@ -75,11 +75,11 @@ class Target(ABC):
 
     @abstractmethod
     def tag(self, name: str, other: str) -> None:
-        """Give an image that is there another name, such as by its digest. Raises `TargetError`."""
+        """Give an existing image another name, such as by its digest. Raises `TargetError`."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Remove a name, and what only it needed, if it is there. Raises `TargetError`."""
+        """Remove a name, and what only it needed, if it exists. Raises `TargetError`."""
 
 
 def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:
@@ -90,7 +90,7 @@ def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) ->
         kinds: The class of each.
 
     Raises:
-        ValueError: there is no such kind, or it has no such key; with what is allowed.
+        ValueError: the kind or one of its keys is unknown; the text has what is allowed.
     """
     kind = str(target.get("kind"))
     if kind not in kinds:

@@ -7,7 +7,7 @@ Beside the image's archive is a directory with what a containerd needs of it:
                                           0/ 1/ …     the files of each layer, the lowest first
 
 So a file uses its space once, in however many clusters it is, and removing one of them only removes
-names. Nobody writes to it: containers see a layer as the lower directory of an overlay.
+names. It is never written to: containers see a layer as the lower directory of an overlay.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ class Ctr(Protocol):
 
 
 class NotLinked(Exception):
-    """Files can't be linked from here to there, which may be two file systems."""
+    """Files can't be linked between two directories, which may be on two file systems."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Unpacked:
     """What is kept of an image, and a containerd that takes it or gives it.
 
     Args:
-        directory: Where it is kept; there as a whole or not at all.
+        directory: Where it is kept; it exists only when complete.
         ctr: Runs the command line of that containerd.
         snapshotter: How it stacks layers.
     """
@@ -105,7 +105,7 @@ class Unpacked:
             return  # of several platforms
         config = self.ctr("content", "get", json.loads(manifest)["config"]["digest"])
         shutil.rmtree(partial, ignore_errors=True)
-        # There may be programs in it that run with their owner's rights.
+        # It may contain programs that run with their owner's rights.
         partial.mkdir(mode=0o700)
         try:
             layers = chain(json.loads(config))

@@ -23,7 +23,7 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import provider_pb2_grpc
 
-# A message holds a whole resource; the engine sends up to this many bytes and so do we.
+# A message holds a complete resource; the engine sends up to this many bytes and so do we.
 _MESSAGE_LIMIT = 400 << 20
 _PARALLEL_RESOURCES = 64
 _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN)

@@ -24,14 +24,14 @@ _FUNCTIONS = {
     "results": "results:show",
     "logs": "logs.command:show",
 }
-"""Each command imports what it needs itself: all together take a second."""
+"""Each command imports what it needs itself: importing all of them takes a second."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 
 
 def main() -> int:
     """Exits with Pulumi's or kubectl's status, or with 1 after a message."""
     arguments = vars(_parser().parse_args())
-    # For what is asked of a cluster here, and not through Pulumi.
+    # For requests to a cluster that do not go through Pulumi.
     os.environ.update(beside_proxies(os.environ))
     try:
         return _run(**arguments)
@@ -58,7 +58,7 @@ def _run(command: str, **arguments: object) -> int:
 
 
 def _print_environment() -> int:
-    toolchain.path("pulumi")  # says so when there has been no set-up
+    toolchain.path("pulumi")  # raises before set-up has run
     prepare()
     print(shell(os.environ))
     return 0

@@ -24,12 +24,12 @@ class Lock:
 
 
 def exists(stack: str) -> bool:
-    """Whether there is a stack, empty or not. Asked of the file, so that it needs no CLI."""
+    """Whether a stack exists, empty or not. Read from its file, so that it needs no CLI."""
     return state_file(stack).exists()
 
 
 def exported(stack: str) -> dict[str, Any]:
-    """What `pulumi stack export` prints, read from the file; empty when there is no stack.
+    """What `pulumi stack export` prints, read from the file; empty without a stack.
 
     It needs no CLI, which takes a second. Secrets are as they are stored: encrypted.
 

@@ -1,4 +1,4 @@
-"""up, preview and rerun: the CLI's commands, with what a person would otherwise do around them."""
+"""up, preview and rerun: the CLI's commands, with what a user would otherwise do around them."""
 
 import sys
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ _RUN = "slipway:jobs:PyTorchJob"
 
 
 class NoRun(CommandError):
-    """There is no run of that job to be repeated. The text says which there are."""
+    """The job has no run that could be repeated. The text lists the jobs that have one."""
 
 
 def up(stack: str) -> int:
@@ -51,7 +51,7 @@ def preview(stack: str) -> int:
         last = Path(directory) / "last"
         code = cli.run("preview", **{summary.VARIABLE: str(last)})
         if last.exists():
-            say(last.read_text().rstrip())
+            echo(last.read_text().rstrip())
     return code
 
 
@@ -61,7 +61,7 @@ def rerun(stack: str, job: str) -> int:
     Its PyTorchJob is deleted before, so that it is not taken up again.
 
     Raises:
-        StackFileError: there is no such stack.
+        StackFileError: the stack does not exist.
         NoRun: it has no run of that job.
     """
     check(stack)
@@ -69,11 +69,11 @@ def rerun(stack: str, job: str) -> int:
     if job not in runs:
         raise NoRun(_refusal(stack, job, runs))
     cli = prepared(stack)
-    say(f"Training {job} again.")
+    echo(f"Training {job} again.")
     return _update(cli, "--replace", runs[job])
 
 
-def say(line: str) -> None:
+def echo(line: str) -> None:
     """Prints a line between those of Pulumi."""
     print(line, file=sys.stderr, flush=True)
 
@@ -82,7 +82,7 @@ def prepared(stack: str) -> Cli:
     """The CLI on a stack that exists, and is not held by a dead process."""
     ensure_own(stack)
     cli = Cli(stack)
-    recover(cli, say)
+    recover(cli, echo)
     if not exists(stack):
         cli.query("stack", "init", "--no-select")
     return cli
@@ -91,7 +91,7 @@ def prepared(stack: str) -> Cli:
 def _update(cli: Cli, *options: str) -> int:
     code = cli.run(*_UPDATE, *options)
     if code == INTERRUPTED:
-        say(
+        echo(
             "Interrupted. The stack keeps its outputs, and runs that have started go on; the next "
             "`make up` waits for them."
         )

@@ -1,4 +1,4 @@
-"""A stack's two files: the committed stacks/<stack>.yaml, and the person's Pulumi.<stack>.yaml.
+"""A stack's two files: the committed stacks/<stack>.yaml, and the user's Pulumi.<stack>.yaml.
 
 Pulumi writes its encryption salt into the latter, so git ignores it; it starts as a copy.
 """
@@ -27,7 +27,7 @@ _NAME = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 class StackFileError(CommandError):
-    """There is no such stack, or its file can't be read. The text says what to do."""
+    """The stack does not exist, or its file can't be read. The text names the remedy."""
 
 
 def template(stack: str, root: Path = CHECKOUT) -> Path:
@@ -36,19 +36,19 @@ def template(stack: str, root: Path = CHECKOUT) -> Path:
 
 
 def own(stack: str, root: Path = CHECKOUT) -> Path:
-    """Where the person's file for the stack is."""
+    """The path of the user's file for the stack."""
     return root / f"Pulumi.{stack}.yaml"
 
 
 def names(root: Path = CHECKOUT) -> list[str]:
-    """The stacks that there are: a file in stacks/, or one of the person's own."""
+    """The existing stacks: those with a file in stacks/, and the user's own."""
     committed = {file.stem for file in (root / "stacks").glob("*.yaml")}
     personal = {file.stem.removeprefix("Pulumi.") for file in root.glob("Pulumi.*.yaml")}
     return sorted(committed | personal)
 
 
 def check(stack: str, root: Path = CHECKOUT) -> None:
-    """Raises `StackFileError` unless there is a file for a stack of this name."""
+    """Raises `StackFileError` unless a file for a stack of this name exists."""
     known = names(root)
     if stack in known:
         return
@@ -66,10 +66,10 @@ def check(stack: str, root: Path = CHECKOUT) -> None:
 
 
 def ensure_own(stack: str, root: Path = CHECKOUT) -> Path:
-    """The person's file, copied from the committed one when there is none yet.
+    """The user's file, copied from the committed one unless it exists.
 
     Raises:
-        StackFileError: there is no such stack, or its file is not what Pulumi can read.
+        StackFileError: the stack does not exist, or Pulumi can't read its file.
     """
     check(stack, root)
     file = own(stack, root)
@@ -80,19 +80,19 @@ def ensure_own(stack: str, root: Path = CHECKOUT) -> Path:
 
 
 def cluster_of(stack: str, root: Path = CHECKOUT) -> Mapping[str, Any]:
-    """What the stack's file says of its cluster; the person's file counts when there is one.
+    """The cluster's settings in the stack's file; the user's file takes precedence.
 
-    Whether that is allowed, the program checks and says; so a cluster that is no map is empty here.
+    Only the program validates them, so a cluster that is not a map is empty here.
 
     Raises:
-        StackFileError: there is no such stack, or its file is not what Pulumi can read.
+        StackFileError: the stack does not exist, or Pulumi can't read its file.
     """
     cluster = _effective(stack, root).get("slipway:cluster")
     return cluster if isinstance(cluster, dict) else {}
 
 
 def jobs_of(stack: str, root: Path = CHECKOUT) -> list[str]:
-    """The names of the jobs that the stack's file asks for; none when nobody can read it."""
+    """The names of the jobs in the stack's file; empty when it can't be read."""
     try:
         jobs = _effective(stack, root).get("slipway:jobs")
     except StackFileError:
@@ -117,7 +117,7 @@ def load_settings(stack: str, root: Path = CHECKOUT) -> Settings | None:
 
 
 def _effective(stack: str, root: Path) -> Mapping[str, Any]:
-    """The settings in the person's file, or in the committed one when there is none."""
+    """The settings in the user's file, or in the committed one without it."""
     check(stack, root)
     file = own(stack, root) if own(stack, root).exists() else template(stack, root)
     return _settings(file)

@@ -1,4 +1,4 @@
-"""`make kubeconfig`: puts a stack's cluster into the person's own kubeconfig, by kubectl's merging.
+"""`make kubeconfig`: merges a stack's cluster into the user's own kubeconfig, with kubectl.
 
 Nothing else ever touches that file.
 """
@@ -20,22 +20,22 @@ _LIMIT = 60  # seconds; kubectl reads and prints files
 
 
 class NoKubeconfig(CommandError):
-    """There is nothing to merge, or it can't be merged; the text says what to do."""
+    """Nothing can be merged; the text names the remedy."""
 
 
 def merge(stack: str) -> int:
     """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it.
 
-    The context that the person works in stays the current one.
+    The user's current context stays the current one.
 
     Returns:
         The exit status: 0.
 
     Raises:
-        StackFileError: there is no such stack.
+        StackFileError: the stack does not exist.
         NoKubeconfig: it has no cluster, or kubectl refuses.
         PulumiFailed: its state can't be read.
-        core.toolchain.ToolMissing: there is no kubectl.
+        core.toolchain.ToolMissing: kubectl is missing.
     """
     check(stack)
     kubeconfig = read_state(stack, secrets=True).kubeconfig
@@ -85,7 +85,7 @@ def explanation(name: str, file: Path, current: str = "") -> str:
     kubectl = f"kubectl --kubeconfig {file} config"
     kept = f"the current context is {current}, as before"
     if not current:
-        # kubectl then asks localhost:8080, where nobody is.
+        # kubectl then tries localhost:8080, where nothing listens.
         kept = f"none is the current one, as before; to work in it: {kubectl} use-context {name}"
     undo = " && ".join(f"{kubectl} delete-{part} {name}" for part in ("context", "cluster", "user"))
     return (
@@ -101,7 +101,7 @@ def _merged(added: str, file: Path) -> str:
         first = Path(directory, "config")
         first.touch(mode=0o600)
         first.write_text(added)
-        # Not --flatten: what the person's own entries name stays outside of the file.
+        # Not --flatten: files that the user's own entries name stay outside of the kubeconfig.
         finished = subprocess.run(
             [toolchain.path("kubectl"), "config", "view", "--raw"],
             env={**os.environ, "KUBECONFIG": f"{first}{os.pathsep}{file}"},

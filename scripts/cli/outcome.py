@@ -41,7 +41,7 @@ class Outcome:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The same for programs to read; what says nothing is left out."""
+        """The same for programs to read; empty values are left out."""
         details = {"gate": self.gate, "missed": list(self.missed), "note": self.note}
         kept = {key: value for key, value in details.items() if value}
         return {"state": self.state, **kept, "result": self.result}
@@ -59,7 +59,7 @@ def outcomes(
     Args:
         state: The stack's.
         jobs: The jobs in its file, as far as they can be read: they have the gates' limits.
-        is_busy: Whether somebody is at work on the stack.
+        is_busy: Whether a command is using the stack.
         builds: The log of each job's own image, where one was begun to be built.
     """
     declared = {job.name: job for job in jobs}

@@ -15,7 +15,7 @@ from scripts.environment import applied
 
 _QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
 INTERRUPTED = 128 + signal.SIGINT
-"""What a shell says of a command that Ctrl-C has ended."""
+"""A shell's exit status for a command that Ctrl-C has ended."""
 
 
 class PulumiFailed(CommandError):
@@ -36,7 +36,7 @@ class Cli:
             variables: Environment variables on top.
 
         Returns:
-            Its exit status; `INTERRUPTED` when the person's Ctrl-C has ended it.
+            Its exit status; `INTERRUPTED` when Ctrl-C has ended it.
         """
         with (
             _leaving_interrupts_to_pulumi() as pressed,

@@ -33,13 +33,13 @@ from scripts.cli.backend import (
 from scripts.cli.pulumi_cli import Cli
 
 _WRITING_SECONDS = 2.0
-"""Nobody takes as long for one of these files: what is half-written then stays so."""
+"""Writing one of these files takes less: what is half-written after this was abandoned."""
 _PROC = Path("/proc")
 _LANGUAGE_HOST = "pulumi-language-python"
 
 
 class StackBusy(CommandError):
-    """Somebody else is at work on the stack, or may be."""
+    """Another process is using the stack, or may be."""
 
 
 @contextmanager
@@ -60,12 +60,12 @@ def alone(stack: str) -> Iterator[None]:
         yield
 
 
-def recover(cli: Cli, say: Callable[[str], None]) -> None:
+def recover(cli: Cli, echo: Callable[[str], None]) -> None:
     """Makes a stack ready for the next command; one that does not exist yet is.
 
     Args:
         cli: Bound to the stack.
-        say: Takes a line for the person.
+        echo: Prints a line.
 
     Raises:
         StackBusy: its lock is held by a live process, or by another machine.
@@ -75,7 +75,7 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
     for each in found:
         require_stale(each, cli.stack)
     if found:
-        say(f"Removed the lock on stack {cli.stack}, left by a pulumi process that was killed.")
+        echo(f"Removed the lock on stack {cli.stack}, left by a pulumi process that was killed.")
     for each in found:
         # `pulumi cancel` would also remove one that another command has taken meanwhile.
         each.file.unlink(missing_ok=True)
@@ -83,7 +83,7 @@ def recover(cli: Cli, say: Callable[[str], None]) -> None:
     end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
     pending = pending_operations(exported(cli.stack))
     if pending:
-        say(
+        echo(
             "An earlier run was interrupted while "
             + ", ".join(pending)
             + "; continuing from there."
@@ -125,7 +125,7 @@ def repair_files(stack: str) -> list[Path]:
 
     A machine that loses power may leave an empty X as well: the one before it is kept as `X.bak`.
 
-    It waits until a file that somebody may be writing just now is whole, or old enough.
+    It waits until a file that may still be written is complete, or old enough.
     """
     if any(_age(file) < _WRITING_SECONDS for file in _half_written(stack)):
         time.sleep(_WRITING_SECONDS)
@@ -154,7 +154,7 @@ def _half_written(stack: str) -> list[Path]:
 
 
 def _is_document(file: Path) -> bool:
-    """Whether it is there and whole."""
+    """Whether it exists and is complete."""
     try:
         json.loads(file.read_bytes())
     except (FileNotFoundError, ValueError):
@@ -186,7 +186,7 @@ def end_orphans(checkout: Path) -> list[int]:
 def orphans(checkout: Path) -> list[int]:
     """The language hosts of `checkout` whose engine is gone, by number.
 
-    Where there is no /proc (macOS) none is found; they end by themselves.
+    Without /proc (macOS) none is found; they end by themselves.
     """
     return [
         int(process.name)
@@ -225,6 +225,6 @@ def _is_pulumi(pid: int) -> bool:
         program = Path(f"/proc/{pid}/exe").readlink()
     except FileNotFoundError:
         return False
-    except PermissionError:  # another user's: nobody here can tell
+    except PermissionError:  # another user's process, so its program is unknown
         return True
     return "pulumi" in program.name

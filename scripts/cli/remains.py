@@ -15,17 +15,17 @@ from scripts.cli import backend
 from scripts.cli.recovery import orphans
 
 _WAIT_SECONDS = 10.0
-"""The kernel ends what was killed, and closes what it held, a moment later."""
+"""The kernel takes a moment to end a killed process and to close its files."""
 _POLL_SECONDS = 0.2
 
 
-def prove(stack: str, cluster: Mapping[str, Any], say: Callable[[str], None]) -> bool:
-    """Say that nothing of a stack is left, or what is and how to remove it.
+def prove(stack: str, cluster: Mapping[str, Any], echo: Callable[[str], None]) -> bool:
+    """Print that nothing of a stack is left, or what is and how to remove it.
 
     Args:
         stack: Its name.
-        cluster: What its settings say of its cluster.
-        say: Takes lines for the person.
+        cluster: Its settings.
+        echo: Prints lines.
 
     Returns:
         Whether nothing is left.
@@ -36,10 +36,10 @@ def prove(stack: str, cluster: Mapping[str, Any], say: Callable[[str], None]) ->
     left = [thing for things in found.values() for thing in things]
     if left:
         listed = "".join(f"\n  {thing}" for thing in left)
-        say(f"Left of {stack}, each with the command that removes it:{listed}")
+        echo(f"Left of {stack}, each with the command that removes it:{listed}")
         return False
     kinds = ", ".join(f"0 {kind}" for kind in found)
-    say(f"Nothing of {stack} is left: {kinds}.")
+    echo(f"Nothing of {stack} is left: {kinds}.")
     return True
 
 
@@ -56,7 +56,7 @@ def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
 
 
 def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
-    """Settings that are wrong never made a cluster: `pulumi up` refuses them at once."""
+    """Invalid settings never made a cluster: `pulumi up` refuses them immediately."""
     try:
         parsed = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
     except settings.SettingsError:

@@ -34,12 +34,12 @@ _LEFT, _RIGHT = (
     ("accuracy", "loss", "samples", "ranks", "took", "attempts"),
 )
 _PIPE_WIDTH = 10_000
-"""Columns of what is no terminal: a table there is as wide as what is in it."""
+"""The width without a terminal: a table is as wide as its content."""
 _IN_STORY = frozenset({"log", "previous_log", "events", "advice"})
 
 
 class NoResults(CommandError):
-    """There is nothing to show; the text says what to do."""
+    """No results exist; the text names the remedy."""
 
 
 def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
@@ -48,13 +48,13 @@ def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the co
     Args:
         stack: Its name.
         job: The job's name; empty for all.
-        format: For a person or for a program.
+        format: `text` for users, `json` for programs.
 
     Returns:
         The exit status: 0.
 
     Raises:
-        StackFileError: there is no such stack.
+        StackFileError: the stack does not exist.
         NoResults: it has no results, or no such job.
         CommandError: its state can't be read.
     """
@@ -187,7 +187,7 @@ def _style(outcome: Outcome) -> str:
 
 
 def _stories(found: Mapping[str, Outcome]) -> list[str]:
-    """Return what a row can't hold, for each job of which there is more to report."""
+    """Return what a row can't hold, for each job that has more to report."""
     return [text for text in map(_story, found.values()) if text]
 
 

@@ -1,4 +1,4 @@
-"""What a stack's state says of its jobs."""
+"""A stack's jobs, as its state has them."""
 
 import json
 from collections.abc import Collection, Iterator, Mapping
@@ -21,7 +21,7 @@ class JobState:
     Args:
         name: Its name.
         inputs: Of its run, as it was declared last.
-        result: Of its last run that came to an end; None when there is none.
+        result: Of its last run that has ended; None without one.
         operation: What an update that is on, or was interrupted, does with the run: `creating`,
             or `replacing` where it ended before the new run had a result.
         gate: The gate's inputs, where a result passed; None when none did.
@@ -55,7 +55,7 @@ class StackState:
 
     Args:
         kubeconfig: The cluster's, its content; None without a cluster, or where it is encrypted.
-        namespace: Of its jobs; None when there is none yet.
+        namespace: Of its jobs; None before one exists.
         jobs: By name.
         skipped: Entries of the catalogue that the cluster can't run, and why.
         images: The jobs whose own images were built and brought in.
@@ -78,7 +78,7 @@ class StackState:
         found = {each.name: each for each in _jobs(resources, pending)}
         outputs = next((_outputs(each) for each in resources if each["type"] == _STACK), {})
         namespaces = [_name(each) for each in resources if _NAMESPACE in each["urn"]]
-        # One that is somebody else's is no resource of the stack.
+        # An existing namespace is no resource of the stack.
         namespaces += [
             each["inputs"]["jobNamespace"] for each in resources if each["type"] == _READY
         ]
@@ -93,12 +93,12 @@ class StackState:
 
 
 def read_state(stack: str, *, secrets: bool = False) -> StackState:
-    """Return what the stack's state says; nothing when there is no stack.
+    """Return the stack's state; empty when the stack does not exist.
 
     Args:
         stack: Its name.
-        secrets: Whether to decrypt them, which only the CLI can do. Without them there is no
-            kubeconfig.
+        secrets: Whether to decrypt them, which only the CLI can do. Without them the kubeconfig
+            is None.
 
     Raises:
         PulumiFailed: it can't be read.
@@ -123,7 +123,7 @@ def kubeconfig_of(export: Mapping[str, Any]) -> str | None:
 
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
-    # Those that were replaced are to go yet, or are gone and remembered until the new one is there.
+    # A replaced resource awaits deletion, or is deleted and kept until its replacement exists.
     resources = [each for each in resources if not each.get("delete")]
     begun = {
         _name(each): {"resource": each, "type": "replacing"}

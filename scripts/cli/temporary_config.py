@@ -1,7 +1,7 @@
 """A file for a stack whose Pulumi.<stack>.yaml is missing, for as long as it is taken down.
 
-What the cluster was is known all the same: from the stack's state, or from its history. Pulumi
-itself would write the file anew, with nothing but its encryption salt in it.
+The cluster's settings are still in the stack's state, or in its history. Pulumi itself would create
+the file with nothing but its encryption salt in it.
 """
 
 import shutil
@@ -21,17 +21,17 @@ from scripts.cli.recovery import repair_files
 
 @contextmanager
 def temporary_config(
-    stack: str, say: Callable[[str], None], root: Path = CHECKOUT
+    stack: str, echo: Callable[[str], None], root: Path = CHECKOUT
 ) -> Iterator[None]:
-    """Let there be a file of the stack's; one that was not there before is gone again after.
+    """Provide the stack's file; one that did not exist before is removed afterwards.
 
     Args:
         stack: Its name.
-        say: Takes lines for the person.
+        echo: Prints lines.
         root: The checkout.
 
     Raises:
-        StackFileError: there is no such stack, neither a file nor a state.
+        StackFileError: the stack does not exist: it has neither a file nor a state.
     """
     file = own(stack, root)
     if file.exists() or not exists(stack):
@@ -43,12 +43,12 @@ def temporary_config(
     cluster = cluster_in(state) or latest_settings(stack).get("slipway:cluster")
     try:
         if isinstance(cluster, dict):
-            say(f"{file.name} is missing; using the cluster that the stack used last.")
+            echo(f"{file.name} is missing; using the cluster that the stack used last.")
             file.write_text(yaml.safe_dump({"config": {"slipway:cluster": cluster}}))
         elif template(stack, root).exists():
             shutil.copyfile(template(stack, root), file)
         elif rows(state, "resources"):
-            say(
+            echo(
                 f"{file.name} is missing, and neither the state nor the history of {stack} says "
                 "which cluster it had. The resources in its state are destroyed; whether anything "
                 "else is left in that cluster can't be checked."

@@ -39,10 +39,10 @@ def main() -> int:
 
 
 def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
-    """Create the state, resolve the tools, and print the closing table.
+    """Create the state, resolve the tools, and print the summary.
 
     Args:
-        kind: The stack's kind of cluster; None where its settings name none that there is.
+        kind: The stack's kind of cluster; None where its settings name no known kind.
         brief: Print the table only when a tool has been added or has changed.
         build: Build what could be downloaded, too.
     """

@@ -22,7 +22,7 @@ OLDEST = (3, 11)
 AZURE = "azure"
 """The extra with azure-native's SDK: only stacks on Azure and the tests need it."""
 INSTALL_LIMIT = 1200  # seconds; a cold install over a slow line
-_LOCK_LIMIT = 2400  # seconds: a whole cold set-up, and more
+_LOCK_LIMIT = 2400  # seconds: more than a complete cold set-up
 # No package runs a program of its own to be installed.
 _LOCKED = ("--require-hashes", "--only-binary=:all:", "--requirement")
 
@@ -104,10 +104,9 @@ def install_tests(test_venv: Path, venv: Path, borrowed: "Sequence[Path]") -> No
 
 
 def add_extra(extra: str, venv: Path) -> Path:
-    """Install an extra of pyproject.toml unless it is there, and return its directory.
+    """Install an extra of pyproject.toml unless it is installed, and return its directory.
 
-    It is apart from the environment, since Pulumi starts the plugin of every package that it finds
-    in there.
+    It is apart from the environment, since Pulumi starts the plugin of every package in that.
 
     Args:
         extra: Its name.
@@ -189,7 +188,7 @@ def main() -> None:
     checks and tests as well.
     """
     arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
-    # Looking for ensurepip takes a while, and a complete environment shows that it was there.
+    # Looking for ensurepip takes a while, and a complete environment shows that it was available.
     if sys.version_info < OLDEST or not (venv_dir() / ".complete").exists():
         missing = problems()
         if missing:

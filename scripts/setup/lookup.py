@@ -1,4 +1,4 @@
-"""Finds tools that are on this machine already, and asks for their versions. Changes nothing."""
+"""Finds tools that are on this machine already, and their versions. Changes nothing."""
 
 import os
 import re
@@ -11,14 +11,14 @@ from core.paths import CHECKOUT, cache_dir
 from scripts.setup.definitions import Tool
 from scripts.setup.record import Entries, Entry
 
-# A user's PATH often lacks these, and daemons and network tools are there.
+# A user's PATH often lacks these, which hold daemons and network tools.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
 _VERSION = re.compile(r"\d+\.\d+(?:\.\d+)?")
 _SECONDS = 20
 
 
 def search_path() -> str:
-    """Return PATH and the system's own directories, less what set-up itself puts there."""
+    """Return PATH and the system's own directories, without those that set-up itself adds."""
     ours = (cache_dir(), CHECKOUT)
     given = os.environ.get("PATH", os.defpath).split(os.pathsep)
     directories = dict.fromkeys(
@@ -38,7 +38,7 @@ def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | str:
         origin: What to record as the tool's origin.
 
     Returns:
-        Its entry, or why there is none.
+        Its entry, or why it has none.
     """
     if tool.directories:
         return _find_directory(tool)
@@ -97,7 +97,7 @@ def _find_directory(tool: Tool) -> Entry | str:
 
 
 def _directory_version(directory: Path, tool: Tool) -> str | None:
-    """Debian's CNI plugins print that their version is unknown, so there its package is asked."""
+    """Return the version; Debian's CNI plugins print none, so it is read from their package."""
     if tool.package is not None and directory.is_relative_to("/usr"):
         query = ("--showformat=${Version}", "--show", tool.package)
         return version_of(Path("/usr/bin/dpkg-query"), *query)
@@ -105,7 +105,7 @@ def _directory_version(directory: Path, tool: Tool) -> str | None:
 
 
 def _find_beside(tool: Tool, found: Entries) -> Entry | str:
-    """A part of another tool's distribution is taken only together with it."""
+    """A part of another tool's distribution is taken only from beside that tool."""
     leader = found.get(tool.beside or "")
     if leader is None or leader.origin != "on PATH":
         return f"no {tool.beside} on PATH that it could belong to"

@@ -1,4 +1,4 @@
-"""Pulumi's plugins: a real one wherever there is one, else this checkout's stand-in."""
+"""Pulumi's plugins: a real one wherever one is available, else this checkout's stand-in."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def provide(plugin: Plugin, recorded: Entry | None, pulumi: Entry, steps: Steps)
 def _download(plugin: Plugin, pulumi: Path, steps: Steps) -> str:
     """Fetch the plugin and have the CLI install it. Return why that failed, or nothing.
 
-    The CLI's own `--checksum` (3.250.0) leaves out what arrives together with the stream's end.
+    The CLI's own `--checksum` (3.250.0) misses what arrives in the same read as the stream's end.
     """
     from scripts.setup import releases  # noqa: PLC0415 - its HTTP client takes a while to load
 

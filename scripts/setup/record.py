@@ -1,8 +1,8 @@
 """toolchain.json, from the side that writes it, and how it stays right without running anything.
 
-Besides what `core.toolchain` reads, an entry keeps the file's size and time of change, and what
-this repository asked of the tool then. While all three hold, the tool is taken as it is: that is
-what makes a set-up that has nothing to do fast.
+Besides what `core.toolchain` reads, an entry keeps the file's size and time of change, and the
+repository's requirements for the tool. While all three match, the tool is taken as it is, which
+makes a set-up that has nothing to do fast.
 """
 
 import json
@@ -28,7 +28,7 @@ class Entry:
         path: Absolute; a program or a directory.
         version: As the program prints it or its go.mod pins it.
         origin: Where it came from, in words.
-        stamp: What the repository asked of it.
+        stamp: The repository's requirements for it.
         size: Bytes, of the file or directory itself.
         modified: Its time of change, in nanoseconds since 1970.
     """

@@ -106,7 +106,7 @@ def published(address: str, checksums: str) -> str:
         checksums: Of the publisher's checksums.
 
     Raises:
-        Refused: there is none within 5 s, or another than when the file was first used.
+        Refused: none arrives within 5 s, or it differs from when the file was first used.
     """
     with _answer(checksums, _ANSWER_SECONDS) as answer:
         text = answer.text

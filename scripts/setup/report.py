@@ -32,7 +32,7 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     """Resolve the tools, print the table or the problems, and return set-up's exit status.
 
     Args:
-        kind: The stack's kind of cluster; None where its settings name none that there is.
+        kind: The stack's kind of cluster; None where its settings name no known kind.
         brief: Print the table only when a tool has been added or has changed.
         build: Build what could be downloaded, too.
     """

@@ -26,7 +26,7 @@ def resolve(
     *,
     build: bool = False,
 ) -> tuple[Entries, list[Problem]]:
-    """Find, install or build the tools, and record each as soon as it is there.
+    """Find, install or build the tools, and record each as soon as it is available.
 
     Args:
         tools: What is needed; one that lies beside another comes after it.
@@ -35,7 +35,7 @@ def resolve(
         build: Build what could be downloaded, too.
 
     Returns:
-        An entry for each tool and plugin that there is, and a problem for each that can't be
+        An entry for each available tool and plugin, and a problem for each that can't be
         provided. What only `up` needs is printed instead.
     """
     with Steps(console) as steps:

@@ -9,7 +9,7 @@ from scripts.environment import backend, passphrase_file, pulumi_home
 
 
 class PassphraseLost(Exception):
-    """There are stacks, but no longer the passphrase that their secrets are encrypted with."""
+    """Stacks exist, but the passphrase that their secrets are encrypted with is gone."""
 
 
 def prepare() -> None:
@@ -48,7 +48,7 @@ def _decline_logs(directory: Path) -> None:
 
 
 def _write_once(file: Path, text: str) -> None:
-    """Write beside it and then rename, so that the file is never there without its content."""
+    """Write beside it and then rename, so that the file never exists without its content."""
     partial = file.with_suffix(".partial")
     partial.unlink(missing_ok=True)
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

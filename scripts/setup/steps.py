@@ -1,7 +1,7 @@
 """Long commands, several at a time: what each will take is printed first, then the time it took.
 
 Every line names its step and is printed in one piece, so that those of steps that run side by side
-can be told apart. On a terminal each running step has a row below them.
+can be distinguished. On a terminal each running step has a row below them.
 """
 
 import os
@@ -19,13 +19,13 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from core.paths import cache_dir
 from core.process import run_logged, tail
 
-_HEARTBEAT = 60.0  # seconds between two signs of life where there is no terminal to redraw
+_HEARTBEAT = 60.0  # seconds between two signs of life without a terminal to redraw
 _PAUSE = 0.2
 _LOG_LINES = 15
 
 
 class StepFailed(Exception):
-    """A command failed. The text has the end of its output and names the whole log."""
+    """A command failed. The text has the end of its output and names the full log."""
 
 
 class Steps:

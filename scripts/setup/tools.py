@@ -1,4 +1,4 @@
-"""The table of tools: which there are, the versions that will do, and where each may come from.
+"""The table of tools: their accepted versions, and where each may come from.
 
 For each, `resolve` tries in this order: PATH, the distribution's package, the project's own release
 with its publisher's checksum, and a build from its Go module.

@@ -46,7 +46,7 @@ def test_outputs_are_what_the_ranks_said_in_their_own_logs(live_stack: LiveStack
 
 
 def test_git_sees_nothing_of_what_make_up_made(live_stack: LiveStack) -> None:
-    assert live_stack.run("git status --porcelain").said == ""
+    assert live_stack.run("git status --porcelain").text == ""
 
 
 def test_the_kubeconfig_is_a_secret(live_stack: LiveStack) -> None:
@@ -60,7 +60,7 @@ def test_the_kubeconfig_is_a_secret(live_stack: LiveStack) -> None:
 def test_a_second_make_up_changes_nothing_and_trains_nothing(live_stack: LiveStack) -> None:
     before, result = live_stack.uids(), live_stack.job("mnist-gloo")
     again = live_stack.up()
-    assert_nothing_changed(again.said)
+    assert_nothing_changed(again.text)
     assert live_stack.uids() == before
     assert live_stack.job("mnist-gloo") == result
 
@@ -71,7 +71,7 @@ def test_the_commands_by_hand_work(live_stack: LiveStack) -> None:
     assert "pulumi up" in by_hand
     # Without a terminal there is nobody to answer "yes" to the preview.
     finished = live_stack.run(f"set -e\nexport PULUMI_SKIP_CONFIRMATIONS=true\n{by_hand}")
-    assert_nothing_changed(finished.said)
+    assert_nothing_changed(finished.text)
     assert live_stack.uids() == before
 
 
@@ -82,8 +82,8 @@ def test_a_job_changed_by_hand_shows_in_the_preview_by_its_field(live_stack: Liv
         preview = live_stack.run(f"set -e\n{readme.block('The demos')}")
     finally:
         settings.write_text(before)
-    assert "--epochs" in preview.said or "args" in preview.said, preview
-    assert "replace" in preview.said, preview
+    assert "--epochs" in preview.text or "args" in preview.text, preview
+    assert "replace" in preview.text, preview
 
 
 def test_the_smoke_checks_pass(live_stack: LiveStack) -> None:

@@ -74,7 +74,7 @@ def test_a_killed_cli_is_picked_up_by_the_next_make_up(spare_stack: LiveStack) -
     assert result["samples_seen"] == 60_000
     assert created(spare_stack) < killed_at, "the job was submitted anew and not adopted"
     second = spare_stack.up()
-    assert "unchanged" in second.said[second.said.rindex("Resources:") :]
+    assert "unchanged" in second.text[second.text.rindex("Resources:") :]
 
 
 def created(stack: LiveStack) -> datetime:

@@ -45,7 +45,7 @@ def test_a_kill_at_any_moment_is_healed_by_one_make_up(
         )
         if number % 4 == 0:
             nothing = stack.up()
-            assert_nothing_changed(nothing.said)
+            assert_nothing_changed(nothing.text)
             line += f", and nothing left to do ({nothing.seconds:.1f} s)"
         tell(capsys, line)
 

@@ -25,7 +25,7 @@ def test_a_preview_shows_the_whole_stack_and_makes_nothing(
     stack: str, cluster: str, told: str, last: str, idle_stack: LiveStack
 ) -> None:
     # So no container engine answers, where there is one, too.
-    shown = idle_stack.run(f"{_NO_ENGINE} make preview STACK={stack}").said
+    shown = idle_stack.run(f"{_NO_ENGINE} make preview STACK={stack}").text
     assert re.search(f" {cluster} .* create", shown), shown
     assert re.search(r"slipway:jobs:PyTorchJob mnist-\w+ create", shown), shown
     assert told in shown, shown
@@ -39,7 +39,7 @@ def test_of_a_cluster_that_could_not_be_made_its_own_reason_is_told(idle_stack: 
     try:
         failed = idle_stack.attempt(f"{_NO_ENGINE} make up STACK=kind")
         assert failed.code != 0, failed
-        told = failed.said[failed.said.rindex("Diagnostics:") :]
+        told = failed.text[failed.text.rindex("Diagnostics:") :]
         first, last = re.findall(r"^ +error: (.*)$", told, re.MULTILINE)
         assert {first, last} == {
             "kind's cluster kind needs this:",
@@ -61,18 +61,18 @@ def test_bad_settings_are_all_named_at_once_and_nothing_is_made(idle_stack: Live
     (idle_stack.scratch.checkout / "Pulumi.wrong.yaml").write_text(_WRONG)
     finished = idle_stack.attempt("make up STACK=wrong")
     assert finished.code != 0
-    lines = finished.said.splitlines()
+    lines = finished.text.splitlines()
     for words in (
         ("slipway:cluster.kind", "embeded", "did you mean", "embedded"),
         ("slipway:cluster.colour",),
         ("slipway:jobs.mnist-glo:", "did you mean", "mnist-gloo"),
     ):
         assert any(all(word in line for word in words) for line in lines), (words, finished)
-    assert finished.said.count(" error: ") == 2, f"on the row and below it, once\n{finished}"
+    assert finished.text.count(" error: ") == 2, f"on the row and below it, once\n{finished}"
     assert not (idle_stack.scratch.state_home / "slipway/clusters").exists()
 
 
 def test_the_smoke_checks_of_a_stack_that_is_not_there_fail(idle_stack: LiveStack) -> None:
     finished = idle_stack.attempt("make smoke STACK=nowhere")
     assert finished.code != 0
-    assert "nowhere" in finished.said, finished
+    assert "nowhere" in finished.text, finished

@@ -259,4 +259,4 @@ def beside_the_demo(stack: LiveStack, **declared: dict[str, Any]) -> Iterator[No
     finally:
         settings.write_text(before)
         restored = stack.up()
-        assert re.search("sleeper.*delet", restored.said), restored
+        assert re.search("sleeper.*delet", restored.text), restored

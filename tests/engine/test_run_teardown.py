@@ -59,7 +59,7 @@ def test_make_down_of_an_own_cluster_takes_what_a_finalizer_holds_with_it(
     spare_stack.kubectl(f"{in_jobs} create configmap held")
     spare_stack.kubectl(f"{in_jobs} patch configmap held --type=merge -p '{finalizers(HOLD)}'")
     down = spare_stack.down()
-    assert f"PyTorchJob mnist-gloo is held by the finalizer {HOLD}" in down.said, down
+    assert f"PyTorchJob mnist-gloo is held by the finalizer {HOLD}" in down.text, down
     assert "goes with all in it" in down.errors, down
     assert re.search(NOTHING, down.errors), down
 
@@ -87,7 +87,7 @@ def test_make_down_fails_and_lists_what_is_left(mortal_stack: LiveStack) -> None
         down = mortal_stack.attempt("make down")
         assert down.code != 0, down
         assert f"process {process.pid} (sleep): kill -9 {process.pid}" in down.errors, down
-        assert "Nothing of dev is left" not in down.said, down
+        assert "Nothing of dev is left" not in down.text, down
 
 
 def cluster(stack: LiveStack) -> Path:

@@ -172,7 +172,7 @@ def own(live_stack: LiveStack, declare: Declare, archive: Path) -> Iterator[Live
         "--namespace slipway-jobs create secret generic hub --from-literal=key=told-to-nobody"
     )
     finished = declare({"mnist-gloo": {}, **_jobs(live_stack, archive)})
-    assert "job failing ended Failed" in finished.said, finished
+    assert "job failing ended Failed" in finished.text, finished
     yield live_stack
     live_stack.kubectl("--namespace slipway-jobs delete secret hub")
 

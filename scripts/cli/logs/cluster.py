@@ -1,4 +1,4 @@
-"""The logs of a job for which its cluster has to be asked: found, brought here, and followed."""
+"""The logs of a job that are read from its cluster: found, fetched, and followed."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from scripts.cli.state import StackState
 
 _FETCH_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
-"""How long a cluster that does not answer is asked, where there may be an archive."""
+"""How long to retry a cluster that does not answer, where an archive may exist."""
 
 
 def show(view: View, stack: str, *, follow: bool) -> None:
@@ -61,10 +61,10 @@ def find(
         state: Its state.
         job: The job's name.
         rank: None for all; in an elastic job the worker's number.
-        declared_jobs: The jobs that the stack's file asks for.
+        declared_jobs: The jobs in the stack's file.
 
     Raises:
-        NoLogs: there are none; it names what there is.
+        NoLogs: the job has none; the text lists what exists.
     """
     declared = state.jobs.get(job)
     kept = archive.of_job(stack, job).runs() if job else []
@@ -93,7 +93,7 @@ def _connect(kubeconfig: str | None, namespace: str | None, job: str) -> JobApi 
 
 
 def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the PyTorchJob, None when it is not there; and what went wrong."""
+    """Return the PyTorchJob, None when it does not exist; and what went wrong."""
     if api is None:
         return None, ""
     try:
@@ -105,7 +105,7 @@ def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
 def _nothing(
     stack: str, state: StackState, job: str, trouble: str, declared_jobs: Collection[str]
 ) -> str:
-    """Return why there are no logs of a job, and what there is."""
+    """Return why a job has no logs, and what exists instead."""
     known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state), *declared_jobs})
     listed = f"Jobs of {stack}: {', '.join(known)}." if known else f"{stack} has no jobs."
     if not job:
@@ -139,7 +139,7 @@ def _is_over(target: Target, api: JobApi) -> bool:
 
 
 def _fetched(view: View, api: JobApi) -> Run:
-    """Bring what is not in the archive, and is there by now, into the spool."""
+    """Fetch what is not in the archive, and exists by now, into the spool."""
     target, printer = view.target, view.printer
     run = Run(view.spool / (target.run_id or "run"))
     with Recording(run, target.topology, printer.note) as recording:

@@ -23,7 +23,7 @@ def show(stack: str, job: str, rank: int | None, *, follow: bool) -> int:
         The exit status: 0.
 
     Raises:
-        StackFileError: there is no such stack.
+        StackFileError: the stack does not exist.
     """
     check(stack)
     with suppress(KeyboardInterrupt):  # To stop looking is no failure.
@@ -122,7 +122,7 @@ class View:
 
 @contextmanager
 def shown(target: Target, stack: str, *, raw: bool) -> Iterator[View]:
-    """Yield a view of a job's logs, and say so when in the end it has printed nothing.
+    """Yield a view of a job's logs, and print a note when they turn out to be empty.
 
     Args:
         target: Whose.
@@ -139,7 +139,7 @@ def shown(target: Target, stack: str, *, raw: bool) -> Iterator[View]:
 
 
 def _allow_files(count: int) -> None:
-    """Let this process have as many files open as there are logs, where the system does."""
+    """Raise this process's limit of open files to the number of logs, if the system allows it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = 2 * count + 256
     if soft != resource.RLIM_INFINITY and soft < limit:

@@ -38,7 +38,7 @@ def joined(kept: Iterable[Line], fetched: Iterable[Line], cursor: Cursor) -> Ite
 
 
 def merged(logs: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
-    """Yield the lines of several logs in the order of time; none is held in memory as a whole."""
+    """Yield the lines of several logs in the order of time; no log is read into memory at once."""
     return heapq.merge(*logs, key=lambda entry: entry.line.stamp)
 
 
@@ -60,7 +60,7 @@ class Printer:
 
     @property
     def has_printed(self) -> bool:
-        """Whether there was any line."""
+        """Whether any line was printed."""
         return self._run is not None
 
     def print(self, entry: LogLine) -> None:

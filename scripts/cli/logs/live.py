@@ -1,4 +1,4 @@
-"""What a job's ranks print while somebody looks on."""
+"""What a job's ranks print while a user follows its logs."""
 
 import heapq
 import queue
@@ -23,14 +23,14 @@ _WINDOW_SECONDS = 1.0
 _POLL_SECONDS = 1.0
 _TICK_SECONDS = 0.1
 _STRAGGLERS_SECONDS = 45.0
-"""How long pods may go on after the run's end: whoever waits for it stops them within 30 s."""
+"""How long pods may go on after the run's end: `up` stops them within 30 s."""
 _LAST_SECONDS = 10.0
 """How long what is missing may take once all have ended."""
 
 
 @dataclass
 class Window:
-    """Puts lines in order that come from several logs, each a moment later than it was written.
+    """Orders the lines of several logs, each of which arrives shortly after it was written.
 
     The lines of one log keep their order: its two outputs may have times that differ by a hair.
 

@@ -1,4 +1,4 @@
-"""Which job's logs are asked for, and where they are: in its pods, in the archive, or in both."""
+"""Which job's logs to show, and where they are: in its pods, in the archive, or in both."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
 
 
 class NoLogs(CommandError):
-    """There is nothing to show; the text says what there is."""
+    """No logs match; the text lists what exists."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Target:
         topology: What it consists of.
         runs: What is kept of it here, the oldest first.
         replicas: Whose logs; the numbers.
-        api: Its cluster; None when it is not there any more, does not answer, or is not needed.
+        api: Its cluster; None when it is gone, does not answer, or is not needed.
         run_id: Of the run that is in its cluster.
     """
 
@@ -51,10 +51,10 @@ class Target:
 def archived(stack: str, state: StackState, job: str, rank: int | None) -> Target | None:
     """Return the logs of a job's rank, or of all, where its run has ended and all of it is kept.
 
-    Then its cluster need not be asked. None where it is.
+    None where the cluster is needed.
 
     Raises:
-        NoLogs: there is no such rank.
+        NoLogs: the job has no such rank.
     """
     declared = state.jobs.get(job)
     if declared is None or declared.operation is not None or declared.result is None:

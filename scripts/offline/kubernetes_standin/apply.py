@@ -72,7 +72,7 @@ def create(provider: KubernetesProvider, request: ResourceRequest) -> Object:
         The live object.
 
     Raises:
-        AlreadyExists: an object of this name is someone else's.
+        AlreadyExists: an object of this name has another owner.
         NotReady: the object was made, but is not ready.
         StillExists: an object of this name is being deleted, and does not go.
         Conflict, Refusal, Unreachable: it could not be made.
@@ -110,7 +110,7 @@ def update(provider: KubernetesProvider, request: ResourceRequest) -> Object:
 
 
 def _existing(provider: KubernetesProvider, request: ResourceRequest) -> Object | None:
-    """Return the object that a create finds, None when there is none.
+    """Return the object that a create finds, None when it does not exist.
 
     Raises:
         AlreadyExists: it is not this stack's.

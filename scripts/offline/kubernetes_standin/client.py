@@ -62,7 +62,7 @@ class Client:
         headers = {"Accept": "application/json"}
         if body is not None:
             headers["Content-Type"] = _APPLY if method == "PATCH" else "application/json"
-        # The token may be renewed while the request is put together.
+        # The token may be renewed while the request is built.
         with self._lock:
             serialized = self._api.param_serialize(
                 method,
@@ -92,7 +92,7 @@ class Client:
         )
 
     def get(self, reference: Reference) -> Object | None:
-        """Return the live object, or None when there is none."""
+        """Return the live object, or None when it does not exist."""
         try:
             found: Object = self.request("GET", reference.path).body
         except Refusal as refusal:

@@ -43,7 +43,7 @@ def delete(provider: KubernetesProvider, request: ResourceRequest, resource_id: 
     """Delete the object; succeeds when it no longer exists.
 
     Raises:
-        StillExists: the limit has passed, or the user cancelled; says which finalizers hold it.
+        StillExists: the limit has passed, or the user cancelled; the text names the finalizers.
         LostCluster: the cluster can't be reached.
         Refusal: the API server refused.
     """

@@ -28,7 +28,7 @@ class Kind:
         fixed: Fields whose change replaces the object, besides its name and namespace.
         only_unawaited: Whether the real plugin waits for it by rules that are not served here, so
             that it has to be declared with `pulumi.com/skipAwait`.
-        deletion_skipped: Whether `pulumi.com/skipAwait` covers the deletion too, as there.
+        deletion_skipped: Whether `pulumi.com/skipAwait` covers the deletion too.
     """
 
     api_version: str

@@ -36,12 +36,12 @@ def to_object(properties: Mapping[str, PropertyValue]) -> Object:
 def to_properties(obj: Mapping[str, Any], inputs: Mapping[str, PropertyValue]) -> Properties:
     """Return `obj` as properties, the reverse of `to_object`.
 
-    What holds a secret in `inputs` is secret as a whole, and so is the content of a Secret.
+    A value of `inputs` that holds a secret is entirely secret, and so is a Secret's content.
     """
     secret = {name for name, value in inputs.items() if value.contains_secret()}
     if obj.get("kind") == "Secret":
         secret |= {"data", "stringData"}
-        # `kubectl apply` keeps a copy of the whole Secret in an annotation.
+        # `kubectl apply` keeps a copy of the complete Secret in an annotation.
         if _LAST_APPLIED in annotations(obj):
             secret.add("metadata")
     return wrap_map(_translate(obj, _UNDERSCORED), frozenset(secret))

@@ -73,7 +73,7 @@ def problems(given: Mapping[str, Any]) -> dict[str, str]:
         found["enableServerSideApply"] = str(
             Unserved("enableServerSideApply: false", "leave it out, its default is true")
         )
-    # Neither is there where the cluster itself has failed, which the engine reports.
+    # Both are missing where the cluster itself has failed, which the engine reports.
     if given.get("kubeconfig") and not given.get(_IDENTIFIER):
         found[_IDENTIFIER] = str(
             Unserved(
@@ -127,7 +127,7 @@ class KubernetesProvider(Provider):
             return self._client
 
     def warn_if_unreachable(self, urn: str) -> None:
-        """Say on the row of `urn`, once, that nothing is checked as the cluster does not answer."""
+        """Report once, on the row of `urn`, that an unreachable cluster prevents all checks."""
         with self._lock:
             probed, self._probed = self._probed, True
         if probed:

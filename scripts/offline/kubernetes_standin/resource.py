@@ -33,7 +33,7 @@ class ResourceRequest:
         inputs: Its inputs, as Check returned them; none for a deletion.
         state: What the stack's state has of it, empty when it is new.
         ignored: Paths that `ignore_changes` names.
-        timeout: `customTimeouts` in seconds, 0 when there is none.
+        timeout: `customTimeouts` in seconds, 0 without one.
 
     Raises:
         Unserved: its type is none of this product's.

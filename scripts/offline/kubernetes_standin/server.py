@@ -2,8 +2,8 @@
 """The engine's protocol for the stand-in.
 
 Requests are taken as they come rather than through `pulumi.provider.experimental.Provider`,
-which leaves out what this plugin needs: a resource's old inputs, the form of an error that
-tells the engine "made, but not ready", and a DiffConfig that works.
+which leaves out what this plugin needs: a resource's old inputs, the error details by which the
+engine knows that a resource was created but is not ready, and a DiffConfig that works.
 """
 
 import asyncio

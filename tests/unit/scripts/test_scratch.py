@@ -50,7 +50,7 @@ def test_it_has_what_git_does_not_ignore(scratch: Scratch) -> None:
 
 
 def test_it_starts_with_a_clean_git_status(scratch: Scratch) -> None:
-    assert scratch.run("git status --porcelain", 10).said == ""
+    assert scratch.run("git status --porcelain", 10).text == ""
 
 
 def test_commands_see_its_state_and_not_the_caller_s_stack(

@@ -173,7 +173,7 @@ def _login(document: Any) -> dict[str, Any] | None:
 
 
 def _limited(program: dict[str, Any]) -> dict[str, Any]:
-    """Return a login command that ends in time: the client itself waits for ever."""
+    """Return a login command with a time limit: the client itself has none."""
     if shutil.which("timeout") is None:
         return program
     # In the foreground it may still prompt the user, but only the command itself is ended in time.

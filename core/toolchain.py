@@ -25,7 +25,7 @@ class Tool:
     """A program, or a directory for `cni-plugins` and `training-operator-manifests`."""
     version: str
     origin: str
-    """Where it came from, in words: "on PATH", "Debian package", "built from its Go module"."""
+    """A description of its origin: "on PATH", "Debian package", "built from its Go module"."""
 
 
 def record() -> Path:

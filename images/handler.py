@@ -22,7 +22,7 @@ C = TypeVar("C", bound=Spec)
 
 
 class ImageResource(Handler, Generic[C]):
-    """An image that is made here unless its target has it, and brought in.
+    """An image that is built unless its target has it, and then brought in.
 
     Outputs: `reference`, what a pod calls it; `imageDigest`; and `built`, what it is
     called where it is built.
@@ -180,7 +180,7 @@ class JobImageHandler(ImageResource[JobImageSpec]):
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "trainer", "target")
 
     def check(self, inputs: Properties) -> list[CheckFailure]:
-        """Refuse a context that can't be built from, before anything is made."""
+        """Refuse a context that can't be built from, before anything is created."""
         problems = self.spec(inputs).problems()
         return [CheckFailure(key, reason) for key, reason in problems.items()]
 

@@ -3,7 +3,7 @@
     {"kind": "there", "trainer": "example.org/trainer:1", "otherwise": {"kind": "registry", …}}
 
 Nothing is built for them and nothing is pushed. What it does not name comes by the target
-`otherwise`, where it has one. Its names are known to a program at once, so no resource needs it.
+`otherwise`, where it has one. The program knows its names in advance, so no resource needs it.
 """
 
 from collections.abc import Mapping

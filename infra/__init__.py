@@ -1,1 +1,1 @@
-"""The Pulumi program and what it is made of."""
+"""The Pulumi program and its components."""

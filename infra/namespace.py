@@ -49,7 +49,7 @@ def contents(
     own: bool = True,
     known: Mapping[str, pulumi.Input[str]] = MappingProxyType({}),
 ) -> list[Manifest]:
-    """Return what is made in the namespace.
+    """Return the manifests of what is created in the namespace.
 
     Args:
         namespace: Its name.

@@ -27,7 +27,7 @@ class RunContext:
 
     Args:
         cluster: Where they run.
-        needs: What is made before them: their namespace, and what runs them.
+        needs: What is created before them: their namespace and the operator.
         images: What they run unless they bring their own.
         capacity: What the cluster has for them; None when that is not known beforehand.
         gpus: What is also created before those that request GPUs.
@@ -100,7 +100,7 @@ def _declare(  # noqa: PLR0913, PLR0917  # a job and its script, and what is aro
         context: Of all runs.
         before: The runs that it needs.
         kubeconfig: The cluster's, known once the runs whose room it needs have ended.
-        room: What all jobs of the stack need and the cluster has, in words.
+        room: A description of what all jobs of the stack need and the cluster has.
     """
     cluster, namespace = context.cluster, context.cluster.namespace
     job = adapt(job, cluster)

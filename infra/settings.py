@@ -215,7 +215,7 @@ def _presumed(kind: str) -> Mapping[str, Any]:
 
 
 def _uncopied(config: Mapping[str, str], template: Path) -> str:
-    """Return what to do about a stack that Pulumi has made itself: with no settings at all."""
+    """Return what to do about a stack that Pulumi itself created, without any settings."""
     source = f"{template.parent.name}/{template.name}"
     if any(name.startswith("slipway:") for name in config):
         return f"is missing; {source} has one, to be copied from there"

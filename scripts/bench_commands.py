@@ -164,7 +164,7 @@ def _cost(copy: Copy, command: str) -> Cost:
 def measure(function: Callable[..., T], *args: Any) -> tuple[T, Cost]:
     """Return what a function returns, and what the processes cost that it starts.
 
-    The CPU of processes which outlive their parents counts, too. What goes on afterwards, such as
+    The CPU of processes which outlive their parents counts, too. What runs on afterwards, such as
     a cluster, is left out.
     """
     # In a process of its own, whose children are those of the function alone.

@@ -78,7 +78,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def report(steps: list[Step], stack: str) -> Table:
-    """Return the closing table."""
+    """Return the summary table."""
     table = Table("step", "outcome", "seconds", title=f"stack {stack}")
     for step in steps:
         table.add_row(step.name, step.outcome, f"{step.seconds:.1f}")

@@ -86,7 +86,7 @@ class Docker:
         return ("docker", "rmi", reference)
 
     def prune(self) -> Sequence[Command]:
-        """Remove what no image is made of, such as the steps of builds that failed."""
+        """Remove layers that no image uses, such as the steps of builds that failed."""
         return ()  # Its daemon has everybody's.
 
     def tidy(self) -> Sequence[Command]:

@@ -97,7 +97,7 @@ class BuildSpec(Spec):
     @property
     @abstractmethod
     def estimate(self) -> str:
-        """What its build costs, in words."""
+        """A description of the time and space that its build takes."""
 
     @property
     def archive(self) -> Path:

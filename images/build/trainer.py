@@ -35,7 +35,7 @@ class ImageSpec(BuildSpec):
         dockerfile: Its name. With another than `Dockerfile` the image is a variant, which may
             have packages besides: those that `requirements.cuda.lock` lists are put beside a
             `Dockerfile.cuda` as `site-pip.cuda`. Other variants' files are not in its context.
-        takes: What its build costs, in words.
+        takes: A description of the time and space that its build takes.
     """
 
     datasets: Mapping[str, Dataset | Choice] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Who logs in to a registry: as docker and podman keep it, or as the Azure CLI gives it.
+"""Credentials for a registry: those that docker and podman store, or those of the Azure CLI.
 
 Only the one registry's login is ever read. docker's format, in a config.json or with a credential
 helper: https://docs.docker.com/reference/cli/docker/login/; podman's has paths, too:
@@ -34,7 +34,7 @@ class Login:
     """A registry's entry in a docker config.json.
 
     Args:
-        username: Who; empty with an identity token.
+        username: Empty with an identity token.
         password: Or an identity token.
         is_identity_token: Which of them it is.
     """

@@ -1,4 +1,4 @@
-"""What a stack's nodes cost, in words, before anything is made. Pure but for `announce`.
+"""An estimate of the cost of a stack's nodes, before any is created. Pure but for `announce`.
 
 Nothing is guessed: a pool without a price in the table is named, and left out of the sum.
 """

@@ -34,7 +34,7 @@ class Source:
     """Where prices are from.
 
     Args:
-        publisher: Who published them.
+        publisher: The publisher of the prices.
         url: Where.
         date: The day that they are of.
     """
@@ -50,7 +50,7 @@ class Tariff:
 
     Args:
         source: Its name in the table's `sources`.
-        provider: Who is paid, such as `azure`.
+        provider: The vendor, such as `azure`.
         region: Where the nodes are, as the provider names it.
         hourly: By size, as the provider names it.
         spot: The same of nodes that may be taken back at any time.

@@ -48,7 +48,7 @@ class GpuReadyHandler(Handler):
         try:
             found = offering(_cluster(inputs).nodes(pool))
         except ApiException:
-            return []  # Who may not see nodes sees no drift either.
+            return []  # Without the right to read nodes drift can't be detected.
         except urllib3.exceptions.HTTPError:
             return [Change("pool", drift=True)]
         return [Change("pool", drift=True)] if len(found) < pool.min_nodes else []

@@ -46,9 +46,9 @@ def _daemon_set(pool: GpuPool, image: str, pull_secret: str | None) -> Manifest:
     container: dict[str, Any] = {
         "name": PLUGIN,
         "image": image,
-        # Where labels select nodes with GPUs, the plugin restarts until the driver is installed:
-        # otherwise it would not look for it again. Elsewhere it would fail for ever on nodes
-        # without GPUs.
+        # Where labels select nodes with GPUs, the plugin restarts until the driver is installed,
+        # for which it looks only once. Without labels it would restart endlessly on nodes that have
+        # no GPU.
         "env": [{"name": "FAIL_ON_INIT_ERROR", "value": "true" if pool.labels else "false"}],
         "resources": {
             "requests": {"cpu": "10m", "memory": "64Mi"},
@@ -76,8 +76,8 @@ def _daemon_set(pool: GpuPool, image: str, pull_secret: str | None) -> Manifest:
             "name": PLUGIN,
             "namespace": NAMESPACE,
             "labels": {**_SELECTOR, **MANAGED_BY},
-            # A pool may have no nodes yet. Where it has some, who waits for the GPUs themselves
-            # knows more (`infra.gpus.handler`).
+            # A pool may have no nodes yet. Where it has some, `infra.gpus.handler` waits for the
+            # GPUs themselves, which is the stronger condition.
             "annotations": {"pulumi.com/skipAwait": "true"},
         },
         "spec": {

@@ -99,7 +99,7 @@ def deployment(source: Path, job_namespace: str, image: str, wait_image: str) ->
 def rights(job_namespace: str) -> list[Manifest]:
     """Return the operator's roles and their bindings.
 
-    Its release asks for rights to six kinds of job in every namespace. These are what its source
+    Its release requires rights to six kinds of job in every namespace. These are what its source
     uses for PyTorchJobs in one namespace: the reconciler in `pkg/controller.v1/pytorch` and
     `common`, and the webhook's certificate in `pkg/cert`, v1.9.4.
 
@@ -115,7 +115,7 @@ def rights(job_namespace: str) -> list[Manifest]:
             job_namespace,
             rule("kubeflow.org", ["pytorchjobs"], ["delete", "get", "list", "watch"]),
             rule("kubeflow.org", ["pytorchjobs/status"], ["update"]),
-            # Clusters that check who may hold up an owner's deletion ask for this one.
+            # Required by clusters with the admission plugin OwnerReferencesPermissionEnforcement.
             rule("kubeflow.org", ["pytorchjobs/finalizers"], ["update"]),
             rule("", ["pods"], ["create", "delete", "get", "list", "patch", "watch"]),
             rule("", ["services"], ["create", "delete", "get", "list", "watch"]),

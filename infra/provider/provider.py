@@ -49,7 +49,7 @@ class SlipwayProvider(protocol.Provider):
         return EngineContext(self._engine, urn, self._cancelled)
 
     def _once(self, urn: str) -> EngineContext:
-        """Return the context of what the engine may ask for several times in one command."""
+        """Return the context of a call that the engine may repeat in one command."""
         return EngineContext(self._engine, urn, self._cancelled, self._printed)
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
@@ -63,7 +63,7 @@ class SlipwayProvider(protocol.Provider):
     def _of_diff(self, urn: str) -> Context:
         """Return the context for a diff: it reports what an update would do, unlike a refresh."""
         if urn in self._refreshed:
-            # The engine asks for one after it has read the resource, to show what has changed.
+            # The engine calls diff after it has read the resource, to show what has changed.
             self._refreshed.discard(urn)
             return Silence(urn, self._cancelled)
         return self._once(urn)

@@ -30,7 +30,7 @@ def image_targets() -> Mapping[str, Lazy]:
 
 
 class Handlers(Mapping[str, Handler]):
-    """The handlers by their types, each imported when the engine first asks for its type."""
+    """The handlers by their types, each imported when the engine first uses its type."""
 
     def __init__(self) -> None:
         own = (kind.own for kind in CLUSTERS.values() if kind.own is not None)

@@ -2,8 +2,8 @@
 
 `pulumi.provider.experimental` has the servicer; what it lacks is added here: other users of the
 machine are refused, an error is shown as its own text (it would arrive as
-`Unexpected <class ...>`), handlers may block, and a plugin whose engine was killed ends at once, so
-that no create goes on unseen.
+`Unexpected <class ...>`), handlers may block, and a plugin whose engine was killed ends
+immediately, so that no create continues unseen.
 """
 
 import asyncio

@@ -91,7 +91,7 @@ def _rank(text: str) -> int | None:
 
 
 def _follow(text: str) -> bool:
-    """Whether `make logs` goes on while the run does."""
+    """Whether `make logs` follows the run until its end."""
     if text not in {"0", "1"}:
         raise argparse.ArgumentTypeError(f"FOLLOW is {text!r}; 0 prints what there is and ends")
     return text == "1"

@@ -85,7 +85,7 @@ def _leaving_interrupts_to_pulumi() -> Iterator[list[int]]:
     """Go on when Ctrl-C is pressed, and yield a list of how often it was.
 
     The terminal sends it to pulumi, too, which ends in good order: the first time it cancels what
-    it is at, the second time it ends at once.
+    it is at, the second time it ends immediately.
     """
     pressed: list[int] = []
 

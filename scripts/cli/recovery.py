@@ -3,7 +3,7 @@
 A killed CLI leaves its lock, which names host and process, and the operations that it had begun.
 The lock is broken only when that process is surely gone. The operations are dropped from the state
 by exporting and importing it, which needs no cluster to answer: every resource of this project
-adopts what an interrupted create has made.
+adopts what an interrupted create has created.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the table of tools is made of: versions, Go modules, releases and tools."""
+"""The types in the table of tools: versions, Go modules, releases and tools."""
 
 import hashlib
 import platform
@@ -144,8 +144,8 @@ class Tool:
         directories: For a directory of programs: where distributions put it.
         holds: For a directory of programs: those that must be in it.
         beside: Take it from PATH only when it lies beside this other tool.
-        only_for_up: A preview goes without it, so set-up prints what is missing and goes on; `up`
-            refuses before it creates anything.
+        only_for_up: A preview works without it, so set-up prints what is missing and continues;
+            `up` refuses before it creates anything.
         hint: What to do when it can't be provided, where that isn't plain from the rest.
     """
 

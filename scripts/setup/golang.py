@@ -23,7 +23,7 @@ _BUILD = (
     "-gcflags=all=-dwarf=false",
 )
 _ROOMY = 12 * 2**30
-"""Bytes of free memory from which on two builds run at once, and garbage may stay."""
+"""Bytes of free memory from which on two builds run in parallel, with less garbage collection."""
 _WITH_GARBAGE = {"GOGC": "off", "GOMEMLIMIT": "2GiB"}
 """The compiler is a Go program: each of its processes collects garbage only from 2 GiB on."""
 
@@ -104,7 +104,7 @@ def _unfit(go: str | None, module: GoModule) -> str | None:
     if go is None:
         return f"{needed}, and there is no `go` on PATH"
     version, *toolchain = _ask(go, "env", "GOVERSION", "GOTOOLCHAIN").split()
-    # From 1.21 on, Go fetches the toolchain that a go.mod asks for, unless it has to stay local.
+    # From 1.21 on, Go fetches the toolchain that a go.mod requires, unless it has to stay local.
     enough = module.go_version if toolchain == ["local"] else "1.21"
     return None if numbers(version) >= numbers(enough) else f"{needed}, and {go} is {version}"
 

@@ -40,7 +40,7 @@ class Plugin:
         package: As Pulumi calls it.
         sdk: The Python package that it goes with; both have the same version.
         directory: Of its stand-in in this checkout.
-        estimate: How long a download takes, in words.
+        estimate: A description of how long a download takes.
         line: What set-up prints at its end when the stand-in is used.
         extra: The extra of pyproject.toml that its SDK is in; None where every stack needs it.
     """

@@ -43,7 +43,7 @@ class Refused(Exception):
 def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
     """Fetch what can be fetched, side by side; what can't is printed with the reason.
 
-    Sites get 5 s for the checksums, all at once; the files come only from those that answered.
+    Sites get 5 s for the checksums, in parallel; files come only from those that answered.
     """
     pool = ThreadPoolExecutor(max_workers=8)
     questions = {pool.submit(published, *file.addresses): file for file in files_of(tools)}

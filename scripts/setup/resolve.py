@@ -1,6 +1,6 @@
 """Resolves every tool by the first source that has it: PATH, a package, a release, a build.
 
-What does not need each other goes on side by side: packages, downloads, and two builds at a time.
+Independent steps run in parallel: packages, downloads, and two builds at a time.
 """
 
 import threading
@@ -99,7 +99,7 @@ class _Resolver:
                 lane.shutdown(wait=False, cancel_futures=True)
 
     def _install(self, packaged: Sequence[Tool]) -> None:
-        """Install Debian packages, all at once."""
+        """Install Debian packages, all by one command."""
         packages = sorted({tool.package for tool in packaged if tool.package is not None})
         if not packages:
             return

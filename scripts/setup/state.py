@@ -38,7 +38,7 @@ def _decline_logs(directory: Path) -> None:
     """Keep Pulumi from logging every command at its highest level.
 
     That is half of its CPU time and up to 500 MB, not all of it encrypted. Pulumi 3.250 has no
-    setting for it, but goes on without a log where it can't make the directory. What a user
+    setting for it, but continues without a log where it can't create the directory. What a user
     wants to look into is still shown by its own options, -v=9 --logtostderr.
     """
     if directory.is_dir():

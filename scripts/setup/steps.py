@@ -67,7 +67,7 @@ class Steps:
             title: What it does, as the user reads it.
             command: Program and arguments.
             log: The log file's name in the cache's `logs/`, without `.log`.
-            estimate: Time and disk that it takes, in words.
+            estimate: A description of the time and disk space that it takes.
             limit: Seconds after which it is ended.
             cwd: Where it runs.
             variables: Environment variables besides our own.

@@ -80,7 +80,7 @@ def test_a_job_waits_for_a_node_that_is_being_made_says_so_and_runs_on_it(
     assert stack.output(job_name)["device"] == "cpu"
     assert stack.output("cuda")["state"] == "unverified"
     assert "ran on the CPU" in stack.output("cuda")["reason"]
-    assert f"job {job_name} had its GPUs from Kubernetes" in stack.log
+    assert f"job {job_name} was given GPUs and ran on the CPU" in stack.log
 
 
 def test_capacity_that_is_not_real_is_found_out_by_a_pod_and_ends_no_job(

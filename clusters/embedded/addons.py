@@ -102,6 +102,9 @@ def _service() -> Manifest:
         "metadata": _metadata("kube-dns"),
         "spec": {
             "clusterIP": str(DNS_SERVICE),
+            # A kubelet that starts again calls its pods unready until it has probed them, and
+            # names would not be resolved meanwhile. There is no other pod to ask.
+            "publishNotReadyAddresses": True,
             "selector": _LABELS,
             "ports": [
                 {"name": "dns", "port": 53, "protocol": "UDP", "targetPort": _PORT},

@@ -36,9 +36,9 @@ from decimal import Decimal
 from clusters.capacity import Capacity
 from tests.engine import pytorchjob_program
 
-ground = pytorchjob_program._ground
+context = pytorchjob_program._context
 room = Capacity(Decimal("0.25"), 2**30, 0, 1)
-pytorchjob_program._ground = lambda: replace(ground(), capacity=room)
+pytorchjob_program._context = lambda: replace(context(), capacity=room)
 pytorchjob_program.program()
 """
 """The program of a cluster that has 250m cores."""

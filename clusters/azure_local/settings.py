@@ -12,8 +12,8 @@ from pydantic.dataclasses import dataclass
 from clusters.azure import LOCAL_GPUS, cores
 from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size
 from clusters.azure_local.rules import contradictions
+from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
-from clusters.registry import Registry
 from core.fields import CONFIG
 from core.problem import contradictory
 

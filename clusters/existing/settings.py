@@ -8,8 +8,8 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from clusters.image_registry import Registry
 from clusters.pools import DEVICE_PLUGIN
-from clusters.registry import Registry
 from core.fields import CONFIG, Count, Image, LabelKey, LabelValue, Positive
 from core.problem import Contradiction, contradictory
 from images.registry.login import host

@@ -8,9 +8,9 @@ from typing import Any
 
 from clusters import autoscaler
 from clusters.autoscaler import Growth
-from jobs.judge import causes
-from jobs.judge.causes import Disruption, Failure, Origin, deleted, disruption, lost_node
+from jobs.judge import first_failure
 from jobs.judge.exits import FailedInit, moment
+from jobs.judge.first_failure import Disruption, Failure, Origin, deleted, disruption, lost_node
 from jobs.judge.progress import Progress
 from jobs.judge.replica import Replica, is_of, is_replica, replicas
 from jobs.judge.shortage import Shortage
@@ -78,7 +78,7 @@ class RunState:
             return None
         if self.topology.elastic:
             return self.failures[-1]
-        found = causes.first(self.failures, self._ended_well)
+        found = first_failure.first(self.failures, self._ended_well)
         if found.origin is not Origin.PEER:
             return found
         return next((each for each in self.failures if self._is_outlived(each)), found)

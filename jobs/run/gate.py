@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
-from jobs.judge.limits import missed
+from jobs.judge.gate_limits import missed
 from jobs.result import RunResult, explain
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Unreachable
-from jobs.judge.causes import Failure
 from jobs.judge.exits import Exit, FailedInit
-from jobs.judge.failure import LOG_LINES
+from jobs.judge.failure_report import LOG_LINES
+from jobs.judge.first_failure import Failure
 from jobs.judge.replica import Replica, replicas
 from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run

@@ -8,7 +8,7 @@ from kubernetes.client.exceptions import ApiException
 
 from clusters import autoscaler
 from jobs.api import JobApi, Object, Unreachable, error_message
-from jobs.judge.failure import warnings
+from jobs.judge.failure_report import warnings
 from jobs.judge.run_state import RunState
 from jobs.judge.shortage import Shortage, over_quota, without_node
 

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 from core.context import Context
 from jobs.api import JobApi
-from jobs.judge.causes import Origin
-from jobs.judge.failure import Evidence, details
+from jobs.judge.failure_report import Evidence, details
+from jobs.judge.first_failure import Origin
 from jobs.judge.outcome import result
 from jobs.judge.progress import Progress
 from jobs.judge.run_state import RunState

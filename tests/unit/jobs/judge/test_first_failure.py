@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from jobs.judge import causes
-from jobs.judge.causes import Disruption, Failure, Origin, disruption, lost_node
+from jobs.judge import first_failure
+from jobs.judge.first_failure import Disruption, Failure, Origin, disruption, lost_node
 from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
 from jobs.topology import Topology
@@ -22,7 +22,7 @@ def failure(rank: int, code: int = 1, message: object = "", **told: Any) -> Fail
 
 def test_who_lost_its_peer_followed_the_one_that_did_not() -> None:
     first = failure(1, 3, "about to fail", finished=LATER)
-    assert causes.first([failure(0, message=RESET), first]) is first
+    assert first_failure.first([failure(0, message=RESET), first]) is first
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ def test_a_failure_long_before_another_is_not_its_cause() -> None:
     """The program was started again, and then failed by itself."""
     early = failure(0, message=RESET, finished="2026-01-01T00:00:10Z")
     late = failure(1, 3)
-    assert causes.first([early, late]) is late
+    assert first_failure.first([early, late]) is late
 
 
 def test_a_peer_that_notices_late_is_traced_back_to_what_failed_while_it_ran() -> None:
     cause = failure(1, 9, finished="2026-01-01T00:00:20Z")
-    assert causes.first([cause, failure(0, message=RESET)]) is cause
+    assert first_failure.first([cause, failure(0, message=RESET)]) is cause
 
 
 def test_a_restart_that_found_the_old_world_is_traced_back_through_it() -> None:
@@ -57,13 +57,13 @@ def test_a_restart_that_found_the_old_world_is_traced_back_through_it() -> None:
     old = failure(0, message=RESET, finished="2026-01-01T00:00:40Z")
     started = "2026-01-01T00:00:21Z"
     again = failure(1, message=RESET, started=started, finished="2026-01-01T00:00:52Z")
-    assert causes.first([cause, old, again]) is cause
+    assert first_failure.first([cause, old, again]) is cause
 
 
 def test_a_rank_that_obeyed_sigterm_followed_unless_it_explains_the_others() -> None:
     stopped, cause = failure(0, 143), failure(1, 3, finished=LATER)
-    assert causes.first([stopped, cause]) is cause
-    assert causes.first([failure(2, message=RESET), stopped]) is stopped
+    assert first_failure.first([stopped, cause]) is cause
+    assert first_failure.first([failure(2, message=RESET), stopped]) is stopped
 
 
 def test_a_pod_that_was_killed_after_its_deletion_followed() -> None:
@@ -72,15 +72,15 @@ def test_a_pod_that_was_killed_after_its_deletion_followed() -> None:
         deletionTimestamp="2026-01-01T00:00:59Z", deletionGracePeriodSeconds=30
     )
     cause = failure(1, 3, finished="2026-01-01T00:00:55Z")
-    assert causes.first([killed, cause]) is cause
+    assert first_failure.first([killed, cause]) is cause
 
 
 def test_a_rank_that_ended_well_too_early_is_the_cause_of_its_peers_failures() -> None:
     early = failure(1, 0, finished="2026-01-01T00:00:50Z")
-    assert causes.first([failure(0, message=RESET)], [early]) is early
+    assert first_failure.first([failure(0, message=RESET)], [early]) is early
     assert str(early).endswith("exited with code 0 before the other ranks were done")
     own = failure(0, 3)
-    assert causes.first([own], [early]) is own
+    assert first_failure.first([own], [early]) is own
 
 
 def condition(reason: str, at: str = "2026-01-01T00:00:50Z") -> dict[str, Any]:
@@ -180,7 +180,7 @@ def test_a_pod_that_its_node_evicts_is_told_in_the_nodes_words() -> None:
 
 def test_who_obeys_a_signal_to_end_did_not_miss_a_peer_that_ended_well() -> None:
     obeyed = failure(1, 143)
-    assert causes.first([obeyed], [failure(0, 0)]) is obeyed
+    assert first_failure.first([obeyed], [failure(0, 0)]) is obeyed
 
 
 @pytest.mark.parametrize("finished", ["2026-01-01T00:00:20Z", None])

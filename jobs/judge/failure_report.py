@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.judge.causes import Failure
 from jobs.judge.exits import Exit, FailedInit
+from jobs.judge.first_failure import Failure
 from jobs.judge.outcome import artifacts
 from jobs.judge.replica import Replica
 from jobs.result import End, FailureDetails

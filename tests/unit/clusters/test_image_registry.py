@@ -8,7 +8,7 @@ from typing import Any
 import pulumi
 import pytest
 
-from clusters.registry import Registry
+from clusters.image_registry import Registry
 from core.validation import check
 
 _DIGEST = f"sha256:{'3' * 64}"

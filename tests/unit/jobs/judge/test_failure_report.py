@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from jobs.judge import failure
-from jobs.judge.causes import Failure
-from jobs.judge.failure import Evidence
+from jobs.judge import failure_report
+from jobs.judge.failure_report import Evidence
+from jobs.judge.first_failure import Failure
 from jobs.judge.replica import Replica
 from jobs.result import End, RunResult, explain
 from jobs.topology import Topology
@@ -17,7 +17,9 @@ def failed(state: dict[str, Any], rank: int = 1) -> Failure:
 
 
 def told(end: End, cause: Failure | None = None, log: list[str] | None = None) -> str:
-    details = failure.details(end, cause, Evidence(log or [], [warning("Back-off restarting")]))
+    details = failure_report.details(
+        end, cause, Evidence(log or [], [warning("Back-off restarting")])
+    )
     return explain("mine", RunResult(state=end.state, reason=end.reason, failure=details))
 
 
@@ -56,7 +58,7 @@ def test_a_command_that_is_not_there_is_told_in_the_runtimes_words() -> None:
 def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
     first = failed(ended(3))
     end = End("Failed", str(first))
-    told = failure.details(end, first, Evidence(["again"], [], before=["the first time"]))
+    told = failure_report.details(end, first, Evidence(["again"], [], before=["the first time"]))
     text = explain("mine", RunResult(state="Failed", failure=told))
     assert text.index("    the first time") < text.index("    again")
     assert "before it was restarted" in text
@@ -64,7 +66,7 @@ def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
 
 def test_a_log_that_is_the_same_after_a_restart_is_shown_once() -> None:
     first = failed(ended(3))
-    told = failure.details(
+    told = failure_report.details(
         End("Failed", str(first)), first, Evidence(["again"], [], before=["again"])
     )
     text = explain("mine", RunResult(state="Failed", failure=told))
@@ -77,7 +79,7 @@ def test_an_init_container_that_failed_is_named_with_what_it_said() -> None:
         pod(1, init=ended(1, {"error": "input model: it is gone"})), Topology(replicas=2)
     ).failed_init
     evidence = Evidence(["its last line"], [], failed_init=failed_init)
-    told = failure.details(End("CannotStart", "it fails again and again"), None, evidence)
+    told = failure_report.details(End("CannotStart", "it fails again and again"), None, evidence)
     text = explain("mine", RunResult(state="CannotStart", failure=told))
     assert told.pod == "mine-worker-0"
     assert "its error: input model: it is gone" in text
@@ -87,14 +89,14 @@ def test_an_init_container_that_failed_is_named_with_what_it_said() -> None:
 def test_an_init_container_that_was_killed_for_its_memory_gets_advice_for_that() -> None:
     killed = pod(0, init=ended(137, reason="OOMKilled"))
     evidence = Evidence([], [], failed_init=Replica(killed, Topology(replicas=2)).failed_init)
-    told = failure.details(End("CannotStart", "it was killed"), None, evidence)
+    told = failure_report.details(End("CannotStart", "it was killed"), None, evidence)
     assert told.out_of_memory
     assert "raise the job's `memory`" in str(told.advice)
 
 
 def test_what_the_cluster_did_is_told_and_that_a_retry_may_cure_it() -> None:
     first = failed(ended(143))
-    told = failure.details(
+    told = failure_report.details(
         End("Failed", str(first)), first, Evidence([], []), "pod mine-worker-0 was evicted"
     )
     text = explain("mine", RunResult(state="Failed", failure=told))
@@ -122,7 +124,7 @@ def test_warnings_are_told_once_and_in_order() -> None:
     later, earlier = warning("b", "2026-01-01T00:00:02Z"), warning("a", "2026-01-01T00:00:01Z")
     normal = {**warning("c"), "type": "Normal"}
     repeated = warning("Error pod mine-master-0 container pytorch waiting message: b")
-    assert failure.warnings([later, earlier, earlier, normal, repeated]) == [
+    assert failure_report.warnings([later, earlier, earlier, normal, repeated]) == [
         "Pod mine-master-0: Failed: a",
         "Pod mine-master-0: Failed: b",
     ]

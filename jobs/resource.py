@@ -1,4 +1,4 @@
-"""The program's side of a run, its claims and its gate; their lives are in `jobs/life`."""
+"""The program's side of a run, its claims and its gate; their lives are in `jobs/run`."""
 
 from collections.abc import Mapping
 from typing import Any

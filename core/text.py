@@ -1,4 +1,4 @@
-"""Descriptions of the user's input, and of what is allowed instead. Pure."""
+"""Descriptions of the user's input, and of what is allowed instead; programs' output. Pure."""
 
 import difflib
 import json
@@ -74,3 +74,12 @@ def _limits(node: Mapping[str, Any]) -> str:
         return f" of at least {least} item{'' if least == 1 else 's'}"
     limits = [f"{word} {node[name]}" for name, word in _LIMITS.items() if name in node]
     return f" {' and '.join(limits)}" if limits else ""
+
+
+def json_map(line: str) -> dict[str, Any]:
+    """Return the map that a line of JSON holds; an empty one for any other line."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,8 +1,9 @@
 """minikube's flags, and what it prints. Pure."""
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import Any
+
+from core.text import json_map
 
 RUNTIME = "containerd"
 """Of the containers, as in every other kind of cluster: docker itself knows no image by a digest
@@ -50,7 +51,7 @@ def step(line: str) -> str | None:
 
     https://minikube.sigs.k8s.io/docs/contrib/json_output/
     """
-    event = _event(line)
+    event = json_map(line)
     if event.get("type") != _STEP:
         return None
     data = event.get("data") or {}
@@ -60,7 +61,7 @@ def step(line: str) -> str | None:
 
 def failure(lines: Iterable[str]) -> str | None:
     """Return why it failed, and what it advises; None when it reports neither."""
-    data = [each["data"] for each in map(_event, lines) if each.get("type") == _ERROR]
+    data = [each["data"] for each in map(json_map, lines) if each.get("type") == _ERROR]
     texts = [
         " ".join(str(text).split())
         for each in data
@@ -68,11 +69,3 @@ def failure(lines: Iterable[str]) -> str | None:
         if text
     ]
     return "; ".join(texts) or None
-
-
-def _event(line: str) -> dict[str, Any]:
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return {}
-    return event if isinstance(event, dict) else {}

@@ -1,10 +1,11 @@
 """How far a run is, as rank 0 reports in its log. Pure."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from core.text import json_map
 
 _LONGEST_LINE = 80
 
@@ -86,7 +87,7 @@ class Progress:
 
     def see(self, line: str) -> None:
         """Take in a line of the log: it may be an event."""
-        event = _event(line)
+        event = json_map(line)
         self.has_stepped |= event.get("event") in {"step", "epoch"}
         if event.get("event") == "started":
             self._epochs = _count(event.get("epochs"))
@@ -163,14 +164,6 @@ def duration(seconds: float) -> str:
     if hours:
         return f"{hours} h {minutes} min"
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
-
-
-def _event(line: str) -> dict[str, Any]:
-    try:
-        event = json.loads(line)
-    except ValueError:
-        return {}
-    return event if isinstance(event, dict) else {}
 
 
 def _seconds(begun: Point, now: Point) -> float | None:

@@ -7,7 +7,7 @@ import pytest
 from jobs.api import JobApi, Unreachable
 from jobs.run import submit
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.infra.operator.test_handler import Row
+from tests.unit.row import Row
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """Nothing is made in a cluster before it answers and lets the person in; waiting has an end."""
 
-import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -14,22 +12,9 @@ from clusters.access import handler
 from clusters.access.handler import AccessHandler
 from core import kube
 from tests.unit.fake_api import Answer, FakeApi, served
+from tests.unit.row import Row
 
 REVIEW = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-
-
-@dataclass
-class Row:
-    """A resource's row in `pulumi up`, as a list."""
-
-    urn: str = "urn"
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    said: list[str] = field(default_factory=list)
-
-    def status(self, message: str) -> None:
-        self.said.append(message)
-
-    info = warn = status
 
 
 @pytest.fixture

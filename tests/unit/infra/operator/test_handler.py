@@ -1,8 +1,6 @@
 """The operator is ready once its webhook judges PyTorchJobs, and waiting for it has an end."""
 
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -13,6 +11,7 @@ from core.wait import NotYet
 from infra.operator import handler as operator_handler
 from infra.operator.handler import Operator, OperatorReadyHandler
 from tests.unit.fake_api import Answer, FakeApi, served
+from tests.unit.row import Row
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
 DEPLOYMENT = "/apis/apps/v1/namespaces/kubeflow/deployments/training-operator"
@@ -23,20 +22,6 @@ DENIAL = (
     'admission webhook "validator.pytorchjob.training-operator.kubeflow.org" denied the request: '
     "spec.pytorchReplicaSpecs[Master].template.spec.containers: Required value"
 )
-
-
-@dataclass
-class Row:
-    """A resource's row in `pulumi up`, as a list."""
-
-    urn: str = "urn"
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    said: list[str] = field(default_factory=list)
-
-    def status(self, message: str) -> None:
-        self.said.append(message)
-
-    info = warn = status
 
 
 def judged(job: Any) -> Answer:

@@ -7,7 +7,7 @@ import pytest
 from jobs.run import claim
 from jobs.run.claim import ClaimHandler
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.infra.operator.test_handler import Row
+from tests.unit.row import Row
 
 
 @pytest.fixture

@@ -109,3 +109,23 @@ def test_a_stranger_who_shares_the_port_of_a_trusted_connection_is_refused(
     table.write_text("\n".join([*lines, strange.replace(":1F90", ":1F91")]))
     monkeypatch.setattr(server, "_TABLES", (table,))
     assert not server.is_trusted(PEER)
+
+
+def test_a_peer_is_looked_up_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = iter([10.0, 10.5, 10.9, 11.0])
+    looked_up: list[str] = []
+    monkeypatch.setattr("time.monotonic", lambda: next(seconds))
+
+    def is_trusted(peer: str) -> bool:
+        looked_up.append(peer)
+        return peer == PEER
+
+    monkeypatch.setattr(server, "is_trusted", is_trusted)
+    answers = server.Answers()
+    assert [answers.trusts(peer) for peer in (PEER, PEER, "ipv4:127.0.0.1:1", PEER)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+    assert looked_up == [PEER, "ipv4:127.0.0.1:1", PEER]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,13 @@ def test_every_process_of_a_command_counts(orphaned: str) -> None:
     code, spent = cost(f"{orphaned}{sys.executable} -c '{_BURN}'; sleep 2; exit 3")
     assert code == 3
     assert spent.cpu >= 0.3
+
+
+def test_pods_do_not_count(tmp_path: Path) -> None:
+    shim = tmp_path / "containerd-shim-runc-v2"
+    shim.symlink_to("/bin/bash")
+    _, spent = cost(f"setsid --fork {shim} -c 'while ((SECONDS < 2)); do :; done'; sleep 3")
+    assert spent.cpu < 0.5
 
 
 def test_what_goes_on_is_not_waited_for() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from importlib import import_module
 
 from clusters.cluster import Kind
-from core.text import likeliest
+from core.problem import likeliest
 
 
 def _kind_of(folder: str) -> Kind:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-from core.quantities import gibibytes
+from core.fields import gibibytes
 
 
 @dataclass(frozen=True)

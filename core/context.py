@@ -1,11 +1,14 @@
 """How a running operation on a resource reports to the user."""
 
+import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
-import grpc
-from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
+SUMMARY_VARIABLE = "SLIPWAY_CLOSING"
+"""The environment variable with the path of the file that `make preview` ends with."""
 
 
 class Context(Protocol):
@@ -32,60 +35,12 @@ class Context(Protocol):
         """Print `message` as a warning that stays."""
 
 
-@dataclass
-class EngineContext:
-    """A `Context` that reports to the Pulumi engine.
-
-    Args:
-        engine: Which.
-        urn: The resource.
-        cancelled: See `Context`.
-        printed: Pairs of URN and message that were printed before and are not repeated.
-
-    Raises:
-        grpc.RpcError: the engine has gone away.
-    """
-
-    engine: engine_pb2_grpc.EngineStub
-    urn: str
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    printed: set[tuple[str, str]] = field(default_factory=set)
-    _shown: str | None = None
-    """The latest `status`, while the row shows it."""
-
-    def status(self, message: str) -> None:
-        if self._shown != message:
-            self._shown = message
-            self._log(message, engine_pb2.INFO, ephemeral=True)
-
-    def info(self, message: str) -> None:
-        self._once(message, engine_pb2.INFO)
-
-    def warn(self, message: str) -> None:
-        self._once(message, engine_pb2.WARNING)
-
-    def _once(self, message: str, severity: engine_pb2.LogSeverity.ValueType) -> None:
-        if (self.urn, message) not in self.printed:
-            self.printed.add((self.urn, message))
-            self._shown = None
-            self._log(message, severity)
-
-    def _log(
-        self, message: str, severity: engine_pb2.LogSeverity.ValueType, *, ephemeral: bool = False
-    ) -> None:
-        self.engine.Log(
-            engine_pb2.LogRequest(
-                severity=severity, message=message, urn=self.urn, ephemeral=ephemeral
-            )
-        )
-
-
 @dataclass(frozen=True)
 class Silence:
     """A `Context` that prints nothing."""
 
-    urn: str
-    cancelled: threading.Event
+    urn: str = ""
+    cancelled: threading.Event = field(default_factory=threading.Event)
 
     def status(self, message: str) -> None: ...
 
@@ -94,8 +49,12 @@ class Silence:
     def warn(self, message: str) -> None: ...
 
 
-def connect(address: str) -> grpc.Channel:
-    """Open the channel to the engine that started this plugin (its first argument)."""
-    # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
-    # and a channel that fell idle looks the same as an engine that has gone.
-    return grpc.insecure_channel(address, options=[("grpc.client_idle_timeout_ms", 2**31 - 1)])
+def show_in_summary(text: str, log: Callable[[str], None]) -> None:
+    """Log what should be read before confirming: the costs, and what `up` will refuse.
+
+    Pulumi shows it among much else, so `make preview` shows it again at its end.
+    """
+    log(text)
+    if file := os.environ.get(SUMMARY_VARIABLE):
+        with Path(file).open("a", encoding="utf-8") as summary:
+            summary.write(f"{text}\n")

@@ -1,8 +1,20 @@
-"""Files that are complete or absent, with their mode from the first byte."""
+"""Files that are complete or absent, and locks: one process at a time, by a file.
 
+Standard library only: set-up needs it before all else.
+"""
+
+import fcntl
 import os
 import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+LIMIT = 1800.0
+"""Seconds that a build or a download of another process may well take."""
+_PAUSE = 0.5
 
 
 def private_directory(path: Path) -> None:
@@ -25,3 +37,50 @@ def write(path: Path, text: str, *, mode: int) -> None:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
+
+
+class Cancelled(Exception):
+    """The user cancelled the operation."""
+
+
+@contextmanager
+def locked(
+    file: Path,
+    *,
+    limit: float = LIMIT,
+    waiting: Callable[[], None] = lambda: None,
+    cancelled: threading.Event | None = None,
+) -> Iterator[None]:
+    """Hold a file's lock, which the kernel takes back however this process ends.
+
+    Args:
+        file: Is created when it does not exist, and stays.
+        limit: Seconds to wait for it; with 0 it is tried once.
+        waiting: Is called once when another process holds it.
+        cancelled: Ends the wait for it.
+
+    Raises:
+        Cancelled: `cancelled` was set meanwhile.
+        TimeoutError: another process held it all the time.
+    """
+    stop = threading.Event() if cancelled is None else cancelled
+    file.parent.mkdir(parents=True, exist_ok=True)
+    with file.open("w") as opened:
+        began = time.monotonic()
+        while not _taken(opened.fileno()):
+            waited = time.monotonic() - began
+            if waited >= limit:
+                raise TimeoutError(f"{file} is still held by another process after {limit:.0f} s")
+            if waited < _PAUSE:
+                waiting()
+            if stop.wait(_PAUSE):
+                raise Cancelled(f"stopped while waiting for {file}")
+        yield
+
+
+def _taken(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -9,10 +9,36 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, ClassVar, Literal
 
 from core.context import Context
-from core.values import UNKNOWN
+
+
+class Unknown(Enum):
+    """The type of `UNKNOWN`, a value that is not known before the resource exists."""
+
+    UNKNOWN = auto()
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+    __str__ = __repr__
+
+
+class Hidden(Enum):
+    """The type of `SECRET`, which stands for a value that is not to be shown."""
+
+    SECRET = auto()
+
+    def __repr__(self) -> str:
+        return "SECRET"
+
+    __str__ = __repr__
+
+
+UNKNOWN = Unknown.UNKNOWN
+SECRET = Hidden.SECRET
 
 Properties = dict[str, Any]
 

@@ -1,18 +1,16 @@
-"""Problems in the user's input: what is wrong, and where."""
+"""Problems in the user's input: what is wrong, where, and what is allowed instead. Pure."""
 
+import difflib
 import itertools
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-
-from pydantic_core import PydanticCustomError
-
-from core.text import quote
 
 Path = tuple[str | int, ...]
 """The keys and indices that lead to a place in a document."""
 
-CONTRADICTORY = "contradictory"
+_LONGEST_QUOTE = 60
 _PLAIN = re.compile(r'[^."\[\]]+')
 
 
@@ -66,14 +64,6 @@ def _within(inner: str, outer: str) -> bool:
     return inner == outer or inner.startswith(f"{outer}.")
 
 
-def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:
-    """Return the error with which a dataclass's own validator reports all contradictions."""
-    text = "; ".join(f"{located('', each.path)}: {each.text}" for each in found)
-    # What stands in braces would be taken for the name of a value.
-    escaped = text.replace("{", "(").replace("}", ")")
-    return PydanticCustomError(CONTRADICTORY, escaped, {"found": list(found)})
-
-
 def located(key: str, path: Path) -> str:
     """Return where `path` below `key` is, as `pulumi config set --path` takes it."""
     for part in path:
@@ -84,3 +74,32 @@ def located(key: str, path: Path) -> str:
         else:
             key += f"[{quote(part)}]"
     return key
+
+
+def choices(word: str, allowed: Collection[str]) -> str:
+    """Return the alternatives to `word`, the likeliest first."""
+    close = likeliest(word, allowed)
+    listed = ", ".join(sorted(allowed))
+    if close is None:
+        return f"allowed: {listed}"
+    return f"did you mean {quote(close)}? Allowed: {listed}"
+
+
+def likeliest(word: str, allowed: Collection[str]) -> str | None:
+    """Return the one of `allowed` that `word` most probably means; None when it is like none."""
+    return next(iter(difflib.get_close_matches(word, allowed, n=1)), None)
+
+
+def meant(word: str, allowed: Collection[str]) -> str:
+    """Return the question whether another word was meant, after a blank; empty without one."""
+    close = likeliest(word, allowed)
+    return f" Did you mean {close}?" if close is not None else ""
+
+
+def quote(value: object) -> str:
+    """Return `value` as it would stand in the stack's file, on one line and not too long."""
+    text = json.dumps(value, ensure_ascii=False)
+    if len(text) <= _LONGEST_QUOTE:
+        return text
+    closing = '"' if isinstance(value, str) else ""
+    return f"{text[:_LONGEST_QUOTE]}…{closing}"

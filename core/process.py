@@ -1,5 +1,6 @@
 """Runs other programs: never through a shell, always with a limit."""
 
+import json
 import os
 import signal
 import subprocess
@@ -8,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 ANSWER_LIMIT = 30.0
 """Seconds for a command that only asks."""
@@ -181,3 +182,12 @@ def tail(log: Path, *, lines: int, start: int = 0) -> list[str]:
     with log.open("rb") as file:
         file.seek(max(start, log.stat().st_size - 16384))
         return [f"  {line}" for line in file.read().decode(errors="replace").splitlines()[-lines:]]
+
+
+def json_map(line: str) -> dict[str, Any]:
+    """Return the map that a line of JSON holds; an empty one for any other line."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -7,8 +7,25 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.problem import Path
-from core.text import describe
+from core.problem import Path, quote
+
+_NOUNS = {
+    "integer": "a whole number",
+    "number": "a number",
+    "string": "text",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "a map",
+}
+_LIMITS = {
+    "minimum": "of at least",
+    "exclusiveMinimum": "above",
+    "maximum": "of at most",
+    "exclusiveMaximum": "below",
+    "minLength": "of a length of at least",
+    "maxLength": "of a length of at most",
+    "pattern": "matching",
+}
 
 
 @dataclass(frozen=True)
@@ -102,3 +119,25 @@ def _value_of(node: Mapping[str, Any], name: str) -> Any:
         return node["properties"][name]
     patterns = node.get("patternProperties", {})
     return next(iter(patterns.values()), node.get("additionalProperties"))
+
+
+def describe(node: Mapping[str, Any]) -> str:
+    """Describe one JSON schema without its references; empty when nothing describes it."""
+    if "description" in node:
+        return str(node["description"])
+    if "const" in node:
+        return quote(node["const"])
+    if "enum" in node:
+        return f"one of {', '.join(map(str, node['enum']))}"
+    if "properties" in node:
+        return f"a map of {', '.join(node['properties'])}"
+    return _NOUNS.get(str(node.get("type")), "") + _limits(node)
+
+
+def _limits(node: Mapping[str, Any]) -> str:
+    if "minimum" in node and "maximum" in node:
+        return f" from {node['minimum']} to {node['maximum']}"
+    if least := node.get("minItems"):
+        return f" of at least {least} item{'' if least == 1 else 's'}"
+    limits = [f"{word} {node[name]}" for name, word in _LIMITS.items() if name in node]
+    return f" {' and '.join(limits)}" if limits else ""

@@ -11,14 +11,14 @@ from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
-from core.problem import CONTRADICTORY, Contradiction, Path, Problem, dotted, keys, located
+from core.problem import Contradiction, Path, Problem, choices, dotted, keys, located, quote
 from core.schema import Schema
-from core.text import choices, quote
 
 T = TypeVar("T")
 
+_CONTRADICTORY = "contradictory"
 _MISSING = frozenset({"missing", "missing_argument"})
 
 
@@ -124,10 +124,18 @@ def _merged(base: Any, written: Any) -> Any:
     return {**base, **written, **both}
 
 
+def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:
+    """Return the error with which a dataclass's own validator reports all contradictions."""
+    text = "; ".join(f"{located('', each.path)}: {each.text}" for each in found)
+    # What stands in braces would be taken for the name of a value.
+    escaped = text.replace("{", "(").replace("}", ")")
+    return PydanticCustomError(_CONTRADICTORY, escaped, {"found": list(found)})
+
+
 def _contradictions(checked: object) -> Iterator[Contradiction]:
     if isinstance(checked, ValidationError):
         for each in checked.errors():
-            if each["type"] == CONTRADICTORY:
+            if each["type"] == _CONTRADICTORY:
                 yield from each["ctx"]["found"]
 
 
@@ -143,7 +151,7 @@ def _problems(
     errors: Sequence[ErrorDetails], document: Mapping[str, Any], schema: Schema, key: str
 ) -> dict[Path, Problem]:
     """Return a problem for each place with an error; where several kinds are allowed, one."""
-    placed = [(_path(each, document), each) for each in errors if each["type"] != CONTRADICTORY]
+    placed = [(_path(each, document), each) for each in errors if each["type"] != _CONTRADICTORY]
     paths = {path for path, _ in placed}
     found: dict[Path, Problem] = {}
     for path, detail in placed:

@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from core.context import Context
-from core.handler import Change, CheckFailure, Handler, Properties
+from core.handler import UNKNOWN, Change, CheckFailure, Handler, Properties
 from core.lazy import Lazy
 from core.paths import cache_dir
-from core.values import UNKNOWN
 from images.build.archive import build
 from images.build.job import JobImageSpec
 from images.build.program import Program

@@ -22,8 +22,7 @@ from clusters import CLUSTERS, closest_kind
 from clusters.capacity import Capacity
 from clusters.reach import reach
 from core.paths import CHECKOUT
-from core.problem import Problem
-from core.text import choices, likeliest, quote
+from core.problem import Problem, choices, likeliest, quote
 from core.validation import check
 from infra.cost import prices
 from infra.cost.prices import PriceTable

@@ -11,8 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from core.problem import Path, Problem, located
-from core.text import choices, quote
+from core.problem import Path, Problem, choices, located, quote
 from core.validation import check
 from jobs import rules, sources
 from jobs.catalog import CATALOG

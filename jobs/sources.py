@@ -7,10 +7,9 @@ from pathlib import Path
 from pulumi import Input
 
 from clusters.cluster import Cluster
+from core.fields import gibibytes
 from core.paths import CHECKOUT
-from core.problem import Problem
-from core.quantities import gibibytes
-from core.text import choices, quote
+from core.problem import Problem, choices, quote
 from images.build.job import JobImageSpec
 from images.resource import JobImage
 from images.trainers import Trainer, TrainerImages

@@ -6,7 +6,6 @@ that runs tests has one of its own, so that quotas, priorities and full nodes ar
 
 import os
 import secrets
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,7 +75,7 @@ def _install_operator(cluster: TestCluster, kubeconfig: str) -> None:
     # Of the operator's definition of a PyTorchJob an annotation could not hold the whole.
     cluster.kubectl("apply", "--server-side", "--filename=-", manifests=objects)
     ready = {"kubeconfig": kubeconfig, "jobNamespace": NAME, "deployment": OPERATOR}
-    OperatorReadyHandler().create(ready, Silence("", threading.Event()))
+    OperatorReadyHandler().create(ready, Silence())
 
 
 @pytest.fixture(scope="session")

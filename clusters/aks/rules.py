@@ -11,8 +11,7 @@ from pydantic.alias_generators import to_camel
 
 from clusters import azure
 from clusters.azure import contradiction, cores
-from core.problem import Contradiction
-from core.text import quote
+from core.problem import Contradiction, quote
 
 if TYPE_CHECKING:
     from clusters.aks.pools import AksGpuNodes

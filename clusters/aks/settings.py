@@ -13,7 +13,7 @@ from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
 from clusters.aks.rules import contradictions
 from clusters.azure.settings import AzureSettings, Guid
 from core.fields import CONFIG
-from core.problem import contradictory
+from core.validation import contradictory
 
 Version = Annotated[
     str,

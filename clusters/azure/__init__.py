@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from core.problem import Contradiction, dotted
+from core.problem import Contradiction, dotted, quote
 from core.problem import Path as Place
-from core.text import quote
 
 if TYPE_CHECKING:
     from clusters.azure.settings import AzureSettings, GpuNodes

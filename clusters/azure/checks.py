@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 from pydantic.alias_generators import to_camel
 
-from core import summary
-from core.problem import Path, Problem, located
+from core.context import show_in_summary
+from core.problem import Path, Problem, located, quote
 from core.process import CommandFailed, run
-from core.text import quote
 
 if TYPE_CHECKING:
     from clusters.azure.settings import AzureSettings
@@ -74,7 +73,7 @@ def before_update(settings: AzureSettings, *, pushes: bool = False) -> None:
     lines = "".join(f"\n  {each}" for each in problems)
     if pulumi.runtime.is_dry_run():
         text = f"`up` will refuse this, which a preview can do without:{lines}"
-        summary.show(text, pulumi.log.warn)
+        show_in_summary(text, pulumi.log.warn)
         return
     raise pulumi.RunError(
         f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"

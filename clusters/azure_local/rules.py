@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from clusters import azure
 from clusters.azure import contradiction
 from clusters.reach import Reach
-from core.problem import Contradiction
-from core.text import quote
+from core.problem import Contradiction, quote
 
 if TYPE_CHECKING:
     from clusters.azure_local.settings import LogicalNetwork, Settings

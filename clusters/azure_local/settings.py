@@ -15,7 +15,7 @@ from clusters.azure_local.rules import contradictions
 from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
 from core.fields import CONFIG
-from core.problem import contradictory
+from core.validation import contradictory
 
 _ADDRESS = "an IPv4 address, such as 10.20.0.10"
 _PREFIX = "an IPv4 network in CIDR notation, such as 10.20.0.0/24"

@@ -18,8 +18,8 @@ from clusters.embedded.addons import COREDNS_REQUESTS
 from clusters.embedded.host import KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
 from core import manifests, toolchain
+from core.fields import cores, size
 from core.paths import state_dir
-from core.quantities import cores, size
 
 _OTHER_PODS = (COREDNS_REQUESTS, training_operator.REQUESTS)
 """The requests of all pods besides the jobs'."""

@@ -7,9 +7,8 @@ from clusters.embedded import credentials, health, images, lifecycle
 from clusters.embedded.host import examine, require
 from clusters.embedded.layout import Layout
 from core.context import Context
-from core.handler import Change, CheckFailure, Handler, Properties, compare
+from core.handler import UNKNOWN, Change, CheckFailure, Handler, Properties, compare
 from core.paths import state_dir
-from core.values import UNKNOWN
 
 
 class EmbeddedHandler(Handler):

@@ -22,7 +22,7 @@ from clusters.embedded import (
 from clusters.embedded.components import components
 from clusters.embedded.host import Host, examine, require
 from clusters.embedded.layout import RUNTIME_ROOT, Layout
-from core import files, lock
+from core import files
 from core.wait import until_well
 
 API_LIMIT = 180
@@ -47,7 +47,7 @@ class _Stopwatch:
 
 def _alone(layout: Layout) -> AbstractContextManager[None]:
     """Keep others away: a program that was left behind may still be at work on the cluster."""
-    return lock.held(layout.directory / "lock", limit=_LOCK_LIMIT)
+    return files.locked(layout.directory / "lock", limit=_LOCK_LIMIT)
 
 
 def bring_up(layout: Layout, report: Report) -> None:

@@ -14,7 +14,7 @@ import pulumi
 import yaml
 
 from core import kube, toolchain
-from core.text import choices, quote
+from core.problem import choices, quote
 
 _FOR_EXEC = "client.authentication.k8s.io/exec"
 """The one extension of a cluster that credentials depend on

@@ -8,7 +8,7 @@ from clusters import training_operator as releases
 from clusters.cluster import ExistingOperator
 from clusters.existing.kubeconfig import Unusable
 from clusters.existing.look import Deployed, Found
-from core.text import quote
+from core.problem import quote
 
 Requested = Literal["auto", "install", "existing"]
 _ALLOWED = "allowed: auto, existing, install"

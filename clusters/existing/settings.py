@@ -11,7 +11,8 @@ from pydantic.dataclasses import dataclass
 from clusters.image_registry import Registry
 from clusters.pools import DEVICE_PLUGIN
 from core.fields import CONFIG, Count, Image, LabelKey, LabelValue, Positive
-from core.problem import Contradiction, contradictory
+from core.problem import Contradiction
+from core.validation import contradictory
 from images.registry.login import host
 
 Path = Annotated[

@@ -21,9 +21,9 @@ from clusters.local import cluster as local
 from clusters.local import marks
 from clusters.local.cluster import ClusterName, Mount, PortMapping, Reserved, clashes, overlaid
 from clusters.local.marks import Mark
-from core.fields import CONFIG, Image
-from core.problem import Contradiction, contradictory
-from core.quantities import cores, gibibytes, size
+from core.fields import CONFIG, Image, cores, gibibytes, size
+from core.problem import Contradiction
+from core.validation import contradictory
 
 _CONTROL_PLANE = ("650m", "100Mi")
 """The requests of kubeadm's API server, controller manager, scheduler and etcd on their node.

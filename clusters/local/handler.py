@@ -7,10 +7,8 @@ from typing import ClassVar
 from clusters.local import nodes
 from clusters.local.marks import Mark
 from clusters.local.tool import Tool
-from core import summary
-from core.context import Context
-from core.handler import Change, Handler, Properties, compare
-from core.values import UNKNOWN
+from core.context import Context, show_in_summary
+from core.handler import UNKNOWN, Change, Handler, Properties, compare
 
 READY_SECONDS = 300.0
 _OF_THE_CLUSTER = ("kubeconfig", "clusterId")
@@ -55,7 +53,7 @@ class LocalHandler(Handler):
         tool = self.tool(inputs)
         needs = tool.needs()
         for need in needs:
-            summary.show(f"`up` will need it: {need}", context.warn)
+            show_in_summary(f"`up` will need it: {need}", context.warn)
         known = super().preview(state, inputs, shown, context)
         if state is not None and not needs and not tool.exists():
             return known | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clusters.local.tool import Tool
-from core.lock import Cancelled
+from core.files import Cancelled
 from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from images.build.runner import Reporter

@@ -20,9 +20,9 @@ from clusters.local import marks
 from clusters.local.cluster import ClusterName, Mount, PortMapping, clashes
 from clusters.local.marks import Mark
 from clusters.minikube.tool import MinikubeTool
-from core.fields import CONFIG, Memory
-from core.problem import Contradiction, Problem, contradictory
-from core.quantities import cores, gibibytes, size
+from core.fields import CONFIG, Memory, cores, gibibytes, size
+from core.problem import Contradiction, Problem
+from core.validation import contradictory
 
 _SYSTEM = ("850m", "220Mi")
 """The requests of the control plane, one CoreDNS and the network plugin on the first node."""

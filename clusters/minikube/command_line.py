@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from core.text import json_map
+from core.process import json_map
 
 RUNTIME = "containerd"
 """Of the containers, as in every other kind of cluster: docker itself knows no image by a digest

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from core import lock
+from core import files
 from core.paths import build_log
 from images.build import debian, engines
 from images.build.engines import Engine, answer
@@ -24,14 +24,14 @@ def build(spec: BuildSpec, reporter: Reporter) -> Path:
     Raises:
         images.build.runner.BuildFailed: a step failed; with the end of its log.
         images.datasets.dataset.NotAvailable: a data set can't be fetched.
-        core.lock.Cancelled: the user stopped the program.
+        core.files.Cancelled: the user stopped the program.
         core.toolchain.ToolMissing: no program to build with is installed.
         TimeoutError: another build did not end.
     """
     spec.settle(reporter)
     if spec.archive.exists():
         return spec.archive
-    with lock.held(
+    with files.locked(
         spec.archive.parent / "lock",
         cancelled=reporter.cancelled,
         waiting=lambda: reporter.status("waiting for another build to end"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from core.lock import Cancelled
+from core.files import Cancelled
 from core.process import run_logged, tail
 
 LIMIT = 1800.0
@@ -72,7 +72,7 @@ class Runner:
 
         Raises:
             BuildFailed: it could not be started, failed, or ran longer than `limit` seconds.
-            core.lock.Cancelled: the user stopped the program; the command has been ended.
+            core.files.Cancelled: the user stopped the program; the command has been ended.
         """
         began = time.monotonic()
         for _ in range(ATTEMPTS):

@@ -71,7 +71,7 @@ class ImageSpec(BuildSpec):
 
         Raises:
             images.datasets.dataset.NotAvailable: none can be fetched.
-            core.lock.Cancelled: the user stopped the program.
+            core.files.Cancelled: the user stopped the program.
             TimeoutError: another process has been fetching them for too long.
         """
         for dataset in self.datasets.values():

@@ -49,7 +49,7 @@ def from_home(directory: Path, reporter: Reporter) -> None:
 
     Raises:
         NotAvailable: it can't be downloaded, or is something else.
-        core.lock.Cancelled: the user stopped the program.
+        core.files.Cancelled: the user stopped the program.
     """
     fetched = directory / ARCHIVE
     download(URL, fetched, reporter)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import lock
+from core import files
 from core.paths import cache_dir
 from images.build.runner import Reporter
 
@@ -32,7 +32,7 @@ class Source:
     Args:
         name: As a message names it.
         fetch: Puts every file into the directory that it is given, and shows its progress;
-            raises `NotAvailable`, or `core.lock.Cancelled`.
+            raises `NotAvailable`, or `core.files.Cancelled`.
         at_hand: Whether it is surely there, on this machine, where the user has put it.
     """
 
@@ -83,10 +83,10 @@ class Dataset:
 
         Raises:
             NotAvailable: no source had them; with what was the matter with each.
-            core.lock.Cancelled: the user stopped the program.
+            core.files.Cancelled: the user stopped the program.
             TimeoutError: another process has been fetching them for too long.
         """
-        with lock.held(
+        with files.locked(
             kept() / f"{self.name}.lock",
             cancelled=reporter.cancelled,
             waiting=lambda: reporter.status(f"another process is fetching {self.name}"),
@@ -184,7 +184,7 @@ class Choice:
 
         Raises:
             NotAvailable: none could be fetched; with what was the matter with each.
-            core.lock.Cancelled: the user stopped the program.
+            core.files.Cancelled: the user stopped the program.
             TimeoutError: another process has been fetching for too long.
         """
         problems: list[str] = []

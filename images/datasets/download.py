@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from core.lock import Cancelled
+from core.files import Cancelled
 from images.build.runner import Reporter
 from images.datasets.dataset import NotAvailable
 
@@ -21,7 +21,7 @@ def download(url: str, target: Path, reporter: Reporter) -> None:
 
     Raises:
         NotAvailable: it can't be reached, or takes longer than `LIMIT` seconds.
-        core.lock.Cancelled: the user stopped the program.
+        core.files.Cancelled: the user stopped the program.
     """
     import requests  # noqa: PLC0415 (whatever knows of data sets would load it)
 

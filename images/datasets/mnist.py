@@ -40,7 +40,7 @@ def from_mirror(directory: Path, reporter: Reporter) -> None:
 
     Raises:
         NotAvailable: the mirror can't be reached, or has something else.
-        core.lock.Cancelled: the user stopped the program.
+        core.files.Cancelled: the user stopped the program.
     """
     for path in FILES:
         target = directory / path

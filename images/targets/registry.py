@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import lock
+from core import files
 from core.paths import cache_dir
 from images.build import debian, engines
 from images.build.engines import answer
@@ -54,7 +54,7 @@ class Registry(Target):
     def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
         images = cache_dir() / "images"
         with (
-            lock.held(
+            files.locked(
                 images / "lock",
                 cancelled=reporter.cancelled,
                 waiting=lambda: reporter.status("waiting for another build or push to end"),

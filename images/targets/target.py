@@ -13,9 +13,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
+from core.handler import UNKNOWN, Unknown
 from core.lazy import Lazy
-from core.text import choices, quote
-from core.values import UNKNOWN, Unknown
+from core.problem import choices, quote
 from images.build.runner import Reporter
 
 TARGETS: Mapping[str, Lazy] = {
@@ -70,7 +70,7 @@ class Target(ABC):
 
         Raises:
             TargetError: it can't be brought in.
-            core.lock.Cancelled: the user stopped the program.
+            core.files.Cancelled: the user stopped the program.
         """
 
     @abstractmethod

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, cast
 from uuid import uuid4
 
-from core import lock
+from core import files
 from core.process import CommandFailed, run
 from images.targets.target import TargetError, listed
 
@@ -94,7 +94,7 @@ class Unpacked:
             TimeoutError: another process has been keeping images for too long.
         """
         images = self.directory.parent
-        with lock.held(images / "unpacked.lock", limit=_LIMIT):
+        with files.locked(images / "unpacked.lock", limit=_LIMIT):
             if not self.directory.exists():
                 self._keep(name, images / "unpacked.partial")
 

@@ -13,7 +13,7 @@ from decimal import Decimal
 import pulumi
 
 from clusters.pools import NodePool
-from core import summary
+from core.context import show_in_summary
 from infra.cost.prices import Price, PriceTable, default
 
 _HOURS_OF_MONTH = 730
@@ -57,7 +57,7 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
     if pools:
         table = default() if own is None else own
         today = datetime.now().astimezone().date()
-        summary.show(estimate(pools, table, today), pulumi.log.info)
+        show_in_summary(estimate(pools, table, today), pulumi.log.info)
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:

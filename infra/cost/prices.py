@@ -14,9 +14,8 @@ from pydantic.dataclasses import dataclass
 
 from core.fields import CONFIG
 from core.paths import CHECKOUT
-from core.problem import Contradiction, Problem, contradictory
-from core.text import choices, quote
-from core.validation import check
+from core.problem import Contradiction, Problem, choices, quote
+from core.validation import check, contradictory
 
 DEFAULT = Path(__file__).with_name("azure-prices.yaml")
 KEY = "slipway:prices"

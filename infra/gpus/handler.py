@@ -7,9 +7,8 @@ from kubernetes.client.exceptions import ApiException
 
 from clusters.pools import GpuPool
 from core.context import Context
-from core.handler import Change, Handler, Properties, compare
+from core.handler import UNKNOWN, Change, Handler, Properties, compare
 from core.kube import api_message, connect, may_be_gone
-from core.values import UNKNOWN
 from core.wait import NotYet, until
 from infra.gpus import probe
 from infra.gpus.cluster import GpuCluster

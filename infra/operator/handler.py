@@ -18,9 +18,8 @@ from kubernetes.client.exceptions import ApiException
 from clusters.existing.webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
 from core.context import Context
-from core.handler import Change, Handler, Properties, compare
+from core.handler import UNKNOWN, Change, Handler, Properties, compare
 from core.kube import Request, api_message, ask, connect
-from core.values import UNKNOWN
 from core.wait import NotYet, until
 from infra.operator.diagnosis import explain
 from infra.operator.manifests import CERTIFICATE

@@ -4,7 +4,7 @@ import sys
 
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.context import connect
+from infra.provider.engine import connect
 from infra.provider.provider import SlipwayProvider
 from infra.provider.resources import Handlers
 from infra.provider.server import exit_with, serve

@@ -8,9 +8,9 @@ from pulumi.provider.experimental import provider as protocol
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.context import Context, EngineContext, Silence
+from core.context import Context, Silence
 from core.handler import Change, Handler, Properties
-from core.values import plain_map, wrap_map
+from infra.provider.engine import EngineContext, plain_map, wrap_map
 
 _KINDS = {
     ("add", False): protocol.PropertyDiffKind.ADD,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from core.text import json_map
+from core.process import json_map
 
 _LONGEST_LINE = 80
 

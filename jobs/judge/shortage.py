@@ -10,7 +10,7 @@ from typing import Any
 
 from kubernetes.utils.quantity import parse_quantity
 
-from core.quantities import gibibytes
+from core.fields import gibibytes
 
 Amounts = dict[str, Decimal]
 _NONE = Decimal(0)

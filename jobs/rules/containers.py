@@ -4,9 +4,8 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import urlsplit
 
-from core.problem import Path
-from core.quantities import cores, mebibytes, size
-from core.text import quote
+from core.fields import cores, mebibytes, size
+from core.problem import Path, quote
 from jobs.rules.rule import Finding, Findings, Rule, Surroundings
 from jobs.spec import TrainingJob
 from jobs.spec.modules import MODULES

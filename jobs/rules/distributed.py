@@ -3,7 +3,7 @@
 import ast
 import re
 
-from core.text import quote
+from core.problem import quote
 from jobs.rules.rule import Finding, Findings, Rule, Surroundings
 from jobs.spec import TrainingJob
 

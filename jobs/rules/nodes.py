@@ -5,8 +5,8 @@ from collections import Counter
 from typing import Literal
 
 from clusters.pools import NodePool
+from core.fields import gibibytes
 from core.problem import Path
-from core.quantities import gibibytes
 from jobs.plan import fits, shares
 from jobs.rules.rule import Finding, Findings, Rule, Surroundings
 from jobs.spec import TrainingJob

@@ -5,9 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from core.handler import Change
-from core.text import quote
-from core.values import UNKNOWN
+from core.handler import UNKNOWN, Change
+from core.problem import quote
 from jobs.run.changes import ARTIFACTS, decisive, is_other_content
 
 _IN_PLACE = frozenset(

@@ -9,7 +9,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from core.context import Context
-from core.values import SECRET, UNKNOWN
+from core.handler import SECRET, UNKNOWN
 from jobs.api import JobApi, Unreachable, error_message
 from jobs.plan import described, requested
 

@@ -11,9 +11,8 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic.alias_generators import to_camel
 
-from core import quantities
-from core.problem import Contradiction, Path
-from core.text import quote
+from core.fields import size
+from core.problem import Contradiction, Path, quote
 from jobs.spec.modules import HYPERPARAMETERS, MODULES
 from jobs.spec.names import DATA, INPUT_DIR, OTHER_VOLUMES, OWN_VOLUMES, PACKAGES, SCRIPT, THREADS
 from jobs.spec.replicas import roles, share
@@ -134,7 +133,7 @@ def _shared_memory(job: TrainingJob) -> Iterator[Contradiction]:
         return
     for role in roles(job):
         limit = share(job, role).memory_limit
-        if quantities.size(job.shared_memory) > quantities.size(limit):
+        if size(job.shared_memory) > size(limit):
             text = f"{job.shared_memory} is more than the {limit} of memory that a {role} may use"
             text += ", /dev/shm included; ask for less, or raise the limit"
             yield _of(("shared_memory",), text, "memory", "limits", "master")

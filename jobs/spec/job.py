@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory, NodeKey, Positive
-from core.problem import contradictory
+from core.validation import contradictory
 from jobs.spec.consistency import START_TIMEOUT, contradictions
 from jobs.spec.fields import (
     Accuracy,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
-from core import quantities
+from core.fields import cores, size
 from jobs.spec.parts import Limits, Master
 
 if TYPE_CHECKING:
@@ -29,12 +29,12 @@ class Share:
     @property
     def cores(self) -> Decimal:
         """The cores that it requests."""
-        return quantities.cores(self.cpu)
+        return cores(self.cpu)
 
     @property
     def bytes(self) -> int:
         """The memory that it requests."""
-        return quantities.size(self.memory)
+        return size(self.memory)
 
     @property
     def memory_limit(self) -> str:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-from core import quantities
+from core.fields import mebibytes, size
 from core.manifests import KEPT, MANAGED_BY, Manifest
 from jobs.spec.job import TrainingJob
 from jobs.spec.names import OWN_VOLUMES
@@ -31,7 +31,7 @@ def claim_name(job: str, name: str, volume: Volume) -> str:
 
 def pod_volumes(job: TrainingJob, share: Share, script: Script | None) -> list[dict[str, Any]]:
     """Return a pod's volumes."""
-    half = quantities.mebibytes(quantities.size(share.memory_limit) // 2)
+    half = mebibytes(size(share.memory_limit) // 2)
     shared = half if job.shared_memory is None else job.shared_memory
     own: dict[str, dict[str, Any]] = {
         "tmp": {"emptyDir": {}},

@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from core import summary
-from core.text import meant
+from core.context import SUMMARY_VARIABLE
+from core.problem import meant
 from scripts.cli import CommandError
 from scripts.cli.backend import exists, exported, rows
 from scripts.cli.config import check, ensure_own
@@ -49,7 +49,7 @@ def preview(stack: str) -> int:
     cli = prepared(stack)
     with TemporaryDirectory() as directory:
         last = Path(directory) / "last"
-        code = cli.run("preview", **{summary.VARIABLE: str(last)})
+        code = cli.run("preview", **{SUMMARY_VARIABLE: str(last)})
         if last.exists():
             echo(last.read_text().rstrip())
     return code

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from core.paths import CHECKOUT
-from core.text import meant, quote
+from core.problem import meant, quote
 from scripts.cli import CommandError
 from scripts.cli.backend import exists, latest_settings
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from core import lock
+from core import files
 from core.paths import CHECKOUT, state_dir
 from scripts.cli import CommandError
 from scripts.cli.backend import (
@@ -52,7 +52,7 @@ def alone(stack: str) -> Iterator[None]:
     file = state_dir() / "locks" / f"{quote(stack, safe='')}.lock"
     with ExitStack() as held:
         try:
-            held.enter_context(lock.held(file, limit=0))
+            held.enter_context(files.locked(file, limit=0))
         except TimeoutError as error:
             raise StackBusy(
                 f"Another `make` command is using stack {stack}. Wait for its end, or stop it."

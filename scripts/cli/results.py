@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from core.paths import build_log
-from core.text import meant
+from core.problem import meant
 from jobs.judge.progress import duration
 from jobs.result import RunResult, explain
 from scripts.cli import CommandError

@@ -47,13 +47,13 @@ def problems() -> "list[str]":
 
 
 def exclusive(file: Path) -> "AbstractContextManager[None]":
-    """Keep other set-ups away, which would build into the same places; see `core.lock.held`."""
-    from core import lock  # noqa: PLC0415 - older Pythons can't read it
+    """Keep other set-ups away, which would build into the same places; see `core.files.locked`."""
+    from core import files  # noqa: PLC0415 - older Pythons can't read it
 
     def announce() -> None:
         print("Waiting for another set-up to end …", file=sys.stderr, flush=True)
 
-    return lock.held(file, limit=_LOCK_LIMIT, waiting=announce)
+    return files.locked(file, limit=_LOCK_LIMIT, waiting=announce)
 
 
 def environment() -> Path:

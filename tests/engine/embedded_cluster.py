@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -126,7 +125,7 @@ def bring_in_trainer(cluster: TestCluster) -> str:
         "contentHash": TRAINER.content_hash,
         "target": target,
     }
-    _, outputs = ImageHandler().create(inputs, Silence("", threading.Event()))
+    _, outputs = ImageHandler().create(inputs, Silence())
     return str(outputs["reference"])
 
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn, cast
 from google.protobuf import struct_pb2
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, status_pb2
 
-from core.values import plain_map, wrap_map
+from infra.provider.engine import plain_map, wrap_map
 from scripts.offline.kubernetes_standin.provider import KubernetesProvider
 from scripts.offline.kubernetes_standin.server import StandIn, struct, values
 

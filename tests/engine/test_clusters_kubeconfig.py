@@ -4,7 +4,6 @@ A service account has exactly those; what comes out shows that they suffice.
 """
 
 import json
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,7 @@ def operator(cluster: TestCluster) -> Iterator[None]:
     ready = {"kubeconfig": kubeconfig, "jobNamespace": TEAM, "deployment": OPERATOR}
     try:
         cluster.kubectl("apply", "--server-side", "--filename=-", manifests=whole)
-        OperatorReadyHandler().create(ready, Silence("", threading.Event()))
+        OperatorReadyHandler().create(ready, Silence())
         yield
     finally:
         for each in reversed(whole):

@@ -16,9 +16,8 @@ from clusters.kind import cluster as kind
 from clusters.kind import handler as kind_handler
 from clusters.kind.handler import KindHandler
 from clusters.local.marks import Mark
-from core.handler import Properties
+from core.handler import UNKNOWN, Properties
 from core.validation import check
-from core.values import UNKNOWN
 from images.targets import TargetError, target_of
 from images.targets.target import by_digest
 from scripts.cli import down

@@ -14,9 +14,8 @@ from clusters.local.marks import Mark
 from clusters.minikube import KIND, command_line
 from clusters.minikube import cluster as minikube
 from clusters.minikube.handler import MinikubeHandler
-from core.handler import Properties
+from core.handler import UNKNOWN, Properties
 from core.validation import check
-from core.values import UNKNOWN
 from images.targets import target_of
 from images.targets.target import by_digest
 from scripts.cli import down

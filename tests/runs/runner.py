@@ -13,7 +13,7 @@ from typing import Any
 
 from clusters.cluster import JOB_ACCOUNT, JOBS
 from core.handler import Handler, Properties
-from core.values import plain_map, wrap_map
+from infra.provider.engine import plain_map, wrap_map
 from jobs.resource import gate_properties, run_properties
 from jobs.run.gate import GateHandler
 from jobs.run.handler import PyTorchJobHandler

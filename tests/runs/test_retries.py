@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core import quantities
+from core.fields import cores
 from jobs.spec.names import CONTAINER
 from tests.engine.job_programs import FAILING, HUNGRY, SLEEPING, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs
@@ -91,13 +91,13 @@ def _free_cores(jobs: Jobs) -> Decimal:
     (node,) = nodes
     pods = json.loads(jobs.kubectl("get", "pods", "--all-namespaces", "--output", "json"))["items"]
     asked = [
-        quantities.cores(container["resources"]["requests"]["cpu"])
+        cores(container["resources"]["requests"]["cpu"])
         for pod in pods
         if pod["status"]["phase"] in {"Pending", "Running"}
         for container in pod["spec"]["containers"]
         if "cpu" in container["resources"].get("requests", {})
     ]
-    return quantities.cores(node["status"]["allocatable"]["cpu"]) - sum(asked)
+    return cores(node["status"]["allocatable"]["cpu"]) - sum(asked)
 
 
 def _milli(cores: Decimal) -> str:

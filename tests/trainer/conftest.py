@@ -3,7 +3,6 @@
 import json
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -109,7 +108,7 @@ class Opened:
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """The image with both data sets; built unless it was."""
-    archive = build(TRAINER_CIFAR, Silence("", threading.Event()))
+    archive = build(TRAINER_CIFAR, Silence())
     buildah, storage = str(toolchain.path("buildah")), tmp_path_factory.mktemp("storage")
     opened = Opened(best_driver("buildah", buildah, storage / "images", storage / "run"))
     opened.buildah("pull", "--quiet", f"oci-archive:{archive}")

@@ -8,8 +8,9 @@ from typing import ClassVar
 
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.context import Context, connect
+from core.context import Context
 from core.handler import Change, CheckFailure, Handler, Properties, compare
+from infra.provider.engine import connect
 from infra.provider.provider import SlipwayProvider
 from infra.provider.server import exit_with, serve
 

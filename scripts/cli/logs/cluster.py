@@ -7,7 +7,7 @@ from typing import Any
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
-from core.text import meant
+from core.problem import meant
 from jobs.api import JobApi, Unreachable, error_message
 from jobs.logs import archive
 from jobs.logs.archive import Log, Run

@@ -14,10 +14,9 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.context import EngineContext, connect
-from core.handler import Change, compare
+from core.handler import UNKNOWN, Change, compare
 from core.paths import use_extra
-from core.values import UNKNOWN, plain_map, wrap_map
+from infra.provider.engine import EngineContext, connect, plain_map, wrap_map
 from infra.provider.server import exit_with, serve
 
 _PLACE = re.compile(

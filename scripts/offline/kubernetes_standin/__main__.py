@@ -4,7 +4,7 @@ import sys
 
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.context import connect
+from infra.provider.engine import connect
 from infra.provider.server import exit_with, serve
 from scripts.offline.kubernetes_standin.errors import SDK_VERSION
 from scripts.offline.kubernetes_standin.provider import KubernetesProvider

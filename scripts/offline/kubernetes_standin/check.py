@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from core.values import UNKNOWN
+from core.handler import UNKNOWN
 from scripts.offline.kubernetes_standin.errors import Unserved
 from scripts.offline.kubernetes_standin.kinds import kind_of
 from scripts.offline.kubernetes_standin.manifest import (

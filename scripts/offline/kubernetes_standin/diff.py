@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from core.handler import Change
-from core.values import UNKNOWN
+from core.handler import UNKNOWN, Change
 from scripts.offline.kubernetes_standin.kinds import Path
 
 _MISSING = object()

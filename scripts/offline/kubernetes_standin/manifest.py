@@ -5,7 +5,8 @@ from typing import Any
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from core.values import UNKNOWN, plain_map, wrap_map
+from core.handler import UNKNOWN
+from infra.provider.engine import plain_map, wrap_map
 
 Object = dict[str, Any]
 Properties = dict[str, PropertyValue]

@@ -9,7 +9,7 @@ from pulumi.provider.experimental.provider import Provider
 from pulumi.runtime.proto import engine_pb2_grpc
 
 from core import kube
-from core.context import EngineContext
+from infra.provider.engine import EngineContext
 from scripts.offline.kubernetes_standin.client import Client
 from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable, Unserved
 

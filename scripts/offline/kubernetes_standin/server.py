@@ -19,7 +19,7 @@ from pulumi.runtime import proto
 from pulumi.runtime.proto import provider_pb2, status_pb2
 
 from core.handler import Change
-from core.values import plain_map
+from infra.provider.engine import plain_map
 from scripts.offline.kubernetes_standin import apply
 from scripts.offline.kubernetes_standin.check import check
 from scripts.offline.kubernetes_standin.delete import delete

@@ -8,7 +8,7 @@ from typing import Any
 from pulumi.provider.experimental import provider as protocol
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.values import plain, plain_map, wrap_map
+from infra.provider.engine import plain, plain_map, wrap_map
 from scripts.offline.azure_native.provider import PreviewStub, token
 from tests.doubles.azure_native.autoscaler import Autoscaler
 from tests.doubles.azure_native.credentials import list_credentials

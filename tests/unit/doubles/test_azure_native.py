@@ -10,7 +10,7 @@ import yaml
 from pulumi.provider.experimental import provider as protocol
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.values import plain_map, wrap_map
+from infra.provider.engine import plain_map, wrap_map
 from tests.doubles.azure_native.credentials import list_credentials
 from tests.doubles.azure_native.provider import AzureDouble, change_in_portal
 from tests.doubles.azure_native.resources import Unserved

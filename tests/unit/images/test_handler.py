@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.handler import Handler, Properties
-from core.values import UNKNOWN
+from core.handler import UNKNOWN, Handler, Properties
 from images import handler
 from images.build.runner import Reporter
 from images.build.spec import Spec

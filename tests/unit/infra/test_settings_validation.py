@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field
 
-from core.problem import Problem
-from core.text import choices, quote
+from core.problem import Problem, choices, quote
 from core.validation import check
 
 

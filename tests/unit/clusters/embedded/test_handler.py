@@ -9,9 +9,9 @@ from clusters.embedded import pki
 from clusters.embedded.credentials import kubeconfig
 from clusters.embedded.handler import EmbeddedHandler
 from clusters.embedded.layout import Layout
+from core.handler import UNKNOWN
 from core.paths import state_dir
 from core.problem import Problem
-from core.values import UNKNOWN
 from tests.unit.images.objects import Listener
 
 

@@ -11,9 +11,8 @@ import pulumi
 import pytest
 
 from core import toolchain
-from core.handler import Properties
+from core.handler import UNKNOWN, Properties
 from core.toolchain import Tool
-from core.values import UNKNOWN
 from images import handler, resource
 from images.build.program import Program
 from images.build.runner import Reporter

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.lock import Cancelled
+from core.files import Cancelled
 from images.datasets.dataset import NotAvailable
 from images.datasets.download import download
 from tests.unit.images.objects import Listener

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from core.values import UNKNOWN
+from core.handler import UNKNOWN
 from images.build import engines
 from images.prebuilt import NotPrebuilt, given, way_in
 from images.targets import target as names

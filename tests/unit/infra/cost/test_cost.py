@@ -9,7 +9,7 @@ import pulumi
 import pytest
 
 from clusters.pools import NodePool
-from core import summary
+from core.context import SUMMARY_VARIABLE
 from infra import cost
 from infra.cost.prices import PriceTable, Source, Tariff
 
@@ -182,7 +182,7 @@ def test_a_preview_that_asks_for_it_gets_the_costs_in_a_file(
     monkeypatch.setattr("pulumi.log.info", said.append)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
     cost.announce([GPU], table())
-    monkeypatch.setenv(summary.VARIABLE, str(tmp_path / "last"))
+    monkeypatch.setenv(SUMMARY_VARIABLE, str(tmp_path / "last"))
     cost.announce([GPU], table())
     assert (tmp_path / "last").read_text() == f"{said[0]}\n"
 

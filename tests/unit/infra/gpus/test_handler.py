@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from core import wait
-from core.handler import Change
-from core.values import UNKNOWN
+from core.handler import UNKNOWN, Change
 from infra.gpus import handler, probe
 from infra.gpus.handler import GpuReadyHandler
 from infra.gpus.manifests import facts

@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.handler import Change
-from core.values import UNKNOWN
+from core.handler import UNKNOWN, Change
 from core.wait import NotYet
 from infra.operator import handler as operator_handler
 from infra.operator.handler import Operator, OperatorReadyHandler

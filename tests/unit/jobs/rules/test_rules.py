@@ -14,8 +14,8 @@ import yaml
 from clusters.capacity import Capacity
 from clusters.pools import GpuPool, NodePool
 from clusters.reach import Reach
+from core.fields import size
 from core.problem import Problem
-from core.quantities import size
 from jobs.config import JobsConfig, read
 from jobs.rules import RULES, Surroundings
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.handler import Change, compare
-from core.values import UNKNOWN
+from core.handler import UNKNOWN, Change, compare
 from jobs.catalog import CATALOG
 from jobs.resource import declared
 from jobs.run.changes import is_in_place

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.values import UNKNOWN
+from core.handler import UNKNOWN
 from jobs.catalog import CATALOG
 from jobs.run.gate import GateHandler
 from jobs.run.handler import PyTorchJobHandler

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from clusters.capacity import Capacity
-from core.quantities import cores
-from core.values import SECRET, UNKNOWN
+from core.fields import cores
+from core.handler import SECRET, UNKNOWN
 from jobs.catalog import CATALOG
 from jobs.plan import described, requested, summary
 from jobs.run.handler import PyTorchJobHandler

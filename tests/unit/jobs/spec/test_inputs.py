@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.handler import compare
-from core.values import UNKNOWN
+from core.handler import UNKNOWN, compare
 from jobs.run.changes import is_other_content
 from jobs.spec import Build, JobInput, SecretKey, TrainingJob, Volume, manifest
 from jobs.spec.inputs import OtherVolume, filled, found, other_volumes, require

@@ -11,7 +11,8 @@ from pulumi.provider.experimental.provider import PropertyDiffKind
 from pulumi.runtime import proto, rpc
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.values import UNKNOWN, plain_map, wrap_map
+from core.handler import UNKNOWN
+from infra.provider.engine import plain_map, wrap_map
 from scripts.offline.azure_native.provider import NeedsPlugin, PreviewStub, Servicer
 
 CLUSTER = "azure-native:containerservice:ManagedCluster"

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from clusters import CLUSTERS
 from clusters.cluster import Kind
-from core import lock
+from core import files
 from core.paths import CHECKOUT
 from scripts.setup import __main__ as setup
 from scripts.setup import bootstrap, plugin, record, report
@@ -53,7 +53,7 @@ def test_it_is_read_by_pythons_that_are_too_old() -> None:
 
 
 def test_it_uses_nothing_but_the_standard_library(tmp_path: Path, root: Path) -> None:
-    code = "import scripts.setup.bootstrap, core.lock, core.paths, core.toolchain"
+    code = "import scripts.setup.bootstrap, core.files, core.paths, core.toolchain"
     isolated = [sys.executable, "-S", "-c", code]  # -S: no installed packages
     subprocess.run(isolated, cwd=root, check=True, env={"HOME": str(tmp_path)})
 
@@ -112,7 +112,7 @@ def test_a_second_set_up_waits_and_gives_up_with_a_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(bootstrap, "_LOCK_LIMIT", 0.3)
-    monkeypatch.setattr(lock, "_PAUSE", 0.05)
+    monkeypatch.setattr(files, "_PAUSE", 0.05)
     file = tmp_path / "cache" / "setup.lock"
     with (
         bootstrap.exclusive(file),
@@ -125,7 +125,7 @@ def test_a_second_set_up_waits_and_gives_up_with_a_reason(
 def test_a_second_set_up_goes_on_when_the_first_has_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(lock, "_PAUSE", 0.05)
+    monkeypatch.setattr(files, "_PAUSE", 0.05)
     file = tmp_path / "setup.lock"
     entered = threading.Event()
 

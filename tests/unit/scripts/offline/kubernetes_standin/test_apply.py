@@ -6,7 +6,8 @@ from typing import Any, cast
 import pytest
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.values import UNKNOWN, wrap_map
+from core.handler import UNKNOWN
+from infra.provider.engine import wrap_map
 from scripts.offline.kubernetes_standin.apply import leave, preview
 from scripts.offline.kubernetes_standin.errors import AlreadyExists, Conflict, Refusal
 from scripts.offline.kubernetes_standin.field_manager import (

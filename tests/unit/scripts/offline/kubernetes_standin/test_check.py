@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from core.values import UNKNOWN, wrap_map
+from core.handler import UNKNOWN
+from infra.provider.engine import wrap_map
 from scripts.offline.kubernetes_standin.check import check
 from scripts.offline.kubernetes_standin.errors import SDK_VERSION, Unserved
 from scripts.offline.kubernetes_standin.kinds import kind_of

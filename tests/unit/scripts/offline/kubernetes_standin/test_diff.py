@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.values import UNKNOWN
+from core.handler import UNKNOWN
 from scripts.offline.kubernetes_standin.diff import changes, property_path
 from scripts.offline.kubernetes_standin.kinds import kind_of
 

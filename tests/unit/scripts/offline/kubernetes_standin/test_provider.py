@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from core.values import UNKNOWN
+from core.handler import UNKNOWN
 from scripts.offline.kubernetes_standin.provider import Settings, compare, problems
 
 

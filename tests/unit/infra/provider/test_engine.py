@@ -6,7 +6,8 @@ from pulumi import FileAsset
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime import rpc
 
-from core.values import SECRET, UNKNOWN, plain, plain_map, wrap, wrap_map
+from core.handler import SECRET, UNKNOWN
+from infra.provider.engine import plain, plain_map, wrap, wrap_map
 
 # What JSON has, less integers that a 64-bit float cannot hold.
 _scalars = (

@@ -1,41 +1,74 @@
-"""Pulumi's property values as plain Python, and back.
+"""Speaks with the Pulumi engine: property values as plain Python and back, and its messages.
 
 Numbers travel as floats; integral ones come back as `int`, since that is what was written.
-A value that a preview cannot know yet is `UNKNOWN`.
 """
 
+import threading
 from collections.abc import Mapping, Sequence
-from enum import Enum, auto
+from dataclasses import dataclass, field
 from typing import Any, cast
 
+import grpc
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 from pulumi.runtime import rpc
+from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
+
+from core.handler import SECRET, UNKNOWN
 
 
-class Unknown(Enum):
-    """The type of `UNKNOWN`, a value that is not known before the resource exists."""
+@dataclass
+class EngineContext:
+    """A `core.context.Context` that reports to the Pulumi engine.
 
-    UNKNOWN = auto()
+    Args:
+        engine: Which.
+        urn: The resource.
+        cancelled: See `Context`.
+        printed: Pairs of URN and message that were printed before and are not repeated.
 
-    def __repr__(self) -> str:
-        return "UNKNOWN"
+    Raises:
+        grpc.RpcError: the engine has gone away.
+    """
 
-    __str__ = __repr__
+    engine: engine_pb2_grpc.EngineStub
+    urn: str
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    printed: set[tuple[str, str]] = field(default_factory=set)
+    _shown: str | None = None
+    """The latest `status`, while the row shows it."""
+
+    def status(self, message: str) -> None:
+        if self._shown != message:
+            self._shown = message
+            self._log(message, engine_pb2.INFO, ephemeral=True)
+
+    def info(self, message: str) -> None:
+        self._once(message, engine_pb2.INFO)
+
+    def warn(self, message: str) -> None:
+        self._once(message, engine_pb2.WARNING)
+
+    def _once(self, message: str, severity: engine_pb2.LogSeverity.ValueType) -> None:
+        if (self.urn, message) not in self.printed:
+            self.printed.add((self.urn, message))
+            self._shown = None
+            self._log(message, severity)
+
+    def _log(
+        self, message: str, severity: engine_pb2.LogSeverity.ValueType, *, ephemeral: bool = False
+    ) -> None:
+        self.engine.Log(
+            engine_pb2.LogRequest(
+                severity=severity, message=message, urn=self.urn, ephemeral=ephemeral
+            )
+        )
 
 
-class Hidden(Enum):
-    """The type of `SECRET`, which stands for a value that is not to be shown."""
-
-    SECRET = auto()
-
-    def __repr__(self) -> str:
-        return "SECRET"
-
-    __str__ = __repr__
-
-
-UNKNOWN = Unknown.UNKNOWN
-SECRET = Hidden.SECRET
+def connect(address: str) -> grpc.Channel:
+    """Open the channel to the engine that started this plugin (its first argument)."""
+    # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
+    # and a channel that fell idle looks the same as an engine that has gone.
+    return grpc.insecure_channel(address, options=[("grpc.client_idle_timeout_ms", 2**31 - 1)])
 
 
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:

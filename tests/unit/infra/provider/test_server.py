@@ -16,7 +16,7 @@ from infra.provider import server
 
 _PLUGIN = """
 import sys, time
-from core.context import connect
+from infra.provider.engine import connect
 from infra.provider.server import exit_with
 channel = connect(sys.argv[1])
 exit_with(channel)
@@ -51,6 +51,7 @@ def test_a_plugin_whose_engine_has_gone_before_it_was_ready_ends() -> None:
 
 def test_a_plugin_whose_engine_takes_its_time_waits_for_it() -> None:
     with socket.create_server(("127.0.0.1", 0)) as engine, plugin(engine.getsockname()[1]) as slow:
+        engine.settimeout(LIMIT)
         connection, _ = engine.accept()
         with connection:
             assert slow.stdout is not None

@@ -5,6 +5,7 @@ Each knows nothing of the plugin that serves it. STANDIN_PROGRAM names one and i
 
 import json
 import os
+from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
@@ -41,9 +42,7 @@ def life(
     *,
     team: str = "a",
     content: str = "1",
-    replicas: int = 0,
     replace_on: str | None = None,
-    ignore: str | None = None,
 ) -> None:
     """A namespace with a ConfigMap and a Deployment."""
     options = ResourceOptions(provider=provider())
@@ -70,10 +69,8 @@ def life(
             "annotations": _SKIPPED,
         },
         # Paused, so that no pod is ever made.
-        spec={"replicas": replicas, "paused": True, **_workload("web")},
-        opts=ResourceOptions.merge(
-            options, ResourceOptions(ignore_changes=[ignore] if ignore else None)
-        ),
+        spec={"replicas": 0, "paused": True, **_workload("web")},
+        opts=options,
     )
 
 
@@ -98,7 +95,7 @@ def confidential(namespace: str, *, canary: str) -> None:
     plain = k8s.core.v1.Secret(
         "plain",
         metadata={"name": "plain", "namespace": namespace},
-        string_data={"password": canary},
+        data={"password": b64encode(canary.encode()).decode()},
         opts=options,
     )
     k8s.core.v1.ConfigMap(

@@ -1,34 +1,34 @@
-"""Create and update by server-side apply, and their previews by its dry run."""
+"""Create and update by server-side apply, their previews by its dry run, and delete."""
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from scripts.offline.kubernetes_standin.client import Answer
-from scripts.offline.kubernetes_standin.delete import until_gone
 from scripts.offline.kubernetes_standin.errors import (
     AlreadyExists,
     Conflict,
+    LostCluster,
     Refusal,
     Unreachable,
 )
-from scripts.offline.kubernetes_standin.field_manager import (
+from scripts.offline.kubernetes_standin.kinds import Reference
+from scripts.offline.kubernetes_standin.manifest import (
+    Object,
+    has_unknown,
     is_managed_by,
     managers,
+    skips_await,
     with_owner,
     yields,
 )
-from scripts.offline.kubernetes_standin.manifest import Object, has_unknown, skips_await
 from scripts.offline.kubernetes_standin.provider import KubernetesProvider
 from scripts.offline.kubernetes_standin.resource import ResourceRequest
-from scripts.offline.kubernetes_standin.wait import until_ready
+from scripts.offline.kubernetes_standin.wait import until_gone, until_ready
 
 _CONFLICT = "FieldManagerConflict"
 _MANAGER = re.compile(r'conflict with "([^"]*)"')
 # RBAC's words; those of quotas and of Pod Security are others.
 _NO_RIGHT = re.compile(r'cannot \w+ resource "')
 _NO_DRY_RUN = "does not support dry run"
-_STEP = re.compile(r'\["([^"]*)"\]|\[(\d+|\*)\]|([^.\[\]"]+)')
 
 
 def preview(provider: KubernetesProvider, request: ResourceRequest) -> None:
@@ -109,6 +109,27 @@ def update(provider: KubernetesProvider, request: ResourceRequest) -> Object:
     return _when_ready(provider, request, _apply(provider, request))
 
 
+def delete(provider: KubernetesProvider, request: ResourceRequest, resource_id: str) -> None:
+    """Delete the object; succeeds when it no longer exists.
+
+    Raises:
+        StillExists: the limit has passed, or the user cancelled; the text names the finalizers.
+        LostCluster: the cluster can't be reached.
+        Refusal: the API server refused.
+    """
+    reference = Reference.of_id(request.kind, resource_id)
+    context = provider.context(request.urn)
+    try:
+        client = provider.client()
+        client.delete(reference)
+        if not (skips_await(request.before) and request.kind.deletion_skipped):
+            until_gone(client, reference, request.limit, context)
+    except Unreachable as error:
+        if not provider.settings.delete_unreachable:
+            raise LostCluster(error) from None
+        context.info(f"{error}; deleteUnreachable drops it from the state")
+
+
 def _existing(provider: KubernetesProvider, request: ResourceRequest) -> Object | None:
     """Return the object that a create finds, None when it does not exist.
 
@@ -157,9 +178,6 @@ def _apply(
     """
     client, reference = provider.client(), request.reference
     obj = with_owner(request.obj, request.manager)
-    if request.ignored and (live := client.get(reference)) is not None:
-        for path in request.ignored:
-            obj = leave(obj, live, path)
 
     def send(*, force: bool) -> Answer:
         return client.apply(reference, obj, request.manager, force=force, dry_run=dry_run)
@@ -186,32 +204,3 @@ def _conflicts(refusal: Refusal) -> list[tuple[str, str]]:
         for cause in refusal.causes
         if cause.reason == _CONFLICT and (found := _MANAGER.search(cause.message))
     ]
-
-
-def leave(obj: Object, live: Mapping[str, Any], path: str) -> Object:
-    """Return `obj` with the field at `path`, where it sets it, as it is on the cluster.
-
-    Args:
-        obj: A manifest.
-        live: The live object.
-        path: As `ignore_changes` names it, such as `webhooks[*].clientConfig.caBundle`.
-    """
-    steps = ["".join(groups) for groups in _STEP.findall(path)]
-    left: Object = _leave(obj, live, steps)
-    return left
-
-
-def _leave(value: Any, live: Any, steps: list[str]) -> Any:
-    if not steps:
-        return live
-    step, rest = steps[0], steps[1:]
-    if isinstance(value, Mapping) and isinstance(live, Mapping) and step in value.keys() & live:
-        return {**value, step: _leave(value[step], live[step], rest)}
-    if isinstance(value, list) and isinstance(live, list):
-        return [
-            _leave(item, live[index], rest)
-            if index < len(live) and step in {"*", str(index)}
-            else item
-            for index, item in enumerate(value)
-        ]
-    return value

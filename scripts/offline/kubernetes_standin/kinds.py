@@ -62,61 +62,38 @@ def _in_spec(*names: str) -> tuple[Path, ...]:
 
 
 _RBAC = "rbac.authorization.k8s.io/v1"
-NAMESPACE = Kind("v1", "Namespace", "namespaces", namespaced=False, deletion_skipped=True)
-PERSISTENT_VOLUME = Kind(
-    "v1", "PersistentVolume", "persistentvolumes", namespaced=False, fixed=_in_spec("hostPath")
-)
-PERSISTENT_VOLUME_CLAIM = Kind(
-    "v1",
-    "PersistentVolumeClaim",
-    "persistentvolumeclaims",
-    fixed=_in_spec("accessModes", "selector", "storageClassName", "volumeName"),
-    only_unawaited=True,
-)
-CUSTOM_RESOURCE_DEFINITION = Kind(
-    "apiextensions.k8s.io/v1",
-    "CustomResourceDefinition",
-    "customresourcedefinitions",
-    namespaced=False,
-)
-CONFIG_MAP = Kind("v1", "ConfigMap", "configmaps", fixed=(("data",), ("binaryData",)))
-SECRET = Kind("v1", "Secret", "secrets", fixed=(("data",), ("stringData",), ("type",)))
-SERVICE = Kind("v1", "Service", "services", fixed=_in_spec("clusterIP"), only_unawaited=True)
+_ROLE_REF: tuple[Path, ...] = (("roleRef",),)
+_CLAIM = _in_spec("accessModes", "selector", "storageClassName", "volumeName")
 
-_SERVED: Mapping[str, Kind] = {
-    kind.type_token: kind
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
     for kind in (
-        NAMESPACE,
-        PERSISTENT_VOLUME,
-        PERSISTENT_VOLUME_CLAIM,
-        CUSTOM_RESOURCE_DEFINITION,
-        CONFIG_MAP,
-        SECRET,
-        SERVICE,
+        Kind("v1", "Namespace", "namespaces", namespaced=False, deletion_skipped=True),
         Kind("v1", "ServiceAccount", "serviceaccounts"),
+        Kind("v1", "ConfigMap", "configmaps", fixed=(("data",), ("binaryData",))),
+        Kind("v1", "Secret", "secrets", fixed=(("data",), ("type",))),
+        Kind("v1", "Service", "services", fixed=_in_spec("clusterIP"), only_unawaited=True),
+        Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False,
+             fixed=_in_spec("hostPath")),
+        Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", fixed=_CLAIM,
+             only_unawaited=True),
+        Kind("apps/v1", "DaemonSet", "daemonsets", fixed=_in_spec("selector"),
+             only_unawaited=True, deletion_skipped=True),
+        Kind("apps/v1", "Deployment", "deployments", fixed=_in_spec("selector"),
+             only_unawaited=True, deletion_skipped=True),
         Kind(_RBAC, "Role", "roles"),
-        Kind(_RBAC, "RoleBinding", "rolebindings", fixed=(("roleRef",),)),
+        Kind(_RBAC, "RoleBinding", "rolebindings", fixed=_ROLE_REF),
         Kind(_RBAC, "ClusterRole", "clusterroles", namespaced=False),
-        Kind(
-            _RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False,
-            fixed=(("roleRef",),),
-        ),
+        Kind(_RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False,
+             fixed=_ROLE_REF),
         Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
-        Kind(
-            "admissionregistration.k8s.io/v1",
-            "ValidatingWebhookConfiguration",
-            "validatingwebhookconfigurations",
-            namespaced=False,
-        ),
-        *(
-            Kind(
-                "apps/v1", name, plural, fixed=_in_spec("selector"),
-                only_unawaited=True, deletion_skipped=True,
-            )
-            for name, plural in (("DaemonSet", "daemonsets"), ("Deployment", "deployments"))
-        ),
+        Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions",
+             namespaced=False),
+        Kind("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration",
+             "validatingwebhookconfigurations", namespaced=False),
     )
 }  # fmt: skip
+"""By name, which no two of them share."""
 
 
 def kind_of(urn: str) -> Kind:
@@ -126,8 +103,8 @@ def kind_of(urn: str) -> Kind:
         Unserved: it is none of this product's.
     """
     type_token = urn.split("::", 3)[2].rsplit("$", 1)[-1]
-    kind = _SERVED.get(type_token)
-    if kind is None:
+    kind = KINDS.get(type_token.rpartition(":")[2])
+    if kind is None or kind.type_token != type_token:
         raise Unserved(
             f"the type {type_token}",
             "add it to scripts/offline/kubernetes_standin/kinds.py if it is a plain object",

@@ -1,5 +1,10 @@
-"""Kubernetes objects as Pulumi properties, and back."""
+"""Kubernetes objects as Pulumi properties and back, and who manages which of their fields.
 
+The latter is server-side apply's `managedFields`.
+"""
+
+import hashlib
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,26 +16,16 @@ from infra.provider.engine import plain_map, wrap_map
 Object = dict[str, Any]
 Properties = dict[str, PropertyValue]
 
-# Pulumi's names may hold no dash, so the SDKs write these fields of a CRD's schema otherwise.
-_DASHED = {
-    f"x_kubernetes_{name.replace('-', '_')}": f"x-kubernetes-{name}"
-    for name in (
-        "embedded-resource",
-        "int-or-string",
-        "list-map-keys",
-        "list-type",
-        "map-type",
-        "preserve-unknown-fields",
-        "validations",
-    )
-}
-_UNDERSCORED = {dashed: underscored for underscored, dashed in _DASHED.items()}
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+# Whose changes by hand an update takes back, as the real plugin does.
+_YIELDING = ("kubectl", "before-first-apply")
+_NAMES = frozenset({"name", "namespace"})
+_OWNER = "pulumi.com/patchFieldManager"
 
 
 def to_object(properties: Mapping[str, PropertyValue]) -> Object:
     """Return the manifest that `properties` mean; a null means that the field is not given."""
-    obj: Object = _translate(plain_map(properties), _DASHED)
+    obj: Object = _translate(plain_map(properties), "_", "-")
     return obj
 
 
@@ -41,22 +36,25 @@ def to_properties(obj: Mapping[str, Any], inputs: Mapping[str, PropertyValue]) -
     """
     secret = {name for name, value in inputs.items() if value.contains_secret()}
     if obj.get("kind") == "Secret":
-        secret |= {"data", "stringData"}
+        secret.add("data")
         # `kubectl apply` keeps a copy of the complete Secret in an annotation.
         if _LAST_APPLIED in annotations(obj):
             secret.add("metadata")
-    return wrap_map(_translate(obj, _UNDERSCORED), frozenset(secret))
+    return wrap_map(_translate(obj, "-", "_"), frozenset(secret))
 
 
-def _translate(value: Any, names: Mapping[str, str]) -> Any:
+def _translate(value: Any, old: str, new: str) -> Any:
+    """Replace the dashes in the names of a CRD's `x-kubernetes-` fields: Pulumi's have none."""
     if isinstance(value, Mapping):
         return {
-            names.get(key, key): _translate(inner, names)
+            key.replace(old, new) if key.startswith(f"x{old}kubernetes{old}") else key: _translate(
+                inner, old, new
+            )
             for key, inner in value.items()
             if inner is not None
         }
     if isinstance(value, list):
-        return [_translate(item, names) for item in value]
+        return [_translate(item, old, new) for item in value]
     return value
 
 
@@ -90,3 +88,45 @@ def with_metadata(obj: Mapping[str, Any], **fields: Any) -> Object:
     """Return `obj` with these fields of its metadata; None takes one away."""
     merged = {**metadata(obj), **fields}
     return {**obj, "metadata": {key: value for key, value in merged.items() if value is not None}}
+
+
+def field_manager(urn: str) -> str:
+    """Return the name under which the resource `urn` manages its object's fields.
+
+    It is the same in every run, so that what an interrupted create left behind is recognized.
+    The state's own address is part of it, as stacks of two users may have the same names.
+    """
+    identity = f"{os.environ.get('PULUMI_BACKEND_URL', '')}\n{urn}"
+    return f"pulumi-kubernetes-{hashlib.sha256(identity.encode()).hexdigest()[:8]}"
+
+
+def is_managed_by(obj: Mapping[str, Any], manager: str) -> bool:
+    """Return whether `manager` has applied `obj`."""
+    return any(
+        entry.get("manager") == manager and entry.get("operation") == "Apply"
+        for entry in _entries(obj)
+    )
+
+
+def with_owner(obj: Mapping[str, Any], manager: str) -> Object:
+    """Return `obj` with at least one field that `manager` can be seen to manage.
+
+    The server notes no manager for an object of nothing but a name, such as an empty Secret.
+    """
+    if obj.keys() - {"apiVersion", "kind", "metadata"} or metadata(obj).keys() - _NAMES:
+        return dict(obj)
+    return with_metadata(obj, annotations={_OWNER: manager})
+
+
+def managers(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return who manages fields of `obj`."""
+    return tuple(sorted({str(entry.get("manager")) for entry in _entries(obj)}))
+
+
+def yields(manager: str) -> bool:
+    """Return whether an update takes fields over from `manager` without being forced to."""
+    return manager.startswith(_YIELDING)
+
+
+def _entries(obj: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    return metadata(obj).get("managedFields") or ()

@@ -1,7 +1,5 @@
 """Read: the live object for a refresh, and what has changed on the cluster since it was applied."""
 
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +52,7 @@ def drifted(given: Mapping[str, Any], before: Mapping[str, Any], now: Mapping[st
     with the input itself would call a quantity that the server respells ("1000m", "1") drift.
     Fields that were not given, such as defaults, status and other managers' own, are left out.
     """
-    merged = _merge(given, _readable(given, before), _readable(given, now))
+    merged = _merge(given, before, now)
     return merged if isinstance(merged, dict) else {}
 
 
@@ -92,19 +90,3 @@ def _is_equal(before: Any, now: Any) -> bool:
         and before == now
         and isinstance(before, bool) == isinstance(now, bool)
     )
-
-
-def _readable(given: Mapping[str, Any], live: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `live` with the `stringData` that a Secret's write-only field was given."""
-    texts = given.get("stringData")
-    if not isinstance(texts, Mapping):
-        return live
-    data = live.get("data") or {}
-    return {**live, "stringData": {key: _decoded(data[key]) for key in texts if key in data}}
-
-
-def _decoded(value: Any) -> Any:
-    try:
-        return base64.b64decode(value).decode()
-    except (binascii.Error, UnicodeDecodeError, TypeError):
-        return value

@@ -4,17 +4,17 @@ The state has the real plugin's own form: beside the live object, the inputs tha
 name under which its fields are managed. So a stack can change over to the real plugin, and back.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
-from scripts.offline.kubernetes_standin.field_manager import field_manager
 from scripts.offline.kubernetes_standin.kinds import Kind, Reference, kind_of
 from scripts.offline.kubernetes_standin.manifest import (
     Object,
     Properties,
+    field_manager,
     to_object,
     to_properties,
     with_metadata,
@@ -32,7 +32,6 @@ class ResourceRequest:
         urn: Its name for the engine.
         inputs: Its inputs, as Check returned them; none for a deletion.
         state: What the stack's state has of it, empty when it is new.
-        ignored: Paths that `ignore_changes` names.
         timeout: `customTimeouts` in seconds, 0 without one.
 
     Raises:
@@ -42,7 +41,6 @@ class ResourceRequest:
     urn: str
     inputs: Mapping[str, PropertyValue] = field(default_factory=dict)
     state: Mapping[str, PropertyValue] = field(default_factory=dict)
-    ignored: Sequence[str] = ()
     timeout: float = 0
 
     @cached_property

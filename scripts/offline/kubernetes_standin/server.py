@@ -21,15 +21,16 @@ from pulumi.runtime.proto import provider_pb2, status_pb2
 from core.handler import Change
 from infra.provider.engine import plain_map
 from scripts.offline.kubernetes_standin import apply
-from scripts.offline.kubernetes_standin.check import check
-from scripts.offline.kubernetes_standin.delete import delete
-from scripts.offline.kubernetes_standin.diff import changes
 from scripts.offline.kubernetes_standin.errors import NotReady, Unserved
+from scripts.offline.kubernetes_standin.inputs import changes, check
 from scripts.offline.kubernetes_standin.kinds import Reference, kind_of
 from scripts.offline.kubernetes_standin.manifest import Object, to_object
 from scripts.offline.kubernetes_standin.provider import KubernetesProvider, compare, problems
 from scripts.offline.kubernetes_standin.refresh import read
 from scripts.offline.kubernetes_standin.resource import ResourceRequest
+
+_LEFT_OUT = frozenset({"webhooks[*].clientConfig.caBundle"})
+"""Fields that may be ignored: the program never sets them, so that no apply touches them."""
 
 
 class StandIn(ProviderServicer):
@@ -61,6 +62,8 @@ class StandIn(ProviderServicer):
         return proto.CheckResponse(inputs=struct(check(request.urn, values(request.news))))
 
     async def Diff(self, request: Any, context: Any) -> proto.DiffResponse:
+        for path in {*request.ignoreChanges} - _LEFT_OUT:
+            raise Unserved(f"ignore_changes for {path}", "leave it out")
         kind, provider = kind_of(request.urn), self._kubernetes
         provider.in_state.add((request.urn, request.id))
         await asyncio.to_thread(provider.warn_if_unreachable, request.urn)
@@ -81,7 +84,6 @@ class StandIn(ProviderServicer):
             request.urn,
             values(request.news),
             state=values(request.olds),
-            ignored=tuple(request.ignoreChanges),
             timeout=request.timeout,
         )
         if request.preview:
@@ -116,7 +118,7 @@ class StandIn(ProviderServicer):
         resource = ResourceRequest(
             request.urn, state=values(request.properties), timeout=request.timeout
         )
-        await asyncio.to_thread(delete, self._kubernetes, resource, request.id)
+        await asyncio.to_thread(apply.delete, self._kubernetes, resource, request.id)
         return empty_pb2.Empty()
 
     async def Invoke(self, request: Any, context: Any) -> NoReturn:

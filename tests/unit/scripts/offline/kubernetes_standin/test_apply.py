@@ -8,9 +8,9 @@ from pulumi.runtime.proto import engine_pb2_grpc
 
 from core.handler import UNKNOWN
 from infra.provider.engine import wrap_map
-from scripts.offline.kubernetes_standin.apply import leave, preview
+from scripts.offline.kubernetes_standin.apply import preview
 from scripts.offline.kubernetes_standin.errors import AlreadyExists, Conflict, Refusal
-from scripts.offline.kubernetes_standin.field_manager import (
+from scripts.offline.kubernetes_standin.manifest import (
     field_manager,
     is_managed_by,
     with_owner,
@@ -52,33 +52,6 @@ def test_only_what_was_applied_is_managed_and_only_changes_by_hand_yield() -> No
     assert not is_managed_by(managed("Apply"), "you")
     assert yields("kubectl-edit")
     assert not yields("autoscaler")
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        ("spec.replicas", {"spec": {"replicas": 3}}),
-        ('metadata["a.b"]', {"metadata": {"a.b": "live"}}),
-        ("hooks[*].ca", {"hooks": [{"name": "1", "ca": "live"}, {"name": "2"}]}),
-        ("hooks[1].name", {"hooks": [{"name": "1", "ca": ""}, {"name": "two"}]}),
-        ("hooks[2].name", {}),
-        ("spec.absent", {}),
-    ],
-)
-def test_an_ignored_field_stays_as_it_is_on_the_cluster(
-    path: str, expected: dict[str, Any]
-) -> None:
-    obj: dict[str, Any] = {
-        "spec": {"replicas": 1},
-        "metadata": {"a.b": "declared"},
-        "hooks": [{"name": "1", "ca": ""}, {"name": "2"}],
-    }
-    live = {
-        "spec": {"replicas": 3, "absent": True},
-        "metadata": {"a.b": "live"},
-        "hooks": [{"name": "one", "ca": "live"}, {"name": "two", "ca": "live"}],
-    }
-    assert leave(obj, live, path) == {**obj, **expected}
 
 
 _PATH = "/api/v1/namespaces/n/configmaps/x"

@@ -7,8 +7,8 @@ from pulumi.provider.experimental.property_value import PropertyValue
 
 from core.handler import UNKNOWN
 from infra.provider.engine import wrap_map
-from scripts.offline.kubernetes_standin.check import check
 from scripts.offline.kubernetes_standin.errors import SDK_VERSION, Unserved
+from scripts.offline.kubernetes_standin.inputs import check
 from scripts.offline.kubernetes_standin.kinds import kind_of
 from scripts.offline.kubernetes_standin.manifest import has_unknown, to_object, to_properties
 
@@ -72,6 +72,11 @@ def test_what_only_the_real_plugin_does_is_refused_by_name(
 ) -> None:
     with pytest.raises(Unserved, match=refused):
         checked(type_token, metadata=metadata)
+
+
+def test_a_secrets_text_is_refused_by_name() -> None:
+    with pytest.raises(Unserved, match="a Secret's stringData; set data"):
+        checked("core/v1:Secret", metadata=named(), stringData={"a": "b"})
 
 
 def test_inputs_are_used_as_they_are_declared() -> None:

@@ -7,9 +7,11 @@ import pytest
 
 from scripts.offline.kubernetes_standin.client import Client
 from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable
-from scripts.offline.kubernetes_standin.kinds import CONFIG_MAP, NAMESPACE, Reference
+from scripts.offline.kubernetes_standin.kinds import KINDS, Reference
 from tests.unit.fake_api import FakeApi, served
 
+CONFIG_MAP = KINDS["ConfigMap"]
+NAMESPACE = KINDS["Namespace"]
 CONFLICT = {"reason": "FieldManagerConflict", "message": 'conflict with "me"', "field": ".data.a"}
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.handler import UNKNOWN
-from scripts.offline.kubernetes_standin.diff import changes, property_path
+from scripts.offline.kubernetes_standin.inputs import changes, property_path
 from scripts.offline.kubernetes_standin.kinds import kind_of
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.text()
@@ -53,7 +53,7 @@ def test_each_changed_field_is_named(
     ("type_token", "old", "new", "expected"),
     [
         ("core/v1:ConfigMap", {"data": {"a": "1"}}, {"data": {"a": "2"}}, ["data.a"]),
-        ("core/v1:Secret", {"stringData": {"a": "1"}}, {"stringData": {}}, ["stringData.a"]),
+        ("core/v1:Secret", {"data": {"a": "1"}}, {"data": {}}, ["data.a"]),
         ("core/v1:Service", {"spec": {}}, {"spec": {"clusterIP": "None"}}, ["spec.clusterIP"]),
         ("core/v1:Service", {}, {"spec": {"clusterIP": "None"}}, ["spec"]),
         (

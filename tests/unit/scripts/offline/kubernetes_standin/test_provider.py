@@ -1,11 +1,20 @@
 """The provider's configuration."""
 
-from typing import Any
+import asyncio
+from typing import Any, cast
 
 import pytest
+from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2
 
 from core.handler import UNKNOWN
-from scripts.offline.kubernetes_standin.provider import Settings, compare, problems
+from scripts.offline.kubernetes_standin.errors import Unserved
+from scripts.offline.kubernetes_standin.provider import (
+    KubernetesProvider,
+    Settings,
+    compare,
+    problems,
+)
+from scripts.offline.kubernetes_standin.server import StandIn
 
 
 def test_every_setting_that_is_not_served_is_named_at_once() -> None:
@@ -60,3 +69,11 @@ def test_a_provider_is_replaced_only_for_another_cluster(
     found, found_replaces = compare(old, new)
     assert len(found) == changed
     assert found_replaces == replaces
+
+
+def test_ignoring_a_field_that_a_program_may_set_is_refused_by_name() -> None:
+    provider = KubernetesProvider(cast(engine_pb2_grpc.EngineStub, None))
+    servicer = StandIn([], "", provider, engine_address="")
+    request = provider_pb2.DiffRequest(ignoreChanges=["spec.replicas"])
+    with pytest.raises(Unserved, match=r"ignore_changes for spec\.replicas; leave it out"):
+        asyncio.run(servicer.Diff(request, None))

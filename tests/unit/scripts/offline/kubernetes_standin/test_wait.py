@@ -10,17 +10,13 @@ import pytest
 from core.context import Context
 from scripts.offline.kubernetes_standin import wait
 from scripts.offline.kubernetes_standin.client import Client
-from scripts.offline.kubernetes_standin.delete import until_gone
 from scripts.offline.kubernetes_standin.errors import NotReady, StillExists
-from scripts.offline.kubernetes_standin.kinds import (
-    CONFIG_MAP,
-    CUSTOM_RESOURCE_DEFINITION,
-    NAMESPACE,
-    PERSISTENT_VOLUME,
-    Kind,
-    Reference,
-)
+from scripts.offline.kubernetes_standin.kinds import KINDS, Kind, Reference
 
+CONFIG_MAP = KINDS["ConfigMap"]
+CUSTOM_RESOURCE_DEFINITION = KINDS["CustomResourceDefinition"]
+NAMESPACE = KINDS["Namespace"]
+PERSISTENT_VOLUME = KINDS["PersistentVolume"]
 HELD = {
     "kind": "ConfigMap",
     "metadata": {"name": "n", "uid": "1", "finalizers": ["example.com/hold"]},
@@ -70,7 +66,7 @@ def gone(
         {"metadata": {"name": "inside", "namespace": "n", "finalizers": ["example.com/hold"]}}
     ]
     context = cast(Context, row or FakeRow())
-    until_gone(cast(Client, client), Reference(kind, None, "n"), seconds, context)
+    wait.until_gone(cast(Client, client), Reference(kind, None, "n"), seconds, context)
 
 
 def conditions(**found: str) -> dict[str, Any]:

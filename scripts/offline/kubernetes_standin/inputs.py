@@ -1,16 +1,54 @@
-"""Diff: which fields change from the inputs of last time to those of now."""
+"""The inputs of an object: what is refused before anything is done, and which fields change."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from core.handler import UNKNOWN, Change
-from scripts.offline.kubernetes_standin.kinds import Path
+from pulumi.provider.experimental.property_value import PropertyValue
 
+from core.handler import UNKNOWN, Change
+from scripts.offline.kubernetes_standin.errors import Unserved
+from scripts.offline.kubernetes_standin.kinds import Path, kind_of
+from scripts.offline.kubernetes_standin.manifest import (
+    Properties,
+    annotations,
+    metadata,
+    skips_await,
+    to_object,
+    to_properties,
+)
+
+_AWAIT = "pulumi.com/skipAwait"
 _MISSING = object()
 _NEEDS_QUOTES = re.compile(r'[.\[\]"]')
 
 Steps = tuple[str | int, ...]
+
+
+def check(urn: str, given: Mapping[str, PropertyValue]) -> Properties:
+    """Return the inputs of `urn` as they will be used.
+
+    Raises:
+        Unserved: its type, or something in the inputs, is served by the real plugin alone.
+    """
+    kind = kind_of(urn)
+    obj = {"apiVersion": kind.api_version, "kind": kind.name, **to_object(given)}
+    names = metadata(obj)
+    if obj.get("metadata") is not UNKNOWN:
+        if not names.get("name"):
+            raise Unserved("names that it makes up (autonaming)", "set metadata.name")
+        if kind.namespaced and not names.get("namespace"):
+            raise Unserved(f"a {kind.name} without metadata.namespace", "set it")
+        if kind.only_unawaited and names.get("annotations") is not UNKNOWN and not skips_await(obj):
+            raise Unserved(
+                f"waiting until a {kind.name} is ready", f'set the annotation {_AWAIT}: "true"'
+            )
+    if kind.name == "Secret" and "stringData" in obj:
+        raise Unserved("a Secret's stringData", "set data, in base64")
+    for name in annotations(obj):
+        if name.startswith("pulumi.com/") and name != _AWAIT:
+            raise Unserved(f"the annotation {name}", "leave it out")
+    return to_properties(obj, given)
 
 
 def changes(

@@ -1,6 +1,7 @@
-"""Previews of Azure resources without azure-native's plugin: inputs are shown as they are declared.
+"""A stub of azure-native's plugin that serves previews, for machines that can't download it.
 
-Everything that needs Azure is refused with its name and with what to do: install the plugin.
+Inputs are shown as they are declared. Everything that needs Azure is refused with its name and with
+what to do: install the plugin.
 """
 
 import re
@@ -152,7 +153,7 @@ class Servicer(ProviderServicer):
 
 
 def run(provider: type[PreviewStub], suffix: str) -> None:
-    """Serve a provider to the engine until the engine ends.
+    """Serve a provider to the engine until the engine ends; its address is the first argument.
 
     Args:
         provider: Made for the engine.
@@ -238,3 +239,7 @@ def _response(found: Iterable[Change]) -> protocol.DiffResponse:
             for each in listed
         },
     )
+
+
+if __name__ == "__main__":
+    run(PreviewStub, "stub")

@@ -1,1 +1,0 @@
-"""A stub of azure-native's plugin that serves previews, for machines that can't download it."""

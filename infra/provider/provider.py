@@ -78,7 +78,7 @@ class SlipwayProvider(protocol.Provider):
             self._of_diff(request.urn),
         )
         ignored = tuple(request.ignore_changes)
-        return _response([change for change in changes if change.path not in ignored])
+        return response([change for change in changes if change.path not in ignored])
 
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
         handler = self._handler(request.type)
@@ -152,7 +152,8 @@ def _properties(
     return {**inputs, **wrap_map(outputs, handler.secret_outputs)}
 
 
-def _response(changes: list[Change]) -> protocol.DiffResponse:
+def response(changes: list[Change]) -> protocol.DiffResponse:
+    """Return what the engine is to know of a resource's changes."""
     return protocol.DiffResponse(
         changes=bool(changes),
         replaces=[change.path for change in changes if change.replace],

@@ -6,7 +6,7 @@ what to do: install the plugin.
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version as version_of_package
 from typing import Any, NoReturn
 
@@ -18,6 +18,7 @@ from pulumi.runtime.proto import engine_pb2_grpc
 from core.handler import UNKNOWN, Change, compare
 from core.paths import use_extra
 from infra.provider.engine import EngineContext, connect, plain_map, wrap_map
+from infra.provider.provider import response
 from infra.provider.server import exit_with, serve
 
 _PLACE = re.compile(
@@ -107,7 +108,7 @@ class PreviewStub(protocol.Provider):
             without_nulls(plain_map(each)) for each in (request.old_state, request.new_inputs)
         )
         found = changes(token(request), old, new)
-        return _response(each for each in found if each.path not in request.ignore_changes)
+        return response([each for each in found if each.path not in request.ignore_changes])
 
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
         if not request.preview:
@@ -218,27 +219,6 @@ def _replaces(kind: str, path: str) -> bool:
     those = _REPLACED.get(kind, ())
     inside = any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in those)
     return inside or _PLACE.fullmatch(path) is not None
-
-
-def _response(found: Iterable[Change]) -> protocol.DiffResponse:
-    listed = list(found)
-    replaces = [each.path for each in listed if each.replace]
-    return protocol.DiffResponse(
-        changes=bool(listed),
-        replaces=replaces,
-        # Azure has each name once.
-        delete_before_replace=bool(replaces),
-        diffs=sorted({each.path.partition(".")[0] for each in listed}),
-        detailed_diff={
-            each.path: protocol.PropertyDiff(
-                protocol.PropertyDiffKind[
-                    f"{each.kind}_replace".upper() if each.replace else each.kind.upper()
-                ],
-                input_diff=True,
-            )
-            for each in listed
-        },
-    )
 
 
 if __name__ == "__main__":

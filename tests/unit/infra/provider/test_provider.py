@@ -4,7 +4,7 @@ import pytest
 from pulumi.provider.experimental.provider import PropertyDiffKind
 
 from core.handler import Change
-from infra.provider.provider import _response
+from infra.provider.provider import response
 
 
 @pytest.mark.parametrize(
@@ -22,26 +22,26 @@ from infra.provider.provider import _response
 def test_each_change_keeps_its_kind(
     change: Change, kind: PropertyDiffKind, *, input_diff: bool
 ) -> None:
-    detail = _response([change]).detailed_diff
+    detail = response([change]).detailed_diff
     assert detail is not None
     assert (detail["a"].kind, detail["a"].input_diff) == (kind, input_diff)
 
 
 def test_only_what_asks_for_it_replaces() -> None:
-    response = _response([Change("spec.a"), Change("spec.b", replace=True)])
-    assert response.changes
-    assert response.replaces == ["spec.b"]
-    assert response.delete_before_replace
+    found = response([Change("spec.a"), Change("spec.b", replace=True)])
+    assert found.changes
+    assert found.replaces == ["spec.b"]
+    assert found.delete_before_replace
 
 
 def test_paths_are_whole_and_their_properties_are_named() -> None:
-    response = _response([Change("manifest.spec.workers")])
-    assert response.diffs == ["manifest"]
-    assert response.detailed_diff is not None
-    assert [*response.detailed_diff] == ["manifest.spec.workers"]
+    found = response([Change("manifest.spec.workers")])
+    assert found.diffs == ["manifest"]
+    assert found.detailed_diff is not None
+    assert [*found.detailed_diff] == ["manifest.spec.workers"]
 
 
 def test_no_change_is_none() -> None:
-    response = _response([])
-    assert not response.changes
-    assert response.replaces == []
+    found = response([])
+    assert not found.changes
+    assert found.replaces == []

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters.cluster import PullSecret
-from images.registry.login import DOCKER_HUB, Login, config, host, stored_login
+from images.targets.registry_login import DOCKER_HUB, Login, config, host, stored_login
 from images.targets.target import TargetError
 
 CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)

@@ -39,10 +39,6 @@ def write(path: Path, text: str, *, mode: int) -> None:
         raise
 
 
-class Cancelled(Exception):
-    """The user cancelled the operation."""
-
-
 @contextmanager
 def locked(
     file: Path,
@@ -60,7 +56,7 @@ def locked(
         cancelled: Ends the wait for it.
 
     Raises:
-        Cancelled: `cancelled` was set meanwhile.
+        InterruptedError: `cancelled` was set meanwhile.
         TimeoutError: another process held it all the time.
     """
     stop = threading.Event() if cancelled is None else cancelled
@@ -74,7 +70,7 @@ def locked(
             if waited < _PAUSE:
                 waiting()
             if stop.wait(_PAUSE):
-                raise Cancelled(f"stopped while waiting for {file}")
+                raise InterruptedError(f"stopped while waiting for {file}")
         yield
 
 

@@ -1,20 +1,16 @@
 """The resources `slipway:images:…`: an image that a cluster has; what counts is its content."""
 
-from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
 
 from core.context import Context
 from core.handler import UNKNOWN, Change, CheckFailure, Handler, Properties
 from core.lazy import Lazy
-from core.paths import cache_dir
-from images.build.archive import build
 from images.build.job import JobImageSpec
 from images.build.program import Program
 from images.build.spec import Spec
-from images.build.trainer import DOCKERFILE, ImageSpec, trainer_of
-from images.datasets import DATASETS
+from images.build.trainer import ImageSpec
 from images.targets.target import TARGETS, Target, TargetError, by_digest, name_in, target_of
 
 C = TypeVar("C", bound=Spec)
@@ -33,17 +29,11 @@ class ImageResource(Handler, Generic[C]):
     outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest", "built")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "target")
     """Inputs that count: not where the context lies."""
+    spec: Callable[[Properties], C]
+    """Returns what to make: `Spec.of`."""
 
     def __init__(self, targets: Mapping[str, Lazy] = TARGETS) -> None:
         self._targets = targets
-
-    @abstractmethod
-    def spec(self, inputs: Properties) -> C:
-        """Return what to make."""
-
-    @abstractmethod
-    def built(self, spec: C, context: Context) -> Path:
-        """Return the image's archive; build it unless it exists."""
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """Return the outputs as the target has them, None when it hasn't got the image."""
@@ -103,7 +93,7 @@ class ImageResource(Handler, Generic[C]):
         spec.settle(context)
         found = self.outputs_on(target, spec.reference)
         if found is None:
-            archive = self.built(spec, context)
+            archive = spec.build(context)
             context.status(f"bringing in {spec.reference}")
             self.bring_in(spec, archive, target, context)
             found = self.outputs_on(target, spec.reference)
@@ -160,21 +150,15 @@ class ImageHandler(ImageResource[ImageSpec]):
     Inputs: `name`, `context`, `dockerfile`, `datasets`, `contentHash` and `target`.
     """
 
-    type: ClassVar[str] = "slipway:images:Image"
-
-    def spec(self, inputs: Properties) -> ImageSpec:
-        datasets = {name: DATASETS[name] for name in inputs["datasets"]}
-        dockerfile = inputs.get("dockerfile", DOCKERFILE)
-        return ImageSpec(inputs["name"], Path(inputs["context"]), datasets, dockerfile)
-
-    def built(self, spec: ImageSpec, context: Context) -> Path:
-        return build(spec, context)
+    type: ClassVar[str] = ImageSpec.type
+    spec = ImageSpec.of
 
 
 class JobImageHandler(ImageResource[JobImageSpec]):
     """A job's own image, which pods call by its digest."""
 
-    type: ClassVar[str] = "slipway:images:JobImage"
+    type: ClassVar[str] = JobImageSpec.type
+    spec = JobImageSpec.of
     outputs: ClassVar[tuple[str, ...]] = (*ImageResource.outputs, "pinned")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "trainer", "target")
 
@@ -182,11 +166,6 @@ class JobImageHandler(ImageResource[JobImageSpec]):
         """Refuse a context that can't be built from, before anything is created."""
         problems = self.spec(inputs).problems()
         return [CheckFailure(key, reason) for key, reason in problems.items()]
-
-    def spec(self, inputs: Properties) -> JobImageSpec:
-        return JobImageSpec(
-            inputs["name"], Path(inputs["context"]), inputs["dockerfile"], inputs.get("trainer")
-        )
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """The target has to know the image by its digest, too."""
@@ -198,19 +177,6 @@ class JobImageHandler(ImageResource[JobImageSpec]):
 
     def names(self, state: Properties) -> set[str]:
         return {state["reference"], state["pinned"]}
-
-    def built(self, spec: JobImageSpec, context: Context) -> Path:
-        """Build the trainer's image before, where it is what this one starts from.
-
-        Raises:
-            RuntimeError: the trainer's files have changed since they were hashed.
-        """
-        trainer = None if spec.trainer is None else trainer_of(spec.trainer)
-        if trainer is not None:
-            build(trainer, context)
-            if trainer.reference != spec.trainer:
-                raise RuntimeError(f"{trainer.context} has changed during this run; run it again")
-        return build(spec, context)
 
     def bring_in(self, spec: JobImageSpec, archive: Path, target: Target, context: Context) -> None:
         """Bring the archive in, and name the image by its digest: an import alone does not."""
@@ -227,19 +193,11 @@ class ProgramHandler(ImageResource[Program]):
     Inputs: `name`, `path` and `version` of the tool; `entrypoint`, `contentHash`, `target`.
     """
 
-    type: ClassVar[str] = "slipway:images:Program"
-
-    def spec(self, inputs: Properties) -> Program:
-        path = Path(inputs["path"])
-        return Program(inputs["name"], path, inputs["version"], inputs["entrypoint"])
-
-    def built(self, spec: Program, context: Context) -> Path:
-        """Write the archive, which takes a second: `bring_in` removes it again."""
-        images = cache_dir() / "images"
-        images.mkdir(parents=True, exist_ok=True)
-        return spec.write(images)
+    type: ClassVar[str] = Program.type
+    spec = Program.of
 
     def bring_in(self, spec: Program, archive: Path, target: Target, context: Context) -> None:
+        """Bring the archive in, which only this one has."""
         try:
             super().bring_in(spec, archive, target, context)
         finally:

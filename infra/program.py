@@ -3,7 +3,7 @@
 import pulumi
 
 from clusters import CLUSTERS
-from images.trainers import TrainerImages
+from images.resource import TrainerImages
 from infra import cost, outputs, runs, settings
 from infra.gpus.component import cuda_output, gpus_of
 from infra.namespace import JobNamespace

@@ -10,7 +10,7 @@ from pulumi import Output, ResourceOptions
 from clusters.capacity import Capacity
 from clusters.cluster import JOB_ACCOUNT, Cluster
 from core import manifests
-from images.trainers import TrainerImages
+from images.resource import TrainerImages
 from infra import outputs
 from infra.declare import declare
 from jobs import plan

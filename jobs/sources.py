@@ -11,8 +11,7 @@ from core.fields import gibibytes
 from core.paths import CHECKOUT
 from core.problem import Problem, choices, quote
 from images.build.job import JobImageSpec
-from images.resource import JobImage
-from images.trainers import Trainer, TrainerImages
+from images.resource import JobImage, Trainer, TrainerImages
 from jobs.adapt import wants_gpus
 from jobs.spec import Script, TrainingJob
 from jobs.spec.program import DEFAULT_ENTRY

@@ -60,7 +60,7 @@ def ensure(layout: Layout, host: Host) -> list[str]:
 
 def _kept(host: Host, name: str) -> Path:
     """Return where the image is kept as it was unpacked."""
-    content = Program.of(host.tool(name), _PROGRAMS[name]).content_hash
+    content = Program.of_tool(host.tool(name), _PROGRAMS[name]).content_hash
     digest = hashlib.sha256(f"{image_reference(host.tool, name)} {content}".encode()).hexdigest()
     return cache_dir() / "images" / f"{name}-{digest[:_DIGITS]}{SUFFIX}"
 

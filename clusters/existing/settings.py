@@ -13,7 +13,7 @@ from clusters.pools import DEVICE_PLUGIN
 from core.fields import CONFIG, Count, Image, LabelKey, LabelValue, Positive
 from core.problem import Contradiction
 from core.validation import contradictory
-from images.registry.login import host
+from images.targets.registry_login import host
 
 Path = Annotated[
     str,

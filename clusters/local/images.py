@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clusters.local.tool import Tool
-from core.files import Cancelled
+from core.context import Context
 from core.process import CommandFailed
 from core.toolchain import ToolMissing
-from images.build.runner import Reporter
 from images.targets.target import Target, TargetError, listed
 
 _ANSWER_LIMIT = 60.0
@@ -51,7 +50,7 @@ class NodeImages(Target):
             digests = {self._digest(node, name) for node in self.nodes()}
         return digests.pop() if len(digests) == 1 else None
 
-    def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
+    def load(self, archive: Path, reference: str, reporter: Context) -> None:
         with _as_target():
             self.bring_in(archive, reporter.cancelled)
 
@@ -79,7 +78,5 @@ def _as_target() -> Iterator[None]:
     """Raise what every target raises."""
     try:
         yield
-    except InterruptedError as error:
-        raise Cancelled(str(error)) from error
     except (CommandFailed, ToolMissing) as error:
         raise TargetError(str(error)) from error

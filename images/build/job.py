@@ -2,11 +2,13 @@
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from core.context import Context
 from images.build import pip
 from images.build.engines import Engine, Plan, answer
 from images.build.runner import BuildFailed, Runner
@@ -45,6 +47,22 @@ class JobImageSpec(BuildSpec):
     dockerfile: str
     trainer: str | None = None
     prefix: ClassVar[str] = PREFIX
+    type: ClassVar[str] = "slipway:images:JobImage"
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, Any]) -> "JobImageSpec":
+        context = Path(inputs["context"])
+        return cls(inputs["name"], context, inputs["dockerfile"], inputs.get("trainer"))
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "context": str(self.context),
+            "dockerfile": self.dockerfile,
+            "contentHash": "" if self.problems() else self.content_hash,
+            "trainer": self.trainer,
+        }
 
     @property
     def estimate(self) -> str:
@@ -90,6 +108,19 @@ class JobImageSpec(BuildSpec):
     def version(self) -> str:
         """Digits that change with anything that goes into the image."""
         return hashlib.sha256(f"{self.content_hash}\0{self.trainer}".encode()).hexdigest()[:12]
+
+    def build(self, reporter: Context) -> Path:
+        """Build the trainer's image before, where it is what this one starts from.
+
+        Raises:
+            RuntimeError: the trainer's files have changed since they were hashed.
+        """
+        trainer = None if self.trainer is None else trainer_of(self.trainer)
+        if trainer is not None:
+            trainer.build(reporter)
+            if trainer.reference != self.trainer:
+                raise RuntimeError(f"{trainer.context} has changed during this run; run it again")
+        return super().build(reporter)
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         """Get the images that it starts from.

@@ -7,13 +7,15 @@ import os
 import platform
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import IO, ClassVar
+from typing import IO, Any, ClassVar
 
+from core.context import Context
+from core.paths import cache_dir
 from core.toolchain import Tool
 from images.build.spec import Spec
 
@@ -37,11 +39,27 @@ class Program(Spec):
     tool_version: str
     entrypoint: str
     prefix: ClassVar[str] = "slipway-"
+    type: ClassVar[str] = "slipway:images:Program"
 
     @classmethod
-    def of(cls, tool: Tool, entrypoint: str) -> "Program":
+    def of(cls, inputs: Mapping[str, Any]) -> "Program":
+        path = Path(inputs["path"])
+        return cls(inputs["name"], path, inputs["version"], inputs["entrypoint"])
+
+    @classmethod
+    def of_tool(cls, tool: Tool, entrypoint: str) -> "Program":
         """Return the image of a tool that set-up has provided."""
         return cls(tool.name, tool.path, tool.version, entrypoint)
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "path": str(self.context),
+            "version": self.tool_version,
+            "entrypoint": self.entrypoint,
+            "contentHash": self.content_hash,
+        }
 
     @cached_property
     def content_hash(self) -> str:
@@ -54,14 +72,17 @@ class Program(Spec):
     def version(self) -> str:
         return f"{self.tool_version}-{self.content_hash[:_DIGITS]}"
 
-    def write(self, directory: Path) -> Path:
-        """Write the archive to a new file, since another stack may be at the same; return that."""
-        descriptor, name = tempfile.mkstemp(
-            prefix=f"{self.repository}-", suffix=".tar", dir=directory
-        )
-        with os.fdopen(descriptor, "wb") as file:
+    def build(self, reporter: Context) -> Path:
+        """Write the archive, which takes a second, to a new file: another stack may be at it, too.
+
+        It is to be removed once it was brought in.
+        """
+        images = cache_dir() / "images"
+        images.mkdir(parents=True, exist_ok=True)
+        made = tempfile.mkstemp(prefix=f"{self.repository}-", suffix=".tar", dir=images)
+        with os.fdopen(made[0], "wb") as file:
             write_archive(file, self.reference, self.context, self.entrypoint)
-        return Path(name)
+        return Path(made[1])
 
 
 def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> None:

@@ -1,14 +1,12 @@
 """Runs the commands of a build: logged, with a limit, and ended when the user stops the program."""
 
 import os
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
-from core.files import Cancelled
+from core.context import Context
 from core.process import run_logged, tail
 
 LIMIT = 1800.0
@@ -32,20 +30,6 @@ class BuildFailed(Exception):
     """A command failed; the text holds the end of its log, and the path of the full log."""
 
 
-class Reporter(Protocol):
-    """What shows progress; `core.context.Context` is one."""
-
-    @property
-    def cancelled(self) -> threading.Event:
-        """Set once the user pressed Ctrl-C."""
-
-    def status(self, message: str) -> None:
-        """Show `message` until the next one."""
-
-    def info(self, message: str) -> None:
-        """Print `message` as a line that stays."""
-
-
 @dataclass(frozen=True)
 class Runner:
     """Runs the commands of one build.
@@ -57,22 +41,20 @@ class Runner:
     """
 
     log: Path
-    reporter: Reporter
+    reporter: Context
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, log: Path, reporter: Reporter, environment: Mapping[str, str]) -> "Runner":
-        """Return one with an empty log."""
-        log.parent.mkdir(parents=True, exist_ok=True)
-        log.write_bytes(b"")
-        return cls(log, reporter, environment)
+    def __post_init__(self) -> None:
+        """Begin with an empty log."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self.log.write_bytes(b"")
 
     def run(self, title: str, command: Sequence[str], limit: float = LIMIT) -> None:
         """Run `command` to its end.
 
         Raises:
             BuildFailed: it could not be started, failed, or ran longer than `limit` seconds.
-            core.files.Cancelled: the user stopped the program; the command has been ended.
+            InterruptedError: the user stopped the program; the command has been ended.
         """
         began = time.monotonic()
         for _ in range(ATTEMPTS):
@@ -95,7 +77,7 @@ class Runner:
             def tick(_seconds: float) -> None:
                 self.reporter.status(f"{title}{step.latest()}")
                 if self.reporter.cancelled.is_set():
-                    raise Cancelled(f"{title}: stopped")
+                    raise InterruptedError(f"{title}: stopped")
 
             try:
                 return start, run_logged(
@@ -107,6 +89,8 @@ class Runner:
                     env={**os.environ, **self.environment},
                     umask=0o022,  # other users read what it creates
                 )
+            except InterruptedError:
+                raise
             except OSError as error:
                 raise self._failed(title, f"can't be run: {error}") from error
 

@@ -1,17 +1,25 @@
-"""What an image is built from, and the digest that stands for its files."""
+"""What an image is built from, the digest that stands for its files, and its archive."""
 
 import hashlib
 import os
+import re
+import shutil
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
-from core.paths import cache_dir
-from images.build.engines import Engine, Plan
-from images.build.runner import Reporter, Runner
+from core import files
+from core.context import Context
+from core.paths import build_log, cache_dir
+from images.build import debian, engines
+from images.build.engines import Engine, Plan, answer
+from images.build.runner import Runner
 
+_REMOVE_LIMIT = 60.0
 LEFT_OUT = frozenset({".git", "__pycache__"})
 """Their content changes when the files that count do not."""
 
@@ -23,12 +31,12 @@ def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
         directory: Which.
         without: Names of files right in it that are left out.
     """
-    for name, folders, files in os.walk(directory):
+    for name, folders, plain in os.walk(directory):
         here = Path(name)
         links = [folder for folder in folders if (here / folder).is_symlink()]
         folders[:] = sorted(set(folders) - LEFT_OUT)
         skipped = without if here == directory else ()
-        yield from (here / file for file in sorted([*files, *links]) if file not in skipped)
+        yield from (here / file for file in sorted([*plain, *links]) if file not in skipped)
 
 
 def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
@@ -61,6 +69,18 @@ class Spec(ABC):
     name: str
     context: Path
     prefix: ClassVar[str] = ""
+    type: ClassVar[str]
+    """Of the resource that brings it into a cluster."""
+
+    @classmethod
+    @abstractmethod
+    def of(cls, inputs: Mapping[str, Any]) -> Self:
+        """Return what the resource with these inputs is made of."""
+
+    @property
+    @abstractmethod
+    def inputs(self) -> dict[str, Any]:
+        """The resource's inputs, but for `target`."""
 
     @property
     def repository(self) -> str:
@@ -87,8 +107,12 @@ class Spec(ABC):
         """Whether `version` is known already."""
         return True
 
-    def settle(self, reporter: Reporter) -> None:  # noqa: B027  # most have nothing to settle
+    def settle(self, reporter: Context) -> None:  # noqa: B027  # most have nothing to settle
         """Fetch what decides `version`; raises what that takes."""
+
+    @abstractmethod
+    def build(self, reporter: Context) -> Path:
+        """Return its archive, as `docker save` writes one; build it unless the cache has it."""
 
 
 class BuildSpec(Spec):
@@ -111,3 +135,80 @@ class BuildSpec(Spec):
         Raises:
             images.build.runner.BuildFailed: a step failed.
         """
+
+    def build(self, reporter: Context) -> Path:
+        """Return its archive; build it unless it is in the cache.
+
+        Raises:
+            images.build.runner.BuildFailed: a step failed; with the end of its log.
+            images.datasets.source.NotAvailable: a data set can't be fetched.
+            InterruptedError: the user stopped the program.
+            core.toolchain.ToolMissing: no program to build with is installed.
+            TimeoutError: another build did not end.
+        """
+        self.settle(reporter)
+        if not self.archive.exists():
+            with workplace(self.repository, reporter) as (engine, runner, work):
+                # Another build may have been for the same content.
+                if not self.archive.exists():
+                    self._build(engine, runner, work)
+        return self.archive
+
+    def _build(self, engine: Engine, runner: Runner, work: Path) -> None:
+        began = time.monotonic()
+        what = f"building {self.reference} with {engine.name}"
+        runner.reporter.info(f"{what}: {self.estimate} in {self.archive.parent}")
+        for command in engine.tidy():
+            runner.run("tidying up", command)
+        plan = self.prepare(engine, runner, work)
+        plan = replace(plan, arguments=(*plan.arguments, *debian.proxies()))
+        finished = work / "image.tar"
+        runner.run(f"building {self.repository}", engine.build(plan, self.reference))
+        runner.run(f"writing {self.repository}", engine.save(self.reference, finished))
+        finished.replace(self.archive)
+        self._forget_others(engine)
+        took, size = time.monotonic() - began, self.archive.stat().st_size / 1e6
+        runner.reporter.info(f"built {self.reference} in {took:.0f} s, {size:.0f} MB")
+
+    def _forget_others(self, engine: Engine) -> None:
+        """Remove the images and archives of other contents of the same name."""
+        # Not by `<name>-*`: that is how another image's name may go on.
+        ours = re.compile(re.escape(self.repository) + r"-[0-9a-f]+\.tar")
+        for archive in self.archive.parent.iterdir():
+            if ours.fullmatch(archive.name) and archive != self.archive:
+                archive.unlink()
+        prefix = self.reference.rpartition(":")[0]
+        for name in (answer(*engine.names()) or "").split():
+            if name.startswith(f"{prefix}:") and name != self.reference:
+                answer(*engine.remove(name), limit=_REMOVE_LIMIT)
+        for command in engine.prune():
+            answer(*command, limit=_REMOVE_LIMIT)
+
+
+@contextmanager
+def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Path]]:
+    """Yield what one build or push at a time works with, until the end of the block.
+
+    Args:
+        name: Of the log: see `core.paths.build_log`.
+        reporter: Shows progress.
+
+    Returns:
+        The engine, what runs its commands, and an empty directory: what a build or a push that was
+        killed left in it goes, a login included.
+    """
+    images = cache_dir() / "images"
+    with files.locked(
+        images / "lock",
+        cancelled=reporter.cancelled,
+        waiting=lambda: reporter.status("waiting for another build or push to end"),
+    ):
+        work = images / "work"
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+        try:
+            variables = {"TMPDIR": str(work), **debian.proxies()}
+            runner = Runner(build_log(name), reporter, variables)
+            yield engines.choose(images / "storage", work), runner, work
+        finally:
+            shutil.rmtree(work, ignore_errors=True)

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any, ClassVar
 
+from core.context import Context
 from core.paths import CHECKOUT
 from images.build import debian, pip
 from images.build.engines import Engine, Plan
-from images.build.runner import Reporter, Runner
+from images.build.runner import Runner
 from images.build.spec import BuildSpec, digest_of, files_of
-from images.datasets import DATASETS, Choice, Dataset
+from images.datasets import DATASETS, Choice
+from images.datasets.dataset import Dataset
 from images.targets.target import repository
 
 DOCKERFILE = "Dockerfile"
@@ -38,9 +41,26 @@ class ImageSpec(BuildSpec):
         takes: A description of the time and space that its build takes.
     """
 
-    datasets: Mapping[str, Dataset | Choice] = field(default_factory=dict)
+    datasets: Mapping[str, Choice] = field(default_factory=dict)
     dockerfile: str = DOCKERFILE
+    type: ClassVar[str] = "slipway:images:Image"
     takes: str = "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
+
+    @classmethod
+    def of(cls, inputs: Mapping[str, Any]) -> "ImageSpec":
+        datasets = {name: DATASETS[name] for name in inputs["datasets"]}
+        dockerfile = inputs.get("dockerfile", DOCKERFILE)
+        return cls(inputs["name"], Path(inputs["context"]), datasets, dockerfile)
+
+    @property
+    def inputs(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "context": str(self.context),
+            "dockerfile": self.dockerfile,
+            "contentHash": self.content_hash,
+            "datasets": sorted(self.datasets),
+        }
 
     @cached_property
     def content_hash(self) -> str:
@@ -66,12 +86,12 @@ class ImageSpec(BuildSpec):
         """Whether it is known which data sets are in it, where one of several may be."""
         return all(dataset.taken() is not None for dataset in self.datasets.values())
 
-    def settle(self, reporter: Reporter) -> None:
+    def settle(self, reporter: Context) -> None:
         """Fetch what decides which data sets are in it, unless that is known.
 
         Raises:
-            images.datasets.dataset.NotAvailable: none can be fetched.
-            core.files.Cancelled: the user stopped the program.
+            images.datasets.source.NotAvailable: none can be fetched.
+            InterruptedError: the user stopped the program.
             TimeoutError: another process has been fetching them for too long.
         """
         for dataset in self.datasets.values():
@@ -91,7 +111,7 @@ class ImageSpec(BuildSpec):
 
         Raises:
             images.build.runner.BuildFailed: a step failed.
-            images.datasets.dataset.NotAvailable: a data set can't be fetched.
+            images.datasets.source.NotAvailable: a data set can't be fetched.
         """
         datasets = {
             name: dataset.ensure(runner.reporter) for name, dataset in self.datasets.items()
@@ -122,9 +142,7 @@ class ImageSpec(BuildSpec):
         for path in files_of(self.context, self._others):
             target = directory / path.relative_to(self.context)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(path, target)
-            # Whatever umask the checkout was made with: the image runs as another user.
-            target.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
+            shutil.copy(path, target)
 
     def _taken(self) -> dict[str, Dataset]:
         taken = {name: dataset.taken() for name, dataset in self.datasets.items()}
@@ -159,7 +177,5 @@ def trainer_of(reference: str) -> ImageSpec | None:
 def _let_everybody_read(directory: Path) -> None:
     """Make all of it readable, whatever the umask: the image runs as another user."""
     for path in (directory, *directory.rglob("*")):
-        if path.is_symlink():
-            continue
-        mode = path.stat().st_mode
-        path.chmod(mode | (0o555 if path.is_dir() or mode & 0o100 else 0o444))
+        if not path.is_symlink():
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)

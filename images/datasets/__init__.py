@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from images.datasets import cifar10, mnist
-from images.datasets.dataset import Choice, Dataset
+from images.datasets.dataset import Choice
 
-__all__ = ["DATASETS", "Choice", "Dataset"]
+__all__ = ["DATASETS", "Choice"]
 
-DATASETS: Mapping[str, Dataset | Choice] = {
-    "mnist": mnist.MNIST,
+DATASETS: Mapping[str, Choice] = {
+    "mnist": Choice("mnist", (mnist.MNIST,)),
     "cifar10": cifar10.CIFAR10,
 }

@@ -4,14 +4,12 @@ Its home is https://www.cs.toronto.edu/~kriz/cifar.html. torchvision, which read
 version, publishes the md5 of the files in its archive.
 """
 
-import shutil
-import tarfile
 from pathlib import Path
 
-from images.build.runner import Reporter
-from images.datasets.dataset import Choice, Dataset, NotAvailable, Source, kept
-from images.datasets.download import download
+from core.context import Context
+from images.datasets.dataset import Choice, Dataset
 from images.datasets.fashion_mnist import FASHION_MNIST
+from images.datasets.source import Source, download, kept, unpack
 
 # torchvision.datasets.CIFAR10: url, train_list, test_list, meta.
 URL = "https://www.cs.toronto.edu/~kriz/cifar-10-python.tar.gz"
@@ -25,6 +23,7 @@ FILES = {
     "cifar-10-batches-py/test_batch": "md5:40351d587109b95175f43aff81a1287e",
     "cifar-10-batches-py/batches.meta": "md5:5ff9c542aee3614f3951f8cda6e48888",
 }
+_MEMBERS = {name: name for name in FILES}
 CLASSES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
 )  # fmt: skip
@@ -35,42 +34,26 @@ def archive() -> Path:
     return kept() / ARCHIVE
 
 
-def from_archive(directory: Path, _reporter: Reporter) -> None:
+def from_archive(directory: Path, _reporter: Context) -> None:
     """Take the files out of the archive that the user has put beside the data sets.
 
     Raises:
         NotAvailable: it isn't there, or is something else.
     """
-    _unpack(archive(), directory)
+    unpack(archive(), directory, _MEMBERS)
 
 
-def from_home(directory: Path, reporter: Reporter) -> None:
+def from_home(directory: Path, reporter: Context) -> None:
     """Download the archive and take the files out of it.
 
     Raises:
         NotAvailable: it can't be downloaded, or is something else.
-        core.files.Cancelled: the user stopped the program.
+        InterruptedError: the user stopped the program.
     """
     fetched = directory / ARCHIVE
     download(URL, fetched, reporter)
-    _unpack(fetched, directory)
+    unpack(fetched, directory, _MEMBERS)
     fetched.unlink()
-
-
-def _unpack(packed: Path, directory: Path) -> None:
-    try:
-        with tarfile.open(packed) as tar:
-            for name in FILES:
-                member, target = tar.extractfile(name), directory / name
-                if member is None:
-                    raise NotAvailable(f"{packed} has no file {name}")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                with member, target.open("wb") as file:
-                    shutil.copyfileobj(member, file)
-    except FileNotFoundError:
-        raise NotAvailable(f"{packed} is missing") from None
-    except (OSError, EOFError, KeyError, tarfile.TarError) as error:
-        raise NotAvailable(f"{packed} can't be unpacked: {error}") from error
 
 
 CIFAR10 = Choice(

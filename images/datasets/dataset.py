@@ -4,41 +4,16 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from core import files
-from core.paths import cache_dir
-from images.build.runner import Reporter
+from core.context import Context
+from images.datasets.source import NotAvailable, Source, kept
 
 DESCRIPTION = "DATASET"
 """The file that an image has beside a data set's own: what it is, as JSON."""
-
-
-class NotAvailable(Exception):
-    """A source does not have the data; the text has why."""
-
-
-def kept() -> Path:
-    """Where the verified data sets are kept."""
-    return cache_dir() / "datasets"
-
-
-@dataclass(frozen=True)
-class Source:
-    """A place to get the whole data set from.
-
-    Args:
-        name: As a message names it.
-        fetch: Puts every file into the directory that it is given, and shows its progress;
-            raises `NotAvailable`, or `core.files.Cancelled`.
-        at_hand: Whether it is surely there, on this machine, where the user has put it.
-    """
-
-    name: str
-    fetch: Callable[[Path, Reporter], None]
-    at_hand: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)
@@ -74,16 +49,12 @@ class Dataset:
         listed = (f"{path}={checksum}" for path, checksum in sorted(self.files.items()))
         return ",".join((self.name, *self.classes, *listed))
 
-    def taken(self) -> "Dataset":
-        """Itself: there is nothing to choose from, unlike in a `Choice`."""
-        return self
-
-    def ensure(self, reporter: Reporter) -> "Dataset":
-        """Fetch the files unless they are there and right; return itself.
+    def ensure(self, reporter: Context) -> None:
+        """Fetch the files unless they are there and right.
 
         Raises:
             NotAvailable: no source had them; with what was the matter with each.
-            core.files.Cancelled: the user stopped the program.
+            InterruptedError: the user stopped the program.
             TimeoutError: another process has been fetching them for too long.
         """
         with files.locked(
@@ -93,7 +64,6 @@ class Dataset:
         ):
             if self.problem(self.directory) is not None:
                 self._fetch_from_any(reporter)
-        return self
 
     def problem(self, directory: Path) -> str | None:
         """Say which file in `directory` is missing or has another content, None when none."""
@@ -106,7 +76,7 @@ class Dataset:
         return None
 
     def copy_to(self, directory: Path) -> None:
-        """Copy the files, readable by every user, and write what they are beside them.
+        """Copy the files, and write what they are beside them.
 
         The description has the `name`, the `classes` and each file's `md5`, which is what
         torchvision verifies files by.
@@ -116,14 +86,11 @@ class Dataset:
             source, target = self.directory / name, directory / name
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
-            target.chmod(0o644)
             sums[name] = _digest(source, "md5")
         about = {"name": self.name, "classes": list(self.classes), "md5": sums}
-        description = directory / DESCRIPTION
-        description.write_text(json.dumps(about, indent=2) + "\n")
-        description.chmod(0o644)
+        (directory / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n")
 
-    def _fetch_from_any(self, reporter: Reporter) -> None:
+    def _fetch_from_any(self, reporter: Context) -> None:
         problems = []
         for source in self.sources:
             reporter.status(f"data set {self.name}: fetching {self.size} from {source.name}")
@@ -141,7 +108,7 @@ class Dataset:
             f"{', '.join(self.files)}"
         )
 
-    def _fetch(self, source: Source, reporter: Reporter) -> None:
+    def _fetch(self, source: Source, reporter: Context) -> None:
         """Let `source` fill a new directory, which takes the place of the old one once verified."""
         with tempfile.TemporaryDirectory(dir=kept(), prefix=".fetch-") as name:
             fetched = Path(name) / self.name
@@ -155,7 +122,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Choice:
-    """Data sets that are read the same way.
+    """Data sets that are read the same way, or the only one of its kind.
 
     Args:
         name: What a program asks for.
@@ -165,7 +132,7 @@ class Choice:
 
     name: str
     alternatives: Sequence[Dataset]
-    advice: str
+    advice: str = ""
 
     @property
     def fingerprint(self) -> str:
@@ -173,10 +140,11 @@ class Choice:
         return ";".join(each.fingerprint for each in self.alternatives)
 
     def taken(self) -> Dataset | None:
-        """The best one that is at hand; None when nothing has been fetched yet."""
-        return next((each for each in self.alternatives if each.is_at_hand()), None)
+        """The only one, or the best that is at hand; None when nothing has been fetched yet."""
+        only = self.alternatives[0] if len(self.alternatives) == 1 else None
+        return next((each for each in self.alternatives if each.is_at_hand()), only)
 
-    def ensure(self, reporter: Reporter) -> Dataset:
+    def ensure(self, reporter: Context) -> Dataset:
         """Return the one that is at hand, else the best that can be fetched, after saying which.
 
         One that is at hand but damaged, and can't be fetched again, is an error: another content
@@ -184,7 +152,7 @@ class Choice:
 
         Raises:
             NotAvailable: none could be fetched; with what was the matter with each.
-            core.files.Cancelled: the user stopped the program.
+            InterruptedError: the user stopped the program.
             TimeoutError: another process has been fetching for too long.
         """
         problems: list[str] = []
@@ -198,13 +166,15 @@ class Choice:
             reporter.info(f"data set {self.name}: {taken.name} stands in. {self.advice}{why}")
         return taken
 
-    def _fetch_best(self, reporter: Reporter, problems: list[str]) -> Dataset:
+    def _fetch_best(self, reporter: Context, problems: list[str]) -> Dataset:
         """Return the first alternative that can be fetched; `problems` takes why others can't."""
         for each in self.alternatives:
             try:
-                return each.ensure(reporter)
+                each.ensure(reporter)
             except NotAvailable as error:
                 problems.append(str(error))
+            else:
+                return each
         raise NotAvailable("\n".join([*problems, self.advice]))
 
 

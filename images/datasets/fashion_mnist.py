@@ -21,9 +21,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from core.context import Context
 from images.build import debian
-from images.build.runner import Reporter
-from images.datasets.dataset import Dataset, NotAvailable, Source
+from images.datasets.dataset import Dataset
+from images.datasets.source import NotAvailable, Source
 
 PACKAGE = "dataset-fashion-mnist"
 FOLDER = "cifar-10-batches-py"
@@ -50,7 +51,7 @@ class Rows:
 Value = str | int | Rows | Sequence["Value"]
 
 
-def from_debian(directory: Path, reporter: Reporter) -> None:
+def from_debian(directory: Path, reporter: Context) -> None:
     """Have apt download the package, and write its pictures as batches.
 
     Raises:

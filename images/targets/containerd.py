@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from core import toolchain
+from core.context import Context
 from core.process import CommandFailed, run
-from images.build.runner import Reporter
 from images.targets.target import Target, TargetError, listed
 from images.targets.unpacked import SUFFIX, NotLinked, Unpacked
 
@@ -43,7 +43,7 @@ class Node(Target):
     def digest(self, name: str) -> str | None:
         return listed(self._ctr("images", "list", f"name=={name}"), name)
 
-    def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
+    def load(self, archive: Path, reference: str, reporter: Context) -> None:
         kept = archive.with_suffix(SUFFIX)
         if not self.link(kept):
             self.unpack(archive, reference, kept)

@@ -6,23 +6,20 @@ another user's, may run it. A registry that belongs to a stack is removed with i
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from core import files
-from core.paths import cache_dir
-from images.build import debian, engines
-from images.build.engines import answer
-from images.build.runner import BuildFailed, Reporter, Runner
-from images.registry.api import RegistryApi, is_loopback
-from images.registry.login import How, Login, config, docker_context, find_login, host
+from core.context import Context
+from images.build.engines import Engine, answer
+from images.build.runner import BuildFailed, Runner
+from images.build.spec import workplace
+from images.targets.registry_api import RegistryApi, is_loopback
+from images.targets.registry_login import How, Login, config, docker_context, find_login, host
 from images.targets.target import Target, TargetError, within
 
-_WORK = "push-"
 _PUSH_LIMIT = 3600.0
 """Seconds: the image for GPUs is 2.6 GB, which takes 45 minutes at 8 Mbit/s."""
 
@@ -51,20 +48,10 @@ class Registry(Target):
     def digest(self, name: str) -> str | None:
         return RegistryApi(self.server, self._login(), self._remedy).digest(name)
 
-    def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
-        images = cache_dir() / "images"
-        with (
-            files.locked(
-                images / "lock",
-                cancelled=reporter.cancelled,
-                waiting=lambda: reporter.status("waiting for another build or push to end"),
-            ),
-            _work_directory(images) as work,
-        ):
-            log = cache_dir() / "logs" / "image-push.log"
-            runner = Runner.of(log, reporter, {"TMPDIR": str(work), **debian.proxies()})
+    def load(self, archive: Path, reference: str, reporter: Context) -> None:
+        with workplace("push", reporter) as (engine, runner, work):
             try:
-                self._push(archive, reference, runner, work)
+                self._push(archive, reference, engine, runner, work)
             except BuildFailed as error:
                 where = f"{self.name(reference)} can't be pushed; {self._remedy}"
                 raise TargetError(f"{where}\n{error}") from None
@@ -75,8 +62,9 @@ class Registry(Target):
     def remove(self, name: str) -> None:
         """Nothing: others may run it."""
 
-    def _push(self, archive: Path, reference: str, runner: Runner, work: Path) -> None:
-        engine = engines.choose(archive.parent / "storage", work)
+    def _push(
+        self, archive: Path, reference: str, engine: Engine, runner: Runner, work: Path
+    ) -> None:
         is_here = answer(*engine.digest(reference))
         if not is_here:
             runner.run(f"reading {archive.name}", engine.load(archive))
@@ -111,12 +99,3 @@ class Registry(Target):
             return "log in with `az login` as a user with the role AcrPush there"
         where = "" if self.credentials is None else f" --config {Path(self.credentials).parent}"
         return f"log in with `docker{where} login {host(self.server)}` as a user who may push"
-
-
-@contextmanager
-def _work_directory(images: Path) -> Iterator[Path]:
-    """Yield an empty directory for one push. What a killed push left goes, its login included."""
-    for left in images.glob(f"{_WORK}*"):
-        shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(dir=images, prefix=_WORK) as work:
-        yield Path(work)

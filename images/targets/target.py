@@ -13,10 +13,10 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
+from core.context import Context
 from core.handler import UNKNOWN, Unknown
 from core.lazy import Lazy
 from core.problem import choices, quote
-from images.build.runner import Reporter
 
 TARGETS: Mapping[str, Lazy] = {
     "containerd": Lazy("images.targets.containerd.Node"),
@@ -59,7 +59,7 @@ class Target(ABC):
         """
 
     @abstractmethod
-    def load(self, archive: Path, reference: str, reporter: Reporter) -> None:
+    def load(self, archive: Path, reference: str, reporter: Context) -> None:
         """Bring the image in, by `name(reference)`, out of what `docker save` or buildah wrote.
 
         Args:
@@ -70,7 +70,7 @@ class Target(ABC):
 
         Raises:
             TargetError: it can't be brought in.
-            core.files.Cancelled: the user stopped the program.
+            InterruptedError: the user stopped the program.
         """
 
     @abstractmethod

@@ -11,7 +11,7 @@ from pulumi import Input, Output, ResourceOptions
 from clusters.cluster import JOB_ACCOUNT, Cluster
 from clusters.pools import DEVICE_PLUGIN, GpuPool
 from core.manifests import Manifest, digest
-from images.trainers import TrainerImages
+from images.resource import TrainerImages
 from infra.declare import declare
 from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
 from infra.namespace import pull_secret

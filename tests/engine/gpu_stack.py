@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import pulumi
 
 from clusters.pools import GpuPool
-from images.trainers import TrainerImages
+from images.resource import TrainerImages
 from infra.gpus.component import cuda_output, gpus_of
 from infra.runs import train
 from jobs.config import read

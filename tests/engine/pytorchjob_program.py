@@ -8,7 +8,7 @@ import pulumi
 import pulumi_kubernetes
 
 from clusters.cluster import Cluster
-from images.trainers import TrainerImages
+from images.resource import TrainerImages
 from infra.runs import RunContext, not_run, train
 from tests.runs.declared import read_jobs
 

@@ -87,7 +87,10 @@ def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_pat
     assert [each.path for each in handler.diff(NAME, state, given, Listener())] == ["nodes"]
     assert handler.update(NAME, state, given, Listener())["clusterId"] == state["clusterId"]
 
-    program, archive = Program.of(toolchain.tool("tcp-wait"), "/tcp-wait"), tmp_path / "image.tar"
+    program, archive = (
+        Program.of_tool(toolchain.tool("tcp-wait"), "/tcp-wait"),
+        tmp_path / "image.tar",
+    )
     with archive.open("wb") as file:
         write_archive(file, program.reference, program.context, program.entrypoint)
     target = target_of({"kind": local, key: NAME}, CLUSTERS[local].image_targets)

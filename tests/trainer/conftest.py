@@ -13,7 +13,6 @@ import pytest
 
 from core import toolchain
 from core.context import Silence
-from images.build.archive import build
 from images.build.engines import Buildah, best_driver
 from images.build.runner import ATTEMPTS, BUSY
 from images.build.trainer import TRAINER_CIFAR
@@ -108,7 +107,7 @@ class Opened:
 @pytest.fixture(scope="session")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """The image with both data sets; built unless it was."""
-    archive = build(TRAINER_CIFAR, Silence())
+    archive = TRAINER_CIFAR.build(Silence())
     buildah, storage = str(toolchain.path("buildah")), tmp_path_factory.mktemp("storage")
     opened = Opened(best_driver("buildah", buildah, storage / "images", storage / "run"))
     opened.buildah("pull", "--quiet", f"oci-archive:{archive}")

@@ -52,7 +52,7 @@ def _target(registry: RunningRegistry, **others: Any) -> dict[str, Any]:
 
 
 def _inputs(registry: RunningRegistry, name: str) -> dict[str, Any]:
-    program = Program.of(toolchain.tool(name), ENTRYPOINTS[name])
+    program = Program.of_tool(toolchain.tool(name), ENTRYPOINTS[name])
     return {
         "name": name,
         "path": str(program.context),
@@ -149,7 +149,7 @@ def test_without_a_login_nobody_is_told_so(registry: RunningRegistry, tmp_path: 
 def test_a_registry_that_is_gone_is_not_up_and_has_lost_nothing(
     registry: RunningRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("images.registry.api.LIMIT", 1.0)
+    monkeypatch.setattr("images.targets.registry_api.LIMIT", 1.0)
     inputs = _inputs(registry, "tcp-wait")
     state = {**inputs, **_OF.create(inputs, Listener())[1]}
     gone = {**inputs["target"], "server": "127.0.0.1:9/team"}

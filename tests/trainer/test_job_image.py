@@ -16,9 +16,7 @@ import pytest
 
 from core import toolchain
 from core.paths import cache_dir
-from images import handler
 from images.build import debian, job
-from images.build.archive import build
 from images.build.job import JobImageSpec
 from images.build.runner import BuildFailed
 from images.build.trainer import ImageSpec
@@ -115,8 +113,7 @@ def trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ImageSpec:
     (folder / "model.py").touch()
     small = ImageSpec("slipway-small", folder)
     monkeypatch.setattr(debian, "base_image", lambda *_: "scratch")
-    for module in (job, handler):
-        monkeypatch.setattr(module, "trainer_of", lambda _reference: small)
+    monkeypatch.setattr(job, "trainer_of", lambda _reference: small)
     return small
 
 
@@ -231,14 +228,14 @@ def test_it_can_start_from_the_trainers_image(
     context: Path, cache: Path, trainer: ImageSpec
 ) -> None:
     """Nothing is pulled, also when the builder has forgotten it; and older content goes."""
-    build(trainer, Listener())
+    trainer.build(Listener())
     shutil.rmtree(cache / "images" / "storage")
     (context / "Dockerfile").write_text("ARG TRAINER\nFROM ${TRAINER}\nCOPY train.py /\n")
     archives = []
     for text in ("print(1)\n", "print(2)\n"):
         (context / "train.py").write_text(text)
         spec = JobImageSpec("mine", context, "Dockerfile", trainer.reference)
-        archives.append(_OF.built(spec, Listener()))
+        archives.append(spec.build(Listener()))
     first, second = map(_layers, (trainer.archive, archives[1]))
     assert first == second[:-1]
     assert list((cache / "images").glob("slipway-job-mine-*.tar")) == archives[1:]

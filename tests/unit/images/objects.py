@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from images.build.runner import Reporter
-from images.datasets.dataset import Dataset, NotAvailable, Source
+from core.context import Context
+from images.datasets.dataset import Dataset
+from images.datasets.source import NotAvailable, Source
 
 
 @dataclass
@@ -29,17 +30,17 @@ class Listener:
         self.lines.append(message)
 
 
-def writing(files: Mapping[str, bytes]) -> Callable[[Path, Reporter], None]:
+def writing(files: Mapping[str, bytes]) -> Callable[[Path, Context], None]:
     """Return a source's `fetch` that has these files."""
 
-    def fetch(directory: Path, _reporter: Reporter) -> None:
+    def fetch(directory: Path, _reporter: Context) -> None:
         for name, content in files.items():
             (directory / name).write_bytes(content)
 
     return fetch
 
 
-def unreachable(_directory: Path, _reporter: Reporter) -> None:
+def unreachable(_directory: Path, _reporter: Context) -> None:
     """A source's `fetch` that can't be reached."""
     raise NotAvailable("Name or service not known")
 

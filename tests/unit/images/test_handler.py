@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from core.handler import UNKNOWN, Handler, Properties
-from images import handler
-from images.build.runner import Reporter
-from images.build.spec import Spec
+from images.build.spec import BuildSpec, Spec
 from images.build.trainer import TRAINER
 from images.handler import ImageHandler, JobImageHandler
 from images.targets import containerd
@@ -26,7 +24,7 @@ class Machine:
     built: list[str] = field(default_factory=list)
     is_up: bool = True
 
-    def build(self, spec: Spec, _reporter: Reporter) -> Path:
+    def build(self, spec: Spec) -> Path:
         self.built.append(spec.reference)
         return Path(spec.reference)
 
@@ -46,7 +44,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(node, "load", lambda _self, archive, *_: made.load(archive))
     monkeypatch.setattr(node, "tag", lambda _self, *names: made.tag(*names))
     monkeypatch.setattr(node, "remove", lambda _self, name: made.images.pop(name, None))
-    monkeypatch.setattr(handler, "build", made.build)
+    monkeypatch.setattr(BuildSpec, "build", lambda spec, _context: made.build(spec))
     return made
 
 

@@ -11,13 +11,13 @@ import pulumi
 import pytest
 
 from core import toolchain
+from core.context import Context
 from core.handler import UNKNOWN, Properties
 from core.toolchain import Tool
 from images import handler, resource
 from images.build.program import Program
-from images.build.runner import Reporter
 from images.handler import ProgramHandler
-from images.prebuilt import NotPrebuilt
+from images.resource import NotPrebuilt
 from tests.unit.images.objects import Listener
 
 _OF = ProgramHandler()
@@ -37,7 +37,7 @@ class Shelf:
     def digest(self, name: str) -> str | None:
         return "sha256:1" if name in self.images else None
 
-    def load(self, archive: Path, reference: str, _reporter: Reporter) -> None:
+    def load(self, archive: Path, reference: str, _reporter: Context) -> None:
         with tarfile.open(archive) as tar:
             manifest = tar.extractfile("manifest.json")
             assert manifest is not None
@@ -63,7 +63,7 @@ def tool(tmp_path: Path) -> Tool:
 
 
 def _inputs(tool: Tool) -> Properties:
-    program = Program.of(tool, "/tcp-wait")
+    program = Program.of_tool(tool, "/tcp-wait")
     return {
         "name": tool.name,
         "path": str(tool.path),
@@ -97,7 +97,7 @@ def test_it_is_unchanged_until_the_program_changes(shelf: Shelf, tool: Tool) -> 
 def test_a_preview_names_it_before_its_registry_is_there(shelf: Shelf, tool: Tool) -> None:
     inputs = {**_inputs(tool), "target": {**_TARGET, "after": UNKNOWN}}
     known = _OF.preview(None, inputs, inputs, Listener())
-    assert known["reference"] == shelf.name(Program.of(tool, "/tcp-wait").reference)
+    assert known["reference"] == shelf.name(Program.of_tool(tool, "/tcp-wait").reference)
     assert known["imageDigest"] is UNKNOWN
 
 

@@ -16,7 +16,8 @@ from images.build.trainer import (
     Undecided,
     trainer_of,
 )
-from images.datasets.dataset import Choice, NotAvailable, Source
+from images.datasets.dataset import Choice
+from images.datasets.source import NotAvailable, Source
 from tests.unit.images.objects import Listener, dataset, unreachable, writing
 
 _REAL = dataset("real", b"the real one", Source("its home", unreachable))

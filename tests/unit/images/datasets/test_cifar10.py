@@ -13,8 +13,8 @@ import pytest
 
 from images.build import debian
 from images.datasets import cifar10, fashion_mnist
-from images.datasets.dataset import NotAvailable
 from images.datasets.fashion_mnist import Rows
+from images.datasets.source import NotAvailable
 from tests.unit.images.objects import Listener
 
 _ENCODINGS = ("bytes", "latin1")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from images.datasets.dataset import Choice, Dataset, NotAvailable, Source, kept
+from images.datasets.dataset import Choice, Dataset
+from images.datasets.source import NotAvailable, Source, kept
 from tests.unit.images.objects import Listener, dataset, unreachable, writing
 
 
@@ -29,7 +30,8 @@ def test_the_first_source_that_has_it_is_taken(listener: Listener) -> None:
     wrong = Source("a liar", writing({"file": b"something else"}))
     right = Source("a mirror", writing({"file": b"content"}))
     wanted = dataset("numbers", b"content", wrong, right)
-    assert (wanted.ensure(listener).directory / "file").read_bytes() == b"content"
+    wanted.ensure(listener)
+    assert (wanted.directory / "file").read_bytes() == b"content"
     assert listener.lines == ["data set numbers: fetched from a mirror and verified"]
 
 
@@ -64,7 +66,8 @@ def test_a_damaged_file_is_found_by_its_checksum(algorithm: str, tmp_path: Path)
 
 
 def test_an_image_says_what_its_data_are(listener: Listener, tmp_path: Path) -> None:
-    STAND_IN.ensure(listener).copy_to(tmp_path / "data")
+    STAND_IN.ensure(listener)
+    STAND_IN.copy_to(tmp_path / "data")
     assert (tmp_path / "data" / "file").read_bytes() == b"another"
     assert json.loads((tmp_path / "data" / "DATASET").read_text()) == {
         "name": "stand-in",

@@ -11,7 +11,7 @@ import pytest
 
 from core.handler import UNKNOWN
 from images.build import engines
-from images.prebuilt import NotPrebuilt, given, way_in
+from images.resource import NotPrebuilt, given, way_in
 from images.targets import target as names
 from images.targets import target_of
 from images.targets.containerd import Node

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from images import trainers
+from images import resource
 from images.build.trainer import ImageSpec
-from images.trainers import TrainerImages
+from images.resource import TrainerImages
 
 _TARGET = {"kind": "registry", "server": "example.org"}
 
@@ -21,7 +21,7 @@ def declared(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Mapping[str, An
             made.append((spec.name, target))
             self.reference, self.built = f"a pod's {spec.name}", f"localhost/{spec.name}"
 
-    monkeypatch.setattr(trainers, "Image", Image)
+    monkeypatch.setattr(resource, "Image", Image)
     return made
 
 

@@ -8,9 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from core.files import Cancelled
-from images.datasets.dataset import NotAvailable
-from images.datasets.download import download
+from images.datasets.source import NotAvailable, download
 from tests.unit.images.objects import Listener
 
 _CONTENT = b"pictures" * 1000
@@ -55,5 +53,5 @@ def test_a_server_that_is_not_there_is_said_plainly(tmp_path: Path) -> None:
 def test_it_stops_when_the_person_asks(address: str, tmp_path: Path) -> None:
     listener = Listener()
     listener.cancelled.set()
-    with pytest.raises(Cancelled):
+    with pytest.raises(InterruptedError):
         download(f"{address}/file", tmp_path / "file", listener)

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from images.registry.api import RegistryApi, is_loopback
-from images.registry.login import Login
 from images.targets import TargetError
+from images.targets.registry_api import RegistryApi, is_loopback
+from images.targets.registry_login import Login
 
 _DIGEST = f"sha256:{'2' * 64}"
 
@@ -117,7 +117,7 @@ class TestAsking:
             assert api.digest(f"{server}/team/a:1") == _DIGEST
 
     def test_one_that_stays_busy_is_given_up(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("images.registry.api.LIMIT", 0.1)
+        monkeypatch.setattr("images.targets.registry_api.LIMIT", 0.1)
         with _serving(busy=99) as (server, _):
             api = RegistryApi(server, None, "log in")
             assert not api.answers

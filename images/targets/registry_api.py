@@ -21,7 +21,7 @@ from tenacity import (
     wait_exponential,
 )
 
-from images.registry.login import DOCKER_HUB, Login, host
+from images.targets.registry_login import DOCKER_HUB, Login, host
 from images.targets.target import TargetError, repository, tag
 
 LIMIT = 60.0

@@ -1,1 +1,0 @@
-"""A registry over HTTP, and who logs in to it."""

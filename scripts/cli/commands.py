@@ -1,6 +1,5 @@
 """up, preview and rerun: the CLI's commands, with what a user would otherwise do around them."""
 
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -8,7 +7,7 @@ from typing import Any
 
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
-from scripts.cli import CommandError
+from scripts.cli import CommandError, echo
 from scripts.cli.backend import exists, exported, rows
 from scripts.cli.config import check, ensure_own
 from scripts.cli.pulumi_cli import INTERRUPTED, Cli
@@ -73,16 +72,11 @@ def rerun(stack: str, job: str) -> int:
     return _update(cli, "--replace", runs[job])
 
 
-def echo(line: str) -> None:
-    """Prints a line between those of Pulumi."""
-    print(line, file=sys.stderr, flush=True)
-
-
 def prepared(stack: str) -> Cli:
     """The CLI on a stack that exists, and is not held by a dead process."""
     ensure_own(stack)
     cli = Cli(stack)
-    recover(cli, echo)
+    recover(cli)
     if not exists(stack):
         cli.query("stack", "init", "--no-select")
     return cli

@@ -30,26 +30,26 @@ class StackFileError(CommandError):
     """The stack does not exist, or its file can't be read. The text names the remedy."""
 
 
-def template(stack: str, root: Path = CHECKOUT) -> Path:
+def template(stack: str) -> Path:
     """Where the stack's committed file is."""
-    return root / "stacks" / f"{stack}.yaml"
+    return CHECKOUT / "stacks" / f"{stack}.yaml"
 
 
-def own(stack: str, root: Path = CHECKOUT) -> Path:
+def own(stack: str) -> Path:
     """The path of the user's file for the stack."""
-    return root / f"Pulumi.{stack}.yaml"
+    return CHECKOUT / f"Pulumi.{stack}.yaml"
 
 
-def names(root: Path = CHECKOUT) -> list[str]:
+def names() -> list[str]:
     """The existing stacks: those with a file in stacks/, and the user's own."""
-    committed = {file.stem for file in (root / "stacks").glob("*.yaml")}
-    personal = {file.stem.removeprefix("Pulumi.") for file in root.glob("Pulumi.*.yaml")}
+    committed = {file.stem for file in (CHECKOUT / "stacks").glob("*.yaml")}
+    personal = {file.stem.removeprefix("Pulumi.") for file in CHECKOUT.glob("Pulumi.*.yaml")}
     return sorted(committed | personal)
 
 
-def check(stack: str, root: Path = CHECKOUT) -> None:
+def check(stack: str) -> None:
     """Raises `StackFileError` unless a file for a stack of this name exists."""
-    known = names(root)
+    known = names()
     if stack in known:
         return
     if not _NAME.fullmatch(stack):
@@ -58,28 +58,28 @@ def check(stack: str, root: Path = CHECKOUT) -> None:
             f"Stacks: {', '.join(known)}."
         )
     if exists(stack):
-        raise StackFileError(_gone(stack, root))
+        raise StackFileError(_gone(stack))
     raise StackFileError(
         f"There is no stack {stack!r}.{meant(stack, known)} Stacks: {', '.join(known)}. "
-        f"To make a new one, copy a file of stacks/ to {own(stack, root).name}."
+        f"To make a new one, copy a file of stacks/ to {own(stack).name}."
     )
 
 
-def ensure_own(stack: str, root: Path = CHECKOUT) -> Path:
+def ensure_own(stack: str) -> Path:
     """The user's file, copied from the committed one unless it exists.
 
     Raises:
         StackFileError: the stack does not exist, or Pulumi can't read its file.
     """
-    check(stack, root)
-    file = own(stack, root)
+    check(stack)
+    file = own(stack)
     if not file.exists():
-        shutil.copyfile(template(stack, root), file)
+        shutil.copyfile(template(stack), file)
     _settings(file)
     return file
 
 
-def cluster_of(stack: str, root: Path = CHECKOUT) -> Mapping[str, Any]:
+def cluster_of(stack: str) -> Mapping[str, Any]:
     """The cluster's settings in the stack's file; the user's file takes precedence.
 
     Only the program validates them, so a cluster that is not a map is empty here.
@@ -87,25 +87,25 @@ def cluster_of(stack: str, root: Path = CHECKOUT) -> Mapping[str, Any]:
     Raises:
         StackFileError: the stack does not exist, or Pulumi can't read its file.
     """
-    cluster = _effective(stack, root).get("slipway:cluster")
+    cluster = _effective(stack).get("slipway:cluster")
     return cluster if isinstance(cluster, dict) else {}
 
 
-def jobs_of(stack: str, root: Path = CHECKOUT) -> list[str]:
+def jobs_of(stack: str) -> list[str]:
     """The names of the jobs in the stack's file; empty when it can't be read."""
     try:
-        jobs = _effective(stack, root).get("slipway:jobs")
+        jobs = _effective(stack).get("slipway:jobs")
     except StackFileError:
         return []
     return [str(name) for name in jobs] if isinstance(jobs, dict) else []
 
 
-def load_settings(stack: str, root: Path = CHECKOUT) -> Settings | None:
+def load_settings(stack: str) -> Settings | None:
     """Return the stack's settings; None when they are wrong, which `up` and `preview` explain."""
     from infra import settings  # noqa: PLC0415 - it takes a second
 
     try:
-        config = _effective(stack, root)
+        config = _effective(stack)
         values = {
             # As Pulumi hands them to the program.
             key: value if isinstance(value, str) else json.dumps(value)
@@ -116,10 +116,10 @@ def load_settings(stack: str, root: Path = CHECKOUT) -> Settings | None:
         return None
 
 
-def _effective(stack: str, root: Path) -> Mapping[str, Any]:
+def _effective(stack: str) -> Mapping[str, Any]:
     """The settings in the user's file, or in the committed one without it."""
-    check(stack, root)
-    file = own(stack, root) if own(stack, root).exists() else template(stack, root)
+    check(stack)
+    file = own(stack) if own(stack).exists() else template(stack)
     return _settings(file)
 
 
@@ -155,10 +155,10 @@ def _where(error: yaml.YAMLError) -> str:
     return f"{text} ({error.context} that begins in line {error.context_mark.line + 1})"
 
 
-def _gone(stack: str, root: Path) -> str:
+def _gone(stack: str) -> str:
     """What to do about a stack that exists, but whose file is missing."""
-    file = own(stack, root).name
-    back = f"Copy one of {template(stack, root).parent.name}/ and edit it."
+    file = own(stack).name
+    back = f"Copy one of {template(stack).parent.name}/ and edit it."
     if latest_settings(stack):
         refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
         back = f"Restore it as it was when the stack was last changed: {refresh}"

@@ -1,22 +1,40 @@
-"""`make down`: destroys a stack, removes whatever else is left of it, and verifies that."""
+"""`make down`: destroys a stack, removes what else is left of it, and proves that nothing is."""
 
+import json
 import shutil
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from clusters import CLUSTERS, owner
 from clusters.cluster import OwnCluster
 from core.manifests import called
+from core.paths import CHECKOUT
 from core.toolchain import ToolMissing
+from infra import settings
 from jobs.logs import archive
-from scripts.cli import CommandError, remains
-from scripts.cli.backend import exists, exported, files, hidden_states, project, rows
-from scripts.cli.commands import echo
-from scripts.cli.config import cluster_of
+from scripts.cli import CommandError, echo
+from scripts.cli.backend import (
+    exists,
+    exported,
+    files,
+    hidden_states,
+    latest_settings,
+    project,
+    rows,
+)
+from scripts.cli.config import check, cluster_of, own, template
 from scripts.cli.pulumi_cli import INTERRUPTED, Cli
-from scripts.cli.recovery import recover
-from scripts.cli.temporary_config import temporary_config
+from scripts.cli.recovery import orphans, recover, repair_files
 
 _DESTROY = ("destroy", "--yes", "--skip-preview")
+_WAIT_SECONDS = 10.0
+"""The kernel takes a moment to end a killed process and to close its files."""
+_POLL_SECONDS = 0.2
 
 
 def down(stack: str) -> int:
@@ -25,7 +43,7 @@ def down(stack: str) -> int:
     It also removes what an interrupted `up` left of the cluster. Nothing to destroy is a success.
     The user's Pulumi.<stack>.yaml stays; one that is gone is not needed.
     """
-    with temporary_config(stack, echo):
+    with temporary_config(stack):
         cluster_of(stack)  # raises for an unreadable file, before anything is done
         return _down(stack)
 
@@ -49,11 +67,11 @@ def _down(stack: str) -> int:
     for file in files(stack):
         file.unlink()
     shutil.rmtree(archive.of_stack(stack), ignore_errors=True)
-    return 0 if remains.prove(stack, cluster_of(stack), echo) else 1
+    return 0 if prove(stack, cluster_of(stack)) else 1
 
 
 def _destroy(cli: Cli) -> int:
-    recover(cli, echo)
+    recover(cli)
     code = _destroy_resources(cli)
     if code not in {0, INTERRUPTED} and _may_remove_cluster(cli):
         echo("Not all could be deleted; the cluster is the stack's own, so it goes with all in it.")
@@ -68,7 +86,7 @@ def _may_remove_cluster(cli: Cli) -> bool:
 
     Not one that another process has begun to use meanwhile: `recover` raises `StackBusy`.
     """
-    recover(cli, echo)
+    recover(cli)
     resources = rows(exported(cli.stack), "resources")
     is_protected = any(resource.get("protect") for resource in resources)
     return _cluster_directory(cli.stack) is not None and not is_protected
@@ -116,3 +134,92 @@ def _cluster_directory(stack: str) -> Path | None:
         return directory
     echo(f"Cluster {name} is kept: it belongs to {made_by or 'an unknown stack'}.")
     return None
+
+
+@contextmanager
+def temporary_config(stack: str) -> Iterator[None]:
+    """Provide the stack's file; one that did not exist before is removed afterwards.
+
+    The cluster's settings are still in the stack's state, or in its history. Pulumi itself would
+    create the file with nothing but its encryption salt in it.
+
+    Raises:
+        StackFileError: the stack does not exist: it has neither a file nor a state.
+    """
+    file = own(stack)
+    if file.exists() or not exists(stack):
+        check(stack)
+        yield
+        return
+    repair_files(stack)
+    state = exported(stack)
+    cluster = cluster_in(state) or latest_settings(stack).get("slipway:cluster")
+    try:
+        if isinstance(cluster, dict):
+            echo(f"{file.name} is missing; using the cluster that the stack used last.")
+            file.write_text(yaml.safe_dump({"config": {"slipway:cluster": cluster}}))
+        elif template(stack).exists():
+            shutil.copyfile(template(stack), file)
+        elif rows(state, "resources"):
+            echo(
+                f"{file.name} is missing, and neither the state nor the history of {stack} says "
+                "which cluster it had. The resources in its state are destroyed; whether anything "
+                "else is left in that cluster can't be checked."
+            )
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+def cluster_in(export: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what an exported state has of the stack's own cluster; None without one. Pure.
+
+    One that an interrupted run had begun to make is among what is pending.
+    """
+    own = {kind.own.type: name for name, kind in CLUSTERS.items() if kind.own is not None}
+    pending = [each["resource"] for each in rows(export, "pending_operations")]
+    for resource in [*rows(export, "resources"), *pending]:
+        if resource["type"] in own:
+            name = resource["urn"].rsplit("::", 1)[-1]
+            return {"kind": own[resource["type"]], "name": name}
+    return None
+
+
+def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
+    """Print that nothing of a stack is left, or what is and how to remove it; return which.
+
+    Args:
+        stack: Its name.
+        cluster: Its settings.
+    """
+    deadline = time.monotonic() + _WAIT_SECONDS
+    while any((found := _remains(stack, cluster)).values()) and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+    left = [thing for things in found.values() for thing in things]
+    if left:
+        listed = "".join(f"\n  {thing}" for thing in left)
+        echo(f"Left of {stack}, each with the command that removes it:{listed}")
+        return False
+    kinds = ", ".join(f"0 {kind}" for kind in found)
+    echo(f"Nothing of {stack} is left: {kinds}.")
+    return True
+
+
+def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
+    found = {kind: list(things) for kind, things in _of_cluster(stack, cluster).items()}
+    processes = [f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)]
+    logs = archive.of_stack(stack)
+    paths = [*files(stack), *([logs] if logs.exists() else [])]
+    kept = [f"{path}: rm -r {path}" for path in paths]
+    for kind, things in (("processes", processes), ("files", kept)):
+        found[kind] = [*found.get(kind, []), *things]
+    return found
+
+
+def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
+    """Invalid settings never made a cluster: `pulumi up` refuses them immediately."""
+    try:
+        parsed = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
+    except settings.SettingsError:
+        return {}
+    return CLUSTERS[parsed.kind].remains(parsed.options, called(project(), stack))

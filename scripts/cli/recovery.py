@@ -12,7 +12,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from urllib.parse import quote
 
 from core import files
 from core.paths import CHECKOUT, state_dir
-from scripts.cli import CommandError
+from scripts.cli import CommandError, echo
 from scripts.cli.backend import (
     Lock,
     bookkeeping,
@@ -60,12 +60,8 @@ def alone(stack: str) -> Iterator[None]:
         yield
 
 
-def recover(cli: Cli, echo: Callable[[str], None]) -> None:
+def recover(cli: Cli) -> None:
     """Makes a stack ready for the next command; one that does not exist yet is.
-
-    Args:
-        cli: Bound to the stack.
-        echo: Prints a line.
 
     Raises:
         StackBusy: its lock is held by a live process, or by another machine.
@@ -222,7 +218,7 @@ def _link(path: Path) -> Path | None:
 def _is_pulumi(pid: int) -> bool:
     """Whether that process lives and is a pulumi: after a reboot the number may be another's."""
     try:
-        program = Path(f"/proc/{pid}/exe").readlink()
+        program = (_PROC / str(pid) / "exe").readlink()
     except FileNotFoundError:
         return False
     except PermissionError:  # another user's process, so its program is unknown

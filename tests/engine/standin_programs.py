@@ -148,7 +148,7 @@ def every_kind(namespace: str, *, group: str, size: int) -> None:
             opts=options,
         )
     k8s.core.v1.Secret(
-        "secret", metadata={**inside, "name": "secret"}, string_data={"a": "b"}, opts=options
+        "secret", metadata={**inside, "name": "secret"}, data={"a": "Yg=="}, opts=options
     )
     k8s.core.v1.Secret("empty", metadata={**inside, "name": "empty"}, opts=options)
     k8s.core.v1.ConfigMap(

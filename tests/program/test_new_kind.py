@@ -11,8 +11,8 @@ from clusters import CLUSTERS, _kind_of
 from core.handler import Handler
 from infra import settings
 from infra.provider.resources import Handlers, image_targets
-from scripts.cli import remains
-from scripts.cli.temporary_config import cluster_in
+from scripts.cli import down
+from scripts.cli.down import cluster_in
 from scripts.setup import plugin
 from scripts.setup.tools import tools_of
 from tests.program.declared import declare
@@ -208,6 +208,6 @@ def test_down_knows_what_it_was_removes_it_and_looks_for_what_is_left(
     directory.mkdir(parents=True)
     kind.own.remove(directory)
     assert not directory.exists()
-    assert remains._of_cluster("mine", cluster) == {
+    assert down._of_cluster("mine", cluster) == {
         "made-up clusters": ["mine of slipway/mine: remove it"]
     }

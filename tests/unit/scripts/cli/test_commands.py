@@ -5,6 +5,8 @@ import os
 import shutil
 import socket
 import subprocess
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +22,14 @@ from scripts.environment import backend
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkout with the stacks dev and kind, and a person's own one, mine."""
     (tmp_path / "stacks").mkdir()
     for name in ("dev", "kind"):
         text = f"config:\n  slipway:cluster:\n    kind: {name}\n"
         (tmp_path / "stacks" / f"{name}.yaml").write_text(text)
     (tmp_path / "Pulumi.mine.yaml").write_text("config: {'slipway:cluster': {kind: mine}}")
+    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
     return tmp_path
 
 
@@ -37,18 +40,19 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_stacks_file_starts_as_a_copy_and_is_then_the_persons(checkout: Path) -> None:
-    file = ensure_own("dev", checkout)
+    file = ensure_own("dev")
     assert file == checkout / "Pulumi.dev.yaml"
     assert file.read_text() == (checkout / "stacks" / "dev.yaml").read_text()
     file.write_text("changed: true")
-    assert ensure_own("dev", checkout).read_text() == "changed: true"
+    assert ensure_own("dev").read_text() == "changed: true"
 
 
-def test_the_persons_file_says_what_the_cluster_is(checkout: Path) -> None:
-    assert cluster_of("dev", checkout) == {"kind": "dev"}
-    assert cluster_of("mine", checkout) == {"kind": "mine"}
-    ensure_own("dev", checkout).write_text("config: {'slipway:cluster': {kind: other, name: n}}")
-    assert cluster_of("dev", checkout) == {"kind": "other", "name": "n"}
+@pytest.mark.usefixtures("checkout")
+def test_the_persons_file_says_what_the_cluster_is() -> None:
+    assert cluster_of("dev") == {"kind": "dev"}
+    assert cluster_of("mine") == {"kind": "mine"}
+    ensure_own("dev").write_text("config: {'slipway:cluster': {kind: other, name: n}}")
+    assert cluster_of("dev") == {"kind": "other", "name": "n"}
 
 
 @pytest.mark.parametrize("text", ["", "config:", "config: {}", "a: 1", "config: {x: 1}"])
@@ -56,7 +60,7 @@ def test_a_file_that_names_no_cluster_is_left_for_the_program_to_judge(
     text: str, checkout: Path
 ) -> None:
     (checkout / "Pulumi.mine.yaml").write_text(text)
-    assert cluster_of("mine", checkout) == {}
+    assert cluster_of("mine") == {}
 
 
 @pytest.mark.parametrize(
@@ -67,12 +71,12 @@ def test_the_names_of_the_jobs_are_known_whatever_is_wrong_with_them(
     jobs: str, names: list[str], checkout: Path
 ) -> None:
     (checkout / "Pulumi.mine.yaml").write_text(f"config: {{'slipway:jobs': {jobs}}}")
-    assert jobs_of("mine", checkout) == names
+    assert jobs_of("mine") == names
 
 
 def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: Path) -> None:
     with pytest.raises(StackFileError) as unknown:
-        ensure_own("knid", checkout)
+        ensure_own("knid")
     text = str(unknown.value)
     assert text.startswith("There is no stack 'knid'. Did you mean kind? Stacks: dev, kind, mine")
     assert "\n" not in text
@@ -95,7 +99,7 @@ def test_a_file_that_nobody_can_read_is_named_with_the_place(
     (checkout / "Pulumi.mine.yaml").write_text(text)
     for reads in (ensure_own, cluster_of):
         with pytest.raises(StackFileError) as unreadable:
-            reads("mine", checkout)
+            reads("mine")
         said = str(unreadable.value)
         assert said.startswith("Pulumi.mine.yaml can't be read, so nothing was changed: ")
         assert told in said
@@ -103,9 +107,10 @@ def test_a_file_that_nobody_can_read_is_named_with_the_place(
 
 
 @pytest.mark.parametrize("name", ["../x", "a b", "", "ü", "a" * 101])
-def test_what_cannot_be_a_stacks_name_is_told_so(name: str, checkout: Path) -> None:
+@pytest.mark.usefixtures("checkout")
+def test_what_cannot_be_a_stacks_name_is_told_so(name: str) -> None:
     with pytest.raises(StackFileError) as refused:
-        ensure_own(name, checkout)
+        ensure_own(name)
     said = str(refused.value)
     assert said.startswith(f"{name!r} is not a valid name of a stack: use letters, digits")
     assert "A new one" not in said
@@ -168,9 +173,9 @@ class FakeCli:
 
 
 def recovered(cli: Any) -> list[str]:
-    said: list[str] = []
-    recover(cli, said.append)
-    return said
+    with redirect_stderr(StringIO()) as said:
+        recover(cli)
+    return said.getvalue().splitlines()
 
 
 def test_a_stack_that_nothing_happened_to_is_left_alone() -> None:
@@ -280,15 +285,15 @@ def test_a_damaged_state_is_named() -> None:
     keep_state()
     state_file("dev").write_text("{")
     with pytest.raises(CommandError, match=r"the state of dev, .*dev\.json, can't be read: "):
-        recover(Cli("dev"), pytest.fail)
+        recover(Cli("dev"))
 
 
+@pytest.mark.usefixtures("checkout")
 def test_only_a_stack_that_is_not_there_is_made_and_none_is_selected(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[tuple[str, ...]] = []
     monkeypatch.setattr(Cli, "query", lambda _self, *command: asked.append(command))
-    monkeypatch.setattr(commands, "ensure_own", lambda stack: ensure_own(stack, checkout))
     commands.prepared("dev")
     assert asked == [("stack", "init", "--no-select")]
     keep_state()
@@ -336,7 +341,7 @@ def test_down_leaves_what_is_not_the_stacks_own(
     monkeypatch.setattr(down, "cluster_of", lambda _: {"kind": "embedded", "name": name})
     owner.claim(state / "clusters" / "shared", "slipway/other")
     (state / "clusters" / "nobodys").mkdir()
-    monkeypatch.setattr("scripts.cli.remains.prove", lambda *_: True)
+    monkeypatch.setattr("scripts.cli.down.prove", lambda *_: True)
     kept = set(state.rglob("*"))
     assert down.down("dev") == 0, capsys.readouterr().err
     assert removed == []

@@ -11,7 +11,7 @@ import pytest
 
 from core.paths import CHECKOUT
 from jobs.spec import TrainingJob
-from scripts.cli import results
+from scripts.cli import config, results
 from scripts.cli.config import load_settings
 from scripts.cli.outcome import Outcome, outcomes
 from scripts.cli.results import NoResults, print_results
@@ -238,13 +238,16 @@ def test_when_all_jobs_have_passed_their_declarations_are_not_read(
         assert read == declarations
 
 
-def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(tmp_path: Path) -> None:
+def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
     (tmp_path / "stacks").mkdir()
     shutil.copy(CHECKOUT / "stacks/dev.yaml", tmp_path / "stacks")
-    settings = load_settings("dev", tmp_path)
+    settings = load_settings("dev")
     assert settings is not None
     assert [each.name for each in settings.jobs] == ["mnist-gloo"]
     assert "mnist-nccl" in settings.skipped
-    assert load_settings("there-is-no-such-stack", tmp_path) is None
+    assert load_settings("there-is-no-such-stack") is None
     (tmp_path / "Pulumi.dev.yaml").write_text("config: {slipway:cluster: {kind: odd}}")
-    assert load_settings("dev", tmp_path) is None
+    assert load_settings("dev") is None

@@ -3,17 +3,18 @@
 import json
 import signal
 from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
 from dataclasses import dataclass, field, replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clusters import CLUSTERS, owner
-from scripts.cli import down, remains
+from scripts.cli import down
 from scripts.cli.backend import lock_directory, state_file
 from scripts.cli.pulumi_cli import INTERRUPTED
-from scripts.cli.remains import prove
 
 EMBEDDED = {"kind": "embedded"}
 
@@ -21,15 +22,15 @@ EMBEDDED = {"kind": "embedded"}
 @pytest.fixture(autouse=True)
 def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(remains, "_WAIT_SECONDS", 0.1)
-    monkeypatch.setattr(remains, "_POLL_SECONDS", 0.02)
-    monkeypatch.setattr(remains, "orphans", lambda _checkout: [])
+    monkeypatch.setattr(down, "_WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(down, "_POLL_SECONDS", 0.02)
+    monkeypatch.setattr(down, "orphans", lambda _checkout: [])
     return tmp_path / "slipway"
 
 
 def proof(cluster: Mapping[str, Any]) -> tuple[bool, str]:
-    said: list[str] = []
-    return prove("dev", cluster, said.append), "\n".join(said)
+    with redirect_stderr(StringIO()) as said:
+        return down.prove("dev", cluster), said.getvalue().rstrip("\n")
 
 
 def test_that_nothing_is_left_is_one_line_with_what_was_looked_for() -> None:
@@ -43,7 +44,7 @@ def test_that_nothing_is_left_is_one_line_with_what_was_looked_for() -> None:
 def test_everything_that_is_left_is_listed_with_how_to_remove_it(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remains, "orphans", lambda _checkout: [4711])
+    monkeypatch.setattr(down, "orphans", lambda _checkout: [4711])
     left = [
         state / "clusters" / "dev" / "etcd",
         state / "runs" / "dev" / "mine",
@@ -67,8 +68,8 @@ def test_everything_that_is_left_is_listed_with_how_to_remove_it(
 
 def test_what_the_kernel_ends_a_moment_later_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
     ending = [[4711], [4711], []]
-    monkeypatch.setattr(remains, "orphans", lambda _checkout: ending.pop(0) if ending else [])
-    monkeypatch.setattr(remains, "_WAIT_SECONDS", 10)
+    monkeypatch.setattr(down, "orphans", lambda _checkout: ending.pop(0) if ending else [])
+    monkeypatch.setattr(down, "_WAIT_SECONDS", 10)
     assert proof(EMBEDDED)[0]
     assert ending == []
 

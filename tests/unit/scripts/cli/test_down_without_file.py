@@ -2,26 +2,29 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from scripts.cli import down, remains
+from scripts.cli import config, down
 from scripts.cli.backend import bookkeeping, state_file
 from scripts.cli.config import StackFileError, check, cluster_of
+from scripts.cli.down import cluster_in, temporary_config
 from scripts.cli.pulumi_cli import Cli
-from scripts.cli.temporary_config import cluster_in, temporary_config
 
 KUBECONFIG = {"kind": "kubeconfig", "context": "team"}
 
 
 @pytest.fixture
-def checkout(tmp_path: Path) -> Path:
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "stacks").mkdir()
     template = {"config": {"slipway:cluster": {"kind": "kind", "name": "from-template"}}}
     (tmp_path / "stacks" / "kind.yaml").write_text(yaml.safe_dump(template))
+    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
     return tmp_path
 
 
@@ -44,19 +47,18 @@ def changed(*configs: Mapping[str, Any], stack: str = "gone") -> None:
     """Let a stack have a history, the oldest first."""
     directory = bookkeeping("history", "slipway", stack)
     directory.mkdir(parents=True)
-    for number, config in enumerate(configs):
+    for number, settings in enumerate(configs):
         file = directory / f"{stack}-17953179{number}.history.json"
-        file.write_text(json.dumps({"kind": "update", "config": config}))
+        file.write_text(json.dumps({"kind": "update", "config": settings}))
 
 
 def lend(stack: str, checkout: Path) -> tuple[Mapping[str, Any], str]:
     """Return what the cluster is said to be while the stack is taken down, and what was told."""
-    told: list[str] = []
     file = checkout / f"Pulumi.{stack}.yaml"
-    with temporary_config(stack, told.append, checkout):
-        cluster = cluster_of(stack, checkout) if file.exists() else {}
+    with redirect_stderr(StringIO()) as told, temporary_config(stack):
+        cluster = cluster_of(stack) if file.exists() else {}
     assert not file.exists()
-    return cluster, "\n".join(told)
+    return cluster, told.getvalue().rstrip("\n")
 
 
 @pytest.mark.parametrize("kind", ["Embedded", "Kind", "Minikube"])
@@ -111,22 +113,23 @@ def test_a_file_that_is_there_is_the_persons_and_stays(checkout: Path) -> None:
     there(resources=[resource("slipway:clusters:Kind", "mine")])
     file = checkout / "Pulumi.gone.yaml"
     file.write_text("config: {}")
-    with temporary_config("gone", pytest.fail, checkout):
+    with temporary_config("gone"):
         assert file.read_text() == "config: {}"
     assert file.exists()
 
 
 def test_a_file_that_was_lent_is_gone_again_after_a_failure_too(checkout: Path) -> None:
     there(resources=[resource("slipway:clusters:Kind", "mine")])
-    with pytest.raises(KeyboardInterrupt), temporary_config("gone", lambda _line: None, checkout):
+    with pytest.raises(KeyboardInterrupt), temporary_config("gone"):
         raise KeyboardInterrupt
     assert not (checkout / "Pulumi.gone.yaml").exists()
 
 
-def test_a_stack_with_neither_file_nor_state_is_none(checkout: Path) -> None:
+@pytest.mark.usefixtures("checkout")
+def test_a_stack_with_neither_file_nor_state_is_none() -> None:
     with (
         pytest.raises(StackFileError, match=r"There is no stack 'knid'\. Did you mean kind\?"),
-        temporary_config("knid", pytest.fail, checkout),
+        temporary_config("knid"),
     ):
         pytest.fail("went on")
 
@@ -142,28 +145,27 @@ def test_down_destroys_a_stack_whose_file_is_gone_and_looks_for_what_is_left_of_
         ran.append(command[0])
         return 0
 
-    def prove(_stack: str, cluster: Mapping[str, Any], _say: object) -> bool:
+    def prove(_stack: str, cluster: Mapping[str, Any]) -> bool:
         proven.append(cluster)
         return True
 
     monkeypatch.setattr(Cli, "run", run)
-    monkeypatch.setattr(remains, "prove", prove)
+    monkeypatch.setattr(down, "prove", prove)
     assert down.down("gone-file") == 0
     assert ran == ["destroy", "stack"]
     assert proven == [{"kind": "embedded", "name": "mine"}]
     assert not state_file("gone-file").exists()
 
 
-def test_other_commands_say_how_to_get_the_file_back_or_to_take_the_stack_down(
-    checkout: Path,
-) -> None:
+@pytest.mark.usefixtures("checkout")
+def test_other_commands_say_how_to_get_the_file_back_or_to_take_the_stack_down() -> None:
     there()
     with pytest.raises(StackFileError) as gone:
-        check("gone", checkout)
+        check("gone")
     said = str(gone.value)
     assert said.startswith("Pulumi.gone.yaml is missing, but the stack gone still exists.")
     assert "Copy one of stacks/" in said
     assert said.endswith("make down STACK=gone")
     changed({"slipway:cluster": KUBECONFIG})
     with pytest.raises(StackFileError, match=r"pulumi config refresh --stack gone\n"):
-        check("gone", checkout)
+        check("gone")

@@ -20,8 +20,7 @@ from core.paths import CHECKOUT
 from jobs.logs import archive
 from jobs.logs.archive import Log
 from jobs.spec import TrainingJob
-from scripts.cli.logs.command import print_logs
-from scripts.cli.logs.target import NoLogs
+from scripts.cli.logs.command import NoLogs, print_logs
 from scripts.cli.outcome import outcomes
 from scripts.cli.results import print_results
 from scripts.cli.state import StackState

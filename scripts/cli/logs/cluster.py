@@ -16,9 +16,8 @@ from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
 from jobs.spec.names import run_of
 from jobs.topology import Topology
-from scripts.cli.logs.command import View
+from scripts.cli.logs.command import NoLogs, Target, View, kept_topology, replicas_of
 from scripts.cli.logs.live import Live, containers, has_ended
-from scripts.cli.logs.target import NoLogs, Target, kept_topology, replicas_of
 from scripts.cli.state import StackState
 
 _FETCH_SECONDS = 60.0

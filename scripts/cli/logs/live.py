@@ -15,8 +15,8 @@ from jobs.logs.follower import LIVE, Container, Follower
 from jobs.logs.follower import containers as containers_of
 from jobs.logs.lines import Cursor, Line
 from jobs.spec.names import run_of
+from scripts.cli.logs.command import Target
 from scripts.cli.logs.lines import LogLine, Printer
-from scripts.cli.logs.target import Target
 
 _ENDS = frozenset({"Succeeded", "Failed"})
 _WINDOW_SECONDS = 1.0

@@ -14,10 +14,9 @@ from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
 from jobs.topology import Topology
 from scripts.cli.logs.cluster import find
-from scripts.cli.logs.command import print_logs
+from scripts.cli.logs.command import NoLogs, archived, print_logs
 from scripts.cli.logs.lines import LogLine, Printer, joined, merged, printer
 from scripts.cli.logs.live import Window, containers, has_ended
-from scripts.cli.logs.target import NoLogs, archived
 from scripts.cli.state import JobState, StackState
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting

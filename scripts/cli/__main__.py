@@ -10,8 +10,7 @@ from pkgutil import resolve_name
 from core import toolchain
 from scripts.cli import CommandError
 from scripts.cli.pulumi_cli import INTERRUPTED
-from scripts.environment import beside_proxies, shell
-from scripts.setup.state import PassphraseLost, prepare
+from scripts.environment import PassphraseLost, beside_proxies, prepare, shell
 
 _EXPECTED = (CommandError, PassphraseLost, toolchain.ToolMissing, subprocess.SubprocessError)
 """What can go wrong without a fault in this program: the text alone is shown."""

@@ -10,8 +10,8 @@ from clusters import CLUSTERS
 from clusters.cluster import Kind
 from core.paths import cache_dir, use_extra
 from scripts.cli.config import StackFileError, cluster_of
+from scripts.environment import PassphraseLost, prepare
 from scripts.setup import bootstrap, plugin, record
-from scripts.setup.state import PassphraseLost, prepare
 from scripts.setup.tools import tools_of
 
 
@@ -58,7 +58,7 @@ def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
         if brief and settled and len(ready) == len(tools):
             return 0
         # Loaded only now: it takes longer than all of the above.
-        from scripts.setup.report import resolve_and_report  # noqa: PLC0415
+        from scripts.setup.resolve import resolve_and_report  # noqa: PLC0415
 
         return resolve_and_report(kind, brief=brief, build=build)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from core.paths import cache_dir
 from core.process import CommandFailed, run
-from scripts.setup.definitions import GoModule, Tool, numbers
 from scripts.setup.record import Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
+from scripts.setup.tool_types import GoModule, Tool, numbers
 
 _BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores that are its own
 _DOWNLOAD_LIMIT = 1800.0  # seconds

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.paths import CHECKOUT, cache_dir
-from scripts.setup.definitions import Tool
 from scripts.setup.record import Entries, Entry
+from scripts.setup.tool_types import Tool
 
 # A user's PATH often lacks these, which hold daemons and network tools.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from scripts.environment import AZURE_STAND_IN, KUBERNETES_STAND_IN, downloaded, pulumi_home
 from scripts.setup import bootstrap
-from scripts.setup.definitions import Release
 from scripts.setup.lookup import search_path, version_of
 from scripts.setup.record import Entry, Problem, trust
+from scripts.setup.tool_types import Release
 
 if TYPE_CHECKING:
     from clusters.cluster import Kind

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from core import toolchain
-from scripts.setup.definitions import Tool
+from scripts.setup.tool_types import Tool
 
 RELEASE = "release of "
 """What the origin of a project's own release begins with."""

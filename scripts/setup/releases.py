@@ -21,9 +21,9 @@ import requests
 
 from core.paths import cache_dir
 from scripts.setup import record
-from scripts.setup.definitions import GoModule, Release, Tool
 from scripts.setup.record import Entries, Entry
 from scripts.setup.steps import Steps
+from scripts.setup.tool_types import GoModule, Release, Tool
 from scripts.setup.tools import COREDNS, KUBERNETES, PULUMI
 
 RELEASED: tuple[GoModule, ...] = (KUBERNETES, PULUMI, COREDNS)

@@ -7,7 +7,7 @@ with its publisher's checksum, and a build from its Go module.
 from pathlib import Path
 
 from clusters.cluster import Kind
-from scripts.setup.definitions import GO_MACHINES, GoModule, Range, Release, Tool
+from scripts.setup.tool_types import GO_MACHINES, GoModule, Range, Release, Tool
 
 _KUBERNETES_VERSION = "k8s.io/component-base/version"
 _PULUMI_VERSION = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version"

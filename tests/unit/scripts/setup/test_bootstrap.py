@@ -18,9 +18,9 @@ from clusters.cluster import Kind
 from core import files
 from core.paths import CHECKOUT
 from scripts.setup import __main__ as setup
-from scripts.setup import bootstrap, plugin, record, report
-from scripts.setup.definitions import Tool
+from scripts.setup import bootstrap, plugin, record, resolve
 from scripts.setup.record import Entry
+from scripts.setup.tool_types import Tool
 
 
 @pytest.fixture
@@ -191,7 +191,7 @@ def test_a_brief_set_up_provides_only_when_something_is_missing(
         provided.append(kind)
         return 0
 
-    monkeypatch.setattr(report, "resolve_and_report", provide)
+    monkeypatch.setattr(resolve, "resolve_and_report", provide)
     assert setup.set_up(kind, brief=True, build=False) == 0
     assert provided == ([] if there else [kind])
     assert setup.set_up(kind, brief=False, build=False) == 0

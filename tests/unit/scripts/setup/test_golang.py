@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scripts.setup import definitions, golang
-from scripts.setup.definitions import GoModule, Tool
+from scripts.setup import golang, tool_types
 from scripts.setup.record import Entry, Problem
 from scripts.setup.steps import Steps
+from scripts.setup.tool_types import GoModule, Tool
 from scripts.setup.tools import KIND
 
 STEPS = Steps(Console(file=io.StringIO()))
@@ -32,7 +32,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A wrapper module `hello` that builds."""
-    monkeypatch.setattr(definitions, "WRAPPERS", tmp_path)
+    monkeypatch.setattr(tool_types, "WRAPPERS", tmp_path)
     directory = tmp_path / "hello"
     directory.mkdir()
     (directory / "go.mod").write_text("module hello\n\ngo 1.21\n")

@@ -8,9 +8,9 @@ import pytest
 
 from core.paths import CHECKOUT
 from scripts.setup import lookup
-from scripts.setup.definitions import Range, Tool
 from scripts.setup.lookup import find
 from scripts.setup.record import Entry
+from scripts.setup.tool_types import Range, Tool
 
 RUNC = Tool("runc", Range("1.1", below="2"), package="runc")
 Program = Callable[[str, str], Path]

@@ -6,8 +6,8 @@ import pytest
 
 from core import toolchain
 from scripts.setup import record
-from scripts.setup.definitions import Range, Tool
 from scripts.setup.record import Entry
+from scripts.setup.tool_types import Range, Tool
 
 RUNC = Tool("runc", Range("1.1"))
 

@@ -23,10 +23,10 @@ from clusters import CLUSTERS
 from core.paths import cache_dir
 from core.toolchain import tool
 from scripts.setup import record, releases
-from scripts.setup.definitions import GO_MACHINES, Release, Tool
 from scripts.setup.record import Entries
 from scripts.setup.releases import RELEASED
 from scripts.setup.steps import Steps
+from scripts.setup.tool_types import GO_MACHINES, Release, Tool
 from scripts.setup.tools import COREDNS, KUBERNETES, PULUMI, tools_of
 
 CONTENT = b"#!/bin/sh\necho 1.2.3\n"

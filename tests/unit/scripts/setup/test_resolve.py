@@ -11,11 +11,11 @@ import pytest
 from rich.console import Console
 
 from clusters import CLUSTERS
-from scripts.setup import apt, golang, plugin, record, releases, report
+from scripts.setup import apt, golang, plugin, record, releases
 from scripts.setup import resolve as resolving
-from scripts.setup.definitions import GoModule, Tool
 from scripts.setup.record import Entries, Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
+from scripts.setup.tool_types import GoModule, Tool
 from scripts.setup.tools import COREDNS, KUBERNETES
 
 PULUMI = Tool("pulumi")
@@ -214,7 +214,7 @@ def test_a_set_up_for_one_cluster_keeps_what_another_needs(machine: Machine) -> 
 def lines(*, kind: str, user: int, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr("os.geteuid", lambda: user)
     console = Console(file=io.StringIO(), soft_wrap=True)
-    report.show_problems([Problem("runc", "not [on] PATH", "Do it.")], CLUSTERS[kind], console)
+    resolving.show_problems([Problem("runc", "not [on] PATH", "Do it.")], CLUSTERS[kind], console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -240,22 +240,24 @@ def test_the_table_says_where_each_tool_came_from(
     stand_in = Entry.of(machine.file, "-", f"{plugin.STAND_IN_ORIGIN}no such host", "")
     found = {"runc": machine.entry("on PATH", PULUMI), plugin.KUBERNETES.name: stand_in}
     console = Console(file=io.StringIO(), width=300)
-    console.print(report.table(found))
+    console.print(resolving.table(found))
     assert isinstance(console.file, io.StringIO)
     printed = console.file.getvalue()
     assert f"on PATH: {machine.file}" in printed
     assert "stand-in: scripts/offline" in printed
     assert "SOURCE=build" in printed
-    assert report.stand_in_lines(found) == [plugin.KUBERNETES.line]
-    assert report.stand_in_lines({plugin.KUBERNETES.name: machine.entry("on PATH", PULUMI)}) == []
+    assert resolving.stand_in_lines(found) == [plugin.KUBERNETES.line]
+    assert (
+        resolving.stand_in_lines({plugin.KUBERNETES.name: machine.entry("on PATH", PULUMI)}) == []
+    )
 
 
 def test_a_tool_is_news_when_it_is_new_or_of_another_version_or_origin(machine: Machine) -> None:
     before = {"runc": machine.entry("on PATH", PULUMI)}
-    assert not report.changed(before, dict(before))
-    assert not report.changed({**before, "kind": before["runc"]}, before)
-    assert report.changed({}, before)
-    assert report.changed(before, {"runc": replace(before["runc"], version="1.1")})
-    assert report.changed(before, {"runc": replace(before["runc"], origin="Debian package")})
+    assert not resolving.changed(before, dict(before))
+    assert not resolving.changed({**before, "kind": before["runc"]}, before)
+    assert resolving.changed({}, before)
+    assert resolving.changed(before, {"runc": replace(before["runc"], version="1.1")})
+    assert resolving.changed(before, {"runc": replace(before["runc"], origin="Debian package")})
     # Each checkout has a stand-in of its own.
-    assert not report.changed(before, {"runc": replace(before["runc"], path="/elsewhere")})
+    assert not resolving.changed(before, {"runc": replace(before["runc"], path="/elsewhere")})

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scripts.setup import lookup
-from scripts.setup.definitions import Range
+from scripts.setup.tool_types import Range
 from scripts.setup.tools import tools_of
 
 KUBECTL = next(tool for tool in tools_of(None) if tool.name == "kubectl").accepts

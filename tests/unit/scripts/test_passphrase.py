@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.environment import backend, passphrase_file, pulumi_home
-from scripts.setup.state import PassphraseLost, prepare
+from scripts.environment import PassphraseLost, backend, passphrase_file, prepare, pulumi_home
 
 
 @pytest.fixture(autouse=True)

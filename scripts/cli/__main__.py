@@ -2,17 +2,17 @@
 
 import argparse
 import os
-import subprocess
 import sys
 from contextlib import nullcontext
 from pkgutil import resolve_name
 
 from core import toolchain
+from core.process import CommandFailed
 from scripts.cli import CommandError
 from scripts.cli.pulumi_cli import INTERRUPTED
-from scripts.environment import PassphraseLost, beside_proxies, prepare, shell
+from scripts.environment import PassphraseLost, applied, prepare, shell
 
-_EXPECTED = (CommandError, PassphraseLost, toolchain.ToolMissing, subprocess.SubprocessError)
+_EXPECTED = (CommandError, CommandFailed, PassphraseLost, toolchain.ToolMissing)
 """What can go wrong without a fault in this program: the text alone is shown."""
 _FUNCTIONS = {
     "up": "commands:up",
@@ -30,8 +30,6 @@ _CHANGING = frozenset({"up", "preview", "rerun", "down"})
 def main() -> int:
     """Exits with Pulumi's or kubectl's status, or with 1 after a message."""
     arguments = vars(_parser().parse_args())
-    # For requests to a cluster that do not go through Pulumi.
-    os.environ.update(beside_proxies(os.environ))
     try:
         return _run(**arguments)
     except BrokenPipeError:
@@ -48,6 +46,9 @@ def main() -> int:
 def _run(command: str, **arguments: object) -> int:
     if command == "env":
         return _print_environment()
+    variables = applied(os.environ)
+    os.environ.clear()
+    os.environ.update(variables)
     lock = nullcontext()
     if command in _CHANGING:
         lock = resolve_name("scripts.cli.recovery:alone")(arguments["stack"])

@@ -4,19 +4,16 @@ Nothing else ever touches that file.
 """
 
 import os
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from core import files, toolchain
+from core import files, process, toolchain
 from scripts.cli import CommandError
 from scripts.cli.config import check
 from scripts.cli.state import read_state
-
-_LIMIT = 60  # seconds; kubectl reads and prints files
 
 
 class NoKubeconfig(CommandError):
@@ -34,7 +31,7 @@ def merge(stack: str) -> int:
     Raises:
         StackFileError: the stack does not exist.
         NoKubeconfig: it has no cluster, or kubectl refuses.
-        PulumiFailed: its state can't be read.
+        core.process.CommandFailed: its state can't be read.
         core.toolchain.ToolMissing: kubectl is missing.
     """
     check(stack)
@@ -101,19 +98,13 @@ def _merged(added: str, file: Path) -> str:
         first = Path(directory, "config")
         first.touch(mode=0o600)
         first.write_text(added)
-        # Not --flatten: files that the user's own entries name stay outside of the kubeconfig.
-        finished = subprocess.run(
-            [toolchain.path("kubectl"), "config", "view", "--raw"],
-            env={**os.environ, "KUBECONFIG": f"{first}{os.pathsep}{file}"},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT,
-            check=False,
-        )
-    if finished.returncode != 0:
-        raise NoKubeconfig(f"kubectl can't merge into {file}: {finished.stderr.strip()}")
-    return finished.stdout
+        paths = f"{first}{os.pathsep}{file}"
+        try:
+            # Not --flatten: files that the user's own entries name stay outside of the kubeconfig.
+            command = (str(toolchain.path("kubectl")), "config", "view", "--raw")
+            return process.run(*command, variables={"KUBECONFIG": paths})
+        except process.CommandFailed as error:
+            raise NoKubeconfig(f"kubectl can't merge into {file}: {error}") from error
 
 
 def _part(document: Any, section: str, part: str, name: str) -> dict[str, Any]:

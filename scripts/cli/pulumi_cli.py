@@ -1,4 +1,4 @@
-"""Runs the pulumi CLI on one stack, in the environment that `make env` prints."""
+"""Runs the pulumi CLI on one stack."""
 
 import os
 import signal
@@ -10,16 +10,11 @@ from types import FrameType
 
 from core import toolchain
 from core.paths import CHECKOUT
-from scripts.cli import CommandError
-from scripts.environment import applied
+from core.process import run
 
 _QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
 INTERRUPTED = 128 + signal.SIGINT
 """A shell's exit status for a command that Ctrl-C has ended."""
-
-
-class PulumiFailed(CommandError):
-    """The CLI refused something; the text is its output."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +36,7 @@ class Cli:
         with (
             _leaving_interrupts_to_pulumi() as pressed,
             subprocess.Popen(
-                self._command(arguments), cwd=CHECKOUT, env={**applied(os.environ), **variables}
+                self._command(arguments), cwd=CHECKOUT, env={**os.environ, **variables}
             ) as process,
         ):
             code = process.wait()
@@ -55,26 +50,9 @@ class Cli:
             stdin: Its standard input.
 
         Raises:
-            PulumiFailed: it exited non-zero, or did not end in time.
+            CommandFailed: it exited non-zero, or did not end in time.
         """
-        command = self._command(arguments)
-        try:
-            finished = subprocess.run(
-                command,
-                cwd=CHECKOUT,
-                env=applied(os.environ),
-                input=stdin,
-                capture_output=True,
-                text=True,
-                timeout=_QUERY_LIMIT,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise PulumiFailed(f"{error}") from error
-        if finished.returncode != 0:
-            output = finished.stderr.strip() or finished.stdout.strip()
-            raise PulumiFailed(f"pulumi {' '.join(arguments)}: {output}")
-        return finished.stdout
+        return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=_QUERY_LIMIT)
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
         return [str(toolchain.path("pulumi")), *arguments, "--stack", self.stack]

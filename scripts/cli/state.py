@@ -101,7 +101,8 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
             is None.
 
     Raises:
-        PulumiFailed: it can't be read.
+        CommandError: it can't be read.
+        core.process.CommandFailed: it can't be decrypted.
     """
     if not secrets:
         return StackState.of(exported(stack))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from dataclasses import dataclass
 from importlib.metadata import version as version_of_package
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from core.process import CommandFailed, run
 from scripts.environment import AZURE_STAND_IN, KUBERNETES_STAND_IN, downloaded, pulumi_home
 from scripts.setup import bootstrap
 from scripts.setup.lookup import search_path, version_of
@@ -176,15 +175,13 @@ def _download(plugin: Plugin, pulumi: Path, steps: Steps) -> str:
             archive = Path(directory) / "plugin.tar.gz"
             checksum = releases.published(address, checksums)
             releases.save(address, checksum, archive, steps)
-            subprocess.run(
-                [pulumi, "plugin", "install", *name, "--file", archive],
-                env={**os.environ, "PULUMI_HOME": str(pulumi_home())},
-                stdin=subprocess.DEVNULL,
-                timeout=_INSTALL_LIMIT,
-                check=True,
+            run(
+                *(str(pulumi), "plugin", "install", *name, "--file", str(archive)),
+                variables={"PULUMI_HOME": str(pulumi_home())},
+                limit=_INSTALL_LIMIT,
             )
             trust(address, checksum)
-    except (releases.Refused, subprocess.SubprocessError) as error:
+    except (releases.Refused, CommandFailed) as error:
         text = f"  not available ({error}): the stand-in of this repository is used"
         steps.console.print(text, markup=False)
         return f"{error}"

@@ -90,7 +90,7 @@ def print_logs(
 
     Raises:
         NoLogs: the stack has no such job or rank, or its logs can't be had.
-        PulumiFailed: the stack's state can't be read.
+        core.process.CommandFailed: the stack's state can't be read.
     """
     target = archived(stack, read(stack), job, rank)
     if target is not None:

@@ -85,7 +85,7 @@ def test_a_program_is_pushed_once_and_a_pod_calls_it_by_the_registrys_name(
     ]
     state = {**inputs, **outputs}
     assert _OF.diff("", state, inputs, Listener()) == []
-    monkeypatch.setattr(_OF, "built", lambda *_: pytest.fail("it is made once more"))
+    monkeypatch.setattr(Program, "build", lambda *_: pytest.fail("it is made once more"))
     assert _OF.create(inputs, Listener())[1] == outputs
     _OF.delete("", state, Listener())
     assert _OF.read("", state, Listener()) == outputs, "what others may run was removed"

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
+from pathlib import Path, PurePath
 
 import pytest
 
@@ -27,3 +27,12 @@ def test_pytest_fails_when_nothing_is_selected(
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert finished.returncode == code, finished.stdout
+
+
+def test_no_folder_of_tests_is_left_out_for_its_name(
+    root: Path, pytestconfig: pytest.Config
+) -> None:
+    """By default pytest looks into no folder that is named build."""
+    folders = {part for file in (root / "tests").rglob("test_*.py") for part in file.parts}
+    skipped = pytestconfig.getini("norecursedirs")
+    assert not [name for name in folders if any(map(PurePath(name).match, skipped))]

@@ -116,10 +116,16 @@ def test_the_name_says_which_data_set_is_in_it(context: Path) -> None:
 
 
 def test_a_settled_image_asks_nobody_again(context: Path) -> None:
+    gone = dataset("gone", b"gone", Source("a package", unreachable))
+    spec = ImageSpec("image", context, {"data": Choice("real", (_REAL, gone), "")})
     with pytest.raises(NotAvailable):
-        ImageSpec("image", context, {"data": Choice("real", (_REAL,), "")}).settle(Listener())
+        spec.settle(Listener())
     _REAL.directory.mkdir(parents=True)
-    ImageSpec("image", context, {"data": Choice("real", (_REAL,), "")}).settle(Listener())
+    spec.settle(Listener())
+
+
+def test_the_name_is_known_at_once_where_only_one_data_set_can_be_in_it(context: Path) -> None:
+    assert ImageSpec("image", context, {"data": Choice("real", (_REAL,))}).is_settled
 
 
 class TestVariant:

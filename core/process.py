@@ -6,8 +6,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -46,79 +46,57 @@ def run(  # noqa: PLR0913  # what a process takes
         InterruptedError: the user pressed Ctrl-C.
     """
     shown = " ".join(command)
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    variables = {**os.environ, **(variables or {})}
+    printed, complained, ended = b"", b"", False
+    reported = [0, 0]
+    unsent: bytes | None = text.encode()
+    deadline = time.monotonic() + limit
+    is_cancelled = threading.Event().is_set if cancelled is None else cancelled.is_set
     try:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE if text else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env={**os.environ, **(variables or {})},
-            cwd=cwd,
-            text=True,
-            errors="replace",
-            start_new_session=True,  # so that its children can be ended with it
-        )
+        with _started(command, cwd=cwd, env=variables, **pipes) as process:
+            while not ended and time.monotonic() < deadline and not is_cancelled():
+                # A child that outlives the program would keep its output open.
+                exited = process.poll() is not None
+                try:
+                    printed, complained = process.communicate(unsent, _PAUSE)
+                    ended = True
+                except subprocess.TimeoutExpired as waiting:
+                    printed, complained = waiting.stdout or b"", waiting.stderr or b""
+                    ended = exited
+                unsent = None
+                for which, output in enumerate((printed, complained)):
+                    seen = _text(output)
+                    lines = (seen if ended else seen[: seen.rfind("\n") + 1]).splitlines()
+                    for each in lines[reported[which] :]:
+                        line(each)
+                    reported[which] = len(lines)
     except OSError as error:
         raise CommandFailed(f"`{shown}` can't be run: {error}") from error
-    printed, complained = _Lines(process.stdout, line), _Lines(process.stderr, line)
-    try:
-        if process.stdin is not None:
-            with suppress(BrokenPipeError), process.stdin as stream:
-                stream.write(text)
-        in_time = _ended(process, printed, limit, cancelled)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    output, errors = printed.end(), complained.end()
-    message = (errors.strip() or output.strip() or "it printed nothing")[-_LONGEST:]
-    if not in_time:
-        if cancelled is not None and cancelled.is_set():
+    message = _text(complained).strip() or _text(printed).strip() or "it printed nothing"
+    message = message[-_LONGEST:]
+    if not ended:
+        if is_cancelled():
             raise InterruptedError(f"`{shown}` was interrupted")
         raise CommandFailed(f"`{shown}` did not end within {limit:.0f} s; it printed: {message}")
     if process.returncode != 0:
         raise CommandFailed(f"`{shown}` failed with {process.returncode}: {message}")
-    return output
+    return _text(printed)
 
 
-class _Lines:
-    """What a program writes to one of its two outputs, read as it comes."""
-
-    def __init__(self, stream: IO[str] | None, line: Callable[[str], None]) -> None:
-        self._stream, self._line = stream, line
-        self._lines: list[str] = []
-        self.thread = threading.Thread(target=self._read, daemon=True)
-        self.thread.start()
-
-    def _read(self) -> None:
-        if self._stream is not None:
-            with self._stream as stream:
-                for text in stream:
-                    self._lines.append(text)
-                    self._line(text.rstrip("\n"))
-
-    def end(self) -> str:
-        """Return all of it, once the program has ended."""
-        # A child that outlives the program would keep the stream open, so the wait is limited.
-        self.thread.join(1)
-        return "".join(self._lines)
+def _text(output: bytes) -> str:
+    return output.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _ended(
-    process: "subprocess.Popen[str]",
-    printed: _Lines,
-    limit: float,
-    cancelled: threading.Event | None,
-) -> bool:
-    """Wait; return False when the limit or the user came first."""
-    deadline = time.monotonic() + limit
-    while time.monotonic() < deadline and not (cancelled is not None and cancelled.is_set()):
-        # Most end as they close their output, which is noticed immediately, unlike an exit.
-        printed.thread.join(_PAUSE)
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(0 if printed.thread.is_alive() else _PAUSE)
-            return True
-    return False
+@contextmanager
+def _started(command: Sequence[str | Path], **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
+    """Yield a command, which with its children ends at the end of the block at the latest."""
+    with subprocess.Popen(command, start_new_session=True, **options) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def run_logged(  # noqa: PLR0913  # what a process takes
@@ -152,17 +130,8 @@ def run_logged(  # noqa: PLR0913  # what a process takes
         OSError: it can't be started.
     """
     began = time.monotonic()
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=subprocess.STDOUT,
-        cwd=cwd,
-        env=env,
-        umask=umask,
-        start_new_session=True,
-    )
-    try:
+    outputs = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
+    with _started(command, cwd=cwd, env=env, umask=umask, **outputs) as process:
         while True:
             left = began + limit - time.monotonic()
             try:
@@ -171,10 +140,6 @@ def run_logged(  # noqa: PLR0913  # what a process takes
                 if left <= 0:
                     return None
             tick(time.monotonic() - began)
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
 
 
 def tail(log: Path, *, lines: int, start: int = 0) -> list[str]:

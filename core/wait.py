@@ -7,7 +7,7 @@ from typing import TypeVar
 import tenacity
 import urllib3
 
-from core.context import Context
+from core.context import Context, Silence
 
 T = TypeVar("T")
 POLL_SECONDS = 2.0
@@ -83,14 +83,17 @@ def until_well(
     Raises:
         TimeoutError: a problem remained after `limit` seconds; the text names it.
     """
-    retrying = tenacity.Retrying(
-        wait=tenacity.wait_fixed(0.1),
-        stop=tenacity.stop_after_delay(limit),
-        retry=tenacity.retry_if_result(lambda found: found is not None),
-        # The last answer instead of a RetryError.
-        retry_error_callback=lambda state: state.outcome.result() if state.outcome else None,
+
+    def look() -> None:
+        if (found := problem()) is not None:
+            raise NotYet(found)
+
+    where = "" if log is None else f" Its log is {log}."
+    until(
+        look,
+        limit,
+        what,
+        Silence(),
+        every=0.1,
+        overdue=lambda found: f"{what}: not after {limit:.0f} s: {found}.{where}",
     )
-    found: str | None = retrying(problem)
-    if found is not None:
-        where = "" if log is None else f" Its log is {log}."
-        raise TimeoutError(f"{what}: not after {limit:.0f} s: {found}.{where}")

@@ -71,11 +71,12 @@ class Runner:
         with self.log.open("ab") as log:
             log.write(f"\n$ {' '.join(command)}\n".encode())
             log.flush()
-            step = StepName(self.log, log.tell())
-            start = step.position
+            start, step = log.tell(), ""
 
             def tick(_seconds: float) -> None:
-                self.reporter.status(f"{title}{step.latest()}")
+                nonlocal step
+                step = _latest_step(self.log, start) or step
+                self.reporter.status(f"{title}: {step}" if step else title)
                 if self.reporter.cancelled.is_set():
                     raise InterruptedError(f"{title}: stopped")
 
@@ -112,28 +113,8 @@ def _isolated() -> tuple[str, ...]:
     return ("setpriv", "--pdeathsig", "KILL", "--", *namespaces, "--")
 
 
-@dataclass
-class StepName:
-    """Which step a command is at, by the lines that it has logged.
-
-    Args:
-        log: Where to.
-        position: The byte from which on the log is this command's.
-    """
-
-    log: Path
-    position: int
-    _name: str = ""
-
-    def latest(self) -> str:
-        """Return `: ` and the last line that names a step; nothing before the first."""
-        with self.log.open("rb") as file:
-            file.seek(self.position)
-            new = file.read()
-        # The last line may not be complete yet; it is read again.
-        complete = new[: new.rfind(b"\n") + 1]
-        self.position += len(complete)
-        for line in complete.decode(errors="replace").splitlines():
-            if line.startswith(_MARKS):
-                self._name = f": {' '.join(line.split())[:_STEP_LENGTH]}"
-        return self._name
+def _latest_step(log: Path, start: int) -> str:
+    """Return the last line that names a step, of those at the end of a log; empty without one."""
+    lines = (" ".join(line.split()) for line in tail(log, lines=200, start=start))
+    steps = [line for line in lines if line.startswith(_MARKS)]
+    return steps[-1][:_STEP_LENGTH] if steps else ""

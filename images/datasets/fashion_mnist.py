@@ -168,25 +168,19 @@ def _tuple(*members: bytes) -> bytes:
     return pickle.MARK + b"".join(members) + pickle.TUPLE
 
 
+_CHECKSUMS = {
+    "data_batch_1": "354101ea0ca9a9e3992f40824612425bfb5f9d25890bfd25ae5914b48244ad8b",
+    "data_batch_2": "395e57690b151d967a4cbdbce765648b77283fd9a3ffbfff9048938e69b7f309",
+    "data_batch_3": "c9818bc562ceb8e0c3f7a74f28854f440715f0f29c25d0c98b20a77d059788fd",
+    "data_batch_4": "b639a255ccf856725b13bb1fad39cb95a78e7a5aeaafee840ef33157412e99a5",
+    "data_batch_5": "b1d393dd1fdcc77caa8739c5e8759a77218671764f19b0f17081f39a2d62609c",
+    "test_batch": "6bf04ebeef6250a2b028520d14d0fd8d93e2aacfb893f363cb2937e436951d96",
+    "batches.meta": "8567d3b48b2b7cd4c9b95dbf112a66ab169541999af3da28ca5652fe36a56b8d",
+}
 FASHION_MNIST = Dataset(
     name="fashion-mnist-as-cifar10",
     classes=CLASSES,
-    files={
-        f"{FOLDER}/data_batch_1": "sha256:"
-        "354101ea0ca9a9e3992f40824612425bfb5f9d25890bfd25ae5914b48244ad8b",
-        f"{FOLDER}/data_batch_2": "sha256:"
-        "395e57690b151d967a4cbdbce765648b77283fd9a3ffbfff9048938e69b7f309",
-        f"{FOLDER}/data_batch_3": "sha256:"
-        "c9818bc562ceb8e0c3f7a74f28854f440715f0f29c25d0c98b20a77d059788fd",
-        f"{FOLDER}/data_batch_4": "sha256:"
-        "b639a255ccf856725b13bb1fad39cb95a78e7a5aeaafee840ef33157412e99a5",
-        f"{FOLDER}/data_batch_5": "sha256:"
-        "b1d393dd1fdcc77caa8739c5e8759a77218671764f19b0f17081f39a2d62609c",
-        f"{FOLDER}/test_batch": "sha256:"
-        "6bf04ebeef6250a2b028520d14d0fd8d93e2aacfb893f363cb2937e436951d96",
-        f"{FOLDER}/batches.meta": "sha256:"
-        "8567d3b48b2b7cd4c9b95dbf112a66ab169541999af3da28ca5652fe36a56b8d",
-    },
+    files={f"{FOLDER}/{name}": f"sha256:{checksum}" for name, checksum in _CHECKSUMS.items()},
     sources=(Source(f"Debian's package {PACKAGE}", from_debian),),
     size="31 MB",
 )

@@ -79,3 +79,23 @@ def test_a_command_is_not_waited_for_longer_than_it_runs() -> None:
     for _ in range(10):
         run("true")
     assert time.monotonic() - began < 1
+
+
+def test_what_outlives_a_command_is_not_waited_for() -> None:
+    began = time.monotonic()
+    assert run("sh", "-c", "echo one; sleep 30 & echo two") == "one\ntwo\n"
+    assert time.monotonic() - began < 10
+
+
+def test_lines_are_reported_before_the_command_ends_also_where_one_is_written_over() -> None:
+    cancelled = threading.Event()
+    lines: list[str] = []
+
+    def line(text: str) -> None:
+        lines.append(text)
+        if text == "half":
+            cancelled.set()
+
+    with pytest.raises(InterruptedError):
+        run("sh", "-c", r"printf 'none\rhalf\rall'; sleep 30", line=line, cancelled=cancelled)
+    assert lines == ["none", "half"]

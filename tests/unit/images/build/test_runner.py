@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from images.build import runner
 from images.build.runner import ATTEMPTS, BUSY, BuildFailed, Runner
 from tests.unit.images.objects import Listener
 
@@ -41,3 +42,14 @@ def test_what_fails_otherwise_is_not_begun_again(tmp_path: Path) -> None:
     with pytest.raises(BuildFailed, match="no such file"):
         Runner(tmp_path / "log", Listener()).run("building", [str(program)])
     assert begun(tmp_path) == 1
+
+
+def test_the_row_shows_the_latest_step_also_when_a_lot_was_printed_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "_PAUSE", 0.05)
+    listener = Listener()
+    program = "echo STEP 1/2: FROM a; sleep 0.3; echo STEP 2/2: RUN b; sleep 0.3; seq 9999; sleep 1"
+    Runner(tmp_path / "log", listener).run("building", ["sh", "-c", program])
+    shown = list(dict.fromkeys(listener.shown))
+    assert shown[-2:] == ["building: STEP 1/2: FROM a", "building: STEP 2/2: RUN b"]

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from rich import box
@@ -74,7 +74,7 @@ def summarize(stack: str) -> None:
     found, _ = _read(stack)
     if not any(each.result for each in found.values()):
         return
-    _print_table(found, sys.stdout)
+    _print_table(found)
     if any(each.gate != "passed" for each in found.values()):
         print(f"All about one job: `make results JOB=… STACK={stack}`", file=sys.stderr)
 
@@ -101,17 +101,15 @@ def _builds(declared: Sequence[TrainingJob]) -> dict[str, Path]:
     return {name: log for name, log in logs.items() if log.exists()}
 
 
-def print_results(  # noqa: PLR0913  # what to print, how, and where to
+def print_results(
     stack: str,
     found: Mapping[str, Outcome],
     skipped: Mapping[str, str],
     *,
     job: str = "",
     form: Format = "text",
-    out: TextIO | None = None,
 ) -> None:
     """See `show`; of outcomes that are known."""
-    out = sys.stdout if out is None else out
     if job and job not in found:
         raise NoResults(_unknown(stack, found, job))
     if all(each.state == "no result" for each in found.values()):
@@ -121,23 +119,26 @@ def print_results(  # noqa: PLR0913  # what to print, how, and where to
     if form == "json":
         jobs = {name: each.document for name, each in found.items()}
         document = jobs[job] if job else {"jobs": jobs, "skipped": dict(skipped)}
-        print(json.dumps(document, indent=2), file=out)
+        print(json.dumps(document, indent=2))
     elif job:
-        print(_document(found[job]), file=out)
+        print(_document(found[job]))
     else:
-        _print_table(found, out)
-        for text in (*_stories(found), *_skipped(skipped)):
-            print(f"\n{text}", file=out)
+        _print_table(found)
+        for text in filter(None, (*map(_story, found.values()), _skipped(skipped))):
+            print(f"\n{text}")
 
 
-def _print_table(found: Mapping[str, Outcome], out: TextIO) -> None:
-    console = Console(file=out, highlight=False, markup=False, emoji=False)
-    if not console.is_terminal:
-        console = Console(
-            file=out, highlight=False, markup=False, emoji=False, width=_PIPE_WIDTH, no_color=True
-        )
+def _print_table(found: Mapping[str, Outcome]) -> None:
+    is_piped = not Console().is_terminal
+    console = Console(
+        highlight=False,
+        markup=False,
+        emoji=False,
+        width=_PIPE_WIDTH if is_piped else None,
+        no_color=is_piped or None,
+    )
     table = Table(
-        box=box.SIMPLE_HEAD if console.is_terminal else None,
+        box=None if is_piped else box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1, 0, 0),
         show_edge=False,
@@ -149,7 +150,7 @@ def _print_table(found: Mapping[str, Outcome], out: TextIO) -> None:
         table.add_column(name, justify="right", overflow="fold")
     table.add_column("ended (UTC)", overflow="fold")
     for outcome in found.values():
-        table.add_row(*_cells(outcome), style=_style(outcome) if console.is_terminal else None)
+        table.add_row(*_cells(outcome), style=None if is_piped else _style(outcome))
     console.print(table)
 
 
@@ -186,12 +187,8 @@ def _style(outcome: Outcome) -> str:
     return "green" if outcome.gate == "passed" else "red"
 
 
-def _stories(found: Mapping[str, Outcome]) -> list[str]:
-    """Return what a row can't hold, for each job that has more to report."""
-    return [text for text in map(_story, found.values()) if text]
-
-
 def _story(outcome: Outcome) -> str:
+    """Return what a row can't hold; empty for a job that has no more to report."""
     if outcome.result is None:
         return f"job {outcome.job}: {outcome.state}; {outcome.note}"
     if outcome.state != "Succeeded":
@@ -207,11 +204,9 @@ def _story(outcome: Outcome) -> str:
     return ""
 
 
-def _skipped(skipped: Mapping[str, str]) -> list[str]:
-    if not skipped:
-        return []
-    lines = (f"  {name}: {reason}" for name, reason in skipped.items())
-    return ["\n".join(["jobs of the catalogue that this cluster can't run:", *lines])]
+def _skipped(skipped: Mapping[str, str]) -> str:
+    lines = (f"\n  {name}: {reason}" for name, reason in skipped.items())
+    return f"jobs of the catalogue that this cluster can't run:{''.join(lines)}" if skipped else ""
 
 
 def _document(outcome: Outcome) -> str:

@@ -72,9 +72,9 @@ def read(
 
 def results(export: Export, *wanted: TrainingJob, is_busy: bool = False) -> str:
     """Return what `make results` prints, given the jobs that the stack's file asks for."""
-    out = io.StringIO()
     found = outcomes(StackState.of(export), wanted, is_busy=is_busy)
-    print_results("test", found, {}, out=out)
+    with redirect_stdout(io.StringIO()) as out:
+        print_results("test", found, {})
     return out.getvalue()
 
 

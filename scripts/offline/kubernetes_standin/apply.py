@@ -125,7 +125,7 @@ def delete(provider: KubernetesProvider, request: ResourceRequest, resource_id: 
         if not (skips_await(request.before) and request.kind.deletion_skipped):
             until_gone(client, reference, request.limit, context)
     except Unreachable as error:
-        if not provider.settings.delete_unreachable:
+        if not provider.delete_unreachable:
             raise LostCluster(error) from None
         context.info(f"{error}; deleteUnreachable drops it from the state")
 
@@ -140,7 +140,7 @@ def _existing(provider: KubernetesProvider, request: ResourceRequest) -> Object 
     if (
         existing is not None
         and "deletionTimestamp" not in existing["metadata"]
-        and not provider.settings.upsert
+        and not provider.upsert
         and not _is_replaced(provider, request)
         and not is_managed_by(existing, request.manager)
     ):
@@ -183,7 +183,7 @@ def _apply(
         return client.apply(reference, obj, request.manager, force=force, dry_run=dry_run)
 
     try:
-        answer = send(force=force or provider.settings.patch_force)
+        answer = send(force=force or provider.patch_force)
     except Refusal as refusal:
         conflicts = _conflicts(refusal)
         if not conflicts:
@@ -200,7 +200,7 @@ def _apply(
 def _conflicts(refusal: Refusal) -> list[tuple[str, str]]:
     """Return each field in conflict and its manager."""
     return [
-        (cause.field, found.group(1))
+        (cause.get("field", ""), found[1])
         for cause in refusal.causes
-        if cause.reason == _CONFLICT and (found := _MANAGER.search(cause.message))
+        if cause.get("reason") == _CONFLICT and (found := _MANAGER.search(cause.get("message", "")))
     ]

@@ -12,7 +12,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from core import kube
-from scripts.offline.kubernetes_standin.errors import Cause, Refusal, Unreachable
+from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable
 from scripts.offline.kubernetes_standin.kinds import Kind, Reference
 from scripts.offline.kubernetes_standin.manifest import Object
 
@@ -129,20 +129,13 @@ class Client:
 
 
 def _refusal(status: int, content: bytes) -> Refusal:
+    text = content.decode(errors="replace").strip() or f"HTTP status {status}"
     try:
         document = json.loads(content)
         causes = (document.get("details") or {}).get("causes") or ()
-        return Refusal(
-            status,
-            document.get("message") or content.decode(errors="replace"),
-            tuple(
-                Cause(item.get("reason", ""), item.get("message", ""), item.get("field", ""))
-                for item in causes
-            ),
-        )
+        return Refusal(status, document.get("message") or text, causes)
     except (ValueError, AttributeError):
-        text = content.decode(errors="replace").strip()
-        return Refusal(status, text or f"HTTP status {status}")
+        return Refusal(status, text)
 
 
 def _warning(header: str) -> str:

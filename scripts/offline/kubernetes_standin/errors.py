@@ -1,7 +1,6 @@
 """Why a request fails. The text of each is what `pulumi up` shows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -41,25 +40,16 @@ class LostCluster(Exception):
         )
 
 
-@dataclass(frozen=True)
-class Cause:
-    """One field that the API server named in a refusal."""
-
-    reason: str
-    message: str
-    field: str
-
-
 class Refusal(Exception):
     """The API server answered, and refused.
 
     Args:
         status: The HTTP status.
         message: The server's own text.
-        causes: The fields that it named.
+        causes: The fields that it named, each with `field`, `reason` and `message`.
     """
 
-    def __init__(self, status: int, message: str, causes: tuple[Cause, ...] = ()) -> None:
+    def __init__(self, status: int, message: str, causes: Sequence[Mapping[str, str]] = ()) -> None:
         super().__init__(message)
         self.status = status
         self.message = message

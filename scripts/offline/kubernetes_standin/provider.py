@@ -2,8 +2,7 @@
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 from pulumi.provider.experimental.provider import Provider
 from pulumi.runtime.proto import engine_pb2_grpc
@@ -26,35 +25,6 @@ _SERVED = frozenset(
 )
 # The engine adds these to every provider's configuration.
 _ENGINE = frozenset({"version", "pluginDownloadURL"})
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The configuration, with the defaults of the real plugin.
-
-    Args:
-        kubeconfig: A YAML document.
-        delete_unreachable: Whether objects of a cluster that does not answer leave the state.
-        patch_force: Whether fields are taken over from other managers.
-        upsert: Whether objects are taken over that this stack did not make.
-    """
-
-    kubeconfig: str = ""
-    delete_unreachable: bool = False
-    patch_force: bool = False
-    upsert: bool = False
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Self:
-        """Read the configuration."""
-        unreachable = given.get("deleteUnreachable")
-        return cls(
-            kubeconfig=str(given.get("kubeconfig") or ""),
-            # A destroy takes the configuration from the state, so it looks at the variable itself.
-            delete_unreachable=kube.may_be_gone() if unreachable is None else _is_on(unreachable),
-            patch_force=_is_on(given.get("enablePatchForce")),
-            upsert=_is_on(given.get("upsertExistingObjects")),
-        )
 
 
 def _is_on(value: object) -> bool:
@@ -102,14 +72,25 @@ class KubernetesProvider(Provider):
         self._lock = threading.Lock()
         self._client: Client | None = None
         self._probed = False
+        self._kubeconfig = ""
         self.cancelled = threading.Event()
-        self.settings = Settings()
+        self.delete_unreachable = False
+        """Whether objects of a cluster that does not answer leave the state."""
+        self.patch_force = False
+        """Whether fields are taken over from other managers."""
+        self.upsert = False
+        """Whether objects are taken over that this stack did not make."""
         self.in_state: set[tuple[str, str]] = set()
         """URN and id of each object that the state is known to have."""
 
     def configure_with(self, given: Mapping[str, Any]) -> None:
         """Take the provider's configuration, as a program or the state has it."""
-        self.settings = Settings.of(given)
+        self._kubeconfig = str(given.get("kubeconfig") or "")
+        unreachable = given.get("deleteUnreachable")
+        # A destroy takes the configuration from the state, so it looks at the variable itself.
+        self.delete_unreachable = kube.may_be_gone() if unreachable is None else _is_on(unreachable)
+        self.patch_force = _is_on(given.get("enablePatchForce"))
+        self.upsert = _is_on(given.get("upsertExistingObjects"))
 
     def context(self, urn: str) -> EngineContext:
         """Return the way to the row of the resource `urn`."""
@@ -123,7 +104,7 @@ class KubernetesProvider(Provider):
         """
         with self._lock:
             if self._client is None:
-                self._client = Client(self.settings.kubeconfig)
+                self._client = Client(self._kubeconfig)
             return self._client
 
     def warn_if_unreachable(self, urn: str) -> None:

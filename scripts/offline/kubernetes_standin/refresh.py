@@ -33,7 +33,7 @@ def read(
     try:
         live = provider.client().get(reference)
     except Unreachable as error:
-        if provider.settings.delete_unreachable:
+        if provider.delete_unreachable:
             provider.context(request.urn).info(
                 f"{error}; deleteUnreachable drops it from the state"
             )

@@ -4,6 +4,7 @@ import io
 import json
 import shutil
 from collections.abc import Mapping
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -137,8 +138,8 @@ def test_a_job_whose_image_was_not_built_says_where_the_build_tells_why() -> Non
 
 
 def printed(listed: Mapping[str, Outcome], **options: Any) -> str:
-    out = io.StringIO()
-    print_results("dev", listed, {"big": "it needs GPUs"}, out=out, **options)
+    with redirect_stdout(io.StringIO()) as out:
+        print_results("dev", listed, {"big": "it needs GPUs"}, **options)
     return out.getvalue()
 
 

@@ -56,7 +56,7 @@ def test_a_refusal_has_the_servers_text_and_the_fields_that_it_named(api: FakeAp
     api.answers["PATCH", "/api/v1/namespaces/x"] = refuse
     with pytest.raises(Refusal, match=r"^Apply failed$") as raised:
         Client(api.kubeconfig).apply(reference, {}, "mine", force=False, dry_run=True)
-    assert [cause.field for cause in raised.value.causes] == [".data.a"]
+    assert [cause["field"] for cause in raised.value.causes] == [".data.a"]
     assert "fieldManager=mine" in api.asked[-1][1]
     assert "dryRun=All" in api.asked[-1][1]
 

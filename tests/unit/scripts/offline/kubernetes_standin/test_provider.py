@@ -10,11 +10,16 @@ from core.handler import UNKNOWN
 from scripts.offline.kubernetes_standin.errors import Unserved
 from scripts.offline.kubernetes_standin.provider import (
     KubernetesProvider,
-    Settings,
     compare,
     problems,
 )
 from scripts.offline.kubernetes_standin.server import StandIn
+
+
+def configured(**given: Any) -> KubernetesProvider:
+    provider = KubernetesProvider(cast(engine_pb2_grpc.EngineStub, None))
+    provider.configure_with(given)
+    return provider
 
 
 def test_every_setting_that_is_not_served_is_named_at_once() -> None:
@@ -41,11 +46,11 @@ def test_switches_come_from_the_program_and_then_from_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
-    assert Settings.of({}).delete_unreachable
-    assert not Settings.of({"deleteUnreachable": "false"}).delete_unreachable
-    assert Settings.of({"enablePatchForce": "true"}).patch_force
-    assert Settings.of({"upsertExistingObjects": True}).upsert
-    assert not Settings.of({}).upsert
+    assert configured().delete_unreachable
+    assert not configured(deleteUnreachable="false").delete_unreachable
+    assert configured(enablePatchForce="true").patch_force
+    assert configured(upsertExistingObjects=True).upsert
+    assert not configured().upsert
 
 
 @pytest.mark.parametrize(
@@ -72,8 +77,7 @@ def test_a_provider_is_replaced_only_for_another_cluster(
 
 
 def test_ignoring_a_field_that_a_program_may_set_is_refused_by_name() -> None:
-    provider = KubernetesProvider(cast(engine_pb2_grpc.EngineStub, None))
-    servicer = StandIn([], "", provider, engine_address="")
+    servicer = StandIn([], "", configured(), engine_address="")
     request = provider_pb2.DiffRequest(ignoreChanges=["spec.replicas"])
     with pytest.raises(Unserved, match=r"ignore_changes for spec\.replicas; leave it out"):
         asyncio.run(servicer.Diff(request, None))

@@ -4,8 +4,6 @@ A `Handler` is the life of one resource type in plain Python values. The provide
 (`infra.provider.provider`) speaks the engine's protocol; handlers never see it.
 """
 
-import json
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from enum import Enum, auto
 from typing import Any, ClassVar, Literal
 
 from core.context import Context
+from core.problem import located
 
 
 class Unknown(Enum):
@@ -140,7 +139,7 @@ def compare(state: Mapping[str, Any], inputs: Mapping[str, Any], path: str = "")
     """
     changes = []
     for key in inputs if not path else state.keys() | inputs.keys():
-        here = _joined(path, key)
+        here = located(path, (key,))
         if key not in state:
             changes.append(Change(here, "add"))
         elif key not in inputs:
@@ -150,13 +149,3 @@ def compare(state: Mapping[str, Any], inputs: Mapping[str, Any], path: str = "")
         elif state[key] != inputs[key]:
             changes.append(Change(here))
     return sorted(changes, key=lambda change: change.path)
-
-
-def _joined(path: str, key: str) -> str:
-    """Return the path of `key` below `path`; one such as `example.org/team` stands in brackets."""
-    if not path:
-        return key
-    return f"{path}.{key}" if _PLAIN_KEY.fullmatch(key) else f"{path}[{json.dumps(key)}]"
-
-
-_PLAIN_KEY = re.compile(r"\w+")

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -82,3 +82,11 @@ def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
         "whoever put it there. If that is gone for good: "
         f"kubectl {where}patch {kind.lower()} {name} {_RELEASE}"
     )
+
+
+def troubles(pod: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why containers of a pod are not running."""
+    for status in (pod.get("status") or {}).get("containerStatuses") or []:
+        for kind, state in status["state"].items():
+            if kind != "running":
+                yield f"{state.get('reason', kind)} {state.get('message', '')}".strip()

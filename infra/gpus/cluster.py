@@ -11,6 +11,7 @@ from kubernetes.client.exceptions import ApiException
 from clusters import autoscaler
 from clusters.pools import GpuPool
 from core.kube import Request, ask, send
+from core.manifests import troubles
 from infra.gpus.manifests import NAMESPACE, PLUGIN, PROBE
 from infra.gpus.reasons import Object, Seen
 
@@ -141,11 +142,8 @@ def obstacle(pod: Object) -> str:
     for condition in status.get("conditions") or []:
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
             return str(condition.get("message", condition.get("reason", "")))
-    for container in status.get("containerStatuses") or []:
-        for kind, state in container["state"].items():
-            if kind != "running":
-                text = f"{state.get('reason', kind)} {state.get('message', '')}".strip()
-                return f"{text} on node {pod['spec'].get('nodeName')}"
+    if trouble := next(troubles(pod), None):
+        return f"{trouble} on node {pod['spec'].get('nodeName')}"
     state = (status.get("reason"), status.get("message"))
     return ": ".join(str(each) for each in state if each) or f"it is {status.get('phase')}"
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clusters.pools import GpuPool
+from core.manifests import troubles
 from infra.gpus.manifests import NAMESPACE, PLUGIN
 from jobs.spec.replicas import GPU
 
@@ -103,16 +104,9 @@ def _of_plugin(node: Object, pool: GpuPool, seen: Seen) -> str:
             f"driver is for {pool.driver} to install, and NVIDIA's runtime has to be containerd's "
             "default one"
         )
-    state = "; ".join(_troubles(plugin)) or plugin["status"].get("phase", "")
+    state = "; ".join(troubles(plugin)) or plugin["status"].get("phase", "")
     last = f", and says at last {log[-1]!r}" if log else ""
     return f"offers no {GPU}; its device plugin is {state}{last}"
-
-
-def _troubles(pod: Object) -> Iterator[str]:
-    for status in pod["status"].get("containerStatuses") or []:
-        for kind, state in status["state"].items():
-            if kind != "running":
-                yield f"{state.get('reason', kind)} {state.get('message', '')}".strip()
 
 
 def _unready(node: Object) -> str | None:

@@ -7,6 +7,7 @@ from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
 from core.kube import Request, api_message, ask, send
+from core.manifests import troubles
 
 _LOG_LINES = 20
 _EVENTS = 10
@@ -57,18 +58,12 @@ def _lines(api: client.ApiClient, namespace: str, deployment: str) -> list[str]:
 def _state(pod: dict[str, Any]) -> str:
     """Return the pod's phase, and why its containers do not run."""
     status = pod["status"]
-    reasons = [
-        f"{state['reason']} {state.get('message', '')}".strip()
-        for container in status.get("containerStatuses", [])
-        for kind, state in container["state"].items()
-        if kind != "running"
-    ]
     unmet = [
         condition["message"]
         for condition in status.get("conditions", [])
         if condition["status"] != "True" and "message" in condition
     ]
-    return "; ".join([status["phase"], *reasons, *unmet])
+    return "; ".join([status["phase"], *troubles(pod), *unmet])
 
 
 def _log(api: client.ApiClient, pod: dict[str, Any]) -> list[str]:

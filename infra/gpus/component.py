@@ -72,58 +72,31 @@ class Gpus(pulumi.ComponentResource):
     ) -> None:
         super().__init__("slipway:infra:Gpus", name, None, opts)
         child = ResourceOptions(parent=self, depends_on=list(after))
-        manifests = []
-        if pool.device_plugin:
-            manifests = _plugin(pool, cluster)
+        manifests = _plugin(pool, cluster) if pool.device_plugin else []
         made: list[pulumi.Resource] = []
         for manifest in manifests:
             earlier = ResourceOptions(depends_on=list(made))
             made.append(declare(manifest, ResourceOptions.merge(child, earlier)))
-        ready = GpuReady(
-            name,
-            cluster=cluster,
-            pool=pool,
-            image=image,
-            rollout=digest([each for each in manifests if each["kind"] != "Secret"]),
-            opts=ResourceOptions.merge(child, ResourceOptions(depends_on=made)),
-        )
-        self.cuda = ready.cuda
-        self.register_outputs({})
-
-
-class GpuReady(pulumi.CustomResource):
-    """Created once the pool's GPUs are offered and one was tried; see `infra.gpus.handler`.
-
-    Args:
-        rollout: Changes with the device plugin, so that its new pods are waited for.
-    """
-
-    cuda: Output[dict[str, Any]]
-
-    def __init__(  # noqa: PLR0913 - all but the name by name
-        self,
-        name: str,
-        *,
-        cluster: Cluster,
-        pool: GpuPool,
-        image: Input[str] | None,
-        rollout: str,
-        opts: ResourceOptions,
-    ) -> None:
-        kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
-        properties = {
-            "kubeconfig": kubeconfig,
+        properties: dict[str, Any] = {
+            "kubeconfig": Output.secret(cluster.kubeconfig),
             "namespace": cluster.namespace,
             "account": JOB_ACCOUNT,
             "pool": facts(pool),
             "image": image,
-            "rollout": rollout,
+            # Changes with the device plugin, so that its new pods are waited for.
+            "rollout": digest([each for each in manifests if each["kind"] != "Secret"]),
             "cuda": None,
         }
-        own = ResourceOptions(additional_secret_outputs=["kubeconfig"])
-        super().__init__(
-            "slipway:infra:GpuReady", name, properties, ResourceOptions.merge(opts, own)
-        )
+        own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
+        ready = "slipway:infra:GpuReady"
+        self.cuda = GpuReady(ready, name, properties, ResourceOptions.merge(child, own)).cuda
+        self.register_outputs({})
+
+
+class GpuReady(pulumi.CustomResource):
+    """Created once the pool's GPUs are offered and one was tried; see `infra.gpus.handler`."""
+
+    cuda: Output[dict[str, Any]]
 
 
 def cuda_output(tried: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Kubeflow's training operator: installed for PyTorchJobs alone, or an existing one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pulumi
@@ -38,42 +38,22 @@ class TrainingOperator(pulumi.ComponentResource):
     ) -> None:
         super().__init__("slipway:infra:TrainingOperator", name, None, opts)
         child = pulumi.ResourceOptions(parent=self, depends_on=list(after))
-        which: dict[str, Any]
-        if cluster.operator is None:
-            running, rollout = _install(cluster, child)
-            which, child = {"deployment": NAME, "rollout": rollout}, _with(child, [running])
-        else:
-            which = {"existing": _seen(cluster.operator)}
-        self.ready = OperatorReady(name, cluster=cluster, which=which, opts=child)
-        self.register_outputs({})
-
-
-class OperatorReady(pulumi.CustomResource):
-    """Created once the operator's webhook judges PyTorchJobs; see `infra.operator.handler`.
-
-    Args:
-        cluster: Where it is.
-        which: The stack's own `deployment`, and `rollout`, which changes with it so that its new
-            pod is waited for; or `existing`, one that the stack did not install.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        cluster: Cluster,
-        which: Mapping[str, Any],
-        opts: pulumi.ResourceOptions,
-    ) -> None:
-        kubeconfig: pulumi.Output[str] = pulumi.Output.secret(cluster.kubeconfig)
         properties: dict[str, Any] = {
-            "kubeconfig": kubeconfig,
+            "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
             "jobNamespace": cluster.namespace,
-            **which,
         }
         if not cluster.own_namespace:
             properties["shared"] = True
-        super().__init__("slipway:infra:OperatorReady", name, properties, opts)
+        if cluster.operator is None:
+            running, rollout = _install(cluster, child)
+            # The rollout changes with the Deployment, so that its new pod is waited for.
+            properties |= {"deployment": NAME, "rollout": rollout}
+            child = _with(child, [running])
+        else:
+            properties["existing"] = _seen(cluster.operator)
+        ready = "slipway:infra:OperatorReady"  # see infra.operator.handler
+        self.ready = pulumi.CustomResource(ready, name, properties, child)
+        self.register_outputs({})
 
 
 def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Resource, str]:

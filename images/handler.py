@@ -85,7 +85,7 @@ class ImageResource(Handler, Generic[C]):
 
         Raises:
             RuntimeError: what it is made of has changed since it was hashed.
-            images.targets.TargetError: the target refuses it.
+            images.targets.target.TargetError: the target refuses it.
         """
         spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:

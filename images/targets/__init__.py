@@ -2,7 +2,3 @@
 
 A cluster names its way as `Cluster.image_target`, a map with a `kind`.
 """
-
-from images.targets.target import Target, TargetError, target_of
-
-__all__ = ["Target", "TargetError", "target_of"]

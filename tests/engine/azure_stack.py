@@ -18,7 +18,7 @@ from clusters.embedded import credentials
 from clusters.embedded.host import image_reference
 from core import toolchain
 from images.build.program import ENTRYPOINTS, Program
-from images.targets import target_of
+from images.targets.target import target_of
 from tests.doubles import recorded_kubelogin
 from tests.doubles.azure_native.store import VARIABLE, Store
 from tests.engine.embedded_cluster import TestCluster, program_images

@@ -27,8 +27,7 @@ from core.handler import Properties
 from core.paths import cache_dir
 from core.validation import check
 from images.build.program import Program, write_archive
-from images.targets import target_of
-from images.targets.target import by_digest
+from images.targets.target import by_digest, target_of
 from tests.local.machine import Listener
 
 NAME = f"slipway-test-{os.getpid()}"

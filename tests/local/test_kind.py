@@ -18,8 +18,7 @@ from clusters.kind.handler import KindHandler
 from clusters.local.marks import Mark
 from core.handler import UNKNOWN, Properties
 from core.validation import check
-from images.targets import TargetError, target_of
-from images.targets.target import by_digest
+from images.targets.target import TargetError, by_digest, target_of
 from scripts.cli import down
 from tests.local.machine import (
     IMAGE,

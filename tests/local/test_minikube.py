@@ -16,8 +16,7 @@ from clusters.minikube import cluster as minikube
 from clusters.minikube.handler import MinikubeHandler
 from core.handler import UNKNOWN, Properties
 from core.validation import check
-from images.targets import target_of
-from images.targets.target import by_digest
+from images.targets.target import by_digest, target_of
 from scripts.cli import down
 from tests.local.machine import (
     IMAGE,

@@ -13,8 +13,7 @@ from core import toolchain
 from images.build.job import JobImageSpec
 from images.build.program import ENTRYPOINTS, Program
 from images.handler import JobImageHandler, ProgramHandler
-from images.targets import TargetError, target_of
-from images.targets.target import by_digest
+from images.targets.target import TargetError, by_digest, target_of
 from tests.trainer.registry import OTHERS, PASSWORD, USER, RunningRegistry, running
 from tests.unit.images.objects import Listener
 

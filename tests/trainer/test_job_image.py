@@ -21,8 +21,8 @@ from images.build.job import JobImageSpec
 from images.build.runner import BuildFailed
 from images.build.trainer import ImageSpec
 from images.handler import JobImageHandler
-from images.targets import TargetError, target_of
 from images.targets.containerd import Node
+from images.targets.target import TargetError, target_of
 from tests.unit.images.objects import Listener
 
 _START_LIMIT = 30.0

@@ -13,7 +13,7 @@ from clusters.cluster import Kind
 from core.handler import Handler
 from core.lazy import Lazy
 from core.paths import extra_dir
-from images.targets import Target
+from images.targets.target import Target
 
 MADE_UP = "slipway_made_up_kind"
 

@@ -12,9 +12,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from images.targets import TargetError
 from images.targets.registry_api import RegistryApi, is_loopback
 from images.targets.registry_login import Login
+from images.targets.target import TargetError
 
 _DIGEST = f"sha256:{'2' * 64}"
 

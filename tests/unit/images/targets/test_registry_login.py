@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from core.process import CommandFailed
-from images.targets import TargetError
 from images.targets import registry_login as login
 from images.targets.registry_login import Login, config, find_login, stored_login
+from images.targets.target import TargetError
 
 
 def _auth(text: str) -> dict[str, str]:

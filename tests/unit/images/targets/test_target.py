@@ -13,10 +13,9 @@ from core.handler import UNKNOWN
 from images.build import engines
 from images.resource import NotPrebuilt, given, way_in
 from images.targets import target as names
-from images.targets import target_of
 from images.targets.containerd import Node
 from images.targets.registry import Registry
-from images.targets.target import name_in
+from images.targets.target import name_in, target_of
 from images.targets.unpacked import chain
 
 _BUILT = "localhost/slipway-trainer:0123456789ab"

@@ -30,7 +30,8 @@ print(json.dumps(read))
 """
 _SYNC = """
 import pathlib, sys
-from slipway_trainer import artifacts, events
+from slipway_trainer import events
+from slipway_trainer.agent import artifacts
 artifacts.sync(pathlib.Path(sys.argv[1]), sys.argv[2], events.Events(0), limit_seconds=3)
 """
 

@@ -12,7 +12,7 @@ from tests.trainer.conftest import Ended, Opened, Rank
 
 _EVERY = 5
 _SHORT = ("--limit-train", "3000", "--limit-test", "500", "--epochs", "2", "--batch-size", "64")
-_SMALL = (*_SHORT, "--threads", "1", "--output-dir", "/out/model")
+_SMALL = (*_SHORT, "--threads", "1", "--output-dir", "/out/model", "--precision", "float32")
 _TRAIN = (*_SMALL, "--checkpoint", "/out/checkpoints", "--checkpoint-every", str(_EVERY))
 _MNIST = Rank(("--log-interval", "1"))
 # With dropout: its random numbers are part of the state. Its steps take longer: they are smaller.

@@ -25,12 +25,19 @@ for train in (True, False):
 _CIFAR10 = """
 import json, sys
 sys.stderr = sys.stdout
-from torchvision.datasets import CIFAR10
+from slipway_trainer.datasets import CIFAR10
 for train in (True, False):
-    data = CIFAR10("/data/cifar10", train=train, download=True)
+    data = CIFAR10("/data/cifar10", train=train)
     counts = [data.targets.count(label) for label in range(10)]
     about = {"shape": data.data.shape, "counts": counts, "classes": data.classes}
     print(json.dumps({**about, "size": data[0][0].size}))
+"""
+_TORCHVISIONS = """
+from torchvision.datasets import CIFAR10
+try:
+    CIFAR10("/data/cifar10")
+except RuntimeError as error:
+    print(error)
 """
 _ENCODINGS = """
 import pickle
@@ -84,7 +91,14 @@ def test_the_files_are_those_whose_archives_torchvision_publishes() -> None:
         assert gzip.decompress(published) == raw.read_bytes()
 
 
-def test_torchvisions_cifar10_loads_and_says_what_the_pictures_are(image: Opened) -> None:
+def test_torchvisions_own_class_takes_nothing_for_cifar10_that_is_another(image: Opened) -> None:
+    taken = CIFAR10.taken()
+    assert taken is not None
+    refused = "not found or corrupted" in image.run("python3", "-c", _TORCHVISIONS)
+    assert refused == (taken.name != "cifar10")
+
+
+def test_the_trainers_class_loads_and_says_what_the_pictures_are(image: Opened) -> None:
     taken = CIFAR10.taken()
     assert taken is not None
     *said, train, test = image.run("python3", "-c", _CIFAR10).splitlines()
@@ -96,7 +110,7 @@ def test_torchvisions_cifar10_loads_and_says_what_the_pictures_are(image: Opened
             "size": [32, 32],
         }
     stands_in = taken.name != "cifar10"
-    assert len([line for line in said if f"not CIFAR-10 but {taken.name}" in line]) == stands_in
+    assert len([line for line in said if f"no CIFAR-10 but {taken.name}" in line]) == stands_in
 
 
 def test_the_image_says_which_pictures_those_of_cifar10_are(image: Opened) -> None:

@@ -35,6 +35,22 @@ for pid in $pids; do wait $pid; echo $?; done
 """
 
 
+_LIAR = """
+import json, os, sys
+from slipway_trainer import report
+from slipway_trainer.datasets import CIFAR10
+
+def main(events=None):
+    CIFAR10("/data/cifar10", train=False)
+    return {"rank": 0, "accuracy": 0.5, "dataset": "cifar10"}
+
+if sys.argv[1] == "message":
+    open(os.environ["TERMINATION_LOG"], "w").write(json.dumps(main()))
+else:
+    report.run(main)
+"""
+
+
 @pytest.fixture(scope="module")
 def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory in which two pods ran the script, both with success."""
@@ -64,8 +80,34 @@ def test_what_it_prints_is_in_its_log(ran: Path) -> None:
     assert "ccuracy" in (ran / "0/log").read_text()
 
 
-def test_the_true_name_of_the_pictures_is_in_its_log(image: Opened, ran: Path) -> None:
-    """It asked for CIFAR-10."""
+def test_the_true_name_of_the_pictures_is_in_its_log_and_its_result(
+    image: Opened, ran: Path
+) -> None:
+    """It says nothing of a data set."""
     about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
-    announced = f"not CIFAR-10 but {about['name']}" in (ran / "1/log").read_text()
-    assert announced == (about["name"] != "cifar10")
+    stands_in = about["name"] != "cifar10"
+    announced = f"no CIFAR-10 but {about['name']}" in (ran / "1/log").read_text()
+    assert announced == stands_in
+    for rank in (0, 1):
+        message = json.loads((ran / f"{rank}/message").read_text() or "{}")
+        assert message.get("dataset") == (about["name"] if stands_in else None)
+        assert message["rank"] == rank
+
+
+@pytest.mark.parametrize("way", ["report", "message", "processes"])
+def test_a_program_that_calls_them_cifar10_is_corrected(
+    image: Opened, tmp_path: Path, way: str
+) -> None:
+    about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
+    tmp_path.chmod(0o777)
+    (tmp_path / "message").touch()
+    (tmp_path / "message").chmod(0o666)
+    (tmp_path / "program.py").write_text(_LIAR)
+    processes = "2" if way == "processes" else "1"
+    image.run(
+        "env", "TERMINATION_LOG=/out/message", "python3", "-m", "slipway_trainer.launch",
+        "--processes", processes, "--", "/out/program.py", way, mounts={tmp_path: "/out"},
+    )  # fmt: skip
+    message = json.loads((tmp_path / "message").read_text())
+    assert message["dataset"] == about["name"]
+    assert message["accuracy"] == 0.5

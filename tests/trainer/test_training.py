@@ -10,7 +10,9 @@ import pytest
 from images.datasets.mnist import MNIST
 from tests.trainer.conftest import Ended, Opened, Rank
 
-_SMALL = ("--limit-train", "2000", "--limit-test", "1000", "--log-interval", "1")
+# By name, so that runs that are compared calculate alike.
+_SMALL = ("--limit-train", "2000", "--limit-test", "1000", "--log-interval", "1",
+          "--precision", "float32")  # fmt: skip
 # 1000 samples over 3 ranks of 64: the last global batch has 40, so shares of 14, 13 and 13.
 # With 32-bit numbers, which round finely enough to compare.
 _UNEVEN = ("--limit-train", "1000", "--limit-test", "1000", "--log-interval", "1",

@@ -1,6 +1,6 @@
 """Every Python of this image writes its stack to standard error when it gets SIGTERM.
 
-So the log of a rank that hangs ends with its stack (jobs/watch/stacks.py reads it).
+So the log of a rank that hangs ends with its stack, where jobs/ finds it.
 """
 
 import faulthandler

@@ -1,1 +1,14 @@
-"""Distributed training as it runs inside a job's containers; needs torch and nothing else."""
+"""Distributed training as it runs inside a job's containers.
+
+Three packages, each of which can be read alone:
+
+    demos     the programs mnist, cifar and mnist_elastic, and the training loop that they share
+    elastic   training that goes on when workers are lost; for programs of one's own as well
+    agent     runs beside a job's program: starts it, fetches its inputs, copies its files out
+
+Beside them lies what a program of one's own imports: events and report, tracker with its metrics,
+goals and validation, and data sets.
+"""
+
+# By their short names, too: python3 -m slipway_trainer.launch, python3 -m slipway_trainer.mnist.
+__path__ += [f"{__path__[0]}/{package}" for package in ("agent", "demos")]

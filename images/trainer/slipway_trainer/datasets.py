@@ -11,10 +11,14 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
-from torchvision.datasets import CIFAR10, MNIST
+from torchvision import datasets
+from torchvision.datasets import MNIST
+
+from slipway_trainer import report
 
 MNIST_SHA256 = {
     "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
@@ -67,25 +71,52 @@ class Samples:
 
 
 def loaded(
-    samples: Samples, shares: Iterable[tuple[Tensor, int]], workers: int
-) -> Iterator[tuple[Tensor, Tensor, int]]:
-    """Yield pictures, labels and the size of the global batch, for each of `shares` in turn.
+    samples: Samples, shares: Iterable[tuple[Tensor, float]], workers: int
+) -> Iterator[tuple[Tensor, Tensor, float]]:
+    """Yield pictures, labels and their weight, for each of `shares` in turn.
 
     With `workers`, so many threads get the next batches ready meanwhile.
     """
     if workers == 0:
-        for indices, global_size in shares:
-            yield *samples[indices], global_size
+        for indices, weight in shares:
+            yield *samples[indices], weight
         return
-    ahead: deque[tuple[Future[tuple[Tensor, Tensor]], int]] = deque()
+    ahead: deque[tuple[Future[tuple[Tensor, Tensor]], float]] = deque()
     with ThreadPoolExecutor(workers) as pool:
-        for indices, global_size in shares:
-            ahead.append((pool.submit(samples.__getitem__, indices), global_size))
+        for indices, weight in shares:
+            ahead.append((pool.submit(samples.__getitem__, indices), weight))
             if len(ahead) > workers:
-                batch, size = ahead.popleft()
-                yield *batch.result(), size
-        for batch, size in ahead:
-            yield *batch.result(), size
+                batch, ready = ahead.popleft()
+                yield *batch.result(), ready
+        for batch, ready in ahead:
+            yield *batch.result(), ready
+
+
+class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside the image alone
+    """torchvision's CIFAR10, which also takes the pictures that stand in for CIFAR-10 in the image.
+
+    `root`/DATASET says what the pictures are, as {"name", "classes", "md5"}; without that file they
+    are CIFAR-10. torchvision's own class refuses others. Where they are, standard error and this
+    job's result name them, whatever the program reports.
+    """
+
+    train_list: Any
+    test_list: Any
+    meta: Any
+    classes: Any
+
+    def __init__(self, root: str | Path, *args: Any, **options: Any) -> None:
+        described = Path(root).expanduser() / "DATASET"
+        about = json.loads(described.read_text()) if described.is_file() else {}
+        self.name: str = about.get("name", "cifar10")
+        if self.name != "cifar10":
+            sums = {Path(path).name: md5 for path, md5 in about["md5"].items()}
+            self.train_list = [[name, sums[name]] for name, _ in self.train_list]
+            self.test_list = [[name, sums[name]] for name, _ in self.test_list]
+            self.meta = {**self.meta, "md5": sums[self.meta["filename"]]}
+            report.name_dataset(self.name, f"{root} has no CIFAR-10 but {self.name} in its format")
+        super().__init__(root, *args, **options)
+        self.classes = list(about.get("classes", self.classes))
 
 
 def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
@@ -109,17 +140,13 @@ def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -
 def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
     """Read CIFAR-10, or what `root` has in its place, at most the first `limit` samples.
 
-    `root`/DATASET says what it is, as {"name", "classes"}; without that file it is CIFAR-10.
-
     Raises:
         RuntimeError: the files are not there, or their checksums are not those published.
     """
     dataset = CIFAR10(root, train=train, download=False)
-    told = root / "DATASET"
-    about = json.loads(told.read_text()) if told.exists() else {}
     return Samples(
-        about.get("name", "cifar10"),
-        tuple(about.get("classes", dataset.classes)),
+        dataset.name,
+        tuple(dataset.classes),
         torch.from_numpy(dataset.data[:limit]).contiguous().to(device),
         torch.tensor(dataset.targets[:limit]).to(device),
         mean=0.5,  # together they bring 0..1 to -1..1

@@ -22,10 +22,6 @@ class World:
     size: int
     device: torch.device
 
-    def sum(self, *values: float) -> list[float]:
-        """Return each of `values` summed over all ranks, in double precision."""
-        return total(*values)
-
 
 def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     """Wait for all ranks and return the world they form.
@@ -91,12 +87,3 @@ def parallel(net: nn.Module, world: World) -> nn.Module:
         gradient_as_bucket_view=True,
         static_graph=True,
     )
-
-
-def precision(asked: str, world: World) -> str:
-    """Return what to calculate with, bf16 or fp32: the same on all ranks."""
-    is_native = world.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001
-    [native] = world.sum(is_native)
-    if asked == "auto":
-        return "bf16" if native == world.size else "fp32"
-    return "bf16" if asked == "bfloat16" else "fp32"

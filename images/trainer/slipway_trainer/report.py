@@ -5,6 +5,7 @@ The kubelet copies the file /dev/termination-log of a container into the pod's s
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/
 """
 
+import atexit
 import faulthandler
 import json
 import os
@@ -23,6 +24,8 @@ LIMIT_BYTES = 4096
 _SHORT = 500
 EXIT_FAILED = 1
 EXIT_TERMINATED = 128 + signal.SIGTERM
+_stand_in: dict[str, str] = {}
+"""`dataset`, the name of one that stands in for another, once this process has read it."""
 
 
 def run(work: Callable[[Events], dict[str, Any]]) -> None:
@@ -39,7 +42,7 @@ def run(work: Callable[[Events], dict[str, Any]]) -> None:
     except BaseException as error:  # noqa: BLE001 - reported whatever it is, then the process ends
         code = _fail(events, error)
     else:
-        events.emit("completed", **_without_rank(summary))
+        events.emit("completed", **_without_rank(summary | _stand_in))
         leave(summary)
         code = 0
     _end(code)
@@ -49,7 +52,32 @@ def leave(message: dict[str, Any]) -> None:
     """Write `message` where `place` says, when there is a place for it."""
     path = place()
     if "SLIPWAY_MESSAGE_DIR" in os.environ or path.exists():
-        path.write_bytes(fit(message))
+        path.write_bytes(fit(message | _stand_in))
+
+
+def name_dataset(name: str, note: str) -> None:
+    """Have the message name the data set that was really read, whatever the program says.
+
+    That goes for a program, too, that writes the message itself, or none. The first time, `note`
+    goes to standard error.
+    """
+    if not _stand_in:
+        print(note, file=sys.stderr, flush=True)
+        atexit.register(_correct)
+    _stand_in["dataset"] = name
+
+
+def _correct() -> None:
+    """At the end of the process: put the data set's name into what the program left."""
+    if hasattr(sys, "last_value"):
+        return  # it failed, and its traceback says more
+    path = place()
+    try:
+        left = json.loads(path.read_text() or "{}") if path.exists() else {}
+    except ValueError:
+        return
+    if isinstance(left, dict):
+        leave({"rank": int(os.environ.get("RANK", own_index())), **left})
 
 
 def place() -> Path:

@@ -124,10 +124,13 @@ class Tracker:
             of = {} if self.steps_of_epoch is None else {"steps": self.steps_of_epoch}
             self._emit("step", step=step, **of, samples=now.samples, loss=mean)
 
-    def record_validation(self, values: Mapping[str, Any]) -> None:
-        """Take what a validation found over all ranks, the same on each of them."""
+    def record_validation(self, values: Mapping[str, Any], elapsed: float | None = None) -> None:
+        """Take what a validation found over all ranks, the same on each of them.
+
+        It is that of now, unless ranks agreed on how many seconds had `elapsed`.
+        """
         self._found = dict(values)
-        step, seconds = self._now.steps, round(self._elapsed(), 3)
+        step, seconds = self._now.steps, round(self.elapsed if elapsed is None else elapsed, 3)
         told = {"test_loss" if name == "loss" else name: value for name, value in values.items()}
         self._emit("validation", **self._run, step=step, **_rounded(told), elapsed_seconds=seconds)
         if self.goal is not None and not self.goal_reached and self.goal.reached(values):
@@ -141,11 +144,20 @@ class Tracker:
                 time_to_accuracy_seconds=seconds,
             )
 
-    def epoch_end(self) -> None:
-        """The epoch ends here: tell what it came to, with the last validation's findings."""
+    def total_loss(self) -> float | None:
+        """Return the mean of all ranks' losses in this epoch, when there are any."""
         self._now.pause()
         loss_sum, count = self.total(float(self._now.loss_sum), self._now.loss_count)
-        loss = {"loss": round(loss_sum / count, _DIGITS)} if count else {}
+        return loss_sum / count if count else None
+
+    def epoch_end(self, mean_loss: float | None = None) -> None:
+        """The epoch ends here: tell what it came to, with the last validation's findings.
+
+        All ranks call it, unless `mean_loss` is what `total_loss` gave them.
+        """
+        self._now.pause()
+        mean_loss = self.total_loss() if mean_loss is None else mean_loss
+        loss = {} if mean_loss is None else {"loss": round(mean_loss, _DIGITS)}
         found = _rounded(self._found)
         test_loss = {"test_loss": found.pop("loss")} if "loss" in found else {}
         self._emit("epoch", **self._run, **loss, **found, **test_loss, **self._now.told())
@@ -164,7 +176,7 @@ class Tracker:
             "world_size": dist.get_world_size() if dist.is_initialized() else 1,
             **self._done,
             **goal,
-            "duration_seconds": round(self._elapsed(), 3),
+            "duration_seconds": round(self.elapsed, 3),
         }
 
     def state(self) -> dict[str, Any]:
@@ -175,7 +187,7 @@ class Tracker:
             "now": self._now.state(),
             "done": done,
             "goal_reached": self.goal_reached,
-            "elapsed": self._elapsed(),
+            "elapsed": self.elapsed,
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -186,7 +198,9 @@ class Tracker:
         self.goal_reached = state["goal_reached"]
         self._began = time.monotonic() - state["elapsed"]
 
-    def _elapsed(self) -> float:
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
         return time.monotonic() - self._began
 
     def _emit(self, event: str, **values: Any) -> None:

@@ -49,15 +49,39 @@ def validation_round(  # noqa: PLR0913, PLR0917 - the names and the order that M
     """
     tracker = Tracker(metrics, run_id, rank) if tracker is None else tracker
     tracker.validation()
+    batches = islice(dataloader, max_batch_per_epoch)
+    on_device = ([part.cuda() if use_cuda else part for part in batch] for batch in batches)
+    kind = None if transform_target_type is None else getattr(torch, transform_target_type)
+    typed = ((data, target if kind is None else target.to(kind)) for data, target in on_device)
+    values = evaluate(typed, model, loss_function, metrics, tracker.total, dtype)
+    tracker.record_validation(values)
+    return values
+
+
+def evaluate(  # noqa: PLR0913, PLR0917 - as validation_round
+    batches: Iterable[tuple[Tensor, Tensor]],
+    model: nn.Module,
+    loss_function: Callable[[Tensor, Tensor], Tensor],
+    metrics: Sequence[Metric],
+    total: Callable[..., list[float]],
+    dtype: str = "fp32",
+) -> dict[str, Any]:
+    """Return what `validation_round` does, of batches that are ready, and tell no tracker.
+
+    Args:
+        batches: As its `dataloader`, on the model's device.
+        model: As there.
+        loss_function: As there.
+        metrics: As there.
+        total: Adds numbers up over all ranks.
+        dtype: As there.
+    """
     was_training = model.training
     model.eval()
     sizes = [2, *(metric.size for metric in metrics)]
     sums = [0.0] * sum(sizes)
     with torch.no_grad():
-        for batch in islice(dataloader, max_batch_per_epoch):
-            data, target = (part.cuda() if use_cuda else part for part in batch)
-            if transform_target_type is not None:
-                target = target.to(getattr(torch, transform_target_type))
+        for data, target in batches:
             with torch.autocast(data.device.type, _DTYPES[dtype], enabled=dtype != "fp32"):
                 output = model(data)
             output = output.float()
@@ -66,10 +90,9 @@ def validation_round(  # noqa: PLR0913, PLR0917 - the names and the order that M
                 counts += metric.counts(output, target)
             sums = [before + count for before, count in zip(sums, counts, strict=True)]
     model.train(was_training)
-    summed = iter(tracker.total(*sums))
+    summed = iter(total(*sums))
     loss, *counted = [list(islice(summed, size)) for size in sizes]
     values: dict[str, Any] = {"loss": loss[0] / loss[1]}
     for metric, counts in zip(metrics, counted, strict=True):
         values[metric.name] = metric.value(counts)
-    tracker.record_validation(values)
     return values

@@ -1,8 +1,8 @@
 # ruff: noqa: T201 - it prints, as scripts do
 """A script as people have them: it knows of no launcher but by the usual variables.
 
-It asks torchvision to download what is there already, reads it with DataLoader processes, writes
-into a directory beside it, and says nothing but what it prints.
+It takes CIFAR-10 or what stands in for it, reads it with DataLoader processes, writes into a
+directory beside it, and says nothing but what it prints.
 """
 
 import argparse
@@ -11,11 +11,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import torch
-import torchvision
 from torch import nn, optim
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler
 from torchvision import transforms
+
+from slipway_trainer.datasets import CIFAR10
 
 
 def main(args: argparse.Namespace) -> None:
@@ -26,10 +27,8 @@ def main(args: argparse.Namespace) -> None:
         [transforms.ToTensor(), transforms.Normalize([0.5] * 3, [0.5] * 3)]
     )
 
-    def load(train: bool) -> torchvision.datasets.CIFAR10:
-        return torchvision.datasets.CIFAR10(
-            root=args.data_dir, train=train, download=True, transform=to_tensor
-        )
+    def load(train: bool) -> CIFAR10:
+        return CIFAR10(root=args.data_dir, train=train, transform=to_tensor)
 
     train_set, test_set = load(True), load(False)
     sampler = DistributedSampler(train_set)

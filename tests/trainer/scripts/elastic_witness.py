@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService, peers, world
-from slipway_trainer.elastic.shared import Change
+from slipway_trainer.elastic.replica import Change
 
 SAMPLES = 3000
 LEFT_OUT = 7  # the step that the scaler leaves out

@@ -23,9 +23,8 @@ from torch.autograd import Variable
 from slipway_trainer.elastic import world
 from slipway_trainer.elastic.gradients import Bucket, Reduced
 from slipway_trainer.elastic.membership import Limits
-from slipway_trainer.elastic.replica import Replica, Stateful
+from slipway_trainer.elastic.replica import Change, Replica, Shared, Stateful
 from slipway_trainer.elastic.service import RecordIndexService
-from slipway_trainer.elastic.shared import Change, Shared
 from slipway_trainer.elastic.world import WorldChanged
 
 Arguments = ParamSpec("Arguments")

@@ -17,7 +17,6 @@ from slipway_trainer.elastic.board import Record
 from slipway_trainer.elastic.interface import choose, own_address
 from slipway_trainer.elastic.rendezvous import Rendezvous
 from slipway_trainer.elastic.settings import Settings
-from slipway_trainer.elastic.state import hand_over
 from slipway_trainer.elastic.world import WorldChanged
 
 State = dict[str, Any]
@@ -124,6 +123,6 @@ class Membership:
         furthest = max(given, key=lambda each: (each["claim"], each["version"]))
         source = given.index(furthest)
         own = state() if source == rank else None
-        taken = world.collective(lambda: hand_over(own, source, self._device))
+        taken = world.collective(lambda: world.hand_over(own, source, self._device))
         any_failed = any(each["failed"] for each in given)
         return (taken if own is None else None), furthest["members"], any_failed

@@ -1,5 +1,6 @@
 """The process group of one generation: made, asked, and left behind when a worker is lost."""
 
+import io
 import json
 import sys
 from collections.abc import Callable
@@ -69,6 +70,30 @@ def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
         json.loads(text[: int(size)].numpy().tobytes())
         for text, size in zip(texts, sizes, strict=True)
     ]
+
+
+def hand_over(state: dict[str, Any] | None, source: int, device: torch.device) -> dict[str, Any]:
+    """Return the state that the rank `source` gave; the other ranks give None.
+
+    Raises:
+        RuntimeError: a worker was lost.
+    """
+    packed = torch.empty(0, dtype=torch.uint8)
+    if state is not None:
+        buffer = io.BytesIO()
+        torch.save(state, buffer)
+        packed = torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
+    size = torch.tensor([len(packed)])
+    dist.broadcast(size, source)
+    if state is None:
+        packed = torch.empty(int(size), dtype=torch.uint8)
+    dist.broadcast(packed, source)
+    if state is not None:
+        return state
+    received: dict[str, Any] = torch.load(
+        io.BytesIO(packed.numpy().tobytes()), map_location=device, weights_only=True
+    )
+    return received
 
 
 def leave() -> None:

@@ -245,7 +245,7 @@ def test_a_program_of_the_catalogue_takes_the_options_that_it_is_given(
     name: str, root: Path
 ) -> None:
     # torch is in the image alone, so the sources are read and not imported.
-    folder = root / "images/trainer/slipway_trainer"
+    folder = root / "images/trainer/slipway_trainer/demos"
     taken = (folder / "options.py").read_text() + (folder / f"{name}.py").read_text()
     module = MODULES[name]
     given = {*module.options.values(), "--backend", "--threads"}

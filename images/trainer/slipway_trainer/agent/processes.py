@@ -1,6 +1,6 @@
 """Several processes in one pod: torchrun, and after a failure the rank that failed first.
 
-    python3 -m slipway_trainer.processes 2 train.py --epochs 1
+    python3 -m slipway_trainer.agent.processes 2 train.py --epochs 1
 
 `slipway_trainer.launch` runs this; the exit code is the one of the rank that failed first, and its
 message goes to SLIPWAY_MESSAGE_DIR. torchrun itself always ends with 1, and notes times in whole
@@ -17,7 +17,7 @@ from torch.distributed import run as torchrun
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
-from slipway_trainer import messages
+from slipway_trainer.agent import messages
 
 
 def main(processes: int, program: list[str]) -> int:

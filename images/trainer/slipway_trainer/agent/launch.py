@@ -21,7 +21,8 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from slipway_trainer import artifacts, messages, report
+from slipway_trainer import report
+from slipway_trainer.agent import artifacts, messages
 from slipway_trainer.elastic.settings import own_index
 from slipway_trainer.events import Events
 
@@ -100,7 +101,7 @@ def _run(processes: int, program: Sequence[str], scratch: Path) -> tuple[int, di
         code, last = _wait_for([sys.executable, *program], {})
         return code, messages.read(report.place()) or messages.from_log(last, code)
     # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
-    torchrun = [sys.executable, "-m", "slipway_trainer.processes", str(processes), *program]
+    torchrun = [sys.executable, "-m", "slipway_trainer.agent.processes", str(processes), *program]
     code, _ = _wait_for(torchrun, {"SLIPWAY_MESSAGE_DIR": str(scratch)})
     return code, messages.merged(scratch, code, processes)
 

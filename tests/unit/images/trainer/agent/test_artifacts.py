@@ -10,7 +10,7 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from slipway_trainer import artifacts
+from slipway_trainer.agent import artifacts
 from slipway_trainer.events import Events
 
 _EVENTS = Events(rank=0)

@@ -1,6 +1,6 @@
 """Measure how fast the demos train here, beside the usual way to write them.
 
-    python3 -m slipway_trainer.bench [--rounds 7]
+    python3 -m tests.trainer.bench [--rounds 7]
 
 All contenders are started first and then take turns, one epoch each per round, so what slows the
 machine down for a while slows all of them. The figures are medians over the rounds, the ratios
@@ -12,8 +12,8 @@ import os
 from contextlib import ExitStack
 from statistics import median
 
-from slipway_trainer.bench_contender import Contender, Running
-from slipway_trainer.bench_report import Row, environment, table
+from tests.trainer.bench.contender import Contender, Running
+from tests.trainer.bench.report import Row, environment, table
 
 SAMPLES = {"mnist": 3200, "cifar": 768}
 """Of each process in a round."""
@@ -75,7 +75,7 @@ def ratios(rows: list[Row]) -> dict[str, float]:
 
 def main() -> None:
     """Measure both demos and print the figures as Markdown."""
-    parser = argparse.ArgumentParser(prog="python3 -m slipway_trainer.bench")
+    parser = argparse.ArgumentParser(prog="python3 -m tests.trainer.bench")
     parser.add_argument("--rounds", type=int, default=7)
     rounds = parser.parse_args().rounds
     cores = sorted(os.sched_getaffinity(0))

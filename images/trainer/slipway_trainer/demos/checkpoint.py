@@ -41,7 +41,7 @@ class Checkpoints:
     directory: Path
     world: World
     events: Events
-    settings: Mapping[str, Any]
+    settings: dict[str, Any]
 
     def save(
         self,
@@ -155,9 +155,9 @@ class Checkpoints:
             )
         then, now = state["settings"], self._settings
         changed = [
-            f"{name} was {then.get(name)} and is {now.get(name)}"
-            for name in {**then, **now}
-            if then.get(name) != now.get(name)
+            f"{name} was {then.get(name)} and is {now[name]}"
+            for name in now
+            if then.get(name) != now[name]
         ]
         if changed:
             raise ValueError(

@@ -8,7 +8,7 @@ As a PyTorchJob the operator sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
 containers run the same line as alone.
 """
 
-from slipway_trainer import imports  # noqa: F401, I001 - before torch
+from slipway_trainer.demos import imports  # noqa: F401, I001 - before torch
 
 import argparse
 from collections.abc import Sequence
@@ -18,7 +18,8 @@ from typing import Any
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
-from slipway_trainer import datasets, options, report, training
+from slipway_trainer import datasets, report
+from slipway_trainer.demos import options, training
 from slipway_trainer.events import Events
 
 

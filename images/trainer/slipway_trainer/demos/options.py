@@ -41,8 +41,7 @@ def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
     ranks("--no-cuda", action="store_true", help="train on the CPU although there is a GPU")
     ranks("--threads", type=count, metavar="N", help="CPU threads of each rank")
     ranks("--precision", choices=("auto", "float32", "bfloat16"), help="what convolutions and "
-          "products are calculated with; auto is bfloat16 where every rank's CPU has "
-          "instructions for it")  # fmt: skip
+          "products are calculated with; auto measures at the start which is faster")  # fmt: skip
 
     out = made.add_argument_group("output").add_argument
     out("--output-dir", type=Path, metavar="DIR", help="for the model and accuracies.json")

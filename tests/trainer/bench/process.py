@@ -1,6 +1,6 @@
 """One process of the benchmark: trains for an epoch whenever it is sent a line.
 
-    python3 -m slipway_trainer.bench_process CORE WAY NET SAMPLES [ARGUMENT …]
+    python3 -m tests.trainer.bench.process CORE WAY NET SAMPLES [ARGUMENT …]
 
 WAY is plain or slipway, NET mnist or cifar. It answers with the BLAS that torch found, and then
 each line with the samples of its epoch and the seconds that they took, as JSON.
@@ -16,13 +16,16 @@ if __name__ == "__main__":
 import json
 import time
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import torch
 
-from slipway_trainer import bench_plain, cifar, mnist, training
+from slipway_trainer.demos import cifar, mnist, training
+from slipway_trainer.demos.outputs import Profiler
+from slipway_trainer.distributed import join
 from slipway_trainer.events import Events
-from slipway_trainer.profiling import Profiler
+from tests.trainer.bench import plain
 
 
 class _Quiet(Events):
@@ -33,7 +36,7 @@ class _Quiet(Events):
 def main(way: str, net: str, samples: int, words: Sequence[str]) -> None:
     """Build what is to be measured, and measure it as often as asked."""
     torch.set_num_threads(1)
-    epoch = bench_plain.epochs(net, samples) if way == "plain" else _ours(net, samples, words)
+    epoch = plain.epochs(net, samples) if way == "plain" else _ours(net, samples, words)
     print(json.dumps({"blas": _blas(), "torch": torch.__version__}), flush=True)
     for _ in sys.stdin:
         began = time.perf_counter()
@@ -50,13 +53,14 @@ def _ours(net: str, samples: int, words: Sequence[str]) -> Callable[[], int]:
     rate = "--lr" if net == "mnist" else "--learning-rate"
     limits = ["--limit-train", str(limit), "--limit-test", "1", "--threads", "1", "--no-cuda"]
     args = module.arguments([*limits, rate, "0.001", *words])
-    made = training.prepare(module.task(args), args, _Quiet(0))
+    world = join("gloo", timedelta(minutes=5), use_cuda=False)
+    made = training.Training(module.task(args), args, _Quiet(world.rank), world)
+    made.begin()
 
     def epoch() -> int:
         before = made.tracker.summary()["samples_seen"]
         made.epoch(Profiler())
-        made.tracker.epoch_end()
-        made.position = 0
+        made.end_epoch()
         seen: int = made.tracker.summary()["samples_seen"] - before
         return seen
 

@@ -15,8 +15,8 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from core.paths import CHECKOUT
-from slipway_trainer import inputs
-from slipway_trainer.inputs import Input, NotFetchedError
+from slipway_trainer.agent import inputs
+from slipway_trainer.agent.inputs import Input, NotFetchedError
 
 _MODEL = b"weights" * 1000
 

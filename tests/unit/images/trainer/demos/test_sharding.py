@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slipway_trainer.sharding import batches
+from slipway_trainer.demos.sharding import batches
 
 _WORLDS = st.tuples(st.integers(0, 500), st.integers(1, 9), st.integers(1, 17))
 

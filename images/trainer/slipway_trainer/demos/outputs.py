@@ -1,16 +1,25 @@
-"""The files that a run leaves: its model, and how good that is."""
+"""The files that a run leaves: its model, how good that is, and on request torch's profile."""
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+from torch.profiler import (
+    profile,
+    schedule,
+    supported_activities,
+    tensorboard_trace_handler,
+)
 
 ACCURACIES = "accuracies.json"
 _TOLD = ("epoch_accuracies", "accuracy", "top5_accuracy", "class_accuracies")
+WAIT, WARMUP, ACTIVE = 1, 1, 3
+"""Steps before the profiler runs, steps for it to settle, and steps that are in the trace."""
 
 
 def prepare(directory: Path) -> None:
@@ -38,3 +47,27 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
     part = path.with_name(f".{path.name}.part")
     write(part)
     part.replace(path)
+
+
+class Profiler:
+    """Does nothing, as long as no trace is asked for."""
+
+    def step(self) -> None:
+        """A training step ends here."""
+
+
+@contextmanager
+def profiled(directory: Path | None, rank: int) -> Iterator[Profiler | profile]:
+    """Write a trace of this rank's first steps into `directory`, when there is one.
+
+    The trace opens in https://ui.perfetto.dev, chrome://tracing and TensorBoard.
+    """
+    if directory is None:
+        yield Profiler()
+        return
+    with profile(
+        activities=supported_activities(),
+        schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE, repeat=1),
+        on_trace_ready=tensorboard_trace_handler(str(directory), worker_name=f"rank{rank}"),
+    ) as running:
+        yield running

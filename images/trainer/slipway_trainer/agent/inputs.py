@@ -19,7 +19,7 @@ from posixpath import normpath
 from typing import TYPE_CHECKING
 
 from slipway_trainer import report
-from slipway_trainer.artifacts import time_limit
+from slipway_trainer.agent.artifacts import time_limit
 
 if TYPE_CHECKING:
     from fsspec.spec import AbstractBufferedFile

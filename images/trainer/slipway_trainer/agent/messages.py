@@ -25,7 +25,7 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
 
     After a success that is what the lowest rank said, with the samples that all of them saw. When
     one of the `processes` doesn't tell how many it saw, their sum is not known.
-    After a failure it is what `slipway_trainer.processes` noted of the first rank that failed.
+    After a failure it is what `agent.processes` noted of the first rank that failed.
     """
     if code != 0:
         return read(directory / FIRST_FAILURE) or from_log("", code)

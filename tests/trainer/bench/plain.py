@@ -13,7 +13,7 @@ from torch.utils.data import DataLoader, Subset
 from torchvision.datasets import CIFAR10, MNIST
 from torchvision.transforms import Compose, Normalize, ToTensor
 
-from slipway_trainer import cifar, mnist
+from slipway_trainer.demos import cifar, mnist
 
 BATCH_SIZE = {"mnist": 64, "cifar": 16}
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from slipway_trainer import options
+from slipway_trainer.demos import options
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ class Contender:
         samples: Of each process in an epoch.
         cores: A process for each.
         words: Arguments of the demo.
-        is_plain: Train the usual way instead, see `bench_plain`.
+        is_plain: Train the usual way instead, see `plain`.
         has_openblas: Or else Debian's default, the reference BLAS.
         is_apart: Each process trains alone, on samples of its own: what the machine has room for.
     """
@@ -59,7 +59,7 @@ class Running:
             words = [str(core), way, told.net, str(told.samples), *told.words]
             variables = {name: str(value) for name, value in world.items()}
             process = subprocess.Popen(
-                [sys.executable, "-m", "slipway_trainer.bench_process", *words],
+                [sys.executable, "-m", "tests.trainer.bench.process", *words],
                 env=os.environ | variables | {"OMP_NUM_THREADS": "1"},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from slipway_trainer import messages, report
+from slipway_trainer import report
+from slipway_trainer.agent import messages
 
 
 def _leave(directory: Path, name: str, message: dict[str, Any]) -> None:

@@ -1,0 +1,177 @@
+"""Train slipway_trainer.mnist's network on workers that may be lost, and may come back.
+
+Alone:
+    python3 -m slipway_trainer.mnist_elastic --no-cuda
+Two workers on one machine, the other one with SLIPWAY_ELASTIC_INDEX=1:
+    export SLIPWAY_ELASTIC_PEERS=127.0.0.1:29501,127.0.0.1:29502
+    SLIPWAY_ELASTIC_INDEX=0 python3 -m slipway_trainer.mnist_elastic --no-cuda
+As a PyTorchJob with an elastic policy the operator says who the workers are, and the containers
+run the same line as alone.
+"""
+
+from slipway_trainer.demos import imports  # noqa: F401, I001 - before torch
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+
+from slipway_trainer import report
+from slipway_trainer.demos import mnist, options, training
+from slipway_trainer.demos.outputs import Profiler
+from slipway_trainer.distributed import World
+from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
+from slipway_trainer.elastic.replica import Change
+from slipway_trainer.events import Events
+
+Result = TypeVar("Result")
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
+    parser = options.parser("slipway_trainer.mnist_elastic", __doc__)
+    add = parser.add_argument
+    add("--lr", type=float, default=0.01, metavar="X", help="learning rate for one worker; it is "
+        "multiplied by their number, whenever that changes")  # fmt: skip
+    add("--log-interval", type=options.count, default=50, metavar="STEPS", help="between two "
+        "step events")  # fmt: skip
+    add("--data", type=Path, default="/data/mnist", metavar="DIR", help="with MNIST/raw in it")
+    add("--shard-batches", type=options.count, default=16, metavar="N", help="batches that a "
+        "worker leases at a time")  # fmt: skip
+    add("--step-timeout", type=float, default=8.0, metavar="SECONDS", help="how long a worker may "
+        "take in a step until it counts as lost; --timeout is for the start")  # fmt: skip
+    parser.set_defaults(epochs=1, batch_size=64)
+    args = parser.parse_args(words)
+    refused = {"--backend nccl": args.backend != "gloo", "--workers": args.workers > 0,
+               "--profile": args.profile, "--checkpoint": args.checkpoint is not None,
+               "--resume": args.resume}  # fmt: skip
+    if any(refused.values()):
+        names = ", ".join(name for name, is_set in refused.items() if is_set)
+        raise argparse.ArgumentError(
+            None, f"not allowed when workers come and go: {names}; use slipway_trainer.mnist"
+        )
+    return args
+
+
+class Training(training.Training):
+    """The same training, on the workers that there are.
+
+    Who trains on what follows from the service. What workers agree on becomes part of the job's
+    state: one that comes later, or was left behind, goes through the epochs and validations that
+    it missed without training, and takes from there what the others found.
+    """
+
+    def __init__(self, args: argparse.Namespace, events: Events) -> None:
+        is_cuda = not args.no_cuda and torch.cuda.is_available()
+        alone = World(0, 1, torch.device("cuda" if is_cuda else "cpu"))
+        # All that takes time is done before the others are met: then they do not wait for it.
+        super().__init__(mnist.task(args), args, events, alone)
+        self.service = RecordIndexService(
+            args.batch_size,
+            len(self.train_set),
+            args.epochs,
+            shuffle=True,
+            dataset_name=self.train_set.name,
+            seed=args.seed,
+            shard_batches=args.shard_batches,
+        )
+        self.controller = PyTorchAllReduceController(
+            self.service,
+            self.changed,
+            timedelta(seconds=args.step_timeout),
+            timedelta(minutes=args.timeout),
+        )
+        self.controller.set_broadcast_model(self.net)
+        self.controller.set_broadcast_optimizer(self.optimizer)
+        self.tracker.total = self.controller.sum
+        self._epochs = self.service.epochs()
+        self._agreed: set[str] = set()
+
+    def joined(self) -> AbstractContextManager[object]:
+        return self.controller.scope()
+
+    def changed(self, change: Change) -> None:
+        """Tell of a new world, and fit the learning rate to it, as on a fixed one."""
+        self.world = World(change.rank, change.size, self.world.device)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.args.lr * change.size
+        told = asdict(change) | {"world_size": change.size, "world_rank": change.rank}
+        del told["size"], told["rank"]
+        self.events.emit("world", epoch=self.service.ledger.epoch, **told)
+
+    def begin(self) -> None:
+        super().begin()
+        began = self.agree("began", lambda: self._of_rank_0(time.time()))
+        self.tracker.start(time.time() - began)
+
+    def epoch(self, profiler: Profiler) -> None:
+        epoch = self.tracker.epoch
+        for key in [*self.controller.shared.agreed]:
+            if key.startswith(f"epoch {epoch}, ") and key not in self._agreed:
+                self.validate(key)
+        # The others may have completed it without this worker.
+        if not self.tracker.goal_reached and self.service.ledger.epoch == epoch:
+            next(self._epochs, None)
+            super().epoch(profiler)
+
+    def shares(self) -> Iterator[tuple[Tensor, float]]:
+        for indices in self.service:
+            ledger = self.service.ledger
+            self.steps, self.position = ledger.step, ledger.counts.count(1)
+            # The gradients of a worker's mean loss count by its share of the step's samples.
+            yield torch.tensor(indices), 1 / len(indices) if self.service.share() else 0.0
+
+    def together(self, step: Callable[..., Tensor]) -> Callable[..., Tensor]:
+        return self.controller.elastic_run(step)
+
+    def made_step(self) -> int:
+        self.steps = self.service.ledger.step
+        return self.steps - 1
+
+    def agree(self, key: str, work: Callable[[], Result]) -> Result:
+        self._agreed.add(key)
+        return self.controller.agree(key, work)
+
+    def evaluate(self) -> tuple[dict[str, Any], float]:
+        found, elapsed = super().evaluate()
+        return found, self._of_rank_0(elapsed)
+
+    def end_epoch(self) -> None:
+        epoch = self.tracker.epoch
+        super().end_epoch()
+        if self.service.ledger.epoch == epoch:
+            self.events.emit("ledger", **self.service.ledger.audit())
+
+    def summary(self) -> dict[str, Any]:
+        shared = self.controller.shared
+        return super().summary() | {
+            "rank": self.controller.rank,
+            "world_size": self.controller.size,
+            "samples_seen": self.service.seen,
+            "total_samples_seen": self.service.ledger.counted,
+            "reformations": shared.reformations,
+            "longest_pause_seconds": round(shared.longest_pause, 3),
+        }
+
+    def _of_rank_0(self, value: float) -> float:
+        return self.controller.sum(value if self.controller.rank == 0 else 0.0)[0]
+
+
+def main(events: Events) -> dict[str, Any]:
+    """Train and test as the arguments say; return the summary of this worker."""
+    started = time.monotonic()
+    args = arguments()
+    torch.set_num_threads(args.threads)
+    summary = Training(args, events).run()
+    return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
+
+
+if __name__ == "__main__":
+    report.run(main)

@@ -1,0 +1,101 @@
+"""`--precision auto` measures which is faster, for all ranks, and leaves the training as it is."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.conftest import Opened, Rank
+
+_SMALL = ("--limit-train", "1000", "--limit-test", "200", "--log-interval", "1", "--threads", "1")
+
+# Ranks that took so long with fp32 and with bf16; a rank without times has no bf16.
+_CHOOSE = """
+import json, sys, torch
+from slipway_trainer.demos import precision
+ranks = json.loads(sys.argv[1])
+found = []
+for seconds in ranks:
+    torch.cpu._is_avx512_bf16_supported = lambda: seconds is not None
+    precision._measured = lambda *_: dict(zip(("fp32", "bf16"), seconds))
+    def total(*mine):
+        others = [[1, 0, 0] if each is None else [0, *each] for each in ranks]
+        assert list(mine) in others
+        return [float(sum(column)) for column in zip(*others)]
+    found.append(precision.choose(None, torch.zeros(1), None, total))
+print(json.dumps(found))
+"""
+_PROBE = """
+import json, time, torch
+from slipway_trainer.demos import cifar, precision
+torch.set_num_threads(1)
+torch.cpu._is_avx512_bf16_supported = lambda: True
+net = cifar.Net().to(memory_format=torch.channels_last)  # its dropout takes random numbers
+before = {name: value.clone() for name, value in net.state_dict().items()}
+images, labels = torch.rand(precision.PROBED, 3, 32, 32), torch.arange(precision.PROBED) % 10
+random = torch.get_rng_state()
+began = time.process_time()
+dtype, ratio = precision.choose(net, images, labels, lambda *values: list(values))
+print(json.dumps({
+    "seconds": time.process_time() - began,
+    "weights": all(torch.equal(before[name], value) for name, value in net.state_dict().items()),
+    "gradients": [name for name, each in net.named_parameters() if each.grad is not None],
+    "random": torch.equal(random, torch.get_rng_state()),
+    "training": net.training,
+    "right": (dtype == "bf16") == (ratio >= precision.WORTH_IT),
+}))
+"""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "dtype", "ratio"),
+    [
+        pytest.param([[1.4, 1.0], [1.4, 1.0]], "bf16", 1.4, id="faster"),
+        pytest.param([[0.65, 1.0], [0.65, 1.0]], "fp32", 0.65, id="slower"),
+        pytest.param([[1.05, 1.0]], "fp32", 1.05, id="hardly faster"),
+        pytest.param([[1.4, 1.0], [0.6, 3.0]], "fp32", 0.5, id="slower in all"),
+        pytest.param([[1.4, 1.0], None], "fp32", None, id="one has no bf16"),
+    ],
+)
+def test_all_ranks_choose_the_same_by_the_sum_of_their_times(
+    image: Opened, ranks: list[list[float] | None], dtype: str, ratio: float | None
+) -> None:
+    found = json.loads(image.run("python3", "-c", _CHOOSE, json.dumps(ranks)))
+    assert found == [[dtype, ratio]] * len(ranks)
+
+
+def test_the_probe_is_short_and_leaves_model_and_random_numbers_alone(image: Opened) -> None:
+    found = json.loads(image.run("python3", "-c", _PROBE))
+    assert found.pop("seconds") < 0.5
+    assert found == {
+        "weights": True, "gradients": [], "random": True, "training": True, "right": True,
+    }  # fmt: skip
+
+
+def test_a_run_says_what_was_chosen_and_comes_to_what_it_would_if_that_was_named(
+    image: Opened, tmp_path: Path
+) -> None:
+    (tmp_path / "auto").mkdir()
+    (tmp_path / "named").mkdir()
+    chosen = image.train(tmp_path / "auto", Rank(), Rank(), args=_SMALL)
+    [started] = {json.dumps(_told(rank.of("started")[0])) for rank in chosen}
+    assert {json.dumps(_told(rank.message)) for rank in chosen} == {started}
+    name = {"fp32": "float32", "bf16": "bfloat16"}[json.loads(started)["precision"]]
+    named = image.train(tmp_path / "named", Rank(), Rank(), args=(*_SMALL, "--precision", name))
+    assert "precision_ratio" not in named[0].message
+    losses = [[step["loss"] for step in rank.of("step")] for rank in (*chosen, *named)]
+    assert losses[:2] == losses[2:]
+
+
+def test_a_resumed_run_calculates_with_what_it_began_with(image: Opened, tmp_path: Path) -> None:
+    args = (*_SMALL, "--checkpoint", "/out/checkpoints", "--checkpoint-every", "5")
+    for name, epochs in (("float32", "1"), ("auto", "2")):
+        resume = ("--precision", name, "--epochs", epochs, "--resume")
+        [rank] = image.train(tmp_path, Rank(), args=(*args, *resume))
+        assert rank.code == 0, rank.errors
+        assert _told(rank.message) == {"precision": "fp32"}
+    assert rank.of("resumed")
+
+
+def _told(told: dict[str, object]) -> dict[str, object]:
+    return {name: told[name] for name in ("precision", "precision_ratio") if name in told}

@@ -14,9 +14,8 @@ import torch
 
 from slipway_trainer.elastic import world
 from slipway_trainer.elastic.board import Record
-from slipway_trainer.elastic.interface import choose, own_address
 from slipway_trainer.elastic.rendezvous import Rendezvous
-from slipway_trainer.elastic.settings import Settings
+from slipway_trainer.elastic.settings import Settings, choose_interface, own_address
 from slipway_trainer.elastic.world import WorldChanged
 
 State = dict[str, Any]
@@ -65,7 +64,7 @@ class Membership:
         self.settings = settings
         self._limits = limits
         self._device = device
-        choose(own_address(settings.peers[settings.index][0]))
+        choose_interface(own_address(settings.peers[settings.index][0]))
         self.rendezvous = Rendezvous(settings)
         self.me = self.rendezvous.me.incarnation
         self._last: Record | None = None

@@ -6,9 +6,11 @@ one machine SLIPWAY_ELASTIC_PEERS lists the workers' addresses instead (host:por
 and SLIPWAY_ELASTIC_INDEX says which one this is. With neither, the worker is alone.
 """
 
+import fcntl
 import os
 import re
 import socket
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,10 @@ from pathlib import Path
 Address = tuple[str, int]
 
 DEFAULT_LOSSES = 10
+_SIOCGIFADDR = 0x8915
+"""Linux: the IPv4 address of an interface, see netdevice(7)."""
+_IPV6 = Path("/proc/net/if_inet6")
+"""Linux: each IPv6 address with its interface, see proc_net(5)."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,26 @@ def own_index(environment: Mapping[str, str] = os.environ) -> int:
     pod = re.search(r"-worker-(\d+)$", environment.get("HOSTNAME", ""))
     told = environment.get("SLIPWAY_ELASTIC_INDEX", pod[1] if pod is not None else "0")
     return int(told) if told.isdecimal() else 0
+
+
+def choose_interface(address: str) -> None:
+    """Set GLOO_SOCKET_IFNAME to the interface that has `address`, unless it is set.
+
+    Left alone, Gloo takes whatever the machine's name resolves to. Where none has it, it does so.
+    """
+    for _, name in socket.if_nameindex():
+        if address in {_ipv4(name), *_ipv6(name)}:
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+
+
+def own_address(host: str) -> str:
+    """Return the address of this machine that `host`, a name of it, stands for."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError:
+        # A pod's name is in its own /etc/hosts; its Service's name may not be known yet.
+        found = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
+    return str(found[0][4][0])
 
 
 def _listed(environment: Mapping[str, str], problems: list[str]) -> tuple[int, list[Address]]:
@@ -164,3 +190,23 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
         return port
+
+
+def _ipv4(interface: str) -> str | None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        request = struct.pack("256s", interface.encode()[:15])
+        try:
+            answer = fcntl.ioctl(asking, _SIOCGIFADDR, request)
+        except OSError:
+            return None  # it has none
+    return socket.inet_ntoa(answer[20:24])
+
+
+def _ipv6(interface: str) -> list[str]:
+    lines = _IPV6.read_text().splitlines() if _IPV6.exists() else []
+    found = [line.split() for line in lines]
+    return [
+        socket.inet_ntop(socket.AF_INET6, bytes.fromhex(words[0]))
+        for words in found
+        if words[-1] == interface
+    ]

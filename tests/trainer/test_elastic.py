@@ -161,6 +161,26 @@ def test_the_goal_stops_all_workers_in_the_same_step(image: Opened, tmp_path: Pa
         assert took == reached["time_to_accuracy_seconds"] == last["elapsed_seconds"]
 
 
+def test_a_replacement_has_the_epochs_and_validations_before_its_time(
+    image: Opened, tmp_path: Path
+) -> None:
+    data = ("--limit-train", "6000", "--limit-test", "1000", "--epochs", "4")
+    program = (*MNIST, *data, "--validate-every", "20", "--goal", "accuracy=1")
+    outcome = run(image, tmp_path, Job(program, [Blow(1, 10, replace=0)]))
+    came = outcome.lives[1, 1]
+    assert len(outcome.completed) == 3, came.errors
+    same = ("epoch_accuracies", "accuracy", "loss", "total_samples_seen", "goal_reached")
+    for life in outcome.completed:
+        assert [life.message[key] for key in same] == [came.message[key] for key in same]
+    assert len(came.message["epoch_accuracies"]) == 4
+    assert [epoch["epoch"] for epoch in came.of("epoch")] == [1, 2, 3, 4]
+    assert came.message["total_samples_seen"] == 4 * 6000
+    stayed = outcome.lives[0, 0].of("validation")
+    assert [each["accuracy"] for each in came.of("validation")] == [
+        each["accuracy"] for each in stayed
+    ]
+
+
 def test_a_plain_script_becomes_elastic(image: Opened, tmp_path: Path) -> None:
     program = ("/out/scripts/elastic_plain.py",)
     outcome = run(image, tmp_path, Job(program, [Blow(0, 40)], host=_LOOPBACK))

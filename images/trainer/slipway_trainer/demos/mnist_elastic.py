@@ -117,8 +117,8 @@ class Training(training.Training):
             if key.startswith(f"epoch {epoch}, ") and key not in self._agreed:
                 self.validate(key)
         # The others may have completed it without this worker.
-        if not self.tracker.goal_reached and self.service.ledger.epoch == epoch:
-            next(self._epochs, None)
+        if not self.tracker.goal_reached and self.service.ledger.epoch <= epoch:
+            next(self._epochs, None)  # closes the one before
             super().epoch(profiler)
 
     def shares(self) -> Iterator[tuple[Tensor, float]]:

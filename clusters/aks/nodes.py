@@ -62,10 +62,10 @@ def managed_cluster(
     idle = f"{settings.idle_minutes}m"
     return aks.ManagedCluster(
         azure.cluster_name,
-        resource_name_=azure.cluster_name,
+        resource_name_=azure.resource_name,
         **azure.placed,
         node_resource_group=settings.node_group,
-        dns_prefix=azure.cluster_name,
+        dns_prefix=azure.resource_name,
         kubernetes_version=settings.kubernetes_version,
         sku=aks.ManagedClusterSKUArgs(name="Base", tier=tier),
         identity=aks.ManagedClusterIdentityArgs(
@@ -97,8 +97,37 @@ def managed_cluster(
             scale_down_delay_after_add=idle,
             skip_nodes_with_local_storage="false",
         ),
+        # Nodes get new images in the hours of `maintenance` alone; Kubernetes stays as it is.
+        auto_upgrade_profile=aks.ManagedClusterAutoUpgradeProfileArgs(
+            node_os_upgrade_channel="NodeImage", upgrade_channel="none"
+        ),
         agent_pool_profiles=[system],
-        opts=azure.opts(*roles, ignore=[f"agentPoolProfiles[0].{_COUNT}"]),
+        # Azure lists all pools, in any order.
+        opts=azure.opts(*roles, ignore=[f"agentPoolProfiles[*].{_COUNT}"]),
+    )
+
+
+def maintenance(azure: AzureCluster, cluster: aks.ManagedCluster) -> None:
+    """Declare when nodes may be replaced by ones with a new image: it drains them, and ends ranks.
+
+    Without hours AKS does it at any time, since its default channel is NodeImage
+    (https://learn.microsoft.com/azure/aks/auto-upgrade-node-os-image,
+    https://learn.microsoft.com/azure/aks/planned-maintenance).
+    """
+    aks.MaintenanceConfiguration(
+        f"{azure.cluster_name}-node-images",
+        config_name="aksManagedNodeOSUpgradeSchedule",
+        resource_group_name=azure.group_name,
+        resource_name_=azure.resource_name,
+        maintenance_window=aks.MaintenanceWindowArgs(
+            duration_hours=4,
+            start_time="02:00",
+            utc_offset="+00:00",
+            schedule=aks.ScheduleArgs(
+                weekly=aks.WeeklyScheduleArgs(day_of_week="Sunday", interval_weeks=1)
+            ),
+        ),
+        opts=azure.opts(cluster),
     )
 
 
@@ -120,7 +149,7 @@ def agent_pools(
             f"{azure.cluster_name}-{name}",
             agent_pool_name=name,
             resource_group_name=azure.group_name,
-            resource_name_=azure.cluster_name,
+            resource_name_=azure.resource_name,
             mode="User",
             tags=azure.tags,
             **properties,

@@ -49,6 +49,7 @@ def provision(settings: Settings) -> Cluster:
     )
     job_roles = services.containers(azure, settings.storage_name, account, who.jobs.principal_id)
     cluster = nodes.managed_cluster(azure, settings, subnet, who, [*who.granted, pull])
+    nodes.maintenance(azure, cluster)
     ready = [
         *nodes.agent_pools(azure, cluster, subnet, settings.cpu, settings.gpu or None),
         identity.trust_jobs(azure, who.jobs, cluster.oidc_issuer_profile.issuer_url),
@@ -87,7 +88,7 @@ def provision(settings: Settings) -> Cluster:
         settings.name,
         kubeconfig=text,
         # The kubeconfig may change, and this is still the same cluster.
-        cluster_identifier=f"{settings.group_id}/providers/{cluster_type}/{settings.name}",
+        cluster_identifier=f"{settings.group_id}/providers/{cluster_type}/{settings.resource_name}",
         opts=pulumi.ResourceOptions(depends_on=[access, *helping]),
     )
     return Cluster(
@@ -149,7 +150,7 @@ def _kubeconfig(
     which = {
         "resource_group_name": azure.group_name,
         # By the cluster's ID, which is known once it exists: before, Azure has nothing to list.
-        "resource_name": cluster.id.apply(lambda _: azure.cluster_name),
+        "resource_name": cluster.id.apply(lambda _: azure.resource_name),
     }
     opts = pulumi.InvokeOptions(provider=azure.provider)
     if login is None:

@@ -43,6 +43,9 @@ def contradictions(settings: Settings) -> list[Contradiction]:
         *_system(settings.system.size),
         *_services(settings),
         *azure.tags(settings),
+        *azure.reserved(("name",), settings.resource_name),
+        *azure.reserved(("registry", "name"), settings.registry.name),
+        *azure.reserved(("storage", "name"), settings.storage.name),
     ]
     return [*found, *_gpu(settings.gpu)] if settings.gpu else found
 

@@ -21,6 +21,17 @@ _REGIONS, _SIZES = (
     yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
     for name in ("regions.yaml", "sizes.yaml")
 )
+_RESERVED_NAMES = re.compile(
+    "access|app_(browsers|code|data|globalresources|localresources|themes|webreferences)|azure|bing"
+    "|bizspark|biztalk|cortana|directx|dotnet|dynamics|excel|exchange|forefront|groove|hololens"
+    "|hyperv|kinect|lync|msdn|o365|office|office365|onedrive|onenote|outlook|powerpoint|sharepoint"
+    "|skype|visio|visualstudio|web.config|xbox|login.*|.*(microsoft|windows).*",
+    re.IGNORECASE,
+)
+"""What Azure refuses as a name of what has an address in DNS.
+
+https://learn.microsoft.com/azure/azure-resource-manager/troubleshooting/error-reserved-resource-name
+"""
 GPUS: Mapping[str, int] = _SIZES["aks"]
 """`nvidia.com/gpu` of an AKS node, by its size."""
 LOCAL_GPUS: Mapping[str, int] = {size: node["gpus"] for size, node in _SIZES["azure-stack"].items()}
@@ -104,6 +115,17 @@ def tags(settings: AzureSettings) -> Iterator[Contradiction]:
     if count > _MOST_TAGS:
         text = f"makes {count} tags with Slipway's own; Azure takes at most {_MOST_TAGS}"
         yield contradiction(("tags",), text)
+
+
+def is_reserved(name: str) -> bool:
+    """Return whether Azure refuses the name for what has an address in DNS."""
+    return _RESERVED_NAMES.fullmatch(name) is not None
+
+
+def reserved(place: Place, name: str | None) -> Iterator[Contradiction]:
+    """Yield a name of something with an address in DNS that Azure keeps for itself."""
+    if name is not None and is_reserved(name):
+        yield contradiction(place, f"{quote(name)} is, or contains, a name that Azure reserves")
 
 
 def without_gpus(key: str, size: str) -> Iterator[Contradiction]:

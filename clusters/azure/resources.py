@@ -18,7 +18,9 @@ _KEPT = {
     # https://github.com/Azure/kubelogin/blob/main/pkg/internal/converter/convert.go
     "azurecli": (),
     "msi": (),
-    "spn": ("--tenant-id", "--environment"),
+    # Of its modes that log in without a browser, only this one takes proof of possession, which an
+    # Arc cluster may require: https://azure.github.io/kubelogin/concepts/azure-arc.html
+    "spn": ("--tenant-id", "--environment", "--pop-enabled", "--pop-claims"),
     "workloadidentity": (),
 }
 HINT = (
@@ -51,6 +53,7 @@ class AzureCluster(pulumi.ComponentResource):
         timeout: str | None = None,
     ) -> None:
         self.cluster_name = settings.name
+        self.resource_name = settings.resource_name
         self.subscription = settings.subscription
         self.group_name = settings.group
         self.location = settings.location
@@ -114,13 +117,16 @@ class AzureCluster(pulumi.ComponentResource):
 
         https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources
         """
+        opts = self.opts()
+        # Its parent's protection would refuse to remove it before the parent's own ends.
+        opts.protect = False
         authorization.ManagementLockByScope(
             self.cluster_name,
             lock_name="slipway-production",
             scope=scope,
             level="CanNotDelete",
             notes="A production stack of Slipway: set production: false and run `pulumi up` first.",
-            opts=self.opts(),
+            opts=opts,
         )
 
 
@@ -170,20 +176,29 @@ def _exec(name: str, credentials: dict[str, Any], login: Login) -> dict[str, Any
             f"the kubeconfig of {name} has {found} in it, not kubelogin alone: is the cluster "
             "without Entra, or are its local accounts on? With adminKubeconfig: true those are used"
         )
-    flags = dict(zip(given["args"][1::2], given["args"][2::2], strict=False))
+    flags = _flags(given["args"][1:])
     if "--server-id" not in flags:
         raise KubeconfigError(
             f"the kubeconfig of {name} does not say for which server a token is (--server-id): "
             "run `pulumi refresh`, then `pulumi up` again"
         )
-    kept = [part for flag in _KEPT[login] if flag in flags for part in (flag, flags[flag])]
+    kept = [part for flag in _KEPT[login] for part in flags.get(flag, ())]
     return {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "kubelogin",
-        "args": ["get-token", "--login", login, "--server-id", flags["--server-id"], *kept],
+        "args": ["get-token", "--login", login, *flags["--server-id"], *kept],
         "env": None,
         "installHint": HINT,
         # A question would never be answered.
         "interactiveMode": "Never",
         "provideClusterInfo": False,
+    }
+
+
+def _flags(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return each flag with what it stands as: with its value behind it, or alone."""
+    return {
+        word: (word,) if following.startswith("--") else (word, following)
+        for word, following in zip(words, [*words[1:], "--"], strict=True)
+        if word.startswith("--")
     }

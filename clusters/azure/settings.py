@@ -14,6 +14,7 @@ from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
+from clusters.azure import is_reserved
 from clusters.pools import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
 
@@ -175,6 +176,14 @@ class AzureSettings:
     production: bool = False
     login: Login = "azurecli"
     admin_kubeconfig: bool = False
+
+    @property
+    def resource_name(self) -> str:
+        """The name of the cluster in Azure: `slipway-` precedes a word that Azure reserves.
+
+        All other clusters are named as they were before, since another name is another cluster.
+        """
+        return f"slipway-{self.name}" if is_reserved(self.name) else self.name
 
     @property
     def group(self) -> str:

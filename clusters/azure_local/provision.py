@@ -138,7 +138,7 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
         )
     return kubernetes.ConnectedCluster(
         azure.cluster_name,
-        cluster_name=azure.cluster_name,
+        cluster_name=azure.resource_name,
         **azure.placed,
         kind=kubernetes.ConnectedClusterKind.PROVISIONED_CLUSTER,
         identity=kubernetes.ConnectedClusterIdentityArgs(

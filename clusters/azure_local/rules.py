@@ -26,6 +26,7 @@ def contradictions(settings: Settings) -> list[Contradiction]:
         *azure.without_gpus("controlPlane", settings.control_plane.size),
         *(_connected(settings) if settings.disconnected is None else _disconnected(settings)),
         *azure.tags(settings),
+        *azure.reserved(("name",), settings.resource_name),
     ]
     if settings.gpu is not None:
         found += azure.gpu_nodes(settings.gpu)

@@ -42,23 +42,25 @@ class AzureStack(Stack):
     Args:
         directory: Where everything of it is.
         root: The checkout.
-        cluster: The one behind every declared cluster.
+        cluster: The one behind every declared cluster; None where none is declared.
         settings: What stands under `slipway:cluster`.
         jobs: What stands under `slipway:jobs`.
+        main: The program, unless it is Slipway's.
     """
 
     def __init__(
         self,
         directory: Path,
         root: Path,
-        cluster: TestCluster,
+        cluster: TestCluster | None,
         settings: Mapping[str, Any],
         jobs: Mapping[str, Any],
+        main: str = _MAIN,
     ) -> None:
         self.azure = make_store(directory / "azure", cluster)
         self._bin = write_programs(directory / "bin")
         super().__init__(directory, root, kubeconfig="")
-        self.use_slipways_provider(_MAIN)
+        self.use_slipways_provider(main)
         self.settings = dict(settings)
         self.jobs = dict(jobs)
 
@@ -125,12 +127,13 @@ class AzureStack(Stack):
         ]
 
 
-def make_store(directory: Path, cluster: TestCluster) -> Store:
+def make_store(directory: Path, cluster: TestCluster | None) -> Store:
     """Make the double's directory with a cluster behind it."""
     directory.mkdir()
     store = Store(directory)
     store.kubeconfig.touch(0o600)
-    store.kubeconfig.write_text(credentials.kubeconfig(cluster.layout, "admin"))
+    if cluster is not None:
+        store.kubeconfig.write_text(credentials.kubeconfig(cluster.layout, "admin"))
     return store
 
 

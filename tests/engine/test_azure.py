@@ -24,6 +24,24 @@ SHORT = {"args": ["--limit-train", "3000", "--limit-test", "500"], "minAccuracy"
 """For a job whose training does not matter."""
 
 
+LOCKED = """
+import pulumi
+from core.paths import use_extra
+
+use_extra("azure")
+from clusters.aks.settings import Settings
+from clusters.azure.resources import AzureCluster
+from core.validation import check
+
+document = pulumi.Config("slipway").require_object("cluster")
+settings = check(Settings, document, "slipway:cluster", base={"name": "azure"})
+azure = AzureCluster("slipway:clusters:Aks", settings)
+if settings.production:
+    azure.lock(azure.group[0].id)
+"""
+"""A group of resources with the lock of a production stack."""
+
+
 @pytest.fixture(scope="module")
 def trainer(cluster: TestCluster) -> str:
     """The trainer's image on its node."""
@@ -220,6 +238,23 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     stack.destroy()
     assert stack.in_azure("Resource") == []
     assert node(cluster) == AS_IT_WAS
+
+
+def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: Path) -> None:
+    config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
+    settings = own(config["slipway:cluster"]) | {"production": True}
+    del settings["kind"]
+    (tmp_path / "stack").mkdir()
+    stack = AzureStack(tmp_path / "stack", root, None, settings, {}, LOCKED)
+    stack.bring_up()
+    assert stack.in_azure("ManagementLockByScope") == ["slipway-production"]
+    # Pulumi keeps all that the lock is for.
+    assert "protected" in stack.refused("destroy", program="")
+    stack.settings["production"] = False
+    stack.bring_up()
+    assert stack.in_azure("ManagementLockByScope") == []
+    stack.destroy()
+    assert list(stack.azure.all()) == []
 
 
 def ranks(cluster: TestCluster) -> int:

@@ -263,7 +263,7 @@ def test_a_network_and_a_group_that_are_there_are_used_and_not_made(declared: De
 
 def test_production_is_protected_from_pulumi_and_from_everybody_else(declared: Declare) -> None:
     program = declared(production=True)
-    assert all(each.protected for each in azure(program))
+    assert [each.type for each in azure(program) if not each.protected] == [LOCK]
     lock = program.one(LOCK)
     assert lock.inputs["level"] == "CanNotDelete"
     assert lock.inputs["scope"] == "azure-stack-id"

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,12 @@ from tests.doubles.azure_native.autoscaler import Autoscaler
 from tests.doubles.azure_native.credentials import list_credentials
 from tests.doubles.azure_native.nodes import follow
 from tests.doubles.azure_native.pools import keep_count
-from tests.doubles.azure_native.resources import outputs_of, path_of
-from tests.doubles.azure_native.store import VARIABLE, Record, Store
+from tests.doubles.azure_native.resources import WITH_ADDRESS, outputs_of, path_of
+from tests.doubles.azure_native.store import VARIABLE, Record, Refused, Store
 
 Properties = dict[str, Any]
+_RESERVED = "azure|office|xbox|.*(microsoft|windows).*|login.*"
+"""Some of the names that Azure refuses for what has an address in DNS."""
 
 
 class AzureDouble(PreviewStub):
@@ -75,6 +78,9 @@ class AzureDouble(PreviewStub):
             Refused: it exists already, or what it would be in does not.
         """
         resource_id = path_of(kind, inputs, self.subscription)
+        name = resource_id.rpartition("/")[2]
+        if kind.endswith(WITH_ADDRESS) and re.fullmatch(_RESERVED, name, re.IGNORECASE):
+            raise Refused(f"ReservedResourceName: {name} is a trademarked or reserved word")
         record = Record(resource_id, kind, inputs, outputs_of(kind, resource_id, inputs))
         self.store.add(record)
         follow(self.store, resource_id)

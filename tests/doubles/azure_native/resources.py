@@ -15,6 +15,9 @@ _IN_GROUP = {
     "azurestackhci:LogicalNetwork": "Microsoft.AzureStackHCI/logicalNetworks/{logicalNetworkName}",
     "containerregistry:Registry": "Microsoft.ContainerRegistry/registries/{registryName}",
     "containerservice:AgentPool": f"{_CLUSTER}/agentPools/{{agentPoolName}}",
+    "containerservice:MaintenanceConfiguration": (
+        f"{_CLUSTER}/maintenanceConfigurations/{{configName}}"
+    ),
     "containerservice:ManagedCluster": _CLUSTER,
     "kubernetes:ConnectedCluster": "Microsoft.Kubernetes/connectedClusters/{clusterName}",
     "managedidentity:FederatedIdentityCredential": (
@@ -35,6 +38,9 @@ _IN_GROUP = {
     "storage:StorageAccount": _STORAGE,
 }
 _ANYWHERE = {
+    "authorization:ManagementLockByScope": (
+        "{scope}/providers/Microsoft.Authorization/locks/{lockName}"
+    ),
     "authorization:RoleAssignment": (
         "{scope}/providers/Microsoft.Authorization/roleAssignments/{roleAssignmentName}"
     ),
@@ -52,6 +58,15 @@ _PATHS: Mapping[str, str] = {
 
 https://github.com/Azure/azure-rest-api-specs/tree/main/specification
 """
+
+
+WITH_ADDRESS = (
+    "containerregistry:Registry",
+    "containerservice:ManagedCluster",
+    "kubernetes:ConnectedCluster",
+    "storage:StorageAccount",
+)
+"""Types with an address in DNS."""
 
 
 class Unserved(LookupError):

@@ -71,6 +71,14 @@ def test_what_exists_is_not_created_again(double: AzureDouble) -> None:
         double.make(GROUP, {"resourceGroupName": "Slipway"})
 
 
+@pytest.mark.parametrize("name", ["azure", "Azure", "login-1", "my-windows"])
+def test_a_reserved_name_is_refused_for_what_has_an_address(double: AzureDouble, name: str) -> None:
+    double.make(GROUP, {"resourceGroupName": "azure"})
+    inputs = {"resourceGroupName": "azure", "resourceName": name, "location": "westeurope"}
+    with pytest.raises(Refused, match="ReservedResourceName"):
+        double.make(CLUSTER, inputs)
+
+
 def test_nothing_is_created_in_what_does_not_exist(double: AzureDouble) -> None:
     with pytest.raises(Refused, match="ResourceGroupNotFound"):
         double.make(CLUSTER, {**IN_GROUP, "location": "westeurope"})

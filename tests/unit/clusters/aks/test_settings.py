@@ -34,6 +34,34 @@ def test_the_stack_names_its_cluster() -> None:
     assert settings().own_groups == ("slipway-azure", "slipway-azure-nodes")
 
 
+def test_a_name_that_azure_reserves_gets_a_prefix_and_any_other_stays_as_it_was() -> None:
+    named = {
+        name: settings(name=name).resource_name for name in ("azure", "office", "login-a", "a")
+    }
+    assert named == {
+        "azure": "slipway-azure",
+        "office": "slipway-office",
+        "login-a": "slipway-login-a",
+        "a": "a",
+    }
+
+
+def test_reserved_names_that_no_prefix_makes_right_are_refused_at_once() -> None:
+    document = {
+        **PLAIN,
+        "name": "my-windows",
+        "registry": {"name": "Office"},
+        "storage": {"name": "microsoftdata"},
+    }
+    found = check(Settings, document, "slipway:cluster", base={"name": "azure"})
+    assert isinstance(found, list)
+    assert {each.key.removeprefix("slipway:cluster.") for each in found} == {
+        "name",
+        "registry.name",
+        "storage.name",
+    }
+
+
 def test_every_missing_value_is_told_at_once() -> None:
     told = check(Settings, {}, "slipway:cluster", base={"name": "azure"})
     assert isinstance(told, list)

@@ -54,3 +54,17 @@ def test_an_administrators_certificate_is_never_passed_on() -> None:
         resources.logging_in(handed_out(**{"client-key-data": "Zm9v"}), "azurecli")
     assert "Zm9v" not in str(refusal.value)
     assert "adminKubeconfig" in str(refusal.value)
+
+
+def test_proof_of_possession_is_kept_for_the_login_that_can_give_it() -> None:
+    document = yaml.safe_load(handed_out())
+    [user] = document["users"]
+    flags = ["--pop-enabled", "--pop-claims", "u=the-cluster", "--server-id", "the-server"]
+    user["user"]["exec"]["args"] = ["get-token", *flags, "--tenant-id", "a-tenant"]
+    text = yaml.safe_dump(document)
+    assert login(resources.logging_in(text, "spn"))["args"] == [
+        *("get-token", "--login", "spn", "--server-id", "the-server", "--tenant-id", "a-tenant"),
+        *("--pop-enabled", "--pop-claims", "u=the-cluster"),
+    ]
+    # kubelogin ignores it for all others: https://azure.github.io/kubelogin/concepts/azure-arc.html
+    assert "--pop-enabled" not in login(resources.logging_in(text, "azurecli"))["args"]

@@ -13,6 +13,7 @@ import pulumi_kubernetes
 from pulumi_azure_native import azurestackhci, kubernetes, resources
 from pulumi_azure_native import hybridcontainerservice as hybrid
 
+from clusters.access.resource import Access
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, kubeconfig
 from clusters.azure_local.settings import gpus
@@ -46,6 +47,10 @@ _FIXED_OF_NETWORK = ("extendedLocation", "location", "subnets", "vmSwitchName", 
 
 https://learn.microsoft.com/azure/azure-local/manage/create-logical-networks
 """
+_ADVICE = (
+    "run `az login`; see that a group of yours is in entra.adminGroups, and that this machine "
+    "reaches the cluster's own network; then `pulumi up` again"
+)
 _LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
 
 
@@ -70,12 +75,18 @@ def provision(settings: Settings) -> Cluster:
     helpers, images = helper_images(target)
     login = None if settings.admin_kubeconfig else settings.login
     text = _kubeconfig(azure, connected.id, made[0], login)
+    access = Access(
+        settings.name,
+        kubeconfig=text,
+        advice=_ADVICE,
+        opts=pulumi.ResourceOptions(parent=azure, depends_on=made),
+    )
     provider = pulumi_kubernetes.Provider(
         settings.name,
         kubeconfig=text,
         # The kubeconfig may change, and this is still the same cluster.
         cluster_identifier=f"{settings.group_id}/{settings.name}",
-        opts=pulumi.ResourceOptions(depends_on=[*made, *images]),
+        opts=pulumi.ResourceOptions(depends_on=[access, *images]),
     )
     return Cluster(
         kind="azure-stack",

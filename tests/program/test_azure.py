@@ -440,7 +440,7 @@ def test_nothing_is_made_in_the_cluster_before_it_has_nodes_and_lets_the_person_
 def test_the_cluster_stays_the_same_when_its_kubeconfig_changes(spot: Program) -> None:
     identifier = spot.one("pulumi:providers:kubernetes").inputs["clusterIdentifier"]
     assert identifier.endswith(
-        "/resourceGroups/slipway-azure/providers/Microsoft.ContainerService/managedClusters/azure"
+        "/resourceGroups/slipway-azure/providers/Microsoft.ContainerService/managedClusters/slipway-azure"
     )
 
 

@@ -228,6 +228,16 @@ def test_the_administrators_kubeconfig_is_used_only_when_asked_for(
     assert asked == secret("an admin's")
 
 
+def test_nothing_is_made_in_the_cluster_before_it_answers_and_lets_this_account_in(
+    program: Program,
+) -> None:
+    access = program.one("slipway:clusters:Access")
+    assert instance(program).urn in program.needs(access)
+    objects = [each for each in program.resources if each.type.startswith("kubernetes:")]
+    assert objects
+    assert [each.urn for each in objects if access.urn not in program.needs(each)] == []
+
+
 def test_another_kubeconfig_is_still_the_same_cluster(program: Program) -> None:
     group = f"/subscriptions/{settings()['subscription']}/resourceGroups/slipway-azure-stack"
     assert program.one(KUBERNETES).inputs["clusterIdentifier"] == f"{group}/azure-stack"

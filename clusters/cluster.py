@@ -180,6 +180,7 @@ class Kind:
             frozen dataclass and an `images.targets.Target`, by the `kind` of its map.
         tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
             it.
+        more_tools: Returns further ones that it takes on this machine.
         extra: The extra of pyproject.toml that it needs to declare a cluster; None without.
         runs_on_host: Whether the cluster's programs run on this machine itself, with no container
             engine or virtual machine around them, which needs Linux and root.
@@ -194,6 +195,7 @@ class Kind:
     own: OwnCluster | None = None
     image_targets: Mapping[str, Lazy] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
+    more_tools: Callable[[], Sequence[str]] = tuple
     extra: str | None = None
     runs_on_host: bool = False
 

@@ -19,4 +19,5 @@ KIND = Kind(
     ),
     image_targets={"kind": Lazy("clusters.kind.images.KindImages")},
     tools=("kind",),
+    more_tools=Lazy("clusters.kind.tool.more_tools"),
 )

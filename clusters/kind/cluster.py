@@ -16,6 +16,7 @@ from pydantic.dataclasses import dataclass
 from clusters import training_operator
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
+from clusters.kind import podman
 from clusters.kind.tool import KindTool
 from clusters.local import cluster as local
 from clusters.local import marks
@@ -148,10 +149,11 @@ def provision(settings: Settings) -> Cluster:
 
 
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """The cluster, if this stack made it and it still exists."""
+    """The cluster, if this stack made it, and what a podman of ours leaves after its last one."""
     name = settings.name
-    removal = f"kind delete cluster --name {name}"
-    return marks.remains(KindTool(name), Mark("kind", name), removal)
+    mark, removal = Mark("kind", name), f"kind delete cluster --name {name}"
+    left = marks.remains(KindTool(name), mark, removal)
+    return left if mark.others else {**left, **podman.remains()}
 
 
 def _nodes(settings: Settings) -> int:

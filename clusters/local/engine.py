@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from core.process import ANSWER_LIMIT, CommandFailed, run
@@ -31,26 +31,37 @@ class Engine:
 
     Args:
         program: Its name, as found on PATH.
+        path: The value of PATH with a podman of our own; None for one of this machine's.
     """
 
     program: str
+    path: str | None = None
 
     @classmethod
-    def found(cls) -> "Engine | None":
-        """Return the one that kind takes, too; None when none exists."""
+    def on_path(cls) -> "Engine | None":
+        """Return the first one that works, or else the first one; None when none exists."""
         chosen = os.environ.get(CHOICE)
         programs = PROGRAMS if chosen not in PROGRAMS else (chosen,)
-        return next((cls(each) for each in programs if shutil.which(each)), None)
+        found = [cls(each) for each in programs if shutil.which(each)]
+        return next((each for each in found if each.problem() is None), next(iter(found), None))
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment in which kind takes this one, too."""
+        path = {} if self.path is None else {"PATH": self.path}
+        return {CHOICE: self.program, **path}
 
     def problem(self) -> str | None:
         """Return why it can't be used, and what to do; None when it can."""
+        if self.path is not None:
+            return None
         if shutil.which(self.program) is None:
             return f"{self.program} is not on PATH. {_INSTALL}"
         is_docker = self.program == "docker"
         # The others have no server that reports a version.
         question = ("version", "--format", "{{.Server.Version}}") if is_docker else ("info",)
         try:
-            answer = run(self.program, *question, limit=_LOOK_LIMIT)
+            answer = self.run(*question, limit=_LOOK_LIMIT)
         except CommandFailed as error:
             # The lines before the last are about the client.
             reason = str(error).strip().splitlines()[-1]
@@ -62,18 +73,22 @@ class Engine:
 
     def execute(self, container: str, *command: str, limit: float = ANSWER_LIMIT) -> str:
         """Run a program inside of a container and return what it prints. Raises `CommandFailed`."""
-        return run(self.program, "exec", container, *command, limit=limit)
+        return self.run("exec", container, *command, limit=limit)
 
     def states(self, containers: Sequence[str]) -> dict[str, str]:
         """Return the state of each container, such as `running`. Raises `CommandFailed`."""
         form = "{{.Name}} {{.State.Status}}"
-        lines = run(self.program, "inspect", "--format", form, *containers).splitlines()
+        lines = self.run("inspect", "--format", form, *containers).splitlines()
         pairs = [line.split() for line in lines if line.strip()]
         return {name.removeprefix("/"): state for name, state in pairs}
 
     def start(self, containers: Sequence[str]) -> None:
         """Start containers that have been stopped. Raises `CommandFailed`."""
-        run(self.program, "start", *containers, limit=120)
+        self.run("start", *containers, limit=120)
+
+    def run(self, *arguments: str, limit: float = ANSWER_LIMIT) -> str:
+        """Run it and return what it prints; raises as `core.process.run`."""
+        return run(self.program, *arguments, variables=self.variables, limit=limit)
 
 
 def lacking(engine: Engine | None) -> str | None:

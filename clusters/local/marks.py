@@ -38,6 +38,11 @@ class Mark:
         """Whether Slipway has made the cluster, or has begun to."""
         return self.directory.exists()
 
+    @property
+    def others(self) -> bool:
+        """Whether Slipway has other clusters of that tool on this machine."""
+        return any(each != self.directory for each in self.directory.parent.glob("*"))
+
     def require(self, stack: str | None) -> None:
         """Raise `NotOurs` where another stack has made the cluster."""
         owner.require(self.directory, stack)

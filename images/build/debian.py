@@ -21,8 +21,7 @@ SUITE = "trixie"
 PYTHON = "3.13"
 """The version that `SUITE` has."""
 PUBLISHED = "docker.io/library/debian:trixie-slim"
-"""What every Dockerfile here starts from."""
-OWN = f"localhost/slipway-base:{SUITE}"
+"""What the trainers' Dockerfiles start from."""
 PULL_LIMIT = 180.0
 _DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
 _POCKETS = ("", "-updates", "-security")
@@ -35,63 +34,67 @@ class NoPackage(Exception):
     """A Debian package is not available here; the text has why."""
 
 
-def base_image(engine: Engine, runner: Runner, work: Path) -> str:
+def base_image(engine: Engine, runner: Runner, work: Path, suite: str = SUITE) -> str:
     """Return the reference of a Debian that `engine` has, after printing which it is.
 
     Args:
         engine: What builds on it.
         runner: Runs the commands.
         work: A directory for temporary files.
+        suite: The Debian that is needed.
 
     Raises:
         BuildFailed: it can be neither pulled nor made.
         core.toolchain.ToolMissing: it can't be pulled, and mmdebstrap is missing.
     """
+    published = PUBLISHED.replace(SUITE, suite)
     try:
-        runner.run(f"pulling {PUBLISHED}", engine.pull(PUBLISHED), PULL_LIMIT)
+        runner.run(f"pulling {published}", engine.pull(published), PULL_LIMIT)
     except BuildFailed:
         # The log has the reason: most often the registry is unreachable, which is no problem here.
-        return _own_base(engine, runner, work)
-    runner.reporter.info(f"base image {PUBLISHED}, pulled: {answer(*engine.digest(PUBLISHED))}")
-    return PUBLISHED
+        return _own_base(engine, runner, work, suite, published)
+    runner.reporter.info(f"base image {published}, pulled: {answer(*engine.digest(published))}")
+    return published
 
 
-def _own_base(engine: Engine, runner: Runner, work: Path) -> str:
-    for earlier in (PUBLISHED, OWN):
+def _own_base(engine: Engine, runner: Runner, work: Path, suite: str, published: str) -> str:
+    own = f"localhost/slipway-base:{suite}"
+    for earlier in (published, own):
         if answer(*engine.digest(earlier)):
             return earlier
-    mirrors = sources()
+    mirrors = sources(suite)
     origin = " and ".join(mirrors) or "Debian's own mirror"
     runner.reporter.info(
-        f"base image {PUBLISHED} can't be pulled; made of Debian's packages: {origin}"
+        f"base image {published} can't be pulled; made of Debian's packages: {origin}"
     )
     context = work / "base"
     context.mkdir()
     (context / "Dockerfile").write_text(_DOCKERFILE)
-    command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors)
+    command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors, suite)
     runner.run("making the base image", command)
     plan = Plan(context, context / "Dockerfile")
-    runner.run("importing the base image", engine.build(plan, OWN))
+    runner.run("importing the base image", engine.build(plan, own))
     shutil.rmtree(context)
-    return OWN
+    return own
 
 
-def mirror_lines(indextargets: str, codename: str) -> list[str]:
-    """Return the sources of `SUITE` on the mirrors that this machine uses for its own Debian.
+def mirror_lines(indextargets: str, codename: str, suite: str = SUITE) -> list[str]:
+    """Return the sources of a suite on the mirrors that this machine uses for its own Debian.
 
     Args:
         indextargets: What `indextargets` printed: apt itself has read sources of both formats.
         codename: Of this machine's Debian; its suites' names begin with it.
+        suite: Which.
     """
     lines = {
-        f"deb {uri} {SUITE}{release.removeprefix(codename)} main": None
+        f"deb {uri} {suite}{release.removeprefix(codename)} main": None
         for uri, release, component in (line.split("|") for line in indextargets.split())
         if component == "main" and release in [f"{codename}{pocket}" for pocket in _POCKETS]
     }
     return list(lines)
 
 
-def sources() -> list[str]:
+def sources(suite: str = SUITE) -> list[str]:
     """Return `mirror_lines` of this machine; none where it is no Debian."""
     try:
         release = platform.freedesktop_os_release()
@@ -103,7 +106,7 @@ def sources() -> list[str]:
     )  # fmt: skip
     if release["ID"] != "debian" or "VERSION_CODENAME" not in release or targets is None:
         return []
-    return mirror_lines(targets, release["VERSION_CODENAME"])
+    return mirror_lines(targets, release["VERSION_CODENAME"], suite)
 
 
 def proxies() -> dict[str, str]:
@@ -117,13 +120,16 @@ def proxies() -> dict[str, str]:
     return {name: value for name, value in found.items() if value and value != "DIRECT"}
 
 
-def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str]) -> tuple[str, ...]:
+def bootstrap(
+    mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str = SUITE
+) -> tuple[str, ...]:
     """Return the command that writes a minimal Debian to `archive`, as a tar file.
 
     Args:
         mmdebstrap: The program.
         archive: Where to.
         mirrors: Lines of sources; without any it is Debian's own mirror.
+        suite: The Debian that is needed.
     """
     options = [
         "--variant=minbase",
@@ -134,7 +140,7 @@ def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str]) -> tuple[str,
         '--aptopt=Acquire::Languages "none"',
         *(f'--aptopt={name} "{value}"' for name, value in _freshness().items()),
     ]
-    return (str(mmdebstrap), *options, SUITE, str(archive), *mirrors)
+    return (str(mmdebstrap), *options, suite, str(archive), *mirrors)
 
 
 def unpack(package: str, directory: Path) -> None:
@@ -146,7 +152,7 @@ def unpack(package: str, directory: Path) -> None:
     Raises:
         NoPackage: this machine has no apt, or apt can't get it.
     """
-    directory.mkdir()
+    directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:
         private = Path(name)
         (private / "lists" / "partial").mkdir(parents=True)

@@ -1,6 +1,7 @@
 """Builds tools from their pinned Go modules."""
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from contextlib import suppress
@@ -129,8 +130,9 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
     )
     made = {}
     for name, package in zip(names, packages, strict=True):
-        # Go names a program after the last part of its package's path.
-        built = fresh / (module.name if package == "." else Path(package).name)
+        # Go names a program after the last part of its package's path that is no major version.
+        path = Path(re.sub(r"/v\d+$", "", package))
+        built = fresh / (module.name if package == "." else path.name)
         made[name] = built.replace(bin_dir / name)
     shutil.rmtree(fresh)
     return made

@@ -5,6 +5,7 @@ prints one table of the tools, or what keeps set-up from going on.
 """
 
 import os
+import shutil
 import sys
 import threading
 import time
@@ -18,8 +19,9 @@ from rich.text import Text
 
 from clusters.cluster import Kind
 from core.paths import cache_dir
+from images.build import debian
 from scripts.setup import apt, golang, plugin, record, releases
-from scripts.setup.lookup import find
+from scripts.setup.lookup import find, version_of
 from scripts.setup.plugin import Plugin
 from scripts.setup.record import Entries, Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
@@ -167,7 +169,7 @@ class _Resolver:
 
     def get(self, plugins: Sequence[Plugin]) -> None:
         """Get what is missing. No tool has both a Debian package and a Go module."""
-        packaged = [tool for tool in self.missing() if tool.package is not None]
+        packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
         made = [tool for tool in self.missing() if tool.module is not None]
         lanes = [ThreadPoolExecutor(size) for size in (1, 1, golang.at_once())]
         try:
@@ -193,7 +195,10 @@ class _Resolver:
                 lane.shutdown(wait=False, cancel_futures=True)
 
     def _install(self, packaged: Sequence[Tool]) -> None:
-        """Install Debian packages, all by one command."""
+        """Unpack Debian packages, or install them, all by one command."""
+        for tool in packaged:
+            if tool.unpacked:
+                self._note({tool.name: _unpack(tool, self.steps)})
         packages = sorted({tool.package for tool in packaged if tool.package is not None})
         if not packages:
             return
@@ -204,10 +209,10 @@ class _Resolver:
             except StepFailed as failure:
                 obstacle = str(failure)
         if obstacle is None:
-            self.look(packaged, "Debian package")
+            self.look([tool for tool in packaged if tool.package is not None], "Debian package")
             return
         remedy = f"As root: apt-get install {' '.join(packages)}"
-        for tool in packaged:
+        for tool in (each for each in packaged if each.package is not None):
             why = f"{self.problems[tool.name].why}; {obstacle}"
             self._note({tool.name: Problem(tool.name, why, remedy)})
 
@@ -236,3 +241,25 @@ class _Resolver:
                     self.found[name] = result
                     self.problems.pop(name, None)
             record.save({**self.recorded, **self.found})
+
+
+def _unpack(tool: Tool, steps: Steps) -> Entry | Problem:
+    """Unpack the packages of a tool into a directory of its own in the cache."""
+    names, directory = ", ".join(tool.unpacked), cache_dir() / tool.name
+    steps.console.print(f"Debian packages that will be unpacked, not installed: {names}")
+    shutil.rmtree(directory, ignore_errors=True)
+    try:
+        for package in tool.unpacked:
+            debian.unpack(package, directory)
+    except debian.NoPackage as error:
+        return Problem(tool.name, f"{names} can't be unpacked: {error}", tool.hint)
+    libraries = next(directory.glob("usr/lib/*-linux-gnu"), directory)
+    program = directory / "usr" / "bin" / tool.unpacked[0]
+    version = version_of(
+        Path("/usr/bin/env"), f"LD_LIBRARY_PATH={libraries}", str(program), *tool.version_command
+    )
+    if version is None or tool.accepts is None or version not in tool.accepts:
+        return Problem(
+            tool.name, f"{program} is version {version}, needed is {tool.accepts}", tool.hint
+        )
+    return Entry.of(directory, version, "unpacked Debian packages", tool.stamp)

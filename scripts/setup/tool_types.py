@@ -140,6 +140,8 @@ class Tool:
         accepts: Versions that will do; None where the program can't print its own.
         version_command: Arguments that make it print its version.
         package: Debian's package of it.
+        unpacked: Debian's packages that are unpacked into a directory of its own, so that nothing
+            else finds it; the first has the program in /usr/bin.
         module: The Go module to build it from.
         directories: For a directory of programs: where distributions put it.
         holds: For a directory of programs: those that must be in it.
@@ -153,6 +155,7 @@ class Tool:
     accepts: Range | None = None
     version_command: tuple[str, ...] = ("--version",)
     package: str | None = None
+    unpacked: tuple[str, ...] = ()
     module: GoModule | None = None
     directories: tuple[Path, ...] = ()
     holds: tuple[str, ...] = ()

@@ -50,6 +50,7 @@ KUBERNETES = GoModule(
             "kube-controller-manager",
             "kube-proxy",
             "kube-scheduler",
+            "kubeadm",
             "kubectl",
             "kubelet",
         )
@@ -91,6 +92,22 @@ KIND = GoModule(
     packages={"kind": "sigs.k8s.io/kind"},
     estimate="15 s, 0.1 GB",
     requires="sigs.k8s.io/kind",
+    copies={
+        "kind-node-files": "images/base/files",
+        "kind-volumes": "pkg/build/nodeimage/const_storage.go",
+    },
+)
+ETCD = GoModule(
+    name="etcd",
+    packages={"etcd-server": "go.etcd.io/etcd/server/v3"},
+    estimate="80 s, 0.5 GB",
+    requires="go.etcd.io/etcd/server/v3",
+)
+LOCAL_PATH_PROVISIONER = GoModule(
+    name="local-path-provisioner",
+    packages={"local-path-provisioner": "github.com/rancher/local-path-provisioner"},
+    estimate="60 s, 0.5 GB",
+    requires="github.com/rancher/local-path-provisioner",
 )
 PAUSE = GoModule(name="pause", packages={"pause": "."}, estimate="10 s")
 TCP_WAIT = GoModule(name="tcp-wait", packages={"tcp-wait": "."}, estimate="10 s")
@@ -116,6 +133,7 @@ _KUBERNETES = Range("1.34", below="1.35")
 _CONTAINERD = Range("1.6", below="3")
 _OF_KINDS = (
     Tool("kube-apiserver", _KUBERNETES, module=KUBERNETES),
+    Tool("kubeadm", _KUBERNETES, ("version", "--output=short"), module=KUBERNETES),
     Tool("kube-controller-manager", _KUBERNETES, module=KUBERNETES),
     Tool("kube-scheduler", _KUBERNETES, module=KUBERNETES),
     Tool("kubelet", _KUBERNETES, module=KUBERNETES),
@@ -123,6 +141,19 @@ _OF_KINDS = (
     Tool("coredns", Range("1.11", below="2"), ("-version",), module=COREDNS),
     Tool("pause", module=PAUSE),
     Tool("etcd", Range("3.4", below="4"), package="etcd-server"),
+    # What kubeadm configures: Debian's etcd is older.
+    Tool("etcd-server", module=ETCD),
+    Tool("local-path-provisioner", module=LOCAL_PATH_PROVISIONER),
+    Tool("kind-node-files", module=KIND),
+    Tool("kind-volumes", module=KIND),
+    Tool(
+        "podman-files",
+        Range("4", below="6"),
+        unpacked=("podman", "conmon", "netavark", "aardvark-dns", "libsubid4"),
+        only_for_up=True,
+        hint="Install docker or podman: https://kind.sigs.k8s.io/docs/user/quick-start",
+    ),
+    Tool("iptables", Range("1.8", below="2"), package="iptables"),
     Tool("containerd", _CONTAINERD, package="containerd"),
     Tool("ctr", _CONTAINERD, package="containerd"),
     Tool("containerd-shim-runc-v2", _CONTAINERD, ("-v",), package="containerd"),
@@ -162,5 +193,5 @@ _OF_KINDS = (
 def tools_of(kind: Kind | None) -> tuple[Tool, ...]:
     """Return the tools for a kind of cluster; those of every kind where it is not known."""
     by_name = {tool.name: tool for tool in _OF_KINDS}
-    named = () if kind is None else kind.tools
+    named = () if kind is None else dict.fromkeys((*kind.tools, *kind.more_tools()))
     return (*EVERYWHERE, *(by_name[name] for name in named))

@@ -1,0 +1,195 @@
+"""A podman of our own, for machines without a container engine.
+
+`make setup` unpacks it and installs nothing, so builds and other programs keep the engine that they
+have. All that it keeps and changes goes with its last container.
+
+https://github.com/containers/common/blob/v0.50.1/docs/containers.conf.5.md
+"""
+
+import json
+import os
+import shlex
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from clusters.local.engine import Engine
+from core import files, toolchain
+from core.paths import state_dir
+from core.process import run
+
+TOOL = "podman-files"
+"""The tool of set-up's with the unpacked packages."""
+TOOLS = (TOOL, "buildah", "runc", "iptables")
+"""What it takes: buildah's package brings the libraries, and the configuration of registries."""
+_FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+_MODULES = Path("/lib/modules")
+"""kind mounts it into the nodes, so it has to exist."""
+_CHAINS = "NETAVARK"
+"""How the names of a podman's firewall chains begin."""
+_TABLES = ("nat", "filter")
+_LIMIT = 60.0
+_CONFIG = """\
+[containers]
+# Higher ones need CAP_SYS_RESOURCE.
+default_ulimits = ["nofile=20000:20000", "nproc=32768:32768"]
+[engine]
+cgroup_manager = "cgroupfs"
+events_logger = "file"
+runtime = "runc"
+conmon_path = ["{packages}/usr/bin/conmon"]
+helper_binaries_dir = ["{packages}/usr/lib/podman"]
+# systemd in a node has nothing to save.
+stop_timeout = 1
+static_dir = "{state}/static"
+volume_path = "{state}/volumes"
+tmp_dir = "{state}/tmp"
+[network]
+network_backend = "netavark"
+network_config_dir = "{state}/networks"
+"""
+_STORAGE = """\
+[storage]
+driver = "overlay"
+graphroot = "{state}/storage"
+runroot = "{state}/run"
+"""
+_PROGRAM = """\
+#!/bin/sh
+export CONTAINERS_CONF={state}/containers.conf CONTAINERS_STORAGE_CONF={state}/storage.conf
+export LD_LIBRARY_PATH={libraries}
+exec {packages}/usr/bin/podman "$@"
+"""
+
+
+def is_provided() -> bool:
+    """Whether set-up has unpacked it."""
+    with suppress(toolchain.ToolMissing):
+        return toolchain.path(TOOL).is_dir()
+    return False
+
+
+def directory() -> Path:
+    """Return the directory with its program, made if it is missing: what PATH has to begin with."""
+    state = _storage()
+    program = state / "bin" / "podman"
+    packages = toolchain.path(TOOL)
+    places = {
+        "packages": packages,
+        "libraries": next(packages.glob("usr/lib/*-linux-gnu"), packages),
+        "state": state,
+    }
+    content = _PROGRAM.format(**places)
+    if not program.exists() or program.read_text() != content:
+        program.parent.mkdir(parents=True, exist_ok=True)
+        (state / "containers.conf").write_text(_CONFIG.format(**places))
+        (state / "storage.conf").write_text(_STORAGE.format(**places))
+        program.write_text(content)
+        program.chmod(0o755)
+    return program.parent
+
+
+def engine() -> Engine:
+    """Return it as an engine."""
+    return Engine("podman", os.pathsep.join((str(directory()), os.environ.get("PATH", os.defpath))))
+
+
+def is_ours(engine: Engine) -> bool:
+    """Whether an engine is this one."""
+    return engine.path is not None
+
+
+def prepare() -> None:
+    """Provide what kind's nodes need of the machine, and note what it was like before the first."""
+    with files.locked(_note().with_suffix(".lock")):
+        before = _before()
+        if before is None or not before["inUse"]:
+            _note().write_text(json.dumps({**_machine(), "inUse": True}))
+        _MODULES.mkdir(parents=True, exist_ok=True)
+
+
+def restore() -> None:
+    """Make the machine what it was before `prepare`, unless containers remain.
+
+    Raises:
+        CommandFailed: podman or the firewall refuses.
+    """
+    before = _before()
+    if before is None or not before["inUse"]:
+        return
+    with files.locked(_note().with_suffix(".lock")):
+        podman = partial(run, str(directory() / "podman"), limit=_LIMIT)
+        if podman("ps", "--all", "--quiet").strip():
+            return
+        podman("volume", "prune", "--force")
+        podman("network", "prune", "--force")
+        podman("system", "reset", "--force")
+        for rule in _rules():
+            if rule not in before["rules"]:
+                run(*_removal(rule))
+        _FORWARDING.write_text(before["forwarding"])
+        if not before["modules"]:
+            with suppress(OSError):  # another program has put something there since
+                _MODULES.rmdir()
+        shutil.rmtree(_storage())
+        _note().write_text(json.dumps({**before, "inUse": False}))
+
+
+def remains() -> Mapping[str, list[str]]:
+    """Return what it has left on the machine, with how to remove it; nothing where it never ran."""
+    before = _before()
+    if before is None:
+        return {}
+    now = _machine()
+    storage = [f"{_storage()}: rm -r {_storage()}"] if before["inUse"] else []
+    rules = [shlex.join(_removal(rule)) for rule in now["rules"] if rule not in before["rules"]]
+    changed = []
+    if now["forwarding"] != before["forwarding"]:
+        changed.append(f"net.ipv4.ip_forward: sysctl net.ipv4.ip_forward={before['forwarding']}")
+    if now["modules"] and not before["modules"]:
+        changed.append(f"{_MODULES}: rmdir {_MODULES}")
+    return {"podman storages": storage, "firewall rules": rules, "changes of the machine": changed}
+
+
+def _before() -> dict[str, Any] | None:
+    """Return what the machine was like before the first cluster; None when there was none."""
+    with suppress(OSError):
+        return dict(json.loads(_note().read_text()))
+    return None
+
+
+def _machine() -> dict[str, Any]:
+    """Return what of the machine podman and kind change."""
+    return {
+        "forwarding": _FORWARDING.read_text().strip(),
+        "modules": _MODULES.exists(),
+        "rules": _rules(),
+    }
+
+
+def _rules() -> list[list[str]]:
+    """Return each firewall rule and chain of any podman: its table, and iptables' line for it."""
+    if shutil.which("iptables") is None:
+        return []
+    lines = ((table, run("iptables", "--table", table, "--list-rules")) for table in _TABLES)
+    rules = [
+        [table, line] for table, text in lines for line in text.splitlines() if _CHAINS in line
+    ]
+    return sorted(rules, key=lambda rule: rule[1].startswith("-N"))  # a chain after its rules
+
+
+def _removal(rule: Sequence[str]) -> tuple[str, ...]:
+    """Return the command that removes one of `_rules`."""
+    table, (kind, *words) = rule[0], shlex.split(rule[1])
+    return ("iptables", "--table", table, {"-N": "--delete-chain"}.get(kind, "--delete"), *words)
+
+
+def _storage() -> Path:
+    return state_dir() / "podman"
+
+
+def _note() -> Path:
+    return state_dir() / "podman.json"

@@ -1,0 +1,146 @@
+"""A podman of our own: what it changes on the machine is noted before, and taken back after."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clusters.kind import podman, tool
+from clusters.local.engine import Engine
+from core.paths import state_dir
+from images.build.kind_node import KindNode
+
+_OTHERS = "-N NETAVARK-OTHER"
+_AFTER = """\
+-P FORWARD ACCEPT
+-N NETAVARK-OTHER
+-N NETAVARK_FORWARD
+-A FORWARD -m comment --comment "netavark firewall plugin rules" -j NETAVARK_FORWARD
+"""
+
+
+class Machine:
+    """A firewall and a podman that record what is done to them."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.rules = f"-P FORWARD ACCEPT\n{_OTHERS}\n"
+        self.containers = ""
+        self.calls: list[tuple[str, ...]] = []
+
+    def run(self, *command: str, limit: float = 0) -> str:
+        self.calls.append(command)
+        if command[0] == "iptables" and "--list-rules" in command:
+            return self.rules if command[2] == "filter" else ""
+        return self.containers if "ps" in command else ""
+
+    def removals(self) -> list[tuple[str, ...]]:
+        return [
+            each[3:] for each in self.calls if each[0] == "iptables" and each[3] != "--list-rules"
+        ]
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    found = Machine(tmp_path)
+    (tmp_path / "forwarding").write_text("0\n")
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(podman, "_FORWARDING", tmp_path / "forwarding")
+    monkeypatch.setattr(podman, "_MODULES", tmp_path / "modules")
+    monkeypatch.setattr(podman, "run", found.run)
+    monkeypatch.setattr("shutil.which", lambda name, **_: name)
+    monkeypatch.setattr("core.toolchain.path", lambda _name: packages)
+    state_dir().mkdir(parents=True, exist_ok=True)
+    return found
+
+
+def test_where_it_never_ran_nothing_can_be_left(machine: Machine) -> None:
+    podman.restore()
+    assert podman.remains() == {}
+    assert machine.calls == []
+
+
+def test_all_that_it_changed_goes_with_its_last_container(machine: Machine) -> None:
+    podman.directory()
+    podman.prepare()
+    (machine.directory / "forwarding").write_text("1\n")
+    machine.rules = _AFTER
+    rule = ("FORWARD", "-m", "comment", "--comment", "netavark firewall plugin rules")
+    assert {name: len(left) for name, left in podman.remains().items()} == {
+        "podman storages": 1,
+        "firewall rules": 2,
+        "changes of the machine": 2,
+    }
+    podman.restore()
+    assert machine.removals() == [
+        ("--delete", *rule, "-j", "NETAVARK_FORWARD"),
+        ("--delete-chain", "NETAVARK_FORWARD"),
+    ]
+    machine.rules = f"{_OTHERS}\n"
+    assert not any(podman.remains().values())
+    assert (machine.directory / "forwarding").read_text() == "0"
+    assert not (machine.directory / "modules").exists()
+    assert not (state_dir() / "podman").exists()
+
+
+def test_it_stays_while_another_stack_has_containers(machine: Machine) -> None:
+    podman.prepare()
+    machine.containers = "0123456789ab\n"
+    podman.restore()
+    assert machine.removals() == []
+    assert json.loads((state_dir() / "podman.json").read_text())["inUse"]
+
+
+def test_what_was_there_before_stays(machine: Machine) -> None:
+    (machine.directory / "modules").mkdir()
+    (machine.directory / "forwarding").write_text("1\n")
+    podman.directory()
+    podman.prepare()
+    podman.restore()
+    assert not any(podman.remains().values())
+    assert (machine.directory / "modules").exists()
+
+
+@pytest.mark.parametrize(
+    ("works", "reachable", "built", "needed"),
+    [
+        (True, True, False, ()),
+        (False, True, False, podman.TOOLS),
+        (True, False, False, KindNode.TOOLS),
+        (False, False, False, (*podman.TOOLS, *KindNode.TOOLS)),
+        # Otherwise a second set-up would forget what the cluster's nodes are made from.
+        (True, True, True, KindNode.TOOLS),
+    ],
+)
+def test_set_up_provides_what_this_machine_lacks(
+    works: bool,
+    reachable: bool,
+    built: bool,
+    needed: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    engine = Engine("docker")
+    monkeypatch.setattr(Engine, "problem", lambda _self: None if works else "it does not work")
+    monkeypatch.setattr(Engine, "on_path", lambda: engine)
+    monkeypatch.setattr(tool, "_is_reachable", lambda: reachable)
+    monkeypatch.setattr(KindNode, "is_provided", lambda: built)
+    assert tool.more_tools() == needed
+
+
+def test_an_engine_that_works_is_used_before_a_podman_of_our_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    problems: dict[str, str | None] = {"docker": "no daemon"}
+    monkeypatch.setattr(Engine, "problem", lambda self: problems.get(self.program))
+    monkeypatch.setattr("shutil.which", lambda name, **_: name if name in problems else None)
+    monkeypatch.setattr(podman, "is_provided", lambda: True)
+    monkeypatch.setattr(podman, "directory", lambda: Path("/ours"))
+    ours = tool.engine()
+    assert ours is not None
+    assert podman.is_ours(ours)
+    assert ours.variables["KIND_EXPERIMENTAL_PROVIDER"] == "podman"
+    assert ours.variables["PATH"].startswith("/ours:")
+    problems["podman"] = None
+    assert tool.engine() == Engine("podman")

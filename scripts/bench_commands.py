@@ -24,14 +24,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from core.paths import CHECKOUT, cache_dir
-from scripts.scratch import Finished, Scratch
+from scripts.scratch import Scratch
 
 BASE = "2d6921f37411"
 """Before anything was done about it."""
@@ -74,27 +74,18 @@ GOALS = (
 )
 
 
-@dataclass(frozen=True)
-class Copy:
-    """A checkout that is measured, and the cache that it uses."""
-
-    scratch: Scratch
-    cache: Path
-
-    def run(self, command: str, *, show: bool = False) -> Finished:
-        """Run a command in it."""
-        cache = shlex.quote(str(self.cache))
-        return self.scratch.run(f"export XDG_CACHE_HOME={cache}; {command}", _LIMIT, show=show)
-
-
-@dataclass(frozen=True)
-class Cost:
+class Cost(NamedTuple):
     """Seconds."""
 
     cpu: float
     wall: float
 
+    def __str__(self) -> str:
+        return f"{self.cpu:.1f}, {self.wall:.1f}"
 
+
+Copies = dict[str, tuple[Scratch, Path]]
+"""The checkouts that are measured, `before` and `now`, and the cache that each uses."""
 Costs = dict[tuple[str, str], list[Cost]]
 """By goal, and by which checkout's they are: `before` or `now`."""
 
@@ -109,15 +100,15 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=cache_dir().parent, prefix="slipway-bench-") as cache:
         shutil.copytree(cache_dir(), Path(cache, "slipway"), symlinks=True, copy_function=os.link)
         copies = {
-            "before": Copy(_at(arguments.base), Path(cache)),
-            "now": Copy(Scratch.of(CHECKOUT), cache_dir().parent),
+            "before": (_at(arguments.base), Path(cache)),
+            "now": (Scratch.of(CHECKOUT), cache_dir().parent),
         }
         try:
             costs = _measured(copies, arguments.rounds, arguments.first_ups)
         finally:
-            for copy in copies.values():
-                copy.run("make down", show=True)
-                copy.scratch.remove()
+            for scratch, used in copies.values():
+                scratch.run(_with_cache(used, "make down"), _LIMIT, show=True)
+                scratch.remove()
     _print(costs, arguments.base)
     return 0
 
@@ -133,31 +124,34 @@ def _at(commit: str) -> Scratch:
         return Scratch.of(Path(directory))
 
 
-def _measured(copies: dict[str, Copy], rounds: int, first_ups: int) -> Costs:
+def _with_cache(cache: Path, command: str) -> str:
+    return f"export XDG_CACHE_HOME={shlex.quote(str(cache))}; {command}"
+
+
+def _measured(copies: Copies, rounds: int, first_ups: int) -> Costs:
     costs: Costs = defaultdict(list)
-    for copy in copies.values():
-        _cost(copy, "make setup")
-    for copy in copies.values():
-        _cost(copy, "make up")  # Not counted: it makes what the cache lacks.
+    for command in ("make setup", "make up"):  # Not counted: they make what the cache lacks.
+        for copy in copies.values():
+            _cost(*copy, command)
     for _ in range(first_ups):
         for which, copy in copies.items():
-            _cost(copy, "make down")
-            costs[FIRST_UP.name, which].append(_cost(copy, FIRST_UP.command))
+            _cost(*copy, "make down")
+            costs[FIRST_UP.name, which].append(_cost(*copy, FIRST_UP.command))
     for _ in range(rounds):
         for goal in GOALS:
             for which, copy in copies.items():
-                costs[goal.name, which].append(_cost(copy, goal.command))
+                costs[goal.name, which].append(_cost(*copy, goal.command))
     return costs
 
 
-def _cost(copy: Copy, command: str) -> Cost:
+def _cost(scratch: Scratch, cache: Path, command: str) -> Cost:
     """Run a command to its end.
 
     Raises:
         RuntimeError: it failed.
     """
-    print(f"{copy.scratch.checkout}: {command}", file=sys.stderr, flush=True)
-    finished, cost = measure(copy.run, command)
+    print(f"{scratch.checkout}: {command}", file=sys.stderr, flush=True)
+    finished, cost = measure(scratch.run, _with_cache(cache, command), _LIMIT)
     if finished.code != 0:
         raise RuntimeError(str(finished))
     return cost
@@ -198,19 +192,12 @@ def _print(costs: Costs, base: str) -> None:
     for goal in (FIRST_UP, *GOALS):
         before, now = (_median(costs[goal.name, which]) for which in ("before", "now"))
         ratio = f"{now.cpu / before.cpu:.2f}, {now.wall / before.wall:.2f}"
-        table.add_row(goal.name, _shown(before), _shown(now), ratio, str(goal))
+        table.add_row(goal.name, str(before), str(now), ratio, str(goal))
     Console().print(table)
 
 
 def _median(costs: list[Cost]) -> Cost:
-    return Cost(
-        statistics.median(each.cpu for each in costs),
-        statistics.median(each.wall for each in costs),
-    )
-
-
-def _shown(cost: Cost) -> str:
-    return f"{cost.cpu:.1f}, {cost.wall:.1f}"
+    return Cost(*map(statistics.median, zip(*costs, strict=True)))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ RANK   ?=
 FOLLOW ?= 1
 FORMAT ?= text
 BASE   ?=
+JUNIT  ?=
 
 IN_VENV     := .venv/bin/python -m
 IN_TESTS    := .venv-test/bin/python -m
@@ -93,7 +94,7 @@ test-long: tools test-python ## the tests that take minutes, with their figures
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests -m long --durations=0
 
 smoke: tools test-python ## check a stack that is up
-	$(ENVIRONMENT) $(IN_TESTS) pytest tests/smoke --stack "$(STACK)"
+	$(ENVIRONMENT) $(IN_TESTS) pytest tests/smoke --stack "$(STACK)" $(if $(JUNIT),--junit-xml="$(JUNIT)")
 
 bench-commands: tools ## measure the commands beside an earlier commit's: BASE=… (20 minutes)
 	@$(IN_VENV) scripts.bench_commands $(BASE)

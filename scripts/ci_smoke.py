@@ -1,69 +1,173 @@
-"""`scripts/ci-smoke STACK`: up, smoke and down on a fresh state, and one closing table.
+"""`scripts/ci-smoke STACK`: up, smoke and down on a fresh state, with an exit status for pipelines.
 
 The stack is made in a copy of this checkout with a state of its own, so it never meets the one
-that a person has. It is always destroyed: also after a failure, Ctrl-C, SIGTERM and SIGHUP.
-Exits 0 only if every step did.
+that the user has. It is always destroyed: also after a failure, Ctrl-C, SIGTERM and SIGHUP.
+
+0: all passed. 1: a check failed, or the stack could not be made or removed. 2: wrong usage.
+124: a time limit passed. 125: a job failed or missed a gate. 128 and the signal's number: stopped.
 """
 
 import argparse
+import json
+import math
+import re
 import shlex
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import time
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from core.paths import CHECKOUT
 from scripts.scratch import Scratch
 
-_LIMITS = {"up": 45 * 60, "smoke": 10 * 60, "down": 10 * 60}
+FAILED = 1
+TIMED_OUT = 124
+JOB_FAILED = 125
+_BY_SIGNAL = 128
+_LIMITS = {"up": 45 * 60.0, "smoke": 10 * 60.0, "down": 10 * 60.0}
 """Seconds that a step may take; a first `up` on a bare machine builds the trainer's image."""
-
-
+_RESULTS_SECONDS = 60.0
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
 class Step:
-    """One step's end: what happened and how long it took."""
+    """One step's end.
+
+    Args:
+        name: up, smoke or down.
+        outcome: `ok`, or what happened instead.
+        seconds: How long it took.
+        status: What the run exits with because of it; 0 if it passed.
+    """
 
     name: str
     outcome: str
     seconds: float
+    status: int = 0
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A run of all steps.
+
+    Args:
+        stack: Its name.
+        steps: In the order in which they ran.
+        jobs: What `make results FORMAT=json` has of each job.
+        checks: JUnit's XML of the smoke checks; None where they did not run.
+    """
+
+    stack: str
+    steps: Sequence[Step]
+    jobs: dict[str, Any] = field(default_factory=dict)
+    checks: ET.Element | None = None
 
     @property
-    def passed(self) -> bool:
-        return self.outcome == "ok"
+    def status(self) -> int:
+        """What to exit with: the first failure's."""
+        return next((step.status for step in self.steps if step.status), 0)
+
+    def json(self) -> str:
+        """Return it as JSON."""
+        steps = [
+            {"name": step.name, "outcome": step.outcome, "seconds": round(step.seconds, 1)}
+            for step in self.steps
+        ]
+        jobs = {"jobs": self.jobs}
+        return json.dumps({"stack": self.stack, "status": self.status, "steps": steps, **jobs})
+
+    def junit(self) -> ET.ElementTree:
+        """Return it in JUnit's XML: a suite of the steps, then that of the smoke checks."""
+        suites = ET.Element("testsuites")
+        failed = sum(1 for step in self.steps if step.status)
+        counts = {"tests": str(len(self.steps)), "failures": str(failed)}
+        suite = ET.SubElement(suites, "testsuite", {"name": f"stack {self.stack}", **counts})
+        for step in self.steps:
+            about = {"classname": self.stack, "name": step.name, "time": f"{step.seconds:.1f}"}
+            case = ET.SubElement(suite, "testcase", about)
+            if step.status:
+                ET.SubElement(case, "failure", {"message": step.outcome})
+        suites.extend([] if self.checks is None else self.checks.iter("testsuite"))
+        return ET.ElementTree(suites)
+
+    def table(self) -> Table:
+        """Return it for a terminal."""
+        table = Table("step", "outcome", "seconds", title=f"stack {self.stack}")
+        for step in self.steps:
+            table.add_row(step.name, step.outcome, f"{step.seconds:.1f}")
+        outcome = "ok" if self.status == 0 else f"exit status {self.status}"
+        table.add_row("all", outcome, f"{sum(step.seconds for step in self.steps):.1f}")
+        return table
 
 
-def run_step(scratch: Scratch, name: str, stack: str) -> Step:
+def run_step(scratch: Scratch, name: str, stack: str, limit: float, options: str = "") -> Step:
     """Run `make NAME STACK=stack` in the copy."""
+    limit = min(limit, _LIMITS[name])
     try:
-        finished = scratch.run(f"make {name} STACK={shlex.quote(stack)}", _LIMITS[name], show=True)
+        command = f"make {name} STACK={shlex.quote(stack)} {options}".strip()
+        finished = scratch.run(command, max(limit, 0.0), show=True)
     except TimeoutError:
-        return Step(name, f"no end within {_LIMITS[name]} s", _LIMITS[name])
-    outcome = "ok" if finished.code == 0 else f"exit status {finished.code}"
-    return Step(name, outcome, finished.seconds)
+        return Step(name, f"no end within {limit:.0f} s", limit, TIMED_OUT)
+    if finished.code == 0:
+        return Step(name, "ok", finished.seconds)
+    return Step(name, f"exit status {finished.code}", finished.seconds, FAILED)
 
 
-def run_steps(scratch: Scratch, stack: str) -> list[Step]:
-    """Run up and, if that worked, smoke; then down, whatever happened before."""
-    steps = []
+def run_steps(scratch: Scratch, stack: str, timeout: float = math.inf) -> Summary:
+    """Run up and, if that worked, smoke; then down, whatever happened before.
+
+    Args:
+        scratch: Where.
+        stack: Its name.
+        timeout: Seconds for up and smoke together. `down` always has its own.
+    """
+    steps: list[Step] = []
+    jobs: dict[str, Any] = {}
+    checks = scratch.directory / "checks.xml"
+    until = time.monotonic() + timeout
     try:
-        for name in ("up", "smoke"):
-            steps.append(run_step(scratch, name, stack))
-            if not steps[-1].passed:
-                break
+        steps.append(run_step(scratch, "up", stack, timeout))
+        jobs = _jobs(scratch, stack)
+        if steps[0].status == FAILED and (failed := _failed(jobs)):
+            steps[0] = Step("up", f"failed: {', '.join(failed)}", steps[0].seconds, JOB_FAILED)
+        if not steps[0].status:
+            limit = until - time.monotonic()
+            steps.append(run_step(scratch, "smoke", stack, limit, f"JUNIT={checks}"))
     except KeyboardInterrupt as interruption:
-        steps.append(Step("interrupted", str(interruption), 0))
+        number = signal.Signals[str(interruption)]
+        steps.append(Step("stopped", number.name, 0.0, _BY_SIGNAL + number))
     finally:
         with undisturbed():
-            steps.append(run_step(scratch, "down", stack))
-    return steps
+            steps.append(run_step(scratch, "down", stack, math.inf))
+    parsed = ET.parse(checks).getroot() if checks.exists() else None  # noqa: S314  # pytest wrote it
+    return Summary(stack, steps, jobs, parsed)
+
+
+def _jobs(scratch: Scratch, stack: str) -> dict[str, Any]:
+    """Return each job's last result; none where the stack has no results."""
+    command = f"make -s results STACK={shlex.quote(stack)} FORMAT=json"
+    with suppress(TimeoutError, ValueError, KeyError):
+        return dict(json.loads(scratch.run(command, _RESULTS_SECONDS).output)["jobs"])
+    return {}
+
+
+def _failed(jobs: dict[str, Any]) -> list[str]:
+    """Return the names of jobs that ended otherwise than Succeeded, or missed a gate."""
+    return [
+        name
+        for name, job in jobs.items()
+        if job["gate"] == "missed" or job["state"] in {"Failed", "TimedOut", "CannotStart"}
+    ]
 
 
 @contextmanager
@@ -77,41 +181,52 @@ def undisturbed() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def report(steps: list[Step], stack: str) -> Table:
-    """Return the summary table."""
-    table = Table("step", "outcome", "seconds", title=f"stack {stack}")
-    for step in steps:
-        table.add_row(step.name, step.outcome, f"{step.seconds:.1f}")
-    table.add_row(
-        "all", "ok" if passed(steps) else "failed", f"{sum(s.seconds for s in steps):.1f}"
-    )
-    return table
+def _stack(name: str) -> str:
+    known = sorted(file.stem for file in (CHECKOUT / "stacks").glob("*.yaml"))
+    if name not in known:
+        raise argparse.ArgumentTypeError(
+            f"there is no stack {name!r}; there are: {', '.join(known)}"
+        )
+    return name
 
 
-def passed(steps: list[Step]) -> bool:
-    """Return whether every step ran and passed."""
-    return [step.name for step in steps if step.passed] == ["up", "smoke", "down"]
+def _seconds(text: str) -> float:
+    found = re.fullmatch(r"(\d+)([smh]?)", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 90s, 20m or 1h")
+    return int(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
 
 
 def main() -> int:
-    """Run the command; the exit status is 0 only if every step passed."""
-    parser = argparse.ArgumentParser(prog="scripts/ci-smoke", description=__doc__)
-    parser.add_argument("stack", help="a stack with a file in stacks/, such as dev")
-    stack = parser.parse_args().stack
+    """Run the command and return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/ci-smoke",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("stack", type=_stack, help="a stack with a file in stacks/, such as dev")
+    parser.add_argument("--timeout", type=_seconds, default=math.inf, help="such as 20m")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary there")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit's XML there")
+    arguments = parser.parse_args()
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt(signal.Signals(number).name)
 
     for number in _SIGNALS:
         signal.signal(number, interrupt)
-    scratch = Scratch.of(Path(__file__).resolve().parent.parent)
-    steps = run_steps(scratch, stack)
-    Console().print(report(steps, stack))
-    if steps[-1].passed:
-        scratch.remove()
-    else:
+    scratch = Scratch.of(CHECKOUT)
+    summary = run_steps(scratch, arguments.stack, arguments.timeout)
+    Console().print(summary.table())
+    if arguments.json is not None:
+        arguments.json.write_text(summary.json())
+    if arguments.junit is not None:
+        summary.junit().write(arguments.junit, encoding="utf-8", xml_declaration=True)
+    if summary.steps[-1].status:
         sys.stdout.write(f"kept, because `make down` failed: {scratch.directory}\n")
-    return 0 if passed(steps) else 1
+    else:
+        scratch.remove()
+    return summary.status
 
 
 if __name__ == "__main__":

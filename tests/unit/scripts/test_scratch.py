@@ -6,15 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import ci_smoke
 from scripts.scratch import Scratch
-
-_MAKEFILE = """\
-.PHONY: up smoke down
-up smoke down:
-\t@echo "$@ $(STACK)" >> ../commands
-\t@test ! -e $@-is-broken
-"""
 
 
 @pytest.fixture
@@ -24,7 +16,7 @@ def source(tmp_path: Path) -> Path:
     checkout.mkdir()
     for name, text in {
         ".gitignore": "Pulumi.*.yaml\n",
-        "Makefile": _MAKEFILE,
+        "Makefile": "",
         "deleted": "",
     }.items():
         (checkout / name).write_text(text)
@@ -73,42 +65,3 @@ def test_output_and_errors_are_kept_apart(scratch: Scratch) -> None:
 def test_a_command_past_its_limit_is_ended_and_what_it_said_is_told(scratch: Scratch) -> None:
     with pytest.raises(TimeoutError, match="halfway"):
         scratch.run("echo halfway; sleep 60", 0.5)
-
-
-@pytest.mark.parametrize(
-    ("broken", "ran"),
-    [
-        (None, ["up", "smoke", "down"]),
-        ("up", ["up", "down"]),
-        ("smoke", ["up", "smoke", "down"]),
-        ("down", ["up", "smoke", "down"]),
-    ],
-)
-def test_a_smoke_run_always_goes_down_and_passes_only_if_all_steps_did(
-    scratch: Scratch, broken: str | None, ran: list[str]
-) -> None:
-    if broken is not None:
-        (scratch.checkout / f"{broken}-is-broken").touch()
-    steps = ci_smoke.run_steps(scratch, "kind")
-    assert (scratch.directory / "commands").read_text().split("\n") == [
-        *(f"{name} kind" for name in ran),
-        "",
-    ]
-    assert ci_smoke.passed(steps) is (broken is None)
-    assert [step.name for step in steps] == ran
-
-
-def test_an_interrupted_smoke_run_goes_down_and_fails(
-    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = Scratch.run
-
-    def interrupted(self: Scratch, command: str, limit: float, *, show: bool) -> object:
-        if "smoke" in command:
-            raise KeyboardInterrupt("SIGTERM")
-        return run(self, command, limit, show=show)
-
-    monkeypatch.setattr(Scratch, "run", interrupted)
-    steps = ci_smoke.run_steps(scratch, "dev")
-    assert [step.name for step in steps] == ["up", "interrupted", "down"]
-    assert not ci_smoke.passed(steps)

@@ -1,0 +1,161 @@
+"""What a pipeline gets of a smoke run: exit statuses that can be told apart, JSON and JUnit."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts import ci_smoke
+from scripts.ci_smoke import Step, Summary
+from scripts.scratch import Scratch
+
+_MAKEFILE = """\
+.PHONY: up smoke down
+up smoke down:
+\t@echo "$@ $(STACK)" >> ../commands
+\t@test ! -e $@-hangs || sleep 30
+\t@test -z "$(JUNIT)" || cp checks.xml $(JUNIT)
+\t@test ! -e $@-is-broken
+results:
+\t@cat results.json
+"""
+_CHECKS = '<testsuites><testsuite name="pytest" tests="66"/></testsuites>'
+_SUCCEEDED = {"state": "Succeeded", "gate": "passed"}
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    """A copy of a checkout with commands that do as its files say."""
+    checkout = tmp_path / "source"
+    checkout.mkdir()
+    jobs = {"jobs": {"mine": _SUCCEEDED}}
+    for name, text in {
+        "Makefile": _MAKEFILE,
+        "checks.xml": _CHECKS,
+        "results.json": json.dumps(jobs),
+    }.items():
+        (checkout / name).write_text(text)
+    subprocess.run(["git", "init", "--quiet"], cwd=checkout, check=True)
+    copy = Scratch.of(checkout)
+    yield copy
+    copy.remove()
+
+
+def commands(scratch: Scratch) -> list[str]:
+    """Return what was run in the copy."""
+    return (scratch.directory / "commands").read_text().split("\n")[:-1]
+
+
+@pytest.mark.parametrize(
+    ("broken", "ran", "status"),
+    [
+        (None, ["up", "smoke", "down"], 0),
+        ("up", ["up", "down"], 1),
+        ("smoke", ["up", "smoke", "down"], 1),
+        ("down", ["up", "smoke", "down"], 1),
+    ],
+)
+def test_a_run_always_goes_down_and_passes_only_if_all_steps_did(
+    scratch: Scratch, broken: str | None, ran: list[str], status: int
+) -> None:
+    if broken is not None:
+        (scratch.checkout / f"{broken}-is-broken").touch()
+    summary = ci_smoke.run_steps(scratch, "kind")
+    assert commands(scratch) == [f"{name} kind" for name in ran]
+    assert [step.name for step in summary.steps] == ran
+    assert summary.status == status
+
+
+@pytest.mark.parametrize(
+    ("job", "status"),
+    [
+        ({"state": "Failed", "gate": ""}, 125),
+        ({"state": "TimedOut", "gate": ""}, 125),
+        ({"state": "CannotStart", "gate": ""}, 125),
+        ({"state": "Succeeded", "gate": "missed"}, 125),
+        # The stack failed, and the job with it or before it.
+        ({"state": "no result", "gate": ""}, 1),
+        (_SUCCEEDED, 1),
+    ],
+)
+def test_a_job_that_failed_is_told_from_a_stack_that_did(
+    scratch: Scratch, job: dict[str, Any], status: int
+) -> None:
+    (scratch.checkout / "up-is-broken").touch()
+    (scratch.checkout / "results.json").write_text(json.dumps({"jobs": {"mine": job}}))
+    summary = ci_smoke.run_steps(scratch, "dev")
+    assert summary.status == status
+    assert ("mine" in summary.steps[0].outcome) is (status == 125)
+
+
+@pytest.mark.parametrize("slow", ["up", "smoke"])
+def test_a_run_past_its_time_goes_down_all_the_same(scratch: Scratch, slow: str) -> None:
+    (scratch.checkout / f"{slow}-hangs").touch()
+    summary = ci_smoke.run_steps(scratch, "dev", timeout=2.0)
+    assert summary.status == 124
+    assert commands(scratch)[-1] == "down dev"
+
+
+def test_a_run_that_is_stopped_goes_down_and_has_the_signals_status(
+    scratch: Scratch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Scratch.run
+
+    def stopped(self: Scratch, command: str, limit: float, *, show: bool = False) -> object:
+        if "smoke" in command:
+            raise KeyboardInterrupt("SIGTERM")
+        return run(self, command, limit, show=show)
+
+    monkeypatch.setattr(Scratch, "run", stopped)
+    summary = ci_smoke.run_steps(scratch, "dev")
+    assert [step.name for step in summary.steps] == ["up", "stopped", "down"]
+    assert summary.status == 143
+
+
+def test_the_summary_has_the_steps_the_jobs_and_the_checks(scratch: Scratch) -> None:
+    summary = ci_smoke.run_steps(scratch, "dev")
+    document = json.loads(summary.json())
+    assert (document["stack"], document["status"]) == ("dev", 0)
+    assert [step["name"] for step in document["steps"]] == ["up", "smoke", "down"]
+    assert document["jobs"] == {"mine": _SUCCEEDED}
+    suites = summary.junit().getroot()
+    assert suites is not None
+    assert [(each.get("name"), each.get("tests")) for each in suites] == [
+        ("stack dev", "3"),
+        ("pytest", "66"),
+    ]
+
+
+def test_junit_shows_the_step_that_failed() -> None:
+    steps = [Step("up", "failed: mine", 9.0, 125), Step("down", "ok", 1.0)]
+    root = Summary("dev", steps).junit().getroot()
+    assert root is not None
+    failures = {case.get("name"): case.find("failure") for case in root.iter("testcase")}
+    assert failures["down"] is None
+    assert failures["up"] is not None
+    assert failures["up"].get("message") == "failed: mine"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nosuch"], "there is no stack 'nosuch'; there are: azure"),
+        (["dev", "--timeout", "soon"], "'soon' is no time such as 90s, 20m or 1h"),
+        ([], "the following arguments are required: stack"),
+    ],
+)
+def test_wrong_usage_makes_nothing(
+    arguments: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr("sys.argv", ["scripts/ci-smoke", *arguments])
+    monkeypatch.setattr(Scratch, "of", lambda _source: pytest.fail("it made a copy"))
+    with pytest.raises(SystemExit) as ended:
+        ci_smoke.main()
+    assert ended.value.code == 2
+    assert said in capsys.readouterr().err

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -46,25 +47,26 @@ def run(  # noqa: PLR0913  # what a process takes
         InterruptedError: the user pressed Ctrl-C.
     """
     shown = " ".join(command)
-    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
     variables = {**os.environ, **(variables or {})}
     printed, complained, ended = b"", b"", False
     reported = [0, 0]
-    unsent: bytes | None = text.encode()
     deadline = time.monotonic() + limit
     is_cancelled = threading.Event().is_set if cancelled is None else cancelled.is_set
     try:
-        with _started(command, cwd=cwd, env=variables, **pipes) as process:
+        with (
+            _input(text) as stdin,
+            _started(command, cwd=cwd, env=variables, stdin=stdin, **pipes) as process,
+        ):
             while not ended and time.monotonic() < deadline and not is_cancelled():
                 # A child that outlives the program would keep its output open.
                 exited = process.poll() is not None
                 try:
-                    printed, complained = process.communicate(unsent, _PAUSE)
+                    printed, complained = process.communicate(timeout=_PAUSE)
                     ended = True
                 except subprocess.TimeoutExpired as waiting:
                     printed, complained = waiting.stdout or b"", waiting.stderr or b""
                     ended = exited
-                unsent = None
                 for which, output in enumerate((printed, complained)):
                     seen = _text(output)
                     lines = (seen if ended else seen[: seen.rfind("\n") + 1]).splitlines()
@@ -82,6 +84,15 @@ def run(  # noqa: PLR0913  # what a process takes
     if process.returncode != 0:
         raise CommandFailed(f"`{shown}` failed with {process.returncode}: {message}")
     return _text(printed)
+
+
+@contextmanager
+def _input(text: str) -> Iterator[IO[bytes]]:
+    """Yield a file without a name: `communicate` sends no more of a pipe's input after a pause."""
+    with tempfile.TemporaryFile() as file:
+        file.write(text.encode())
+        file.seek(0)
+        yield file
 
 
 def _text(output: bytes) -> str:

@@ -99,3 +99,8 @@ def test_lines_are_reported_before_the_command_ends_also_where_one_is_written_ov
     with pytest.raises(InterruptedError):
         run("sh", "-c", r"printf 'none\rhalf\rall'; sleep 30", line=line, cancelled=cancelled)
     assert lines == ["none", "half"]
+
+
+def test_input_that_no_pipe_holds_reaches_a_program_that_reads_late() -> None:
+    text = "x" * 1_000_000
+    assert run("sh", "-c", "sleep 0.5; wc -c", text=text, limit=20).strip() == "1000000"

@@ -57,6 +57,17 @@ def test_a_tool_is_built_into_the_cache_and_runs(cache: Path) -> None:
     assert list((cache / "build").iterdir()) == []
 
 
+def test_a_program_is_named_after_the_part_before_its_packages_major_version(
+    wrapper: Path, cache: Path
+) -> None:
+    (wrapper / "go.mod").write_text("module hello/v3\n\ngo 1.21\n")
+    module = GoModule("hello", {"greeter": "hello/v3"}, "1 s")
+    (made,) = golang.build(module, [Tool("greeter", module=module)], STEPS).values()
+    assert isinstance(made, Entry), made
+    assert Path(made.path) == cache / "bin" / "greeter"
+    assert subprocess.run([made.path], capture_output=True, check=True).stderr == b"hello\n"
+
+
 def test_a_build_that_fails_is_a_problem_of_each_of_its_tools(wrapper: Path, cache: Path) -> None:
     (wrapper / "main.go").write_text("package main\n\nfunc main() { undefined() }\n")
     module, tool = hello()

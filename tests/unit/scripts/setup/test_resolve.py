@@ -11,11 +11,13 @@ import pytest
 from rich.console import Console
 
 from clusters import CLUSTERS
+from core.paths import cache_dir
+from images.build import debian
 from scripts.setup import apt, golang, plugin, record, releases
 from scripts.setup import resolve as resolving
 from scripts.setup.record import Entries, Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
-from scripts.setup.tool_types import GoModule, Tool
+from scripts.setup.tool_types import GoModule, Range, Tool
 from scripts.setup.tools import COREDNS, KUBERNETES
 
 PULUMI = Tool("pulumi")
@@ -129,6 +131,52 @@ def test_a_release_comes_before_a_build_unless_a_build_is_asked_for(machine: Mac
     # What was built on purpose stays.
     assert resolved(tools) == found
     assert machine.asked_for == ["coredns", "kubelet"]
+
+
+ENGINE = Tool(
+    "engine-files", Range("4", below="6"), unpacked=("engine", "libraries"), hint="Install docker."
+)
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        ("4.3.1", None),
+        (
+            "3.9",
+            "engine-files: {program} is version 3.9, needed is 4 or newer, below 6. Install docker.",
+        ),
+        (None, "engine-files: engine, libraries can't be unpacked: no apt here. Install docker."),
+    ],
+)
+def test_packages_are_unpacked_into_a_directory_of_their_own_and_not_installed(
+    version: str | None, problem: str | None, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = cache_dir() / "engine-files"
+    left = directory / "of-an-earlier-set-up"
+    left.mkdir(parents=True)
+
+    def unpack(package: str, into: Path) -> None:
+        if version is None:
+            raise debian.NoPackage("no apt here")
+        programs = into / "usr" / "bin"
+        programs.mkdir(parents=True, exist_ok=True)
+        (programs / package).write_text(f"#!/bin/sh\necho {package} {version}\n")
+        (programs / package).chmod(0o755)
+
+    monkeypatch.setattr(debian, "unpack", unpack)
+    found, problems = resolving.resolve((PULUMI, ENGINE), CONSOLE)
+    assert machine.installed == []
+    assert not left.exists()
+    if problem is not None:
+        program = directory / "usr" / "bin" / "engine"
+        assert [str(each) for each in problems] == [problem.format(program=program)]
+        return
+    assert problems == []
+    assert found[ENGINE.name] == Entry.of(
+        directory, "4.3.1", "unpacked Debian packages", ENGINE.stamp
+    )
+    assert (directory / "usr" / "bin" / "libraries").exists()
 
 
 def test_one_installation_brings_all_packages_each_once(machine: Machine) -> None:

@@ -134,7 +134,7 @@ def test_a_release_comes_before_a_build_unless_a_build_is_asked_for(machine: Mac
 
 
 ENGINE = Tool(
-    "engine-files", Range("4", below="6"), unpacked=("engine", "libraries"), hint="Install docker."
+    "engine-files", Range("4", below="6"), unpacked=("engine", "libraries"), hint="Get one."
 )
 
 
@@ -144,9 +144,9 @@ ENGINE = Tool(
         ("4.3.1", None),
         (
             "3.9",
-            "engine-files: {program} is version 3.9, needed is 4 or newer, below 6. Install docker.",
+            "engine-files: {program} is version 3.9, needed is 4 or newer, below 6. Get one.",
         ),
-        (None, "engine-files: engine, libraries can't be unpacked: no apt here. Install docker."),
+        (None, "engine-files: engine, libraries can't be unpacked: no apt here. Get one."),
     ],
 )
 def test_packages_are_unpacked_into_a_directory_of_their_own_and_not_installed(

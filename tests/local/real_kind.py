@@ -1,0 +1,174 @@
+"""A stack on the real kind and a podman of our own, in a network with no way out of the machine."""
+
+import json
+import shlex
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from core import toolchain
+from scripts.scratch import Finished, Scratch
+from tests.engine import checkpoint
+from tests.engine.awaiting import COMMAND_SECONDS
+
+_SET_UP_SECONDS = 60 * 60
+"""A first one builds Kubernetes' programs, the nodes' image and the trainer's on the way."""
+_BUILD = """\
+from core.context import Silence
+from images.build.kind_node import KindNode
+from images.build.trainer import TRAINER
+for image in (KindNode.of({}), TRAINER):
+    image.build(Silence())
+"""
+_MODULES = Path("/lib/modules")
+_FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+_TABLES = ("nat", "filter")
+
+
+@dataclass
+class RealKind:
+    """The stack `kind` in a copy of the checkout.
+
+    Args:
+        scratch: The copy, with a state of its own, so with a podman of its own.
+        network: The file that keeps the network namespace in which all commands run.
+    """
+
+    scratch: Scratch
+    network: Path
+    _before: Mapping[str, Any] = field(default_factory=dict)
+
+    def set_up(self) -> None:
+        """Get what needs a network, in the machine's own: the tools and the images."""
+        for command in ("make setup STACK=kind", f".venv/bin/python -c {shlex.quote(_BUILD)}"):
+            finished = self.scratch.run(command, _SET_UP_SECONDS)
+            assert finished.code == 0, str(finished)
+
+    def declare(self, *, nodes: int, **job: Any) -> None:
+        """Write the stack's settings: its worker nodes, and what mnist-gloo has."""
+        settings = self.scratch.checkout / "Pulumi.kind.yaml"
+        kept = yaml.safe_load(settings.read_text()) if settings.exists() else {}
+        config = {
+            "slipway:cluster": {"kind": "kind", "name": self.name, "workers": nodes},
+            "slipway:jobs": {"mnist-gloo": job},
+        }
+        settings.write_text(yaml.safe_dump({**kept, "config": config}))
+
+    @property
+    def name(self) -> str:
+        """The cluster's name, as no other on this machine."""
+        return self.scratch.directory.name.lower().replace("_", "-")
+
+    def inside(self, command: str) -> str:
+        """Return the command that runs `command` in the network with no way out."""
+        return f"nsenter --net={self.network} bash -c {shlex.quote(command)}"
+
+    def run(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
+        """Run `command` as a user would, and fail unless it succeeds."""
+        finished = self.attempt(command, limit_seconds)
+        assert finished.code == 0, str(finished)
+        return finished
+
+    def attempt(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
+        """Run `command` as a user would, whatever its exit status."""
+        return self.scratch.run(self.inside(command), limit_seconds)
+
+    @property
+    def podman_files(self) -> Path:
+        """Where that podman keeps all that it has."""
+        return self.scratch.state_home / "slipway" / "podman"
+
+    def podman(self, arguments: str) -> str:
+        """Run that podman and return its standard output."""
+        return self._inside(f"{self.podman_files}/bin/podman {arguments}")
+
+    def kubectl(self, arguments: str) -> str:
+        """Run kubectl with the stack's kubeconfig and return its standard output."""
+        file = self.scratch.directory / "kubeconfig"
+        if not file.exists():
+            asked = "pulumi stack output kubeconfig --show-secrets --stack kind"
+            content = self._inside(f'eval "$(make -s env)" && {asked}')
+            file.touch(0o600)
+            file.write_text(content)
+        return self._inside(f"{toolchain.path('kubectl')} --kubeconfig {file} {arguments}")
+
+    def pods(self) -> Mapping[str, Any]:
+        """Return the job's pods by name."""
+        listing = self.kubectl("--namespace slipway-jobs get pods --output json")
+        return {each["metadata"]["name"]: each for each in json.loads(listing)["items"]}
+
+    def result(self) -> Mapping[str, Any]:
+        """Return the job's result in the stack's outputs."""
+        backend = self.scratch.state_home / "slipway" / "pulumi"
+        result: Mapping[str, Any] = checkpoint.outputs(backend, "kind")["jobs"]["mnist-gloo"]
+        return result
+
+    def down(self) -> Finished:
+        """Run `make down`, and fail if anything of the stack is left in its network or machine."""
+        finished = self.run("make down STACK=kind")
+        (self.scratch.directory / "kubeconfig").unlink(missing_ok=True)
+        assert self.traces() == self._before, finished
+        return finished
+
+    def take_baseline(self) -> None:
+        """Remember the network and the machine as they are without the stack."""
+        self._before = self.traces()
+
+    def traces(self) -> dict[str, Any]:
+        """Return what kind's nodes change in their network and on the machine."""
+        rules = [self._inside(f"iptables --table {each} --list-rules") for each in _TABLES]
+        mounts = Path("/proc/self/mountinfo").read_text().splitlines()
+        return {
+            "forwarding in the network": self._inside(f"cat {_FORWARDING}"),
+            "forwarding of the machine": _FORWARDING.read_text(),
+            "firewall rules": rules,
+            "network devices": sorted(self._inside("ls /proc/sys/net/ipv4/conf").split()),
+            "modules": _MODULES.exists(),
+            "podman's files": self.podman_files.exists(),
+            "mounts": [line for line in mounts if str(self.scratch.state_home) in line],
+            "processes": list(self._processes()),
+        }
+
+    def _processes(self) -> Iterator[str]:
+        """Yield the command lines of the processes in that network."""
+        own = self.network.stat().st_ino
+        for each in Path("/proc").glob("[0-9]*"):
+            try:
+                if (each / "ns" / "net").stat().st_ino == own:
+                    yield (each / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue  # it has ended
+
+    def _inside(self, command: str) -> str:
+        finished = subprocess.run(
+            ["bash", "-c", self.inside(command)],
+            cwd=self.scratch.checkout, env=self.scratch.environment(),
+            capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
+        )  # fmt: skip
+        assert finished.returncode == 0, (command, finished.stdout, finished.stderr)
+        return finished.stdout
+
+
+@contextmanager
+def real_kind(root: Path) -> Iterator[RealKind]:
+    """Yield such a stack, not up yet; whatever happens, leave nothing of it behind."""
+    scratch = Scratch.of(root)
+    network = scratch.directory / "network"
+    network.touch()
+    subprocess.run(["unshare", f"--net={network}", "ip", "link", "set", "lo", "up"], check=True)
+    stack = RealKind(scratch, network)
+    try:
+        stack.set_up()
+        stack.take_baseline()
+        yield stack
+    finally:
+        try:
+            stack.down()
+        finally:
+            subprocess.run(["umount", network], check=True)
+            scratch.remove()

@@ -1,0 +1,94 @@
+"""The real kind on a podman of our own, two ranks on two nodes, and a node that is lost.
+
+All of it runs in a network with no way out of the machine; only set-up, which gets the tools and
+builds the images, runs in the machine's own.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.local.real_kind import RealKind, real_kind
+
+NOTHING = (
+    "Nothing of kind is left: 0 kind clusters, 0 podman storages, 0 firewall rules, "
+    "0 changes of the machine, 0 processes, 0 files."
+)
+SMALL = {
+    "workers": 1,
+    "cpu": "500m",
+    "minAccuracy": 0.1,
+    "args": ["--limit-train", "3000", "--limit-test", "500"],
+}
+"""A job that two ranks train in seconds."""
+pytestmark = pytest.mark.skipif(
+    os.geteuid() != 0, reason="a network namespace, and podman's storage, take root"
+)
+
+
+@pytest.fixture(scope="module")
+def two_nodes(root: Path) -> Iterator[RealKind]:
+    """A stack with two worker nodes, up, which has trained the small job."""
+    with real_kind(root) as stack:
+        stack.declare(nodes=2, **SMALL)
+        stack.run("make up STACK=kind")
+        yield stack
+
+
+def test_from_nothing_to_a_job_and_back(root: Path) -> None:
+    """On one node, whose `make down` is judged by what is left on the machine, too."""
+    with real_kind(root) as stack:
+        stack.declare(nodes=0, **SMALL)
+        stack.run("make up STACK=kind")
+        assert stack.result()["state"] == "Succeeded"
+        assert_nothing_changes(stack)
+        down = stack.down()
+    assert NOTHING in down.errors, down
+
+
+@pytest.mark.long
+def test_ranks_on_two_nodes_train_together_and_their_logs_are_read(two_nodes: RealKind) -> None:
+    result = two_nodes.result()
+    assert (result["state"], result["world_size"], result["backend"]) == ("Succeeded", 2, "gloo")
+    nodes = {name: pod["spec"]["nodeName"] for name, pod in two_nodes.pods().items()}
+    assert sorted(nodes) == ["mnist-gloo-master-0", "mnist-gloo-worker-0"]
+    assert len(set(nodes.values())) == 2, nodes
+    for rank in (0, 1):
+        log = two_nodes.run(f"make -s logs STACK=kind JOB=mnist-gloo RANK={rank} FOLLOW=0").output
+        events = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+        epochs = [each for each in events if each["event"] == "epoch"]
+        assert [(each["rank"], each["accuracy"]) for each in epochs] == [(rank, result["accuracy"])]
+
+
+@pytest.mark.long
+def test_up_again_changes_nothing_and_smoke_passes(two_nodes: RealKind) -> None:
+    assert_nothing_changes(two_nodes)
+    smoke = two_nodes.run("make smoke STACK=kind")
+    assert re.search(r"\d\d passed in", smoke.output), smoke
+    assert "failed" not in smoke.output, smoke
+
+
+@pytest.mark.long
+def test_a_node_that_was_stopped_is_started_again(two_nodes: RealKind) -> None:
+    before, node = two_nodes.pods(), f"{two_nodes.name}-worker"
+    two_nodes.podman(f"stop {node}")
+    healed = two_nodes.run("make up STACK=kind")
+    assert f"{node} is exited" in healed.text.replace(": ", " "), healed
+    assert two_nodes.podman(f"inspect --format {{{{.State.Status}}}} {node}").strip() == "running"
+    ready = two_nodes.kubectl("get nodes --no-headers").splitlines()
+    assert [line.split()[1] for line in ready] == ["Ready"] * 3, ready
+    assert {name: pod["metadata"]["uid"] for name, pod in two_nodes.pods().items()} == {
+        name: pod["metadata"]["uid"] for name, pod in before.items()
+    }
+
+
+def assert_nothing_changes(stack: RealKind) -> None:
+    """Fail unless another `make up` finds everything as it is declared."""
+    again = stack.run("make up STACK=kind")
+    counts = re.search(r"Resources:\n +(.*)\n\n", again.output)
+    assert counts is not None, again
+    assert re.fullmatch(r"\d+ unchanged", counts[1]), again

@@ -29,6 +29,7 @@ BY_FILE: Mapping[str, tuple[str, ...]] = {
     ),
     "trainer-1": ("trainer/test_a", "trainer/test_c", "trainer/test_f", "trainer/test_i"),
     "trainer-2": ("trainer/",),
+    "real-kind": ("local/test_real_kind",),
     "local": ("local/",),
     "others": ("engine/",),
 }

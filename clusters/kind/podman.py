@@ -28,6 +28,12 @@ TOOLS = (TOOL, "buildah", "runc", "iptables")
 _FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
 _MODULES = Path("/lib/modules")
 """kind mounts it into the nodes, so it has to exist."""
+_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
+_ENOUGH_INSTANCES = 1024
+"""The kernel's 128 are for all nodes and other clusters together, and a node without one exits.
+
+https://kind.sigs.k8s.io/docs/user/known-issues/#pod-errors-due-to-too-many-open-files
+"""
 _CHAINS = "NETAVARK"
 """How the names of a podman's firewall chains begin."""
 _TABLES = ("nat", "filter")
@@ -109,6 +115,8 @@ def prepare() -> None:
         if before is None or not before["inUse"]:
             _note().write_text(json.dumps({**_machine(), "inUse": True}))
         _MODULES.mkdir(parents=True, exist_ok=True)
+        if int(_INSTANCES.read_text()) < _ENOUGH_INSTANCES:
+            _INSTANCES.write_text(str(_ENOUGH_INSTANCES))
 
 
 def restore() -> None:
@@ -131,6 +139,7 @@ def restore() -> None:
             if rule not in before["rules"]:
                 run(*_removal(rule))
         _FORWARDING.write_text(before["forwarding"])
+        _INSTANCES.write_text(before["instances"])
         if not before["modules"]:
             with suppress(OSError):  # another program has put something there since
                 _MODULES.rmdir()
@@ -149,6 +158,9 @@ def remains() -> Mapping[str, list[str]]:
     changed = []
     if now["forwarding"] != before["forwarding"]:
         changed.append(f"net.ipv4.ip_forward: sysctl net.ipv4.ip_forward={before['forwarding']}")
+    if now["instances"] != before["instances"]:
+        key = "fs.inotify.max_user_instances"
+        changed.append(f"{key}: sysctl {key}={before['instances']}")
     if now["modules"] and not before["modules"]:
         changed.append(f"{_MODULES}: rmdir {_MODULES}")
     return {"podman storages": storage, "firewall rules": rules, "changes of the machine": changed}
@@ -157,7 +169,8 @@ def remains() -> Mapping[str, list[str]]:
 def _before() -> dict[str, Any] | None:
     """Return what the machine was like before the first cluster; None when there was none."""
     with suppress(OSError):
-        return dict(json.loads(_note().read_text()))
+        # A note of an earlier version lacks what that one did not change.
+        return {"instances": _INSTANCES.read_text().strip(), **json.loads(_note().read_text())}
     return None
 
 
@@ -165,6 +178,7 @@ def _machine() -> dict[str, Any]:
     """Return what of the machine podman and kind change."""
     return {
         "forwarding": _FORWARDING.read_text().strip(),
+        "instances": _INSTANCES.read_text().strip(),
         "modules": _MODULES.exists(),
         "rules": _rules(),
     }

@@ -44,10 +44,12 @@ class Machine:
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     found = Machine(tmp_path)
     (tmp_path / "forwarding").write_text("0\n")
+    (tmp_path / "instances").write_text("128\n")
     packages = tmp_path / "packages"
     packages.mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(podman, "_FORWARDING", tmp_path / "forwarding")
+    monkeypatch.setattr(podman, "_INSTANCES", tmp_path / "instances")
     monkeypatch.setattr(podman, "_MODULES", tmp_path / "modules")
     monkeypatch.setattr(podman, "run", found.run)
     monkeypatch.setattr("shutil.which", lambda name, **_: name)
@@ -71,8 +73,9 @@ def test_all_that_it_changed_goes_with_its_last_container(machine: Machine) -> N
     assert {name: len(left) for name, left in podman.remains().items()} == {
         "podman storages": 1,
         "firewall rules": 2,
-        "changes of the machine": 2,
+        "changes of the machine": 3,
     }
+    assert (machine.directory / "instances").read_text() == "1024"
     podman.restore()
     assert machine.removals() == [
         ("--delete", *rule, "-j", "NETAVARK_FORWARD"),
@@ -81,6 +84,7 @@ def test_all_that_it_changed_goes_with_its_last_container(machine: Machine) -> N
     machine.rules = f"{_OTHERS}\n"
     assert not any(podman.remains().values())
     assert (machine.directory / "forwarding").read_text() == "0"
+    assert (machine.directory / "instances").read_text() == "128"
     assert not (machine.directory / "modules").exists()
     assert not (state_dir() / "podman").exists()
 

@@ -47,7 +47,8 @@ test-python: # the Python environment of the checks and tests
 up: tools ## bring the stack up: cluster, operator, image, jobs
 	@$(IN_VENV) scripts.cli up "$(STACK)"
 
-preview: tools ## show what `up` would change
+preview: ## show what `up` would change
+	@$(PYTHON) -m scripts.setup.bootstrap --stack "$(STACK)" --brief --preview
 	@$(IN_VENV) scripts.cli preview "$(STACK)"
 
 down: python ## destroy the stack and leave nothing behind

@@ -11,7 +11,7 @@ import urllib3
 import yaml
 
 from clusters.kind import podman
-from clusters.local.engine import Engine, lacking
+from clusters.local.engine import Engine, is_chosen, lacking
 from clusters.local.nodes import reduced
 from clusters.local.tool import Tool, find, missing
 from core.context import Context
@@ -137,21 +137,26 @@ class KindTool(Tool):
 
 
 def engine() -> Engine | None:
-    """Return what holds the nodes: an engine on PATH that works, or else a podman of our own."""
+    """Return what holds the nodes: an engine on PATH that works, or else a podman of our own.
+
+    Where the user has chosen one, none takes its place.
+    """
     found = Engine.on_path()
-    if podman.is_provided() and (found is None or found.problem() is not None):
-        return podman.engine()
-    return found
+    has_one = found is not None and found.problem() is None
+    return podman.engine() if podman.is_provided() and not (has_one or is_chosen()) else found
 
 
 def more_tools() -> tuple[str, ...]:
     """Return what set-up has to provide besides kind.
 
     That is a podman where no engine works, and what nodes are built from where kind's own image
-    for them can't be pulled. What set-up has provided once stays in use.
+    for them can't be pulled. What set-up has provided once stays in use. Where an engine that the
+    user has chosen does not work, it has to be started first.
     """
     on_path = Engine.on_path()
     has_engine = on_path is not None and on_path.problem() is None
+    if not has_engine and is_chosen():
+        return ()
     tools = () if has_engine else podman.TOOLS
     if not KindNode.is_provided() and _is_reachable():
         return tools

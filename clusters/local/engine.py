@@ -91,6 +91,11 @@ class Engine:
         return run(self.program, *arguments, variables=self.variables, limit=limit)
 
 
+def is_chosen() -> bool:
+    """Whether the user has chosen an engine for kind."""
+    return os.environ.get(CHOICE) in PROGRAMS
+
+
 def lacking(engine: Engine | None) -> str | None:
     """Return what is wrong with a container engine, or that none exists; None when it works."""
     if engine is None:

@@ -4,6 +4,7 @@ import argparse
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from clusters import CLUSTERS
@@ -22,6 +23,9 @@ def main() -> int:
     parser.add_argument(
         "--brief", action="store_true", help="print nothing when nothing was missing"
     )
+    parser.add_argument(
+        "--preview", action="store_true", help="leave out what only `up` takes on this machine"
+    )
     arguments = parser.parse_args()
     source = os.environ.get("SOURCE") or "release"
     if source not in {"release", "build"}:
@@ -29,6 +33,8 @@ def main() -> int:
         return 1
     try:
         kind = CLUSTERS.get(str(cluster_of(arguments.stack).get("kind")))
+        if kind is not None and arguments.preview:
+            kind = replace(kind, more_tools=tuple)
         return set_up(kind, brief=arguments.brief, build=source == "build")
     except (StackFileError, PassphraseLost, TimeoutError, subprocess.SubprocessError) as error:
         print(error, file=sys.stderr)

@@ -133,6 +133,18 @@ def test_set_up_provides_what_this_machine_lacks(
     assert tool.more_tools() == needed
 
 
+def test_nothing_takes_the_place_of_an_engine_that_the_user_has_chosen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KIND_EXPERIMENTAL_PROVIDER", "docker")
+    monkeypatch.setattr(Engine, "problem", lambda _self: "it does not work")
+    monkeypatch.setattr("shutil.which", lambda name, **_: name)
+    monkeypatch.setattr(podman, "is_provided", lambda: True)
+    monkeypatch.setattr(tool, "_is_reachable", lambda: False)
+    assert tool.engine() == Engine("docker")
+    assert tool.more_tools() == ()
+
+
 def test_an_engine_that_works_is_used_before_a_podman_of_our_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -10,6 +10,7 @@ that the user has. It is always destroyed: also after a failure, Ctrl-C, SIGTERM
 import argparse
 import json
 import math
+import os
 import re
 import shlex
 import signal
@@ -36,6 +37,9 @@ _BY_SIGNAL = 128
 _LIMITS = {"up": 45 * 60.0, "smoke": 10 * 60.0, "down": 10 * 60.0}
 """Seconds that a step may take; a first `up` on a bare machine builds the trainer's image."""
 _RESULTS_SECONDS = 60.0
+_CALLED_FROM = "CI_SMOKE_CALLED_FROM"
+"""The variable with the caller's directory, which relative paths begin at."""
+_ENDED_BADLY = frozenset({"Failed", "TimedOut", "CannotStart"})
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -112,10 +116,10 @@ class Summary:
 
 def run_step(scratch: Scratch, name: str, stack: str, limit: float, options: str = "") -> Step:
     """Run `make NAME STACK=stack` in the copy."""
-    limit = min(limit, _LIMITS[name])
+    limit = max(0.0, min(limit, _LIMITS[name]))
     try:
         command = f"make {name} STACK={shlex.quote(stack)} {options}".strip()
-        finished = scratch.run(command, max(limit, 0.0), show=True)
+        finished = scratch.run(command, limit, show=True)
     except TimeoutError:
         return Step(name, f"no end within {limit:.0f} s", limit, TIMED_OUT)
     if finished.code == 0:
@@ -137,7 +141,8 @@ def run_steps(scratch: Scratch, stack: str, timeout: float = math.inf) -> Summar
     until = time.monotonic() + timeout
     try:
         steps.append(run_step(scratch, "up", stack, timeout))
-        jobs = _jobs(scratch, stack)
+        if steps[0].status != TIMED_OUT:
+            jobs = _jobs(scratch, stack)
         if steps[0].status == FAILED and (failed := _failed(jobs)):
             steps[0] = Step("up", f"failed: {', '.join(failed)}", steps[0].seconds, JOB_FAILED)
         if not steps[0].status:
@@ -149,8 +154,14 @@ def run_steps(scratch: Scratch, stack: str, timeout: float = math.inf) -> Summar
     finally:
         with undisturbed():
             steps.append(run_step(scratch, "down", stack, math.inf))
-    parsed = ET.parse(checks).getroot() if checks.exists() else None  # noqa: S314  # pytest wrote it
-    return Summary(stack, steps, jobs, parsed)
+    return Summary(stack, steps, jobs, _parsed(checks))
+
+
+def _parsed(checks: Path) -> ET.Element | None:
+    """Return what pytest wrote; None where it was not run to its end."""
+    with suppress(OSError, ET.ParseError):
+        return ET.parse(checks).getroot()  # noqa: S314  # pytest wrote it
+    return None
 
 
 def _jobs(scratch: Scratch, stack: str) -> dict[str, Any]:
@@ -166,7 +177,7 @@ def _failed(jobs: dict[str, Any]) -> list[str]:
     return [
         name
         for name, job in jobs.items()
-        if job["gate"] == "missed" or job["state"] in {"Failed", "TimedOut", "CannotStart"}
+        if job.get("gate") == "missed" or job.get("state") in _ENDED_BADLY
     ]
 
 
@@ -190,6 +201,13 @@ def _stack(name: str) -> str:
     return name
 
 
+def _file(text: str) -> Path:
+    file = Path(os.environ.get(_CALLED_FROM, "."), text)
+    if not file.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"there is no directory {file.parent}; make it first")
+    return file
+
+
 def _seconds(text: str) -> float:
     found = re.fullmatch(r"(\d+)([smh]?)", text)
     if found is None:
@@ -206,16 +224,21 @@ def main() -> int:
     )
     parser.add_argument("stack", type=_stack, help="a stack with a file in stacks/, such as dev")
     parser.add_argument("--timeout", type=_seconds, default=math.inf, help="such as 20m")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the summary there")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit's XML there")
+    parser.add_argument("--json", type=_file, metavar="FILE", help="write the summary there")
+    parser.add_argument("--junit", type=_file, metavar="FILE", help="write JUnit's XML there")
     arguments = parser.parse_args()
 
     def interrupt(number: int, _frame: FrameType | None) -> None:
+        for each in _SIGNALS:  # another one must not keep `down` from running
+            signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt(signal.Signals(number).name)
 
     for number in _SIGNALS:
         signal.signal(number, interrupt)
-    scratch = Scratch.of(CHECKOUT)
+    try:
+        scratch = Scratch.of(CHECKOUT)
+    except KeyboardInterrupt as interruption:
+        return _BY_SIGNAL + signal.Signals[str(interruption)]
     summary = run_steps(scratch, arguments.stack, arguments.timeout)
     Console().print(summary.table())
     if arguments.json is not None:

@@ -1,4 +1,4 @@
-"""What a pipeline gets of a smoke run: exit statuses that can be told apart, JSON and JUnit."""
+"""What a pipeline gets of a smoke run: an exit status for each way to end, JSON and JUnit."""
 
 import json
 import subprocess
@@ -81,7 +81,7 @@ def test_a_run_always_goes_down_and_passes_only_if_all_steps_did(
         (_SUCCEEDED, 1),
     ],
 )
-def test_a_job_that_failed_is_told_from_a_stack_that_did(
+def test_a_job_that_failed_has_another_status_than_a_stack_that_did(
     scratch: Scratch, job: dict[str, Any], status: int
 ) -> None:
     (scratch.checkout / "up-is-broken").touch()
@@ -129,6 +129,11 @@ def test_the_summary_has_the_steps_the_jobs_and_the_checks(scratch: Scratch) -> 
     ]
 
 
+def test_checks_that_were_cut_off_are_left_out(scratch: Scratch) -> None:
+    (scratch.checkout / "checks.xml").write_text(_CHECKS[:20])
+    assert ci_smoke.run_steps(scratch, "dev").checks is None
+
+
 def test_junit_shows_the_step_that_failed() -> None:
     steps = [Step("up", "failed: mine", 9.0, 125), Step("down", "ok", 1.0)]
     root = Summary("dev", steps).junit().getroot()
@@ -144,6 +149,7 @@ def test_junit_shows_the_step_that_failed() -> None:
     [
         (["nosuch"], "there is no stack 'nosuch'; there are: azure"),
         (["dev", "--timeout", "soon"], "'soon' is no time such as 90s, 20m or 1h"),
+        (["dev", "--json", "no/such/file"], "there is no directory no/such; make it first"),
         ([], "the following arguments are required: stack"),
     ],
 )

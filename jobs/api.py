@@ -134,6 +134,10 @@ class JobApi:
         """Start deleting one pod; nothing happens when it does not exist."""
         self._unless_gone(Request("DELETE", f"{self._pods}/{name}"))
 
+    def forget_pod(self, name: str) -> None:
+        """Delete one pod without its node, which can't tell that it has ended it."""
+        self._unless_gone(Request("DELETE", f"{self._pods}/{name}", {"gracePeriodSeconds": "0"}))
+
     def events(self, uids: set[str]) -> list[Object]:
         """Return the events about the objects with these uids."""
         events = self._items(f"{_in(self.namespace)}/events")

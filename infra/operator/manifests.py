@@ -22,6 +22,8 @@ _TEMPLATE_DIRECTORY = "/etc/training-operator"
 _TEMPLATE_FILE = "init-container.yaml"
 _MASTER_PORT = 23456  # PyTorchJobDefaultPort
 _NONROOT = 65532
+_LEAVES_SECONDS = 10
+"""How long it stays on a node that does not answer; pods that do not say so stay 5 minutes."""
 _RESTRICTED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
@@ -69,6 +71,16 @@ def deployment(source: Path, job_namespace: str, image: str, wait_image: str) ->
     template = manifest["spec"]["template"]
     template["metadata"]["annotations"]["slipway.dev/init-container-image"] = wait_image
     pod = template["spec"]
+    # Without it no job is judged or submitted, also not the one that goes on elsewhere.
+    pod["tolerations"] = [
+        {
+            "key": f"node.kubernetes.io/{condition}",
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": _LEAVES_SECONDS,
+        }
+        for condition in ("not-ready", "unreachable")
+    ]
     pod["volumes"].append({"name": "init-container", "configMap": {"name": _INIT_CONTAINER}})
     (container,) = pod["containers"]
     container |= {

@@ -192,17 +192,27 @@ def deleted(pod: Mapping[str, Any]) -> Disruption | None:
     return _of(pod, f"pod {pod['metadata']['name']} was deleted while its program ran")
 
 
+def on_lost_nodes(
+    pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return those of the pods whose node is gone or doesn't answer."""
+    well = {None, *(node["metadata"]["name"] for node in nodes if _is_ready(node))}
+    return [pod for pod in pods if _node_of(pod) not in well]
+
+
 def lost_node(
     pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
 ) -> Disruption | None:
     """Return which node of these pods is gone or doesn't answer; None when all are well."""
-    well = {node["metadata"]["name"] for node in nodes if _is_ready(node)}
-    for pod in pods:
-        node = pod.get("spec", {}).get("nodeName")
-        if node is not None and node not in well:
-            text = f"node {node}, where pod {pod['metadata']['name']} ran, is gone or not Ready"
-            return _of(pod, text)
+    for pod in on_lost_nodes(pods, nodes):
+        name = pod["metadata"]["name"]
+        return _of(pod, f"node {_node_of(pod)}, where pod {name} ran, is gone or not Ready")
     return None
+
+
+def _node_of(pod: Mapping[str, Any]) -> str | None:
+    node: str | None = pod.get("spec", {}).get("nodeName")
+    return node
 
 
 def _of(pod: Mapping[str, Any], text: str, at: str | None = None) -> Disruption:

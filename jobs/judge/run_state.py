@@ -10,7 +10,7 @@ from clusters import autoscaler
 from clusters.autoscaler import Growth
 from jobs.judge import first_failure
 from jobs.judge.exits import FailedInit, moment
-from jobs.judge.first_failure import Disruption, Failure, Origin, deleted, disruption, lost_node
+from jobs.judge.first_failure import Disruption, Failure, Origin, deleted, disruption
 from jobs.judge.progress import Progress
 from jobs.judge.replica import Replica, is_of, is_replica, replicas
 from jobs.judge.shortage import Shortage
@@ -30,6 +30,8 @@ class RunState:
     """In the order in which they were seen."""
     disruption: Disruption | None = None
     """How the cluster took a pod away before anything failed by itself."""
+    lost_node: Disruption | None = None
+    """A node of a replica that has not ended, which is gone or does not answer."""
     shortage: Shortage | None = None
     """What the pods that wait for a node lack."""
     refusal: str | None = None
@@ -44,6 +46,8 @@ class RunState:
     """When its success was first judged, in seconds since it was submitted."""
     failed_at: float | None = None
     """When a failed pod of it was first judged, likewise."""
+    lost_at: float | None = None
+    """When its lost node was first judged, likewise."""
     _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _started: set[int] = field(default_factory=set)
     _failed_inits: dict[int, FailedInit] = field(default_factory=dict)
@@ -129,15 +133,33 @@ class RunState:
     @property
     def cured_by_a_retry(self) -> str | None:
         """What the cluster did that ended the run; None when the run failed by itself."""
-        if self.disruption is None or not self.disruption.brought_about(self.cause):
+        disruption = self.disruption or self.lost_node
+        if disruption is None or not disruption.brought_about(self.cause):
             return None
-        return self.disruption.text
+        return disruption.text
 
     @property
     def cause_may_be_to_come(self) -> bool:
         """Whether all that failed so far followed another one, which has not been seen yet."""
+        cause, disruption = self.cause, self.disruption or self.lost_node
+        return cause is not None and disruption is None and cause.origin is not Origin.OWN
+
+    @property
+    def missed_another_node(self) -> bool:
+        """Whether peers were missed that are on another node, which may have been lost."""
         cause = self.cause
-        return cause is not None and self.disruption is None and cause.origin is not Origin.OWN
+        return cause is not None and cause.origin is Origin.PEER and len(self.nodes) > 1
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether the run goes on as far as the operator knows."""
+        return not self.gone and {self.condition("Failed"), self.condition("Succeeded")} == {None}
+
+    @property
+    def nodes(self) -> set[str]:
+        """The names of the nodes that its replicas are on."""
+        found = {each.pod["spec"].get("nodeName") for each in self.replicas.values()}
+        return found - {None}
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
         """Take in the jobs of this name: this one, another one, or none."""
@@ -183,9 +205,9 @@ class RunState:
             self.disruption = deleted(pod)
 
     def see_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> None:
-        """Take in the cluster's nodes after a failure: ranks notice a lost one before it does."""
-        if self.disruption is None:
-            self.disruption = lost_node((each.pod for each in self.replicas.values()), nodes)
+        """Take in the cluster's nodes."""
+        left = (each.pod for each in self.replicas.values() if each.active)
+        self.lost_node = first_failure.lost_node(left, nodes)
 
     def see_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Take in Kubernetes' events of the job and its pods."""
@@ -216,7 +238,8 @@ class RunState:
         line = counted(topology.world_size, "rank")
         if topology.processes > 1:
             line += f", {topology.processes} in each pod"
-        return f"{line}: {stages}"
+        lost = f"; {self.lost_node.text}" if self.lost_node is not None else ""
+        return f"{line}: {stages}{lost}"
 
     def condition(self, type_: str) -> str | None:
         """Return the message of a condition of the job that holds; None where it does not."""

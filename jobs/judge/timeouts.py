@@ -9,6 +9,11 @@ _STRAGGLERS_SECONDS = 30
 """The operator calls a job Succeeded once rank 0 is done; the others may take so much longer."""
 _OPERATOR_SECONDS = 60
 """The operator acts on a pod that failed at once; it may have to be started again before."""
+_NODE_SECONDS = 30
+"""A kubelet that was away for a moment comes back; Kubernetes itself gives up after 5 minutes.
+
+https://kubernetes.io/docs/concepts/architecture/nodes/#condition
+"""
 _DEADLINE_MESSAGE = "active longer than specified deadline"
 """https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/controller.v1/common/job.go"""
 _RAISE_TIMEOUT = "raise the job's `timeout`, or give it less to do"
@@ -67,6 +72,25 @@ def operator_idle(run: RunState, elapsed: float) -> End | None:
     what = run.failure or f"pod {failed[0].name} failed"
     reason = f"{what}; the training operator did not act on that for {_OPERATOR_SECONDS} s"
     return End("Failed", reason, _SEE_OPERATOR)
+
+
+def node_lost(run: RunState, elapsed: float) -> End | None:
+    """Return the end of a run that has lost a node for good; None otherwise.
+
+    An elastic run goes on without it.
+
+    Args:
+        run: What was seen of it.
+        elapsed: Seconds since the job was submitted.
+    """
+    if run.lost_node is None or run.topology.elastic:
+        run.lost_at = None
+        return None
+    if run.lost_at is None:
+        run.lost_at = elapsed
+    if elapsed - run.lost_at < _NODE_SECONDS:
+        return None
+    return End("Failed", run.failure or f"it lost a node for more than {_NODE_SECONDS} s")
 
 
 def may_straggle(run: RunState, elapsed: float) -> bool:

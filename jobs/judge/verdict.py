@@ -26,6 +26,7 @@ def judge(run: RunState, elapsed: float, limits: Limits) -> End | None:
         return _succeeded(run, message, elapsed)
     return (
         _never_starts(run)
+        or timeouts.node_lost(run, elapsed)
         or timeouts.operator_idle(run, elapsed)
         or timeouts.overdue(run, elapsed, limits)
     )

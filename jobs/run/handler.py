@@ -28,6 +28,8 @@ from jobs.spec.inputs import filled, require
 from jobs.spec.names import RUN_LABEL
 from jobs.watch.wait import Wait
 
+_RETURN_SECONDS = 120.0
+"""How long a cluster that has lost a node may take until the operator's webhook answers again."""
 _REFUSALS = frozenset({400, 403, 404, 413, 422})
 
 
@@ -163,7 +165,8 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
     before: list[retry.Attempt] = []
     while True:
         try:
-            submitted = submit(api, manifest, context, before)
+            patient = api.retrying(_RETURN_SECONDS) if before else api
+            submitted = submit(patient, manifest, context, before)
         except ApiException as error:
             if error.status not in _REFUSALS:
                 raise

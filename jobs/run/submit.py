@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -17,13 +18,16 @@ from core import kube
 from core.context import Context
 from core.manifests import MANAGED_BY, held
 from jobs.api import JobApi, Object, Unreachable
+from jobs.judge.exits import moment
+from jobs.judge.first_failure import on_lost_nodes
 from jobs.run import changes, retry
 from jobs.run.retry import Attempt
 from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
 
 HASH_LABEL = "slipway.dev/spec-hash"
-_GONE_SECONDS = 60.0
+_GONE_SECONDS = 90.0
+"""It takes Kubernetes most of a minute to see that a node is lost."""
 _POLL_SECONDS = 0.5
 _AT_ONCE = 16
 
@@ -120,7 +124,7 @@ def remove(api: JobApi, context: Context) -> None:
     """Delete the job and wait until it and its pods are gone; nothing happens without one.
 
     Raises:
-        RuntimeError: something of it is left after a minute; with what holds it.
+        RuntimeError: something of it is left after a minute and a half; with what holds it.
     """
     api.delete()
     _await_end(api, context, lambda: _jobs_left(api) + _pods_left(api))
@@ -210,7 +214,14 @@ def _jobs_left(api: JobApi) -> list[_Left]:
 
 
 def _pods_left(api: JobApi) -> list[_Left]:
-    return [_Left("Pod", pod["metadata"]) for pod in api.pods()]
+    """Return the job's pods; those whose end a lost node can't report are given up."""
+    pods, now = api.pods(), datetime.now(UTC)
+    until = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
+    if late := [pod for pod, end in until if end is not None and moment(end) < now]:
+        with suppress(ApiException, Unreachable):  # not every account may see nodes
+            for pod in on_lost_nodes(late, api.nodes()):
+                api.forget_pod(pod["metadata"]["name"])
+    return [_Left("Pod", pod["metadata"]) for pod in pods]
 
 
 def _refuse_foreign(api: JobApi, job: Object) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
@@ -17,6 +18,7 @@ _PLACING_SECONDS = 20.0
 """So long a volume may be bound, or pods that are being deleted may still take their room."""
 _ROOM_SECONDS = 10.0
 """It takes a listing of all pods of the cluster."""
+_NODES_SECONDS = 5.0
 
 
 @dataclass
@@ -34,10 +36,14 @@ class Obstacles:
     """When a pod was first seen without a node, by its uid."""
     _events_at: float = 0.0
     _room_at: float = 0.0
+    _nodes_at: float = 0.0
 
     def look(self, run: RunState) -> None:
         """Show what is in the way, and let the run judge whether that is the end."""
         now = time.monotonic()
+        if now - self._nodes_at >= _NODES_SECONDS:
+            self._nodes_at = now
+            self.see_nodes(run)
         if run.all_started or now - self._events_at < _EVENTS_SECONDS:
             return
         self._events_at = now
@@ -87,11 +93,10 @@ class Obstacles:
             return []
 
     def see_nodes(self, run: RunState) -> None:
-        """After a failure, let the run see whether a node was lost."""
-        try:
-            run.see_nodes(self.api.nodes())
-        except (ApiException, Unreachable) as error:
-            self.warn(f"the nodes of {self.api.name} cannot be read: {error_message(error)}")
+        """Let the run see whether a node was lost, as far as this account may."""
+        if run.nodes:
+            with suppress(ApiException, Unreachable):
+                run.see_nodes(self.api.nodes())
 
     def _see_setbacks(self, run: RunState) -> None:
         """Report why the autoscaler makes no nodes, if the cluster has one."""

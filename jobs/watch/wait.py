@@ -27,6 +27,8 @@ _SHORTEST, _LONGEST = 15.0, 30.0
 _SHARE = 20
 _SETTLE_SECONDS = 5.0
 """How long after its followers' failures the one that caused them may be reported."""
+_NODE_SECONDS = 60.0
+"""How long after them a node that they lost may still be Ready."""
 _STACKS_SECONDS = 5.0
 _LOGS_SECONDS = 30.0
 """How long what is missing of the logs may take at the end."""
@@ -102,10 +104,12 @@ class Wait:
         # The job and its pods are watched apart, so its end may have come before theirs.
         run.see_pods(self.api.pods())
         self._report(run)
-        deadline = time.monotonic() + _SETTLE_SECONDS
+        seconds = _NODE_SECONDS if run.missed_another_node else _SETTLE_SECONDS
+        deadline = time.monotonic() + seconds
         while run.cause_may_be_to_come and time.monotonic() < deadline:
             self._take_in(feed, run)
             self._report(run)
+            self._obstacles.look(run)
 
     def _await_stacks(self, feed: Feed, run: RunState) -> None:
         """Wait until each rank that was stopped has reported where it stood, if it does."""
@@ -185,7 +189,7 @@ class Wait:
 
     def _stop_survivors(self, end: End, run: RunState) -> None:
         """Stop what still runs of a run that has ended; pods that are done stay, to be read."""
-        if end.state in {"TimedOut", "CannotStart"}:
+        if end.state in {"TimedOut", "CannotStart"} or run.goes_on:
             # To the operator it has not ended: without its job no pod is made again.
             self.api.delete()
             return

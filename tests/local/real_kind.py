@@ -3,7 +3,7 @@
 import json
 import shlex
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from core import toolchain
-from scripts.scratch import Finished, Scratch
+from scripts.scratch import Finished, Scratch, end
 from tests.engine import checkpoint
 from tests.engine.awaiting import COMMAND_SECONDS
 
@@ -77,6 +77,16 @@ class RealKind:
     def attempt(self, command: str, limit_seconds: float = COMMAND_SECONDS) -> Finished:
         """Run `command` as a user would, whatever its exit status."""
         return self.scratch.run(self.inside(command), limit_seconds)
+
+    @contextmanager
+    def going_up(self) -> Iterator[Callable[[], str]]:
+        """Yield what reads the output of `make up` so far; wait for its end, whatever it is."""
+        process = self.scratch.start(self.inside("make up STACK=kind"))
+        try:
+            yield self.scratch.output.read_text
+            process.wait(COMMAND_SECONDS)
+        finally:
+            end(process)
 
     @property
     def podman_files(self) -> Path:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.engine.awaiting import await_true
 from tests.local.real_kind import RealKind, real_kind
 
 NOTHING = (
@@ -79,6 +80,31 @@ def test_a_node_that_was_stopped_is_started_again(two_nodes: RealKind) -> None:
     assert {name: pod["metadata"]["uid"] for name, pod in two_nodes.pods().items()} == {
         name: pod["metadata"]["uid"] for name, pod in before.items()
     }
+
+
+@pytest.mark.parametrize("retries", [0, 1])
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_node_that_is_lost_ends_the_attempt_and_is_named(
+    two_nodes: RealKind, rank: int, retries: int
+) -> None:
+    """The operator may be on it, too: it has to move before the job is submitted anew."""
+    # A job of its own each time, and long enough to be met in the middle.
+    two_nodes.declare(nodes=2, **SMALL, epochs=100 + 2 * rank + retries, retries=retries)
+    with two_nodes.going_up() as printed:
+        await_true(lambda: "epoch 2/" in printed(), otherwise=printed)
+        pod = two_nodes.pods()[f"mnist-gloo-{'worker' if rank else 'master'}-0"]
+        node = pod["spec"]["nodeName"]
+        two_nodes.podman(f"kill {node}")
+    result = two_nodes.result()
+    if retries == 0:
+        told = result["failure"]["disruption"]
+        assert result["state"] == "Failed", printed()
+    else:
+        (attempt,) = result["attempts"]
+        told = attempt["reason"]
+        assert result["state"] == "Succeeded", printed()
+    assert told.startswith(f"node {node}, where pod mnist-gloo-"), printed()
+    assert told in printed()
 
 
 def assert_nothing_changes(stack: RealKind) -> None:

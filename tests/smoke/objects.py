@@ -80,11 +80,12 @@ class Pod:
 
 
 def came_before_ready(event: dict[str, Any], document: dict[str, Any]) -> bool:
-    """Return whether a warning is a readiness probe's, from the start of a pod that is ready now.
+    """Return whether a warning is from the start of a pod that is ready now.
 
-    On a busy machine a program may take longer to its first answer than the probe's delay.
+    On a busy machine a program may take longer to its first answer than the probe's delay, and
+    the kubelet to the volumes: it tries both again.
     """
-    if event["reason"] != "Unhealthy" or not event["message"].startswith("Readiness probe"):
+    if not event["message"].startswith(("Readiness probe failed", "MountVolume.SetUp failed")):
         return False
     last = datetime.fromisoformat(event["lastTimestamp"])
     running = [each["state"].get("running") for each in document["status"]["containerStatuses"]]

@@ -14,15 +14,15 @@ from tests.smoke.objects import came_before_ready
         ({"lastTimestamp": "2026-01-01T00:05:00Z"}, "True", False),
         ({}, "False", False),
         ({"message": "Liveness probe failed: refused"}, "True", False),
-        ({"reason": "BackOff"}, "True", False),
+        ({"message": "Back-off restarting failed container"}, "True", False),
+        ({"message": "MountVolume.SetUp failed for volume x: timed out"}, "True", True),
     ],
-    ids=["at the start", "later", "never ready", "liveness", "another reason"],
+    ids=["at the start", "later", "never ready", "liveness", "another reason", "volume"],
 )
-def test_a_readiness_probe_that_came_too_early_is_no_fault_once_the_pod_is_ready(
+def test_what_a_start_took_two_tries_for_is_no_fault_once_the_pod_is_ready(
     told: dict[str, str], ready: str, *, expected: bool
 ) -> None:
     event = {
-        "reason": "Unhealthy",
         "message": "Readiness probe failed: connection refused",
         "lastTimestamp": "2026-01-01T00:00:10Z",
         **told,

@@ -177,6 +177,13 @@ def test_the_operator_is_ready_in_seconds(operator: dict[str, Any]) -> None:
     assert probe["periodSeconds"] == 1
 
 
+def test_the_operator_leaves_a_lost_node_in_seconds(operator: dict[str, Any]) -> None:
+    tolerations = operator["tolerations"]
+    lost = {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}
+    assert {each["key"] for each in tolerations} == lost
+    assert {each["tolerationSeconds"] for each in tolerations} == {10}
+
+
 def test_two_operators_never_run_side_by_side(objects: list[dict[str, Any]]) -> None:
     spec = one(objects, "Deployment")["spec"]
     assert (spec["replicas"], spec["strategy"]["type"]) == (1, "Recreate")

@@ -74,6 +74,48 @@ def test_a_failed_pod_that_no_operator_acts_on_ends_the_run() -> None:
     assert "kubectl get pods,events" in end.advice
 
 
+def node(name: str, ready: str = "True") -> dict[str, Any]:
+    status = {"conditions": [{"type": "Ready", "status": ready}]}
+    return {"metadata": {"name": name}, "status": status}
+
+
+def test_a_run_ends_once_its_node_is_lost_for_good_and_a_retry_may_cure_that() -> None:
+    tracked = tracker(pod(0, state=RUNNING), pod(1, state=RUNNING), of=job("Running"))
+    for at, ready, ends in ((1, "Unknown", False), (25, "True", False), (30, "False", False)):
+        tracked.see_nodes([node("node", ready)])
+        assert (judge(tracked, at, LIMITS) is not None) is ends
+    assert "node node, where pod mine-master-0 ran, is gone or not Ready" in tracked.status
+    assert judge(tracked, 59, LIMITS) is None
+    end = judge(tracked, 60, LIMITS)
+    assert end is not None
+    assert (end.state, end.reason) == ("Failed", "it lost a node for more than 30 s")
+    assert tracked.goes_on
+    assert "node node" in str(tracked.cured_by_a_retry)
+
+
+def test_peers_that_die_of_a_lost_node_are_no_failure_of_their_own() -> None:
+    lost = ended(1, "RuntimeError: Connection closed by peer")
+    tracked = tracker(pod(0, state=lost, phase="Failed"), pod(1, state=RUNNING), of=job("Failed"))
+    assert (tracked.cause_may_be_to_come, tracked.cured_by_a_retry) == (True, None)
+    tracked.see_nodes([])
+    assert not tracked.cause_may_be_to_come
+    assert "where pod mine-worker-0 ran" in str(tracked.cured_by_a_retry)
+
+
+def test_a_node_that_goes_when_a_program_has_failed_by_itself_is_no_excuse() -> None:
+    failed = pod(0, state=ended(3), phase="Failed")
+    tracked = tracker(failed, pod(1, state=RUNNING), of=job("Failed"))
+    tracked.see_nodes([])
+    assert tracked.cured_by_a_retry is None
+
+
+def test_an_elastic_run_outlives_a_node() -> None:
+    tracked = elastic(*(worker(index, state=RUNNING) for index in range(3)))
+    tracked.see_nodes([])
+    assert judge(tracked, 1, LIMITS) is None
+    assert judge(tracked, 100, LIMITS) is None
+
+
 def test_a_failed_pod_that_is_replaced_or_of_an_elastic_job_ends_nothing() -> None:
     lost = pod(1, state=ended(137), phase="Failed")
     tracked = tracker(pod(0, state=RUNNING), lost, of=job("Running"))

@@ -49,6 +49,9 @@ class Cluster:
     submitted: list[dict[str, Any]] = field(default_factory=list)
     left: dict[str, dict[str, Any]] = field(default_factory=dict)
 
+    def retrying(self, seconds: float) -> "Cluster":
+        return self
+
     def get(self) -> dict[str, Any] | None:
         return self.job
 

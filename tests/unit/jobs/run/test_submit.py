@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from jobs.api import JobApi
 from jobs.catalog import CATALOG
-from jobs.run.submit import HASH_LABEL, spec_hash, submit
+from jobs.run.submit import HASH_LABEL, remove, spec_hash, submit
 from jobs.spec import manifest
 from jobs.spec.names import RUN_LABEL
 from tests.unit.fake_api import FakeApi, served
@@ -60,3 +60,34 @@ def test_a_jobs_age_is_by_the_api_servers_clock_which_may_be_another() -> None:
     job = {"metadata": {"creationTimestamp": "2030-01-01T00:00:00Z"}}
     with served(api):
         assert JobApi.connect(api.kubeconfig, "slipway-jobs", "mine").age(job) == 90
+
+
+class OnLostNode(Empty):
+    """A deleted job with a pod on each of two nodes, of which one can't tell that it has ended."""
+
+    def __init__(self) -> None:
+        metadata = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+        self.left = {
+            node: {"metadata": {"name": node, **metadata}, "spec": {"nodeName": node}}
+            for node in ("well", "lost")
+        }
+        self.forgotten: list[str] = []
+
+    def delete(self) -> None: ...
+
+    def pods(self) -> list[dict[str, Any]]:
+        return list(self.left.values())
+
+    def nodes(self) -> list[dict[str, Any]]:
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        return [{"metadata": {"name": "well"}, "status": ready}]
+
+    def forget_pod(self, name: str) -> None:
+        self.forgotten.append(name)
+        self.left.clear()  # the other one ends by itself
+
+
+def test_a_pod_whose_node_is_lost_is_given_up_and_the_others_are_waited_for() -> None:
+    api = OnLostNode()
+    remove(cast("JobApi", api), Quiet())
+    assert api.forgotten == ["lost"]

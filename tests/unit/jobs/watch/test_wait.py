@@ -37,6 +37,9 @@ class Running:
     def log(self, _pod: str, _container: str, **_options: Any) -> str:
         return ""
 
+    def nodes(self) -> list[dict[str, Any]]:
+        return []
+
     def events(self, _uids: set[str]) -> list[dict[str, Any]]:
         return []
 

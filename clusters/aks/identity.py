@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Literal
 
 import pulumi
-from pulumi_azure_native import authorization, managedidentity
+from pulumi_azure_native import authorization, containerservice, managedidentity
 
 from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
 
@@ -27,7 +27,6 @@ class Role(StrEnum):
     ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
     ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
     AKS_RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
-    MANAGED_IDENTITY_OPERATOR = "f1a07417-d97a-45cb-824c-7a7467783830"
     NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
     STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
     STORAGE_BLOB_DATA_READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
@@ -41,29 +40,32 @@ _OF_ADMINS = {
 
 
 class Identities:
-    """The identities of one cluster. Declares them, and what the control plane may do with them.
+    """The identities that one cluster gets; AKS makes that of its nodes by itself.
 
+    One of ours for the nodes would need a role before the cluster, and AKS refuses a cluster whose
+    role is not known everywhere yet (CustomKubeletIdentityMissingPermissionError).
     https://learn.microsoft.com/azure/aks/use-managed-identity
 
     Attributes:
-        control: The control plane's: it may join the subnet, and give the nodes theirs.
-        kubelet: The nodes', with which images are pulled.
+        control: The control plane's.
         jobs: That of the account which jobs run as.
-        granted: What has to exist before the cluster.
+        granted: What has to exist before the cluster: the control plane may join the subnet.
     """
 
     def __init__(self, azure: AzureCluster, subnet: pulumi.Input[str]) -> None:
-        self.control, self.kubelet, self.jobs = (
-            _identity(azure, f"{azure.cluster_name}-{part}")
-            for part in ("control", "kubelet", "jobs")
+        self.control, self.jobs = (
+            _identity(azure, f"{azure.cluster_name}-{part}") for part in ("control", "jobs")
         )
         principal = self.control.principal_id
-        self.granted = (
-            grant(azure, "control-network", Role.NETWORK_CONTRIBUTOR, subnet, principal),
-            grant(
-                azure, "control-kubelet", Role.MANAGED_IDENTITY_OPERATOR, self.kubelet.id, principal
-            ),
-        )
+        self.granted = grant(azure, "control-network", Role.NETWORK_CONTRIBUTOR, subnet, principal)
+
+
+def of_nodes(cluster: containerservice.ManagedCluster) -> pulumi.Output[str]:
+    """Return the object ID of the identity that AKS has made for the cluster's nodes."""
+    found: pulumi.Output[str] = cluster.identity_profile.apply(
+        lambda profile: profile["kubeletidentity"].object_id
+    )
+    return found
 
 
 def trust_jobs(

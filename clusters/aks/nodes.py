@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +46,8 @@ def managed_cluster(
     settings: Settings,
     subnet: pulumi.Input[str],
     who: Identities,
-    roles: Sequence[pulumi.Resource],
 ) -> aks.ManagedCluster:
-    """Declare the cluster with its system pool, once the roles of its identities are assigned."""
+    """Declare the cluster with its system pool, once the roles of its identity are assigned."""
     # What is protected from deletion is worth a promise of uptime.
     tier = "Standard" if settings.production else settings.tier
     # A cluster needs one pool at creation, so it is declared inside of the cluster.
@@ -71,13 +70,6 @@ def managed_cluster(
         identity=aks.ManagedClusterIdentityArgs(
             type="UserAssigned", user_assigned_identities=[who.control.id]
         ),
-        identity_profile={
-            "kubeletidentity": aks.UserAssignedIdentityArgs(
-                resource_id=who.kubelet.id,
-                client_id=who.kubelet.client_id,
-                object_id=who.kubelet.principal_id,
-            )
-        },
         enable_rbac=True,
         disable_local_accounts=not settings.admin_kubeconfig,
         aad_profile=aks.ManagedClusterAADProfileArgs(
@@ -103,7 +95,7 @@ def managed_cluster(
         ),
         agent_pool_profiles=[system],
         # Azure lists all pools, in any order.
-        opts=azure.opts(*roles, ignore=[f"agentPoolProfiles[*].{_COUNT}"]),
+        opts=azure.opts(who.granted, ignore=[f"agentPoolProfiles[*].{_COUNT}"]),
     )
 
 

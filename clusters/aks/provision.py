@@ -37,9 +37,6 @@ def provision(settings: Settings) -> Cluster:
     subnet = _subnet(azure, settings.network)
     who = identity.Identities(azure, subnet)
     registry = services.registry(azure, settings.registry_name, settings.registry.sku)
-    pull = identity.grant(
-        azure, "kubelet-pull", identity.Role.ACR_PULL, registry.id, who.kubelet.principal_id
-    )
     account = services.storage_account(
         azure,
         settings.storage_name,
@@ -48,10 +45,13 @@ def provision(settings: Settings) -> Cluster:
         subnet=subnet,
     )
     job_roles = services.containers(azure, settings.storage_name, account, who.jobs.principal_id)
-    cluster = nodes.managed_cluster(azure, settings, subnet, who, [*who.granted, pull])
+    cluster = nodes.managed_cluster(azure, settings, subnet, who)
     nodes.maintenance(azure, cluster)
     ready = [
         *nodes.agent_pools(azure, cluster, subnet, settings.cpu, settings.gpu or None),
+        identity.grant(
+            azure, "kubelet-pull", identity.Role.ACR_PULL, registry.id, identity.of_nodes(cluster)
+        ),
         identity.trust_jobs(azure, who.jobs, cluster.oidc_issuer_profile.issuer_url),
         *job_roles,
         *identity.administrators(

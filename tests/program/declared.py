@@ -40,6 +40,7 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     "azure-native:containerservice:ManagedCluster": {
         # Asked for as a list, and answered as a map.
         "identity": {"type": "UserAssigned", "userAssignedIdentities": {}},
+        "identityProfile": {"kubeletidentity": {"objectId": "azure-nodes-principal"}},
         "oidcIssuerProfile": {"enabled": True, "issuerURL": "https://issuer.example.org/"},
     },
     "slipway:infra:GpuReady": {"cuda": {"state": "unverified", "reason": "nobody looked"}},

@@ -256,9 +256,8 @@ def test_the_registry_has_no_password_and_lets_nobody_in_unknown(spot: Program) 
 
 def test_nodes_may_pull_images_and_nothing_else(spot: Program) -> None:
     pull = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
-    assert roles(spot, "azure-kubelet-principal") == {(pull, "azure-id")}
-    kubelet = spot.one(CLUSTER).inputs["identityProfile"]["kubeletidentity"]
-    assert kubelet["objectId"] == "azure-kubelet-principal"
+    assert roles(spot, "azure-nodes-principal") == {(pull, "azure-id")}
+    assert "identityProfile" not in spot.one(CLUSTER).inputs, "AKS refuses one without its role"
 
 
 def test_job_images_are_pushed_to_the_registry_once_it_is_there(spot: Program) -> None:
@@ -276,21 +275,15 @@ def test_images_that_are_there_are_not_made(production: Program) -> None:
     assert "slipway-trainer" not in built
 
 
-def test_the_control_plane_may_use_the_subnet_and_the_nodes_identity(spot: Program) -> None:
-    network, operator = (
-        "4d97b98b-1d4f-4787-a291-c67834d212e7",
-        "f1a07417-d97a-45cb-824c-7a7467783830",
-    )
-    assert roles(spot, "azure-control-principal") == {
-        (network, "azure-nodes-id"),
-        (operator, "azure-kubelet-id"),
-    }
-    granted = {
+def test_the_control_plane_may_use_the_subnet(spot: Program) -> None:
+    network = "4d97b98b-1d4f-4787-a291-c67834d212e7"
+    assert roles(spot, "azure-control-principal") == {(network, "azure-nodes-id")}
+    (granted,) = (
         each.urn
         for each in spot.of(ROLE)
-        if each.inputs["principalId"] in {"azure-control-principal", "azure-kubelet-principal"}
-    }
-    assert granted <= spot.needs(spot.one(CLUSTER))
+        if each.inputs["principalId"] == "azure-control-principal"
+    )
+    assert granted in spot.needs(spot.one(CLUSTER))
 
 
 def test_storage_has_no_key_and_no_public_blob(spot: Program) -> None:
@@ -332,7 +325,7 @@ def test_jobs_read_data_and_write_artifacts_without_a_key(spot: Program) -> None
 
 
 def test_administrators_are_those_that_are_named_and_nobody_else(spot: Program) -> None:
-    own = {f"azure-{part}-principal" for part in ("control", "kubelet", "jobs")}
+    own = {f"azure-{part}-principal" for part in ("control", "nodes", "jobs")}
     others = {each.inputs["principalId"] for each in spot.of(ROLE)} - own
     assert others == {ME, GROUP}
     admin = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"

@@ -112,8 +112,8 @@ def _identity(resource_id: str, _inputs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cluster(_resource_id: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what the program reads, and the identity, which is a list going in and a map back."""
+def _cluster(resource_id: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what the program reads: of its identities, a list going in comes back as a map."""
     issuer = f"https://{inputs['location']}.oic.prod-aks.azure.com/{TENANT}/double/"
     identity = inputs.get("identity") or {}
     assigned = {
@@ -123,6 +123,7 @@ def _cluster(_resource_id: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "oidcIssuerProfile": {**(inputs.get("oidcIssuerProfile") or {}), "issuerURL": issuer},
         "identity": {**identity, "userAssignedIdentities": assigned},
+        "identityProfile": {"kubeletidentity": {"objectId": _guid(resource_id, "nodes")}},
     }
 
 

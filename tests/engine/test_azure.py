@@ -55,6 +55,7 @@ def aks(
     """The stack `azure` with values of its own, and a job of two ranks on two nodes with GPUs."""
     config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
     settings = {**own(config["slipway:cluster"]), "name": "azure", "images": images(trainer)}
+    settings["gpu"] = {**settings["gpu"], "spot": {}}
     jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2, **SHORT}}
     stack = AzureStack(tmp_path_factory.mktemp("stack"), root, cluster, settings, jobs)
     try:

@@ -11,7 +11,7 @@ from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
 
 from clusters.access.resource import Access
-from clusters.aks import identity, nodes, services
+from clusters.aks import account, identity, nodes, services
 from clusters.aks.pools import gpus
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster, kubeconfig
@@ -32,19 +32,23 @@ _ADVICE = (
 def provision(settings: Settings) -> Cluster:
     """Declare everything on Azure, and return the cluster."""
     prebuilt = settings.images.prebuilt
-    checks.before_update(settings, pushes=len(prebuilt) < len(fields(settings.images)))
+    checks.before_update(
+        settings,
+        pushes=len(prebuilt) < len(fields(settings.images)),
+        account=lambda: account.problems(settings),
+    )
     azure = AzureCluster("slipway:clusters:Aks", settings)
     subnet = _subnet(azure, settings.network)
     who = identity.Identities(azure, subnet)
     registry = services.registry(azure, settings.registry_name, settings.registry.sku)
-    account = services.storage_account(
+    storage = services.storage_account(
         azure,
         settings.storage_name,
         settings.storage,
         ranges=settings.api.authorized_ranges,
         subnet=subnet,
     )
-    job_roles = services.containers(azure, settings.storage_name, account, who.jobs.principal_id)
+    job_roles = services.containers(azure, settings.storage_name, storage, who.jobs.principal_id)
     cluster = nodes.managed_cluster(azure, settings, subnet, who)
     nodes.maintenance(azure, cluster)
     ready = [
@@ -55,10 +59,10 @@ def provision(settings: Settings) -> Cluster:
         identity.trust_jobs(azure, who.jobs, cluster.oidc_issuer_profile.issuer_url),
         *job_roles,
         *identity.administrators(
-            azure, settings.admins, cluster=cluster.id, registry=registry.id, storage=account.id
+            azure, settings.admins, cluster=cluster.id, registry=registry.id, storage=storage.id
         ),
     ]
-    blobs = pulumi.Output.concat(account.id, "/blobServices/default")
+    blobs = pulumi.Output.concat(storage.id, "/blobServices/default")
     services.diagnostic_logs(
         azure, settings.logs, cluster=cluster.id, registry=registry.id, blobs=blobs
     )

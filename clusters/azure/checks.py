@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from clusters.azure.settings import AzureSettings
     from clusters.cluster import Remains
 
-_KEY = "slipway:cluster"
+KEY = "slipway:cluster"
 _EXAMPLE_IDS = ("00000000-0000-0000-0000-000000000000", "01234567-89ab-cdef-0123-456789abcdef")
 """The IDs in the stacks, and in the message about a wrong one."""
 _DOCUMENTATION = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
@@ -57,17 +57,25 @@ _TOOLS: Mapping[str, str] = {
 }
 
 
-def before_update(settings: AzureSettings, *, pushes: bool = False) -> None:
+def before_update(
+    settings: AzureSettings,
+    *,
+    pushes: bool = False,
+    account: Callable[[], Iterable[Problem]] = tuple,
+) -> None:
     """Warn in a preview of everything that an update refuses, and refuse it in an update.
 
     Args:
         settings: Of a cluster that is about to be declared.
         pushes: Whether images go to a registry that is logged in to with Azure's CLI.
+        account: What finds problems of whoever is logged in with that; asked if all else is well.
 
     Raises:
         pulumi.RunError: with all of it.
     """
     problems = [*placeholders(settings), *missing(settings, pushes=pushes)]
+    if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
+        problems = [*account()]
     if not problems:
         return
     lines = "".join(f"\n  {each}" for each in problems)
@@ -85,7 +93,7 @@ def before_update(settings: AzureSettings, *, pushes: bool = False) -> None:
 def placeholders(settings: AzureSettings) -> list[Problem]:
     """Return each placeholder in the settings, with what to replace it by."""
     return [
-        Problem(located(_KEY, path), f"{quote(text)} is a placeholder; put in {own}")
+        Problem(located(KEY, path), f"{quote(text)} is a placeholder; put in {own}")
         for path, text in _texts(settings)
         if (own := _instead(path, text))
     ]
@@ -119,17 +127,17 @@ def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (ev
 def _left(settings: AzureSettings) -> Iterator[str]:
     """Yield the stack's groups that exist, or what has its tag in a group that is not its own."""
     for group in settings.own_groups:
-        if _az(settings, "group", "exists", "--name", group).strip() == "true":
+        if az(settings, "group", "exists", "--name", group).strip() == "true":
             command = f"az group delete --name {group} --subscription {settings.subscription}"
             yield f"resource group {group}: {command}"
     if not settings.own_groups:
-        listed = _az(settings, "resource", "list", "--resource-group", settings.group)
+        listed = az(settings, "resource", "list", "--resource-group", settings.group)
         for each in json.loads(listed):
             if (each.get("tags") or {}).get("slipway-cluster") == settings.name:
                 yield f"{each['type']} {each['name']}: az resource delete --ids {each['id']}"
 
 
-def _az(settings: AzureSettings, *words: str) -> str:
+def az(settings: AzureSettings, *words: str) -> str:
     """Run Azure's CLI and return what it prints.
 
     Raises:

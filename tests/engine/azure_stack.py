@@ -19,7 +19,7 @@ from clusters.embedded.host import image_reference
 from core import toolchain
 from images.build.program import ENTRYPOINTS, Program
 from images.targets.target import target_of
-from tests.doubles import recorded_kubelogin
+from tests.doubles import recorded_az, recorded_kubelogin
 from tests.doubles.azure_native.store import VARIABLE, Store
 from tests.engine.embedded_cluster import TestCluster, program_images
 from tests.engine.standin_stack import Outcome, Stack
@@ -27,7 +27,7 @@ from tests.engine.standin_stack import Outcome, Stack
 _DOUBLE = "tests.doubles.azure_native"
 _MAIN = "from infra.program import main\n\nmain()\n"
 _OWN = {
-    "00000000-0000-0000-0000-000000000000": "8d4f5c0a-6b1e-4f6e-9a57-0c2f1b7e3d91",
+    "00000000-0000-0000-0000-000000000000": recorded_az.ME,
     "203.0.113.0/24": "20.50.0.0/16",
     "you@example.org": "you@slipway.test",
     "registry.example.internal": "registry.slipway.test",
@@ -138,15 +138,12 @@ def make_store(directory: Path, cluster: TestCluster | None) -> Store:
 
 
 def write_programs(directory: Path) -> Path:
-    """Write the double's plugin, `kubelogin` and `az` into a directory and return that.
-
-    kubelogin needs az, which here is only looked for.
-    """
+    """Write the double's plugin, `kubelogin` and `az` into a directory and return that."""
     directory.mkdir()
+    recorded_az.install(directory)
     for name, does in (
         ("pulumi-resource-azure-native", f'exec {sys.executable} -m {_DOUBLE} "$@"'),
         ("kubelogin", f'exec {sys.executable} {recorded_kubelogin.__file__} "$@"'),
-        ("az", 'echo "nobody is logged in" >&2; exit 1'),
     ):
         program = directory / name
         program.write_text(f"#!/bin/sh\n{does}\n")

@@ -7,7 +7,7 @@ from urllib3.exceptions import HTTPError
 
 from core import kube
 from core.context import Context
-from core.handler import Handler, Properties
+from core.handler import Change, Handler, Properties
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 600
@@ -25,6 +25,23 @@ class AccessHandler(Handler):
     """
 
     type: ClassVar[str] = "slipway:clusters:Access"
+
+    def diff(
+        self, resource_id: str, state: Properties, inputs: Properties, context: Context
+    ) -> list[Change]:
+        """Say in words when the cluster itself is replaced, and with it all that is in it."""
+        before, after = state.get("fixed") or {}, inputs["fixed"]
+        changed = [
+            f"{key} {before[key]} → {value}"
+            for key, value in after.items()
+            if key in before and before[key] != value
+        ]
+        if changed:
+            context.info(
+                f"the cluster is deleted and made anew: {', '.join(changed)}. What runs in it "
+                "ends, its volumes are lost, and jobs train again"
+            )
+        return super().diff(resource_id, state, inputs, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         _wait(inputs, context)

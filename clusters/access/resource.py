@@ -1,5 +1,8 @@
 """The program's side of `slipway:clusters:Access`."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import pulumi
 
 
@@ -10,6 +13,7 @@ class Access(pulumi.CustomResource):
         name: Of the cluster.
         kubeconfig: How it is reached.
         advice: What to do when it isn't: one sentence.
+        fixed: Settings that can't be changed in a cluster that exists, by their keys.
     """
 
     def __init__(
@@ -18,7 +22,13 @@ class Access(pulumi.CustomResource):
         *,
         kubeconfig: pulumi.Input[str],
         advice: str,
+        fixed: Mapping[str, str] = MappingProxyType({}),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        properties = {"name": name, "kubeconfig": kubeconfig, "advice": advice}
+        properties = {
+            "name": name,
+            "kubeconfig": kubeconfig,
+            "advice": advice,
+            "fixed": dict(fixed),
+        }
         super().__init__("slipway:clusters:Access", name, properties, opts)

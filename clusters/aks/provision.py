@@ -85,6 +85,14 @@ def provision(settings: Settings) -> Cluster:
         settings.name,
         kubeconfig=text,
         advice=_ADVICE,
+        # https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
+        fixed={
+            "name": settings.resource_name,
+            "resourceGroup": settings.group,
+            "location": settings.location,
+            "network.pods": settings.network.pods,
+            "network.services": settings.network.services,
+        },
         opts=pulumi.ResourceOptions(parent=azure, depends_on=ready),
     )
     cluster_type = "Microsoft.ContainerService/managedClusters"

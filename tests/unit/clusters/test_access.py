@@ -100,3 +100,18 @@ def test_ctrl_c_ends_the_wait(api: FakeApi) -> None:
     row.cancelled.set()
     with pytest.raises(InterruptedError):
         AccessHandler().create(inputs(api.kubeconfig), row)
+
+
+def test_what_makes_the_cluster_anew_is_told_in_words() -> None:
+    fixed = {"location": "westeurope", "network.pods": "10.244.0.0/16"}
+    state = {**inputs("kept"), "fixed": fixed}
+    row = Row()
+    AccessHandler().diff("azure", state, {**state, "kubeconfig": "another"}, row)
+    AccessHandler().diff("azure", inputs("of an earlier version"), state, row)
+    assert row.said == []
+    changed = {**state, "fixed": {**fixed, "network.pods": "10.9.0.0/16"}}
+    assert AccessHandler().diff("azure", state, changed, row) != []
+    (said,) = row.said
+    assert said.startswith(
+        "the cluster is deleted and made anew: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
+    )

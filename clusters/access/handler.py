@@ -29,18 +29,17 @@ class AccessHandler(Handler):
     def diff(
         self, resource_id: str, state: Properties, inputs: Properties, context: Context
     ) -> list[Change]:
-        """Say in words when the cluster itself is replaced, and with it all that is in it."""
-        before, after = state.get("fixed") or {}, inputs["fixed"]
-        changed = [
-            f"{key} {before[key]} → {value}"
-            for key, value in after.items()
-            if key in before and before[key] != value
-        ]
-        if changed:
+        """Say in words what of a change replaces the cluster, and what an update leaves as it is.
+
+        A state of an earlier version has neither.
+        """
+        if changed := _changed(state, inputs, "fixed"):
             context.info(
-                f"the cluster is deleted and made anew: {', '.join(changed)}. What runs in it "
-                "ends, its volumes are lost, and jobs train again"
+                f"the cluster is deleted and made anew: {changed}. What runs in it ends, its "
+                "volumes are lost, and jobs train again"
             )
+        elif changed := _changed(state, inputs, "left"):
+            context.info(f"not changed in a cluster that exists: {changed}. {inputs['byHand']}")
         return super().diff(resource_id, state, inputs, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
@@ -58,6 +57,16 @@ class AccessHandler(Handler):
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
         """Do nothing: the cluster has no object of this resource."""
+
+
+def _changed(state: Properties, inputs: Properties, kind: str) -> str:
+    """Return which settings of that kind change, and how; empty for none."""
+    before = state.get(kind) or {}
+    return ", ".join(
+        f"{key} {before[key]} → {value}"
+        for key, value in (inputs.get(kind) or {}).items()
+        if key in before and before[key] != value
+    )
 
 
 def ask(kubeconfig: str) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pulumi
 
@@ -13,7 +14,9 @@ class Access(pulumi.CustomResource):
         name: Of the cluster.
         kubeconfig: How it is reached.
         advice: What to do when it isn't: one sentence.
-        fixed: Settings that can't be changed in a cluster that exists, by their keys.
+        lasting: What is told of changes in words: `fixed`, settings by their keys, of which a
+            change replaces the cluster; `left`, those that stay as they are in a cluster that
+            exists; `byHand`, how to change these.
     """
 
     def __init__(
@@ -22,13 +25,8 @@ class Access(pulumi.CustomResource):
         *,
         kubeconfig: pulumi.Input[str],
         advice: str,
-        fixed: Mapping[str, str] = MappingProxyType({}),
+        lasting: Mapping[str, Any] = MappingProxyType({}),
         opts: pulumi.ResourceOptions | None = None,
     ) -> None:
-        properties = {
-            "name": name,
-            "kubeconfig": kubeconfig,
-            "advice": advice,
-            "fixed": dict(fixed),
-        }
+        properties = {"name": name, "kubeconfig": kubeconfig, "advice": advice, **lasting}
         super().__init__("slipway:clusters:Access", name, properties, opts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pulumi
 import pulumi_kubernetes
@@ -85,14 +85,7 @@ def provision(settings: Settings) -> Cluster:
         settings.name,
         kubeconfig=text,
         advice=_ADVICE,
-        # https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
-        fixed={
-            "name": settings.resource_name,
-            "resourceGroup": settings.group,
-            "location": settings.location,
-            "network.pods": settings.network.pods,
-            "network.services": settings.network.services,
-        },
+        lasting=_lasting(settings),
         opts=pulumi.ResourceOptions(parent=azure, depends_on=ready),
     )
     cluster_type = "Microsoft.ContainerService/managedClusters"
@@ -112,6 +105,30 @@ def provision(settings: Settings) -> Cluster:
         gpus=gpus(settings),
         identity=identity.of_pods(who.jobs),
     )
+
+
+def _lasting(settings: Settings) -> dict[str, Any]:
+    """Return what of the settings is not changed, or only in another cluster.
+
+    https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
+    """
+    system, network = settings.system, settings.network
+    pods = "no pods of jobs" if settings.cpu is not None else "pods of jobs"
+    return {
+        "fixed": {
+            "name": settings.resource_name,
+            "resourceGroup": settings.group,
+            "location": settings.location,
+            "network.pods": network.pods,
+            "network.services": network.services,
+        },
+        "left": {
+            "system": f"{system.min_nodes} to {system.max_nodes} of {system.size} with {pods}"
+        },
+        "byHand": "Its number of nodes: `az aks nodepool update --name system --resource-group "
+        f"{settings.group} --cluster-name {settings.resource_name} --update-cluster-autoscaler "
+        f"--min-count {system.min_nodes} --max-count {system.max_nodes}`",
+    }
 
 
 def _subnet(azure: AzureCluster, settings: Network) -> pulumi.Input[str]:

@@ -16,7 +16,7 @@ from tests.doubles.azure_native.provider import change_in_portal
 from tests.doubles.azure_native.store import Record
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.azure_stack import AzureStack, images, let_pull, own
-from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, bring_in_trainer
+from tests.engine.embedded_cluster import TestCluster, bring_in_trainer
 from tests.trainer.registry import RunningRegistry, running
 
 JOB = "mnist-gloo"
@@ -75,15 +75,14 @@ def registry(cluster: TestCluster, tmp_path: Path) -> Iterator[RunningRegistry]:
 
 @pytest.fixture
 def on_azure_local(
-    cluster: TestCluster, registry: RunningRegistry, root: Path, tmp_path: Path
+    cluster: TestCluster, registry: RunningRegistry, trainer: str, root: Path, tmp_path: Path
 ) -> Iterator[AzureStack]:
-    """The stack `azure-stack`, with values of its own, that registry and a short job."""
+    """The stack `azure-stack`, with values of its own, that registry and a short training."""
     config = yaml.safe_load((root / "stacks/azure-stack.yaml").read_text())["config"]
     ours = {"server": f"{registry.server}/slipway", "credentials": str(registry.credentials)}
     settings = {**own(config["slipway:cluster"]), "name": "local", "registry": ours}
-    cluster.add_kubectl_image()
-    job = {"image": KUBECTL_IMAGE, "command": ["/kubectl", "version", "--client"]}
-    jobs = {"say": {**job, "workers": 0, "cpu": "50m", "memory": "64Mi"}}
+    settings["images"] = {"trainer": trainer, "trainerCuda": trainer}
+    jobs = {JOB: {"workers": 1, **SHORT}}
     (tmp_path / "stack").mkdir()
     stack = AzureStack(tmp_path / "stack", root, cluster, settings, jobs)
     # It was there before the cluster.
@@ -216,7 +215,8 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
 ) -> None:
     stack = on_azure_local
     stack.bring_up()
-    assert stack.result("say")["state"] == "Succeeded"
+    result = stack.result(JOB)
+    assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
     assert node(cluster)["gpus"] == "1"
     assert stack.in_azure("LogicalNetwork") == ["local-nodes"]
     assert stack.in_azure("ConnectedCluster") == ["local"]

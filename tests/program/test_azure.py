@@ -162,7 +162,7 @@ def test_gpu_nodes_are_scaled_from_none(spot: Program) -> None:
 
 def test_how_many_nodes_there_are_is_the_autoscalers_business(spot: Program) -> None:
     assert "count" in spot.one(POOL).ignored
-    assert "agentPoolProfiles[*].count" in spot.one(CLUSTER).ignored
+    assert "agentPoolProfiles" in spot.one(CLUSTER).ignored
 
 
 def test_a_node_that_nobody_needs_is_given_back(spot: Program) -> None:

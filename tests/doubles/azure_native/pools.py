@@ -90,6 +90,22 @@ def pool_of(record: Record | None) -> Pool | None:
     return found if found.gpus_per_node else None
 
 
+def pool_profiles(store: Store, cluster: Record) -> dict[str, Any]:
+    """Return the property with all pools of an AKS cluster, also those of their own resources.
+
+    Azure promises no order, and this is not the order in which they were declared.
+    """
+    if not cluster.type.endswith(":ManagedCluster"):
+        return {}
+    inside = f"{cluster.id}/agentPools/"
+    others = [
+        {**record.inputs, "name": record.id.removeprefix(inside)}
+        for record in store.all()
+        if record.id.startswith(inside)
+    ]
+    return {"agentPoolProfiles": [*others, *cluster.inputs["agentPoolProfiles"]]}
+
+
 def with_count(record: Record, nodes: int) -> Record:
     """Return a pool's resource with another number of nodes."""
     if record.type == _ON_AKS:

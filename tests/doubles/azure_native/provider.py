@@ -14,7 +14,7 @@ from scripts.offline.azure_native import PreviewStub, token
 from tests.doubles.azure_native.autoscaler import Autoscaler
 from tests.doubles.azure_native.credentials import list_credentials
 from tests.doubles.azure_native.nodes import follow
-from tests.doubles.azure_native.pools import keep_count
+from tests.doubles.azure_native.pools import keep_count, pool_profiles
 from tests.doubles.azure_native.resources import WITH_ADDRESS, outputs_of, path_of
 from tests.doubles.azure_native.store import VARIABLE, Record, Refused, Store
 
@@ -56,9 +56,11 @@ class AzureDouble(PreviewStub):
         record = self.store.find(request.resource_id)
         if record is None:
             return protocol.ReadResponse("", {}, {})
+        all_pools = pool_profiles(self.store, record)
         # What the program leaves to Azure is none of its inputs.
         inputs = {key: record.inputs[key] for key in record.inputs if key in request.inputs}
-        return protocol.ReadResponse(record.id, wrap_map(record.outputs), wrap_map(inputs))
+        outputs = wrap_map(record.outputs | all_pools)
+        return protocol.ReadResponse(record.id, outputs, wrap_map(inputs | all_pools))
 
     async def delete(self, request: protocol.DeleteRequest) -> None:
         await asyncio.to_thread(self.remove, request.resource_id)

@@ -102,16 +102,21 @@ def test_ctrl_c_ends_the_wait(api: FakeApi) -> None:
         AccessHandler().create(inputs(api.kubeconfig), row)
 
 
-def test_what_makes_the_cluster_anew_is_told_in_words() -> None:
-    fixed = {"location": "westeurope", "network.pods": "10.244.0.0/16"}
-    state = {**inputs("kept"), "fixed": fixed}
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("fixed", "the cluster is deleted and made anew: pods 10.244.0.0/16 → 10.9.0.0/16. "),
+        ("left", "not changed in a cluster that exists: pods 10.244.0.0/16 → 10.9.0.0/16. Do so"),
+    ],
+)
+def test_what_a_change_does_to_the_cluster_is_told_in_words(kind: str, told: str) -> None:
+    state = {**inputs("kept"), "fixed": {}, "left": {}, "byHand": "Do so"}
+    state[kind] = {"location": "westeurope", "pods": "10.244.0.0/16"}
     row = Row()
     AccessHandler().diff("azure", state, {**state, "kubeconfig": "another"}, row)
     AccessHandler().diff("azure", inputs("of an earlier version"), state, row)
     assert row.said == []
-    changed = {**state, "fixed": {**fixed, "network.pods": "10.9.0.0/16"}}
+    changed = {**state, kind: {**state[kind], "pods": "10.9.0.0/16"}}
     assert AccessHandler().diff("azure", state, changed, row) != []
     (said,) = row.said
-    assert said.startswith(
-        "the cluster is deleted and made anew: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
-    )
+    assert said.startswith(told)

@@ -5,6 +5,7 @@ import pulumi
 from clusters import CLUSTERS
 from images.resource import TrainerImages
 from infra import cost, outputs, runs, settings
+from infra.cost import training
 from infra.gpus.component import cuda_output, gpus_of
 from infra.namespace import JobNamespace
 from infra.operator.component import TrainingOperator
@@ -27,7 +28,8 @@ def main() -> None:
         pulumi.log.warn(str(warning))
 
     kind = CLUSTERS[configured.cluster.kind]
-    cost.announce(kind.pools(configured.cluster.options), configured.prices)
+    pools = kind.pools(configured.cluster.options)
+    cost.announce(pools, configured.prices)
     cluster = kind.provision(configured.cluster.options)
     on_cluster = pulumi.ResourceOptions(
         providers=[cluster.provider],
@@ -42,7 +44,10 @@ def main() -> None:
         "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
     )
     gpus = gpus_of(cluster, images, configured.jobs, after=[namespace], opts=on_cluster)
-    context = RunContext(cluster, [namespace, operator.ready], images, configured.capacity, gpus)
+    costs = training.costs(configured.jobs, pools, configured.prices)
+    context = RunContext(
+        cluster, [namespace, operator.ready], images, configured.capacity, gpus, costs
+    )
     trained = train(configured.jobs, configured.scripts, context)
 
     pulumi.export("cluster", cluster.facts)

@@ -1,7 +1,7 @@
 """The runs of a stack: what each needs, when it may start, what judges it, and their outputs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pulumi
@@ -15,6 +15,7 @@ from infra import outputs
 from infra.declare import declare
 from jobs import plan
 from jobs.adapt import adapt, wants_gpus
+from jobs.cost import TrainingCost
 from jobs.resource import Claim, Gate, PyTorchJob
 from jobs.result import RunResult
 from jobs.sources import declare_images
@@ -31,6 +32,7 @@ class RunContext:
         images: What they run unless they bring their own.
         capacity: What the cluster has for them; None when that is not known beforehand.
         gpus: What is also created before those that request GPUs.
+        costs: By job, where it is known.
     """
 
     cluster: Cluster
@@ -38,6 +40,7 @@ class RunContext:
     images: TrainerImages
     capacity: Capacity | None
     gpus: pulumi.Resource | None = None
+    costs: Mapping[str, TrainingCost] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -137,6 +140,7 @@ def _declare(  # noqa: PLR0913, PLR0917  # a job and its script, and what is aro
         kubeconfig=kubeconfig,
         artifacts=artifacts if job.inputs else None,
         room=room,
+        cost=None if (cost := context.costs.get(job.name)) is None else cost.as_map(),
         opts=ResourceOptions(
             depends_on=[*context.needs, *gpus, *made, *(run.gate for run in before.values())]
         ),

@@ -24,7 +24,7 @@ from clusters.reach import reach
 from core.paths import CHECKOUT
 from core.problem import Problem, choices, likeliest, quote
 from core.validation import check
-from infra.cost import prices
+from infra.cost import prices, training
 from infra.cost.prices import PriceTable
 from jobs.config import read
 from jobs.rules import Surroundings
@@ -110,6 +110,8 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
     problems += configured.problems
     table = _prices(config, problems)
+    if not problems:
+        problems += training.too_dear(configured.jobs, around.pools, table)
     if problems or cluster is None:
         raise SettingsError(problems, stack)
     return Settings(

@@ -10,8 +10,8 @@ from pydantic import TypeAdapter
 from core.manifests import Manifest
 from jobs.spec import TrainingJob
 
-_GATES = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy"})
-"""Fields of a declaration that are the gate's: another one is no change of the run."""
+_JUDGED = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy", "maxCost"})
+"""Fields of a declaration that judge a run: another one is no change of it."""
 
 
 class PyTorchJob(pulumi.CustomResource):
@@ -23,12 +23,13 @@ class PyTorchJob(pulumi.CustomResource):
         kubeconfig: The cluster's, its content.
         artifacts: What its inputs are, by name (`jobs.spec.inputs.found`).
         room: What all jobs need and the cluster has, for a preview to show (`jobs.plan`).
+        cost: What its nodes cost, likewise (`infra.cost.training`).
     """
 
     result: Output[dict[str, Any]]
     """How it ended and what it returned; `state` is Succeeded, Failed, TimedOut or CannotStart."""
 
-    def __init__(  # noqa: PLR0913  # two of a job, three of what is around it, and options
+    def __init__(  # noqa: PLR0913  # two of a job, four of what is around it, and options
         self,
         job: TrainingJob,
         manifest: Mapping[str, Any],
@@ -36,6 +37,7 @@ class PyTorchJob(pulumi.CustomResource):
         kubeconfig: Input[str],
         artifacts: Input[Mapping[str, Any]] | None = None,
         room: str = "",
+        cost: Mapping[str, Any] | None = None,
         opts: ResourceOptions | None = None,
     ) -> None:
         properties = {
@@ -44,6 +46,7 @@ class PyTorchJob(pulumi.CustomResource):
             # Not in the manifest: the same artifact at another place is no other input.
             "artifacts": artifacts,
             "room": room,
+            "cost": cost,
             "result": None,
         }
         own = ResourceOptions(
@@ -76,7 +79,7 @@ def declared(job: TrainingJob) -> dict[str, Any]:
     return {
         key: value
         for key, value in dumped.items()
-        if key not in _GATES and value not in (None, {}, [])
+        if key not in _JUDGED and value not in (None, {}, [])
     }
 
 

@@ -83,6 +83,11 @@ def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
     return "\n".join(lines)
 
 
+def node_price(pool: NodePool, table: PriceTable) -> Decimal | None:
+    """Return what one node of a pool costs by the hour, at most; None without a price."""
+    return _cost(pool, table).node
+
+
 def _cost(pool: NodePool, table: PriceTable) -> _Cost:
     node = (pool.provider, pool.region, pool.size)
     price = table.price(*node, spot=pool.spot)

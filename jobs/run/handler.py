@@ -13,6 +13,7 @@ from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
 from jobs.api import JobApi, Unreachable, error_message
+from jobs.cost import TrainingCost
 from jobs.judge.outcome import refused
 from jobs.judge.timeouts import Limits
 from jobs.logs import archive
@@ -53,7 +54,7 @@ class PyTorchJobHandler(Handler):
         if state["result"]["state"] != "Succeeded":
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := describe(changes, state, inputs)) is not None:
-            context.info(meaning)
+            context.info(f"{meaning}{_costs(state, inputs) if _trains(changes) else ''}")
         if state["result"]["state"] == "Succeeded" and _trains(changes) and _is_refused(inputs):
             # The old run would go before the new one comes. `update` fails, and it stays.
             return [replace(change, replace=False) for change in changes]
@@ -135,8 +136,16 @@ def _changes(state: Properties, inputs: Properties) -> list[Change]:
     return [
         replace(change, replace=not in_place.is_in_place(change))
         for change in compare(state, inputs)
-        if change.path != "room"  # what a preview shows
+        if change.path.partition(".")[0] not in {"room", "cost"}  # what a preview shows
     ]
+
+
+def _costs(state: Properties, inputs: Properties) -> str:
+    """Return what it costs if it takes as long as the last time; empty where one is not known."""
+    seconds, cost = state["result"].get("duration_seconds"), inputs.get("cost")
+    if not cost or not seconds:
+        return ""
+    return f"; costs {TrainingCost(**cost).told(seconds)}, if it takes {seconds:.0f} s again"
 
 
 def _trains(changes: Sequence[Change]) -> bool:

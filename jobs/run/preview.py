@@ -11,6 +11,7 @@ from kubernetes.config import ConfigException
 from core.context import Context
 from core.handler import SECRET, UNKNOWN
 from jobs.api import JobApi, Unreachable, error_message
+from jobs.cost import TrainingCost
 from jobs.plan import described, requested
 
 _WIDTH = 100
@@ -39,6 +40,9 @@ class Preview:
         """
         # The first line is what the resource's own row has room for.
         lines = [f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"]
+        if cost := inputs.get("cost"):
+            seconds = inputs["timeoutSeconds"] * (inputs.get("retries", 0) + 1)
+            lines[0] += f"; costs {TrainingCost(**cost).told_at_most(seconds)}, until its timeout"
         room = inputs.get("room")
         if isinstance(room, str) and self._is_new(room):
             lines.append(room)

@@ -123,6 +123,7 @@ Goal = Annotated[
     ),
 ]
 Accuracy = Annotated[float, Field(ge=0, le=1)]
+Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[
     float,
     Field(

@@ -12,6 +12,7 @@ from core.validation import contradictory
 from jobs.spec.consistency import START_TIMEOUT, contradictions
 from jobs.spec.fields import (
     Accuracy,
+    Cost,
     FilePath,
     Goal,
     InnerPath,
@@ -107,6 +108,8 @@ class TrainingJob:
         max_duration: Seconds; with a `duration_seconds` above it the update fails likewise.
         max_time_to_accuracy: Seconds; likewise with `time_to_accuracy_seconds`, which a run with a
             `goal` has.
+        max_cost: What its nodes with GPUs may cost, in the currency of the stack's prices: a job
+            that could cost more, in all its attempts until its `timeout`, is refused.
 
     Raises:
         pydantic.ValidationError: with every field that is not allowed.
@@ -163,6 +166,7 @@ class TrainingJob:
     min_accuracy: Accuracy | Annotated[dict[str, Accuracy], Field(min_length=1)] | None = None
     max_duration: Seconds | None = None
     max_time_to_accuracy: Seconds | None = None
+    max_cost: Cost | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

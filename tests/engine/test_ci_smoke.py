@@ -70,7 +70,7 @@ def test_1_when_a_check_fails(scratch: Scratch) -> None:
 def test_2_for_a_stack_that_is_not_there(scratch: Scratch) -> None:
     finished = scratch.run("scripts/ci-smoke nowhere", COMMAND_SECONDS)
     assert finished.code == 2
-    assert "there is no stack 'nowhere'; there are: azure-local, azure-stack" in finished.errors
+    assert "there is no stack 'nowhere'; there are: azure, azure-stack, dev" in finished.errors
 
 
 @pytest.mark.long

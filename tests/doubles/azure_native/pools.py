@@ -103,7 +103,7 @@ def pool_profiles(store: Store, cluster: Record) -> dict[str, Any]:
         for record in store.all()
         if record.id.startswith(inside)
     ]
-    return {"agentPoolProfiles": [*others, *cluster.inputs["agentPoolProfiles"]]}
+    return {"agentPoolProfiles": [*others, *cluster.inputs.get("agentPoolProfiles", [])]}
 
 
 def with_count(record: Record, nodes: int) -> Record:

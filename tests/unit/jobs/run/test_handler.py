@@ -13,6 +13,7 @@ from jobs.catalog import CATALOG
 from jobs.run.gate import GateHandler
 from jobs.run.handler import PyTorchJobHandler
 from jobs.spec import manifest
+from tests.unit.row import Row
 
 
 @dataclass
@@ -164,3 +165,22 @@ def test_a_gate_cannot_judge_an_accuracy_that_was_not_told() -> None:
     inputs = {"job": "mine", "result": {"state": "Succeeded"}, "minAccuracy": 0.97}
     with pytest.raises(RuntimeError, match="no accuracy was reported"):
         GateHandler().create(inputs, Quiet())
+
+
+COST = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}
+
+
+def test_another_price_is_no_change() -> None:
+    assert diff({**INPUTS, "cost": COST}) == {}
+
+
+def test_a_change_that_trains_again_says_what_that_costs() -> None:
+    row = Row()
+    state = {**INPUTS, "result": {**SUCCEEDED, "duration_seconds": 600.4}}
+    PyTorchJobHandler().diff("id", state, {**changed("timeoutSeconds", 60), "cost": COST}, row)
+    again = {**changed("manifest/metadata/name", "other"), "cost": COST}
+    PyTorchJobHandler().diff("id", state, again, row)
+    in_place, trains = row.said
+    assert "costs" not in in_place
+    told = "; costs USD 0.30 to 1.50 (2 nodes at 1.8 an hour), if it takes 600 s again"
+    assert trains.endswith(told)

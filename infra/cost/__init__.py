@@ -5,6 +5,7 @@ Nothing is guessed: a pool without a price in the table is named, and left out o
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -18,6 +19,8 @@ from infra.cost.prices import Price, PriceTable, default
 
 _HOURS_OF_MONTH = 730
 _OLD = 365  # days
+_INFINIBAND = re.compile("Standard_ND")
+"""https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nd-family"""
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ def _nodes(pool: NodePool) -> str:
     """Return how many of which nodes a pool is."""
     gpus = f", each with {pool.gpus} GPU{'' if pool.gpus == 1 else 's'}" if pool.gpus else ""
     spot = ", spot" if pool.spot else ""
+    if _INFINIBAND.match(pool.size) and pool.max_nodes > 1:
+        spot += ", whose InfiniBand is not set up: nodes talk TCP to each other"
     count = _range(str(pool.min_nodes), str(pool.max_nodes))
     return f"{pool.name}: {count} x {pool.size} in {pool.region}{gpus}{spot}"
 

@@ -123,7 +123,7 @@ class RealKind:
         finished = self.run("make down STACK=kind")
         (self.scratch.directory / "kubeconfig").unlink(missing_ok=True)
         left = {kind: now for kind, now in self.traces().items() if now != self._before[kind]}
-        assert left == {}, str(finished)
+        assert left == {}, f"{left}\n{finished}"
         return finished
 
     def take_baseline(self) -> None:

@@ -178,6 +178,7 @@ class Kind:
         own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
         image_targets: Ways for images to get in that only this kind has: the class of each, a
             frozen dataclass and an `images.targets.Target`, by the `kind` of its map.
+        handlers: The handlers of further resources that only this kind has, by their types.
         tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
             it.
         more_tools: Returns further ones that it takes on this machine.
@@ -194,6 +195,7 @@ class Kind:
     capacity: Callable[[Any], Capacity | None] = _unknown_capacity
     own: OwnCluster | None = None
     image_targets: Mapping[str, Lazy] = field(default_factory=dict)
+    handlers: Mapping[str, Lazy] = field(default_factory=dict)
     tools: tuple[str, ...] = ()
     more_tools: Callable[[], Sequence[str]] = tuple
     extra: str | None = None

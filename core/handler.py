@@ -81,6 +81,8 @@ class Handler(ABC):
     """Properties that are only known once the resource exists."""
     secret_outputs: ClassVar[frozenset[str]] = frozenset()
     """Properties that stay encrypted in the stack's state."""
+    passing_inputs: ClassVar[frozenset[str]] = frozenset()
+    """Inputs that are never stored: `diff`, `create` and `update` get them, a state has none."""
 
     def check(self, inputs: Properties) -> list[CheckFailure]:
         """Return every input that is not allowed. Values may be UNKNOWN in a preview."""
@@ -94,7 +96,8 @@ class Handler(ABC):
         Messages to `context` appear in previews as well, and once each, although the engine may
         call this several times.
         """
-        return compare(state, inputs)
+        stored = {key: value for key, value in inputs.items() if key not in self.passing_inputs}
+        return compare(state, stored)
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context

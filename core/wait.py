@@ -14,7 +14,16 @@ POLL_SECONDS = 2.0
 
 
 class NotYet(Exception):
-    """What is missing, as seen just now."""
+    """What is missing, as seen just now.
+
+    Args:
+        missing: For the user.
+        after: Seconds until it is worth another look; None for as often as `until` is told to.
+    """
+
+    def __init__(self, missing: str, after: float | None = None) -> None:
+        super().__init__(missing)
+        self.after = after
 
 
 def until(  # noqa: PLR0913  # the condition, its time limit, and how progress is shown
@@ -33,7 +42,7 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
         seconds: The time limit.
         what: The name of what is waited for.
         context: Where to show what is missing, each time that it changes.
-        every: Seconds between two polls; `POLL_SECONDS` by default.
+        every: Seconds between two polls, unless `NotYet.after`; `POLL_SECONDS` by default.
         overdue: Returns the error message at the time limit, from what was missing last.
 
     Raises:
@@ -50,12 +59,18 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
             context.status(f"waiting for {what}: {' '.join(missing.split())}")
             shown = missing
 
+    def pause(state: tenacity.RetryCallState) -> float:
+        seen = None if state.outcome is None else state.outcome.exception()
+        if isinstance(seen, NotYet) and seen.after is not None:
+            return seen.after
+        return POLL_SECONDS if every is None else every
+
     attempts = tenacity.Retrying(
         retry=tenacity.retry_if_exception_type((NotYet, urllib3.exceptions.HTTPError)),
         stop=tenacity.stop_any(
             tenacity.stop_after_delay(seconds), tenacity.stop_when_event_set(context.cancelled)
         ),
-        wait=tenacity.wait_fixed(POLL_SECONDS if every is None else every),
+        wait=pause,
         sleep=tenacity.sleep_using_event(context.cancelled),
         before_sleep=show,
         reraise=True,

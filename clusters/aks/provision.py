@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
@@ -186,4 +187,5 @@ def _kubeconfig(
         listed = aks.list_managed_cluster_admin_credentials_output(**which, opts=opts)
     else:
         listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which, opts=opts)
-    return kubeconfig(listed, login)
+    text = listed.apply(lambda found: base64.b64decode(found.kubeconfigs[0].value).decode())
+    return kubeconfig(text, login)

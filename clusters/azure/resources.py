@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -130,19 +129,16 @@ class AzureCluster(pulumi.ComponentResource):
         )
 
 
-def kubeconfig(listed: pulumi.Output[Any], how: Login | None) -> pulumi.Output[str]:
-    """Return the first of the kubeconfigs that Azure lists, as a secret.
+def kubeconfig(listed: pulumi.Output[str], how: Login | None) -> pulumi.Output[str]:
+    """Return a kubeconfig that Azure lists as one to use, a secret.
 
     Args:
-        listed: With `kubeconfigs`.
+        listed: YAML.
         how: In what way kubelogin logs in; None for the administrator's, which needs none.
     """
-
-    def first(found: Any) -> str:
-        text = base64.b64decode(found.kubeconfigs[0].value).decode()
-        return text if how is None else logging_in(text, how)
-
-    return pulumi.Output.secret(listed.apply(first))
+    return pulumi.Output.secret(
+        listed if how is None else listed.apply(lambda text: logging_in(text, how))
+    )
 
 
 class KubeconfigError(ValueError):
@@ -180,7 +176,7 @@ def _exec(name: str, credentials: dict[str, Any], login: Login) -> dict[str, Any
     if "--server-id" not in flags:
         raise KubeconfigError(
             f"the kubeconfig of {name} does not say for which server a token is (--server-id): "
-            "run `pulumi refresh`, then `pulumi up` again"
+            "`make up` reads it anew; if it stays so, adminKubeconfig: true needs no kubelogin"
         )
     kept = [part for flag in _KEPT[login] for part in flags.get(flag, ())]
     return {

@@ -8,6 +8,11 @@ KIND = Kind(
     gpus=Lazy("clusters.azure_local.settings.gpus"),
     pools=Lazy("clusters.azure_local.settings.pools"),
     declare=Lazy("clusters.azure_local.provision.provision"),
+    handlers={
+        "slipway:clusters:AzureLocalKubeconfig": Lazy(
+            "clusters.azure_local.kubeconfig.KubeconfigHandler"
+        )
+    },
     remains=Lazy("clusters.azure.checks.remains"),
     extra="azure",
 )

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pulumi
 import pulumi_kubernetes
-from pulumi_azure_native import azurestackhci, kubernetes, resources
-from pulumi_azure_native import hybridcontainerservice as hybrid
+from pulumi_azure_native import authorization, azurestackhci, kubernetes, resources
 
 from clusters.access.resource import Access
 from clusters.azure import checks
@@ -21,7 +20,6 @@ from clusters.cluster import Cluster
 from images.resource import helper_images
 
 if TYPE_CHECKING:
-    from clusters.azure.settings import Login
     from clusters.azure_local.settings import Entra, LocalGpuNodes, LogicalNetwork, Settings
 
 _FIXED_OF_CLUSTER = (
@@ -73,8 +71,7 @@ def provision(settings: Settings) -> Cluster:
 
     target = settings.images.target(settings.registry.target())
     helpers, images = helper_images(target)
-    login = None if settings.admin_kubeconfig else settings.login
-    text = _kubeconfig(azure, connected.id, made[0], login)
+    text = _kubeconfig(azure, settings, made[0])
     access = Access(
         settings.name,
         kubeconfig=text,
@@ -170,7 +167,7 @@ def _instance(
     settings: Settings,
     cluster: kubernetes.ConnectedCluster,
     network: pulumi.Input[str],
-) -> list[pulumi.Resource]:
+) -> list[pulumi.CustomResource]:
     """Declare the instance of AKS, with the machines of the API server, and the pool with GPUs.
 
     The SDK has no classes for them, only for what Azure lists; so they are generic resources.
@@ -246,21 +243,42 @@ def _pool_properties(gpu: LocalGpuNodes) -> dict[str, Any]:
     }
 
 
+class _Kubeconfig(pulumi.CustomResource):
+    """What Azure lists to connect with; its life is in `kubeconfig.py`."""
+
+    kubeconfig: pulumi.Output[str]
+
+    def __init__(self, name: str, opts: pulumi.ResourceOptions, **inputs: Any) -> None:
+        properties = {**inputs, "kubeconfig": None}
+        super().__init__("slipway:clusters:AzureLocalKubeconfig", name, properties, opts)
+
+
 def _kubeconfig(
-    azure: AzureCluster, cluster: pulumi.Output[str], instance: pulumi.Resource, login: Login | None
+    azure: AzureCluster, settings: Settings, instance: pulumi.CustomResource
 ) -> pulumi.Output[str]:
-    """Return what it takes to connect: your own login, or the administrator's without a `login`.
+    """Return what it takes to connect: your own login, or the administrator's.
 
     Azure lists both for whoever reaches the cluster's own network, and there alone they work.
     """
-    # Without an instance, Azure has nothing to list.
+    who = "Admin" if settings.admin_kubeconfig else "User"
+    away = settings.disconnected
+    listed = _Kubeconfig(
+        settings.name,
+        pulumi.ResourceOptions(parent=azure),
+        instance=instance.id,
+        operation=f"list{who}Kubeconfig",
+        metadataHost=None if away is None else away.control_plane,
+        token=_token(azure, instance),
+        advice=f"give this account the role `Azure Kubernetes Service Arc Cluster {who} Role` on "
+        f"the resource group {settings.group}, if it has not; then run `make up` again",
+    )
+    return kubeconfig(listed.kubeconfig, None if settings.admin_kubeconfig else settings.login)
+
+
+def _token(azure: AzureCluster, instance: pulumi.CustomResource) -> pulumi.Output[str] | None:
+    """Return azure-native's own token; None in a preview, which must not need a login."""
+    if pulumi.runtime.is_dry_run():
+        return None
+    # It lives for an hour, and making the instance may take longer.
     opts = pulumi.InvokeOutputOptions(provider=azure.provider, depends_on=[instance])
-    if login is None:
-        listed = hybrid.list_provisioned_cluster_instance_admin_kubeconfig_output(
-            connected_cluster_resource_uri=cluster, opts=opts
-        )
-    else:
-        listed = hybrid.list_provisioned_cluster_instance_user_kubeconfig_output(
-            connected_cluster_resource_uri=cluster, opts=opts
-        )
-    return kubeconfig(listed.properties, login)
+    return pulumi.Output.secret(authorization.get_client_token_output(opts=opts).token)

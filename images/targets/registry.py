@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from core import http
 from core.context import Context
 from images.build.engines import Engine, answer
 from images.build.runner import BuildFailed, Runner
 from images.build.spec import workplace
-from images.targets.registry_api import RegistryApi, is_loopback
+from images.targets.registry_api import RegistryApi
 from images.targets.registry_login import How, Login, config, docker_context, find_login, host
 from images.targets.target import Target, TargetError, within
 
@@ -68,7 +69,7 @@ class Registry(Target):
         is_here = answer(*engine.digest(reference))
         if not is_here:
             runner.run(f"reading {archive.name}", engine.load(archive))
-        name, plain = self.name(reference), is_loopback(host(self.server))
+        name, plain = self.name(reference), http.is_loopback(host(self.server))
         with self._config(work) as file:
             for command in engine.push(reference, name, file, plain=plain):
                 runner.run(f"pushing {name}", command, _PUSH_LIMIT)

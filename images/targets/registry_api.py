@@ -5,10 +5,7 @@ https://distribution.github.io/distribution/spec/auth/token/. With TLS, but for 
 """
 
 import hashlib
-import ipaddress
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlsplit
 
 import requests
 from requests.utils import parse_dict_header
@@ -21,12 +18,12 @@ from tenacity import (
     wait_exponential,
 )
 
+from core import http
 from images.targets.registry_login import DOCKER_HUB, Login, host
 from images.targets.target import TargetError, repository, tag
 
 LIMIT = 60.0
 """Seconds for one request with its retries: for a busy registry, or a lost connection."""
-_ANSWER_LIMIT = 15.0
 _BUSY = frozenset({429, 500, 502, 503, 504})
 """Status codes after which a request is retried."""
 _MANIFESTS = (
@@ -57,7 +54,7 @@ class RegistryApi:
     def answers(self) -> bool:
         """Whether a registry responds, whatever its answer."""
         try:
-            status = _ask("GET", f"{self._base}/v2/").status_code
+            status = http.ask("GET", f"{self._base}/v2/").status_code
         except requests.RequestException:
             return False
         return status not in _BUSY
@@ -83,7 +80,7 @@ class RegistryApi:
     @property
     def _base(self) -> str:
         name = "registry-1.docker.io" if host(self.server) in DOCKER_HUB else host(self.server)
-        return f"{'http' if is_loopback(name) else 'https'}://{name}"
+        return f"{'http' if http.is_loopback(name) else 'https'}://{name}"
 
     def _answer(self, method: str, url: str, path: str) -> requests.Response:
         try:
@@ -115,7 +112,7 @@ class RegistryApi:
             | retry_if_result(lambda response: response.status_code in _BUSY),
         )
         accepted = {"Accept": ", ".join(_MANIFESTS), **headers}
-        return repeat(_ask, method, url, headers=accepted)
+        return repeat(http.ask, method, url, headers=accepted)
 
     def _authorization(self, challenge: str, path: str) -> dict[str, str]:
         """Return the header that a challenge requires; empty when no credentials match."""
@@ -128,8 +125,7 @@ class RegistryApi:
 
     def _token(self, challenge: dict[str, str | None], path: str) -> str:
         realm = str(challenge.get("realm"))
-        parts = urlsplit(realm)
-        if parts.scheme != "https" and not is_loopback(parts.netloc):
+        if http.is_readable(realm):
             raise TargetError(
                 f"{self.server} sends logins to {realm}, where they would be readable"
             )
@@ -137,32 +133,13 @@ class RegistryApi:
         if self.login is not None and self.login.is_identity_token:
             grant = {"grant_type": "refresh_token", "refresh_token": self.login.password}
             form = {**scope, **grant, "client_id": _CLIENT}
-            response = _ask("POST", realm, data=form)
+            response = http.ask("POST", realm, data=form)
         else:
             header = {"Authorization": f"Basic {self.login.entry()['auth']}"} if self.login else {}
-            response = _ask("GET", realm, params=scope, headers=header)
+            response = http.ask("GET", realm, params=scope, headers=header)
         if not response.ok:
             raise TargetError(
                 f"{self.server} gives no token ({response.status_code}); {self.remedy}"
             )
         token = response.json()
         return str(token.get("token") or token["access_token"])
-
-
-def is_loopback(name: str) -> bool:
-    """Return whether `host:port` is this machine, where a registry needs no TLS."""
-    bare = urlsplit(f"//{name}").hostname or ""
-    try:
-        return ipaddress.ip_address(bare).is_loopback
-    except ValueError:
-        return bare == "localhost"
-
-
-def _ask(method: str, url: str, **more: Any) -> requests.Response:
-    """Ask once. Raises `requests.RequestException`."""
-    with requests.Session() as session:
-        # No proxy leads to this machine.
-        session.trust_env = not is_loopback(urlsplit(url).netloc)
-        # Otherwise ~/.netrc would replace the header.
-        session.auth = lambda request: request
-        return session.request(method, url, timeout=_ANSWER_LIMIT, **more)

@@ -35,6 +35,7 @@ class SlipwayProvider(protocol.Provider):
         self._cancelled = threading.Event()
         self._printed: set[tuple[str, str]] = set()
         self._refreshed: set[str] = set()
+        self._passing: dict[str, dict[str, PropertyValue]] = {}
 
     def _handler(self, type_token: str) -> Handler:
         # The SDK reads it from the URN, where a child's type follows its parents': `parent$child`.
@@ -55,10 +56,18 @@ class SlipwayProvider(protocol.Provider):
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         handler = self._handler(request.type)
         failures = handler.check(plain_map(request.new_inputs))
+        # The engine stores what a check returns, and sends that with all that follows.
+        stored = dict(request.new_inputs)
+        passing = handler.passing_inputs & stored.keys()
+        self._passing[request.urn] = {key: stored.pop(key) for key in passing}
         return protocol.CheckResponse(
-            request.new_inputs,
+            stored,
             [protocol.CheckFailure(failure.property, failure.reason) for failure in failures],
         )
+
+    def _whole(self, urn: str, inputs: Mapping[str, PropertyValue]) -> Properties:
+        """Return the inputs, with those that `check` has kept from the engine."""
+        return plain_map({**inputs, **self._passing.get(urn, {})})
 
     def _of_diff(self, urn: str) -> Context:
         """Return the context for a diff: it reports what an update would do, unlike a refresh."""
@@ -74,7 +83,7 @@ class SlipwayProvider(protocol.Provider):
             handler.diff,
             request.resource_id,
             plain_map(request.old_state),
-            plain_map(request.new_inputs),
+            self._whole(request.urn, request.new_inputs),
             self._of_diff(request.urn),
         )
         ignored = tuple(request.ignore_changes)
@@ -86,7 +95,9 @@ class SlipwayProvider(protocol.Provider):
             known = await self._preview(handler, request.urn, None, request.properties)
             return protocol.CreateResponse("", _properties(handler, request.properties, known))
         resource_id, outputs = await asyncio.to_thread(
-            handler.create, plain_map(request.properties), self._context(request.urn)
+            handler.create,
+            self._whole(request.urn, request.properties),
+            self._context(request.urn),
         )
         return protocol.CreateResponse(
             resource_id, _properties(handler, request.properties, outputs)
@@ -102,7 +113,7 @@ class SlipwayProvider(protocol.Provider):
                 handler.update,
                 request.resource_id,
                 state,
-                plain_map(request.news),
+                self._whole(request.urn, request.news),
                 self._context(request.urn),
             )
         return protocol.UpdateResponse(_properties(handler, request.news, outputs))

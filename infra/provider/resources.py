@@ -38,6 +38,7 @@ class Handlers(Mapping[str, Handler]):
             **_SERVED,
             **_IMAGES,
             **{each.type: each.handler for each in own},
+            **{name: each for kind in CLUSTERS.values() for name, each in kind.handlers.items()},
         }
         self._made: dict[str, Handler] = {}
 

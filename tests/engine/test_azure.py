@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.doubles.azure_native.arm import Arm, serving
 from tests.doubles.azure_native.nodes import RESOURCE, evict, scale
 from tests.doubles.azure_native.pools import pools
 from tests.doubles.azure_native.provider import change_in_portal
-from tests.doubles.azure_native.store import Record
+from tests.doubles.azure_native.store import Record, Store
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 from tests.engine.azure_stack import AzureStack, images, let_pull, own
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer
@@ -74,8 +75,21 @@ def registry(cluster: TestCluster, tmp_path: Path) -> Iterator[RunningRegistry]:
 
 
 @pytest.fixture
+def arm(tmp_path: Path) -> Iterator[Arm]:
+    """Azure's resource manager for that stack."""
+    with serving(Arm(Store(tmp_path / "stack/azure"))) as made:
+        yield made
+
+
+@pytest.fixture
 def on_azure_local(
-    cluster: TestCluster, registry: RunningRegistry, trainer: str, root: Path, tmp_path: Path
+    cluster: TestCluster,
+    registry: RunningRegistry,
+    arm: Arm,
+    trainer: str,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[AzureStack]:
     """The stack `azure-stack`, with values of its own, that registry and a short training."""
     config = yaml.safe_load((root / "stacks/azure-stack.yaml").read_text())["config"]
@@ -84,6 +98,7 @@ def on_azure_local(
     settings["images"] = {"trainer": trainer, "trainerCuda": trainer}
     jobs = {JOB: {"workers": 1, **SHORT}}
     (tmp_path / "stack").mkdir()
+    monkeypatch.setenv("ARM_METADATA_HOSTNAME", arm.url)
     stack = AzureStack(tmp_path / "stack", root, cluster, settings, jobs)
     # It was there before the cluster.
     site = Record(settings["customLocation"], "azure-native:extendedlocation:CustomLocation", {})
@@ -211,7 +226,7 @@ def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
 
 
 def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
-    on_azure_local: AzureStack, cluster: TestCluster
+    on_azure_local: AzureStack, cluster: TestCluster, arm: Arm
 ) -> None:
     stack = on_azure_local
     stack.bring_up()
@@ -226,6 +241,8 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
         for pod in cluster.get("pods", "--namespace=kubeflow")["items"]
         for each in pod["spec"]["containers"]
     }
+    [kubeconfig] = [each for each in stack.resources if "LocalKubeconfig" in each["type"]]
+    assert "token" not in kubeconfig["inputs"].keys() | kubeconfig["outputs"].keys()
     assert pulled
     assert all(image.startswith("127.0.0.1:") for image in pulled)
 
@@ -234,6 +251,8 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     # All else is as it was.
     assert changed.changes == {"update": 2}, changed.urns("update", "replace", "create")
     assert changed.diff("local-gpu") == {"properties.maxCount": "update"}
+    # Each time, as it may be another by then.
+    assert sum(each.startswith("POST ") for each in arm.asked) == 2
     assert changed.diff("gpus") == {"pool.maxNodes": "update"}
 
     stack.destroy()

@@ -17,6 +17,22 @@ from pulumi.runtime import mocks
 
 PROJECT = "slipway"
 _MARK, _SECRET = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+KUBELOGIN = f"""\
+apiVersion: v1
+kind: Config
+clusters: [{{name: slipway, cluster: {{server: https://slipway.example.org}}}}]
+contexts: [{{name: slipway, context: {{cluster: slipway, user: person}}}}]
+current-context: slipway
+users:
+- name: person
+  user:
+    exec:
+      apiVersion: client.authentication.k8s.io/v1beta1
+      command: kubelogin
+      args: [get-token, --environment, AzurePublicCloud, --server-id, {"6" * 8}-server,
+        --client-id, {"8" * 8}-client, --tenant-id, {"7" * 8}-tenant, --login, devicecode]
+"""
+"""A kubeconfig as AKS hands it out: the user types a code into a browser."""
 _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     "slipway:clusters:Embedded": {
         "kubeconfig": "a kubeconfig",
@@ -27,6 +43,7 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     },
     "slipway:clusters:Kind": {"kubeconfig": "a kubeconfig", "clusterId": "a UID"},
     "slipway:clusters:Minikube": {"kubeconfig": "a kubeconfig", "clusterId": "a UID"},
+    "slipway:clusters:AzureLocalKubeconfig": {"kubeconfig": KUBELOGIN},
     "slipway:images:Image": {
         "reference": "localhost/slipway-trainer:0",
         "imageDigest": "sha256:0",
@@ -47,22 +64,6 @@ _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     "slipway:jobs:PyTorchJob": {"result": {"state": "Succeeded", "accuracy": 0.98}},
 }
 """What each resource would return, had it been made."""
-KUBELOGIN = f"""\
-apiVersion: v1
-kind: Config
-clusters: [{{name: slipway, cluster: {{server: https://slipway.example.org}}}}]
-contexts: [{{name: slipway, context: {{cluster: slipway, user: person}}}}]
-current-context: slipway
-users:
-- name: person
-  user:
-    exec:
-      apiVersion: client.authentication.k8s.io/v1beta1
-      command: kubelogin
-      args: [get-token, --environment, AzurePublicCloud, --server-id, {"6" * 8}-server,
-        --client-id, {"8" * 8}-client, --tenant-id, {"7" * 8}-tenant, --login, devicecode]
-"""
-"""A kubeconfig as AKS hands it out: the user types a code into a browser."""
 _ANSWERS: Mapping[str, Mapping[str, Any]] = {
     "azure-native:containerservice:listManagedClusterUserCredentials": {
         "kubeconfigs": [{"name": "user", "value": base64.b64encode(KUBELOGIN.encode()).decode()}]
@@ -70,18 +71,7 @@ _ANSWERS: Mapping[str, Mapping[str, Any]] = {
     "azure-native:containerservice:listManagedClusterAdminCredentials": {
         "kubeconfigs": [{"name": "admin", "value": base64.b64encode(b"an admin's").decode()}]
     },
-    "azure-native:hybridcontainerservice:listProvisionedClusterInstanceUserKubeconfig": {
-        "properties": {
-            "kubeconfigs": [
-                {"name": "user", "value": base64.b64encode(KUBELOGIN.encode()).decode()}
-            ]
-        }
-    },
-    "azure-native:hybridcontainerservice:listProvisionedClusterInstanceAdminKubeconfig": {
-        "properties": {
-            "kubeconfigs": [{"name": "admin", "value": base64.b64encode(b"an admin's").decode()}]
-        }
-    },
+    "azure-native:authorization:getClientToken": {"token": "a token"},
 }
 """What the provider answers when the program asks it for something."""
 
@@ -158,7 +148,10 @@ class _Mocks(mocks.Mocks):
         named = {"name": args.name} if args.typ.startswith("azure-native:") else {}
         if args.typ.endswith(":UserAssignedIdentity"):
             named |= {"clientId": f"{args.name}-client", "principalId": f"{args.name}-principal"}
-        return f"{args.name}-id", {**named, **args.inputs, **_OUTPUTS.get(args.typ, {})}
+        outputs = dict(_OUTPUTS.get(args.typ, {}))
+        if args.inputs.get("operation") == "listAdminKubeconfig":
+            outputs["kubeconfig"] = "an admin's"
+        return f"{args.name}-id", {**named, **args.inputs, **outputs}
 
 
 class _Monitor(mocks.MockMonitor):

@@ -21,6 +21,7 @@ GROUP = "azure-native:resources:ResourceGroup"
 CONNECTED = "azure-native:kubernetes:ConnectedCluster"
 GENERIC = "azure-native:resources:Resource"
 NETWORK = "azure-native:azurestackhci:LogicalNetwork"
+LISTED = "slipway:clusters:AzureLocalKubeconfig"
 LOCK = "azure-native:authorization:ManagementLockByScope"
 KUBERNETES = "pulumi:providers:kubernetes"
 
@@ -223,9 +224,24 @@ def test_the_kubeconfig_logs_in_as_the_person_and_is_a_secret(program: Program) 
 def test_the_administrators_kubeconfig_is_used_only_when_asked_for(
     program: Program, declared: Declare
 ) -> None:
-    assert "an admin's" not in program.one(KUBERNETES).inputs["kubeconfig"]["value"]
-    asked = declared(adminKubeconfig=True).one(KUBERNETES).inputs["kubeconfig"]
-    assert asked == secret("an admin's")
+    assert program.one(LISTED).inputs["operation"] == "listUserKubeconfig"
+    asked = declared(adminKubeconfig=True)
+    assert asked.one(LISTED).inputs["operation"] == "listAdminKubeconfig"
+    assert asked.one(KUBERNETES).inputs["kubeconfig"] == secret("an admin's")
+
+
+def test_the_kubeconfig_is_listed_once_the_instance_exists_with_a_secret_token(
+    program: Program,
+) -> None:
+    listed = program.one(LISTED)
+    assert instance(program).urn in program.needs(listed)
+    assert listed.inputs["instance"] == f"{instance(program).name}-id"
+    assert listed.inputs["token"] == secret("a token")
+
+
+def test_a_preview_takes_no_token(declared: Declare, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
+    assert "token" not in declared().one(LISTED).inputs
 
 
 def test_nothing_is_made_in_the_cluster_before_it_answers_and_lets_this_account_in(
@@ -334,9 +350,10 @@ def test_without_the_internet_nothing_that_is_declared_leads_there(declared: Dec
 
 
 def test_azure_is_asked_for_at_its_own_control_plane(declared: Declare, program: Program) -> None:
-    inputs = declared(jobs={"mnist-gloo": {}}, **AWAY).one(PROVIDER).inputs
-    assert inputs["metadataHost"] == AWAY["disconnected"]["controlPlane"]
-    assert inputs["disableInstanceDiscovery"] == "true"
+    away = declared(jobs={"mnist-gloo": {}}, **AWAY)
+    for each in (away.one(PROVIDER), away.one(LISTED)):
+        assert each.inputs["metadataHost"] == AWAY["disconnected"]["controlPlane"]
+    assert away.one(PROVIDER).inputs["disableInstanceDiscovery"] == "true"
     assert "metadataHost" not in program.one(PROVIDER).inputs
 
 

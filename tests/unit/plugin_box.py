@@ -9,7 +9,7 @@ from typing import ClassVar
 from pulumi.runtime.proto import engine_pb2_grpc
 
 from core.context import Context
-from core.handler import Change, CheckFailure, Handler, Properties, compare
+from core.handler import Change, CheckFailure, Handler, Properties
 from infra.provider.engine import connect
 from infra.provider.provider import SlipwayProvider
 from infra.provider.server import exit_with, serve
@@ -23,6 +23,7 @@ class BoxHandler(Handler):
     type: ClassVar[str] = TOKEN
     outputs: ClassVar[tuple[str, ...]] = ("address", "key")
     secret_outputs: ClassVar[frozenset[str]] = frozenset({"key"})
+    passing_inputs: ClassVar[frozenset[str]] = frozenset({"token"})
 
     def check(self, inputs: Properties) -> list[CheckFailure]:
         return [CheckFailure("size", "0: at least 1")] if inputs["size"] == 0 else []
@@ -32,9 +33,11 @@ class BoxHandler(Handler):
     ) -> list[Change]:
         if state["size"] != inputs["size"]:
             context.info(f"it was {state['size']}")
+        if "token" in inputs:
+            context.info(f"looked with {inputs['token']}")
         return [
             Change(change.path, change.kind, replace=change.path == "place")
-            for change in compare(state, inputs)
+            for change in super().diff(resource_id, state, inputs, context)
         ]
 
     def preview(
@@ -50,7 +53,8 @@ class BoxHandler(Handler):
         context.info("done")
         if inputs["size"] == 13:
             raise RuntimeError("there is no size 13;\ntake another")
-        return "box-1", {"address": "here", "key": "k3y"}
+        address = "here" if "token" not in inputs else f"known to {inputs['token']}"
+        return "box-1", {"address": address, "key": "k3y"}
 
     def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
         return None if resource_id == "gone" else {"address": "there", "key": "k3y"}

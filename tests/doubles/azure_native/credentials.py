@@ -1,7 +1,6 @@
-"""The functions that list a cluster's kubeconfig: that of the cluster behind, with another login.
+"""A token, and a cluster's kubeconfig: that of the cluster behind, with another login.
 
-https://learn.microsoft.com/rest/api/aks/managed-clusters/list-cluster-user-credentials and
-https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/list-user-kubeconfig
+https://learn.microsoft.com/rest/api/aks/managed-clusters/list-cluster-user-credentials
 """
 
 import base64
@@ -18,7 +17,8 @@ _CLIENT = "80faf920-1908-4b52-b5ef-a8e7bedfc67a"
 _SERVER = "6dae42f8-4368-4678-94ff-3960e28e3630"
 """AKS in Entra, everywhere the same."""
 _ON_AKS = "azure-native:containerservice:listManagedClusterUserCredentials"
-_ON_AZURE_LOCAL = "azure-native:hybridcontainerservice:listProvisionedClusterInstanceUserKubeconfig"
+_CLIENT_TOKEN = "azure-native:authorization:getClientToken"
+TOKEN = "the token of whoever is logged in"
 
 
 def list_credentials(
@@ -27,7 +27,7 @@ def list_credentials(
     """Return what the SDK's function returns.
 
     Raises:
-        Unserved: it is none of those that list a user's kubeconfig.
+        Unserved: it is another function.
         Refused: Azure would refuse.
     """
     if function == _ON_AKS:
@@ -39,24 +39,13 @@ def list_credentials(
         if not profile.get("managed") or arguments.get("format") != "exec":
             raise Refused("BadRequest: kubelogin takes a cluster with Entra and the format exec")
         store.note("list credentials", id=cluster, format=arguments.get("format"))
-        return {"kubeconfigs": [_kubeconfig(store)]}
-    if function == _ON_AZURE_LOCAL:
-        connected = str(arguments["connectedClusterResourceUri"])
-        service = "Microsoft.HybridContainerService/provisionedClusterInstances"
-        instance = f"{connected}/providers/{service}/default"
-        store.get(instance)
-        store.note("list credentials", id=connected)
-        return {
-            "id": instance,
-            "name": "clusterUser",
-            "resourceId": instance,
-            "status": "Succeeded",
-            "properties": {"kubeconfigs": [_kubeconfig(store)]},
-        }
+        return {"kubeconfigs": [kubeconfig(store)]}
+    if function == _CLIENT_TOKEN:
+        return {"token": TOKEN}
     raise Unserved(f"the function {function}")
 
 
-def _kubeconfig(store: Store) -> dict[str, str]:
+def kubeconfig(store: Store) -> dict[str, str]:
     """Return the kubeconfig as AKS lists it: with a login that waits for a person's browser."""
     document: dict[str, Any] = yaml.safe_load(store.kubeconfig.read_text())
     arguments = {

@@ -58,9 +58,12 @@ def test_whatever_a_kind_names_is_there(name: str) -> None:
     for target in kind.image_targets.values():
         assert issubclass(target.load(), Target)
         assert is_dataclass(target.load())
+    for token, handler in kind.handlers.items():
+        assert issubclass(handler.load(), Handler)
+        assert handler.load().type == token
     if kind.own is not None:
-        handler = kind.own.handler.load()
-        assert issubclass(handler, Handler)
-        assert handler.type == kind.own.type
+        own = kind.own.handler.load()
+        assert issubclass(own, Handler)
+        assert own.type == kind.own.type
         assert isinstance(kind.own.remove, Lazy)
         assert len(inspect.signature(kind.own.remove.load()).parameters) == 1

@@ -12,7 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from images.targets.registry_api import RegistryApi, is_loopback
+from core.http import is_loopback
+from images.targets.registry_api import RegistryApi
 from images.targets.registry_login import Login
 from images.targets.target import TargetError
 

@@ -183,6 +183,17 @@ def test_a_failed_check_names_the_property(plugin: Plugin) -> None:
     ]
 
 
+def test_a_passing_input_reaches_what_the_engine_asks_for_and_no_state(plugin: Plugin) -> None:
+    news = struct(size=1, token=secret("hush"))
+    checked = plugin.calls.Check(provider_pb2.CheckRequest(urn=URN, news=news)).inputs
+    assert MessageToDict(checked) == {"size": 1}
+    made = create(plugin, size=1).properties
+    assert MessageToDict(made) == {"size": 1, "address": "known to hush", "key": secret("k3y")}
+    diff = provider_pb2.DiffRequest(urn=URN, id="box-1", olds=made, news=checked)
+    assert plugin.calls.Diff(diff).changes == provider_pb2.DiffResponse.DIFF_NONE
+    assert plugin.engine.told[-1].message == "looked with hush"
+
+
 @pytest.mark.parametrize(("ignored", "changed"), [([], ["size"]), (["size"], [])])
 def test_a_diff_names_what_changed_and_heeds_what_is_ignored(
     plugin: Plugin, ignored: list[str], changed: list[str]

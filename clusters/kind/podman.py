@@ -126,7 +126,7 @@ def restore() -> None:
         CommandFailed: podman or the firewall refuses.
     """
     before = _before()
-    if before is None or not before["inUse"]:
+    if before is None or not (before["inUse"] or _storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):
         podman = partial(run, str(directory() / "podman"), limit=_LIMIT)
@@ -135,6 +135,9 @@ def restore() -> None:
         podman("volume", "prune", "--force")
         podman("network", "prune", "--force")
         podman("system", "reset", "--force")
+        shutil.rmtree(_storage())
+        if not before["inUse"]:  # restored before; since then it has only been asked
+            return
         for rule in _rules():
             if rule not in before["rules"]:
                 run(*_removal(rule))
@@ -143,7 +146,6 @@ def restore() -> None:
         if not before["modules"]:
             with suppress(OSError):  # another program has put something there since
                 _MODULES.rmdir()
-        shutil.rmtree(_storage())
         _note().write_text(json.dumps({**before, "inUse": False}))
 
 

@@ -89,6 +89,17 @@ def test_all_that_it_changed_goes_with_its_last_container(machine: Machine) -> N
     assert not (state_dir() / "podman").exists()
 
 
+def test_what_is_only_asked_afterwards_leaves_nothing_and_changes_nothing(machine: Machine) -> None:
+    podman.directory()
+    podman.prepare()
+    podman.restore()
+    (machine.directory / "forwarding").write_text("1\n")  # by somebody else, since then
+    podman.directory()
+    podman.restore()
+    assert not (state_dir() / "podman").exists()
+    assert (machine.directory / "forwarding").read_text() == "1\n"
+
+
 def test_it_stays_while_another_stack_has_containers(machine: Machine) -> None:
     podman.prepare()
     machine.containers = "0123456789ab\n"

@@ -8,9 +8,10 @@ from pulumi import Input, Output, ResourceOptions
 from pydantic import TypeAdapter
 
 from core.manifests import Manifest
+from jobs.judge.gate_limits import LIMITS, limits
 from jobs.spec import TrainingJob
 
-_JUDGED = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy", "maxCost"})
+_JUDGED = frozenset({*LIMITS, "maxCost"})
 """Fields of a declaration that judge a run: another one is no change of it."""
 
 
@@ -121,15 +122,5 @@ class Gate(pulumi.CustomResource):
         result: Input[Mapping[str, Any]],
         opts: ResourceOptions | None = None,
     ) -> None:
-        properties = {**gate_properties(job), "result": result}
+        properties = {"job": job.name, **limits(job), "result": result}
         super().__init__("slipway:jobs:Gate", job.name, properties, opts)
-
-
-def gate_properties(job: TrainingJob) -> dict[str, Any]:
-    """Return the inputs of a gate that follow from its job alone; a limit that is None is none."""
-    return {
-        "job": job.name,
-        "minAccuracy": job.min_accuracy,
-        "maxDuration": job.max_duration,
-        "maxTimeToAccuracy": job.max_time_to_accuracy,
-    }

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+_SHOWN = 3
 State = Literal["Succeeded", "Failed", "TimedOut", "CannotStart"]
 
 
@@ -43,6 +44,7 @@ class TrainingReport:
         reformations: How often the workers of an elastic job met anew.
         longest_pause_seconds: The longest time without a step.
         artifacts: The files that were copied out: `url`, `sha256` and `bytes` of each.
+        metrics: Figures of any other name that the program reports.
     """
 
     accuracy: float | None = None
@@ -61,6 +63,16 @@ class TrainingReport:
     reformations: int | None = None
     longest_pause_seconds: float | None = None
     artifacts: Mapping[str, Mapping[str, Any]] | None = None
+    metrics: Mapping[str, float] | None = None
+
+    def figure(self, name: str) -> float | None:
+        """Return a figure by its name, whether it is a field or one of the program's own."""
+        found = getattr(self, name, None) if name in _FIGURES else None
+        return (self.metrics or {}).get(name) if found is None else found
+
+
+_FIGURES = frozenset({"accuracy", "top5_accuracy", "loss"})
+"""Fields of a report that are figures of the model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,8 +173,10 @@ class RunResult(TrainingReport):
         """Describe it in one line."""
         if not self.succeeded:
             return f"{self.state}: {self.reason}"
-        accuracy = f", accuracy {self.accuracy}" if self.accuracy is not None else ""
-        return f"Succeeded in {self.duration_seconds:g} s{accuracy}"
+        figures = {"accuracy": self.accuracy, **(self.metrics or {})}
+        known = {name: value for name, value in figures.items() if value is not None}
+        told = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:_SHOWN])
+        return f"Succeeded in {self.duration_seconds:g} s{told}"
 
 
 def _fields(cls: type[RunResult | FailureDetails], known: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,32 @@
 """The limits of a job's gate, and by how much a result misses them. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from jobs.result import RunResult
+
+if TYPE_CHECKING:
+    from jobs.spec import TrainingJob
+
+LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
+"""Fields of a job's declaration that are its gate's."""
+
+
+def limits(job: TrainingJob) -> dict[str, Any]:
+    """Return a job's limits, as `missed` takes them; None is none."""
+    bounds = {
+        name: {key: value for key, value in asdict(each).items() if value is not None}
+        for name, each in job.require.items()
+    }
+    return {
+        "minAccuracy": job.min_accuracy,
+        "maxDuration": job.max_duration,
+        "maxTimeToAccuracy": job.max_time_to_accuracy,
+        "require": bounds or None,
+    }
 
 
 def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
@@ -18,6 +41,25 @@ def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
             yield _NO_TIME.format(most, result.goal or "none")
         else:
             yield from _too_long("maxTimeToAccuracy", most, "a time to its goal", found)
+
+    for name, bounds in (inputs.get("require") or {}).items():
+        yield from _out_of_bounds(name, bounds, result)
+
+
+def _out_of_bounds(name: str, bounds: Mapping[str, float], result: RunResult) -> Iterator[str]:
+    value = result.figure(name)
+    if value is None:
+        known = ", ".join(result.metrics or ()) or "none"
+        yield (
+            f"no {name} was reported, so `require` can't judge it (its metrics: {known}): let its "
+            "program write one (docs/results.md), or take it out of `require`"
+        )
+        return
+    least, most = bounds.get("min"), bounds.get("max")
+    if least is not None and not value >= least:
+        yield f"{name} is {value:g}, which is {least - value:.4g} less than its `min` {least:g}"
+    if most is not None and not value <= most:
+        yield f"{name} is {value:g}, which is {value - most:.4g} more than its `max` {most:g}"
 
 
 _NO_TIME = (

@@ -11,6 +11,13 @@ from jobs.result import End, FailureDetails, RunResult, State, TrainingReport
 from jobs.spec.names import run_of
 from jobs.topology import Topology, ranks_of
 
+_KNOWN = frozenset(
+    {
+        *(each.name for each in fields(TrainingReport)),
+        *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds"),
+    }
+)
+"""What a summary says besides figures."""
 _FROM_RANK_0 = tuple(each.name for each in fields(TrainingReport))
 
 
@@ -47,7 +54,11 @@ def result(  # noqa: PLR0913, PLR0917  # what was seen of a run, apart
     started = status.get("startTime") or job["metadata"].get("creationTimestamp")
     completed = status.get("completionTime") or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
-    reported |= {"accuracy": _number(first.get("accuracy")), "artifacts": artifacts(first)}
+    reported |= {
+        "accuracy": _number(first.get("accuracy")),
+        "artifacts": artifacts(first),
+        "metrics": _metrics(first) or None,
+    }
     codes = {
         _key(number, topology): ended.code for number, ended in ends.items() if ended is not None
     }
@@ -94,6 +105,14 @@ def _samples_seen(
 def _number(value: object) -> float | None:
     """Return a figure that a user's program reported; None when it is none."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _metrics(message: Mapping[str, Any]) -> dict[str, float]:
+    """Return the figures that a program names itself: in `metrics`, or beside what is known."""
+    own = message.get("metrics")
+    named = {key: message[key] for key in message if key not in _KNOWN}
+    every = {**named, **(own if isinstance(own, dict) else {})}
+    return {key: value for key, text in every.items() if (value := _number(text)) is not None}
 
 
 def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
-from jobs.judge.gate_limits import missed
+from jobs.judge.gate_limits import LIMITS, missed
 from jobs.result import RunResult, explain
 
 
@@ -22,7 +22,7 @@ class GateHandler(Handler):
         """Every new result is judged anew, and by new limits the existing one."""
         changed = {change.path.split(".")[0]: change.kind for change in compare(state, inputs)}
         # The inputs name no limit that was removed, and no missing result.
-        gone = {each for each in ("result", *_LIMITS) if each in state and each not in inputs}
+        gone = {each for each in ("result", *LIMITS) if each in state and each not in inputs}
         return [Change(path, replace=True) for path in sorted(changed.keys() | gone)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
@@ -55,9 +55,6 @@ class GateHandler(Handler):
 
     def delete(self, resource_id: str, state: Properties, context: Context) -> None:
         """Do nothing: a gate exists in the state alone."""
-
-
-_LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy")
 
 
 def _earlier(result: RunResult) -> str:

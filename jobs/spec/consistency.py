@@ -32,7 +32,7 @@ def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return the contradictions between fields of `job`."""
     rules = (
         *(_program, _command, _hyperparameters, _gate, _elastic, _threads, _gpus, _timeouts),
-        *(_shared_memory, _volumes, _tolerations, _outputs),
+        *(_shared_memory, _volumes, _tolerations, _outputs, _require),
     )
     return [each for rule in rules for each in rule(job)]
 
@@ -197,6 +197,15 @@ def _volume_kind(name: str, volume: Volume) -> Iterator[Contradiction]:
             ("volumes", name, "keep"),
             f"goes with `size` alone; `{given[0]}` says itself what stays",
         )
+
+
+def _require(job: TrainingJob) -> Iterator[Contradiction]:
+    for name, bounds in job.require.items():
+        if bounds.min is None and bounds.max is None:
+            yield _of(("require", name), "takes `min`, `max` or both")
+        elif bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
+            text = f"{bounds.min:g} is more than its max {bounds.max:g}"
+            yield _of(("require", name, "min"), text)
 
 
 def _tolerations(job: TrainingJob) -> Iterator[Contradiction]:

@@ -123,6 +123,11 @@ Goal = Annotated[
     ),
 ]
 Accuracy = Annotated[float, Field(ge=0, le=1)]
+Figure = Annotated[float, Field(allow_inf_nan=False)]
+MetricName = Annotated[
+    str,
+    Field(pattern=r"^[A-Za-z_][\w./-]*$", max_length=63, description="a name such as val_loss"),
+]
 Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Seconds = Annotated[
     float,

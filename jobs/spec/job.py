@@ -17,6 +17,7 @@ from jobs.spec.fields import (
     Goal,
     InnerPath,
     InputName,
+    MetricName,
     Name,
     ObjectName,
     Seconds,
@@ -29,7 +30,17 @@ from jobs.spec.fields import (
     Workers,
 )
 from jobs.spec.modules import MODULES, ModuleName
-from jobs.spec.parts import Build, Elastic, JobInput, Limits, Master, SecretKey, Toleration, Volume
+from jobs.spec.parts import (
+    Bounds,
+    Build,
+    Elastic,
+    JobInput,
+    Limits,
+    Master,
+    SecretKey,
+    Toleration,
+    Volume,
+)
 
 _ELASTIC_SLACK = 1
 
@@ -108,6 +119,7 @@ class TrainingJob:
         max_duration: Seconds; with a `duration_seconds` above it the update fails likewise.
         max_time_to_accuracy: Seconds; likewise with `time_to_accuracy_seconds`, which a run with a
             `goal` has.
+        require: Bounds of figures by name, `accuracy` and `loss` among them; likewise.
         max_cost: What its nodes with GPUs may cost, in the currency of the stack's prices: a job
             that could cost more, in all its attempts until its `timeout`, is refused.
 
@@ -166,6 +178,7 @@ class TrainingJob:
     min_accuracy: Accuracy | Annotated[dict[str, Accuracy], Field(min_length=1)] | None = None
     max_duration: Seconds | None = None
     max_time_to_accuracy: Seconds | None = None
+    require: dict[MetricName, Bounds] = Field(default_factory=dict)
     max_cost: Cost | None = None
 
     @model_validator(mode="after")

@@ -8,7 +8,15 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeKey
-from jobs.spec.fields import ArtifactPath, FilePath, InnerPath, Name, ObjectName, Replicas
+from jobs.spec.fields import (
+    ArtifactPath,
+    Figure,
+    FilePath,
+    InnerPath,
+    Name,
+    ObjectName,
+    Replicas,
+)
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -149,3 +157,16 @@ class JobInput:
 
     job: Name
     artifact: ArtifactPath
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Bounds:
+    """What a figure of a result has to be within.
+
+    Args:
+        min: No less than this.
+        max: No more than this.
+    """
+
+    min: Figure | None = None
+    max: Figure | None = None

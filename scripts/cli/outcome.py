@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from jobs.judge.gate_limits import missed
+from jobs.judge.gate_limits import limits, missed
 from jobs.result import RunResult
 from scripts.cli.state import JobState, StackState
 
@@ -104,17 +104,9 @@ def _ended(job: JobState, declared: TrainingJob | None) -> Outcome:
         return Outcome(job.name, state, result)
     if job.passed:
         return Outcome(job.name, state, result, "passed")
-    limits = {} if declared is None else _limits(declared)
-    misses = tuple(missed(limits, RunResult.of(result)))
+    judged = {} if declared is None else limits(declared)
+    misses = tuple(missed(judged, RunResult.of(result)))
     return Outcome(job.name, state, result, "missed" if misses else "not judged", misses)
-
-
-def _limits(job: TrainingJob) -> dict[str, Any]:
-    return {
-        "minAccuracy": job.min_accuracy,
-        "maxDuration": job.max_duration,
-        "maxTimeToAccuracy": job.max_time_to_accuracy,
-    }
 
 
 def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:

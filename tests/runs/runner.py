@@ -14,7 +14,8 @@ from typing import Any
 from clusters.cluster import JOB_ACCOUNT, JOBS
 from core.handler import Handler, Properties
 from infra.provider.engine import plain_map, wrap_map
-from jobs.resource import gate_properties, run_properties
+from jobs.judge.gate_limits import limits
+from jobs.resource import run_properties
 from jobs.run.gate import GateHandler
 from jobs.run.handler import PyTorchJobHandler
 from jobs.spec import TrainingJob, manifest, volumes
@@ -188,7 +189,7 @@ class Runs:
         try:
             job, inputs = self._inputs(name, declared)
             self._step(PyTorchJobHandler(), attempt, name, inputs)
-            gate = {**gate_properties(job), "result": self.output(name)}
+            gate = {"job": job.name, **limits(job), "result": self.output(name)}
             self._step(GateHandler(), attempt, name, _plain(gate))
         except Exception as error:  # noqa: BLE001  # as the engine shows each
             attempt.error = error

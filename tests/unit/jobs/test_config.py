@@ -146,6 +146,19 @@ def test_a_value_out_of_range_or_of_another_type_is_refused(field: str, value: A
 
 
 @pytest.mark.parametrize(
+    ("require", "key"),
+    [
+        ({"val_loss": {}}, "require.val_loss"),
+        ({"val_loss": {"min": 2, "max": 1}}, "require.val_loss.min"),
+        ({"val_loss": {"most": 1}}, "require.val_loss.most"),
+        ({"val_loss": 1}, "require.val_loss"),
+    ],
+)
+def test_bounds_that_judge_nothing_are_refused(require: dict[str, Any], key: str) -> None:
+    assert problems("mnist-gloo", {"require": require}).keys() == {key}
+
+
+@pytest.mark.parametrize(
     "name", ["Mine", "1st", "my_job", "my.job", "-mine", "mine-", "a" * 41, "", "ä"]
 )
 def test_a_name_that_is_no_dns_label_is_refused(name: str) -> None:

@@ -112,6 +112,7 @@ def test_every_key_is_explained(schema: dict[str, Any], name: str) -> None:
             state="Succeeded", run_id="mine-1", world_size=4, accuracy=0.98, samples_seen=60000,
             class_accuracies={"7": 0.9}, epoch_accuracies=[0.98], exit_codes={"0": 0, "1": 0},
             artifacts={"net.pt": {"url": "file:///net.pt", "sha256": "00", "bytes": 1}},
+            metrics={"val_loss": 0.31},
         ),
         RunResult(
             state="Failed", reason="rank 1 exited with code 3", exit_codes={"1": 3},

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobs.judge.exits import Exit
 from jobs.judge.outcome import refused, result
 from jobs.judge.replica import replicas
-from jobs.result import End
+from jobs.result import End, RunResult
 from jobs.topology import Topology
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 
@@ -39,6 +39,15 @@ def test_what_rank_0_says_of_all_ranks_is_the_runs_accuracy() -> None:
     assert found["epoch_accuracies"] == [0.9, 0.97]
     assert (found["backend"], found["dataset"], found["world_size"]) == ("gloo", "mnist", 2)
     assert found["training_seconds"] == 33.25
+
+
+def test_figures_of_any_name_are_kept_and_nothing_else_is() -> None:
+    told = {"metrics": {"val_loss": 0.31, "note": "text", "best": True}, "perplexity": 12.4}
+    others = {"lr": None, "curve": [1, 2], "samples_seen": 5, "rank": 0}
+    found = of(pod(0, state=ended(0, json.dumps({**told, **others}))), workers=0)
+    assert found["metrics"] == {"perplexity": 12.4, "val_loss": 0.31}
+    assert "metrics" not in of(pod(0, state=ended(0, summary(0))), workers=0)
+    assert str(RunResult.of(found)) == "Succeeded in 60 s, perplexity 12.4, val_loss 0.31"
 
 
 def test_samples_are_summed_over_the_ranks() -> None:

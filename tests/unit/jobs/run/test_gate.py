@@ -14,6 +14,7 @@ RESULT: Mapping[str, Any] = {
     "duration_seconds": 60.0,
     "time_to_accuracy_seconds": 12.5,
     "goal": "accuracy=0.9",
+    "metrics": {"val_loss": 0.31},
 }
 
 
@@ -29,7 +30,13 @@ def refusal(result: Mapping[str, Any] = RESULT, **limits: Any) -> str:
 
 @pytest.mark.parametrize(
     "limits",
-    [{"minAccuracy": 0.97}, {"maxDuration": 60}, {"maxTimeToAccuracy": 12.5}, {"maxDuration": 61}],
+    [
+        {"minAccuracy": 0.97},
+        {"maxDuration": 60},
+        {"maxTimeToAccuracy": 12.5},
+        {"maxDuration": 61},
+        {"require": {"val_loss": {"max": 0.31}, "accuracy": {"min": 0.97}}},
+    ],
 )
 def test_a_limit_that_is_just_kept_passes(limits: dict[str, Any]) -> None:
     judge(**limits)
@@ -41,6 +48,18 @@ def test_a_limit_that_is_just_kept_passes(limits: dict[str, Any]) -> None:
         ({"minAccuracy": 0.98}, "0.9700, which is 0.0100 less than its `minAccuracy` 0.98"),
         ({"maxDuration": 50}, "a duration of 60 s, which is 10.0 s more than its `maxDuration` 50"),
         ({"maxTimeToAccuracy": 12}, "12.5 s, which is 0.5 s more than its `maxTimeToAccuracy` 12"),
+        (
+            {"require": {"val_loss": {"max": 0.3}}},
+            "val_loss is 0.31, which is 0.01 more than its `max` 0.3",
+        ),
+        (
+            {"require": {"accuracy": {"min": 0.98, "max": 1.0}}},
+            "accuracy is 0.97, which is 0.01 less than its `min` 0.98",
+        ),
+        (
+            {"require": {"f1": {"min": 0.5}}},
+            "no f1 was reported, so `require` can't judge it (its metrics: val_loss)",
+        ),
     ],
 )
 def test_a_limit_that_is_missed_is_told_with_by_how_much(

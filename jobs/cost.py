@@ -34,12 +34,12 @@ class TrainingCost:
         """Return what it costs with nodes that are made for it and go after it."""
         return self.nodes * (seconds + _AROUND_SECONDS) * self.hourly / 3600
 
-    def told(self, seconds: float) -> str:
+    def in_words(self, seconds: float) -> str:
         """Return both in words."""
         least, most = self.least(seconds), self.most(seconds)
         return f"{self.currency} {least:,.2f} to {most:,.2f} ({self._nodes})"
 
-    def told_at_most(self, seconds: float) -> str:
+    def most_in_words(self, seconds: float) -> str:
         """Return the most in words."""
         return f"at most {self.currency} {self.most(seconds):,.2f} ({self._nodes})"
 

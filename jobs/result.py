@@ -175,8 +175,8 @@ class RunResult(TrainingReport):
             return f"{self.state}: {self.reason}"
         figures = {"accuracy": self.accuracy, **(self.metrics or {})}
         known = {name: value for name, value in figures.items() if value is not None}
-        told = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:_SHOWN])
-        return f"Succeeded in {self.duration_seconds:g} s{told}"
+        shown = "".join(f", {name} {value:.6g}" for name, value in list(known.items())[:_SHOWN])
+        return f"Succeeded in {self.duration_seconds:g} s{shown}"
 
 
 def _fields(cls: type[RunResult | FailureDetails], known: Mapping[str, Any]) -> dict[str, Any]:

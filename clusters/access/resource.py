@@ -14,7 +14,7 @@ class Access(pulumi.CustomResource):
         name: Of the cluster.
         kubeconfig: How it is reached.
         advice: What to do when it isn't: one sentence.
-        lasting: What is told of changes in words: `fixed`, settings by their keys, of which a
+        lasting: What a preview says of changes: `fixed`, settings by their keys, of which a
             change replaces the cluster; `left`, those that stay as they are in a cluster that
             exists; `byHand`, how to change these.
     """

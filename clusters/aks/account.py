@@ -1,6 +1,7 @@
-"""What of the account would make AKS refuse a cluster after minutes: asked before anything is made.
+"""What of the account would make AKS refuse a cluster after minutes, before anything is created.
 
-`az` is asked, as whoever is logged in. What it may not tell is not held against anybody.
+Azure's CLI reports it, as the account that is logged in. A query that this account may not make
+yields no problem.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 def problems(settings: Settings) -> Iterator[Problem]:
     """Yield what is wrong with the login, its rights in the cluster, and the subscription.
 
-    Nothing more is asked of somebody who is not logged in to the subscription's tenant.
+    Without a login to the subscription's tenant that is the only problem.
     """
     try:
         account = _ask(settings, "account", "show")
@@ -61,7 +62,7 @@ def problems(settings: Settings) -> Iterator[Problem]:
 
 
 def _allowed(question: Callable[[], list[Problem]]) -> list[Problem]:
-    """Return the answer; none to who may not ask."""
+    """Return the answer; no problem where the account may not make the query."""
     try:
         return question()
     except CommandFailed:
@@ -74,16 +75,19 @@ def _admin(settings: Settings, user: Mapping[str, str]) -> Iterator[Problem]:
     if user["type"] == "user":
         who = _ask(settings, "ad", "signed-in-user", "show")["id"]
         among, key = admins.users, "users"
-        groups = _ask(settings, "ad", "user", "get-member-groups", "--id", who)
-        member = {each["id"] for each in groups} if admins.groups else set()
     else:
-        who = _ask(settings, "ad", "sp", "show", "--id", user["name"])["id"]
-        among, key, member = admins.service_principals, "servicePrincipals", set()
         if admins.groups:
-            return  # Only the directory's readers may ask for a program's groups.
-    if who not in among and not member & set(admins.groups):
-        text = f"has not you, {user['name']}, whom the cluster would not let in; add {who} to {key}"
-        yield Problem(f"{KEY}.admins", text)
+            return  # Only the directory's readers may list a program's groups.
+        who = _ask(settings, "ad", "sp", "show", "--id", user["name"])["id"]
+        among, key = admins.service_principals, "servicePrincipals"
+    if who in among:
+        return
+    if admins.groups:
+        groups = _ask(settings, "ad", "user", "get-member-groups", "--id", who)
+        if {each["id"] for each in groups} & set(admins.groups):
+            return
+    text = f"has not you, {user['name']}, whom the cluster would not let in; add {who} to {key}"
+    yield Problem(f"{KEY}.admins", text)
 
 
 def _registered(settings: Settings) -> Iterator[Problem]:

@@ -68,7 +68,8 @@ def before_update(
     Args:
         settings: Of a cluster that is about to be declared.
         pushes: Whether images go to a registry that is logged in to with Azure's CLI.
-        account: What finds problems of whoever is logged in with that; asked if all else is well.
+        account: Returns the problems of the account that is logged in with it; called where
+            there are no others.
 
     Raises:
         pulumi.RunError: with all of it.

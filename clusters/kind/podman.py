@@ -136,7 +136,7 @@ def restore() -> None:
         podman("network", "prune", "--force")
         podman("system", "reset", "--force")
         shutil.rmtree(_storage())
-        if not before["inUse"]:  # restored before; since then it has only been asked
+        if not before["inUse"]:  # restored before; since then only queries have run
             return
         for rule in _rules():
             if rule not in before["rules"]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping
 from datetime import date
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -146,6 +147,7 @@ def read(path: str, checkout: Path = CHECKOUT) -> PriceTable | list[Problem]:
     return [Problem(KEY, f"in {quote(path)}, {each}") for each in table]
 
 
+@cache
 def default() -> PriceTable:
     """Return the table that comes with Slipway.
 

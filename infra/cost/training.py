@@ -26,9 +26,9 @@ def costs(
         return {}
     table = default() if own is None else own
     price = node_price(pool, table)
-    gpus = {job.name: [share.gpus for share in shares(job) if share.gpus] for job in jobs}
     if price is None:
         return {}
+    gpus = {job.name: [share.gpus for share in shares(job) if share.gpus] for job in jobs}
     return {
         name: TrainingCost(-(-sum(each) // pool.gpus), len(each), float(price), table.currency)
         for name, each in gpus.items()
@@ -43,15 +43,15 @@ def too_dear(
 
     All of its attempts are taken to last until its `timeout`, so a job that passes costs no more.
     """
-    limited = {job.name: job for job in jobs if job.max_cost is not None}
-    known = costs(list(limited.values()), pools, own) if limited else {}
-    for name, cost in known.items():
-        job = limited[name]
+    limited = [job for job in jobs if job.max_cost is not None]
+    known = costs(limited, pools, own) if limited else {}
+    for job in limited:
+        cost = known.get(job.name)
         seconds = job.timeout * (job.retries + 1)
-        if job.max_cost is not None and cost.most(seconds) > job.max_cost:
+        if cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
             text = (
                 f"{job.max_cost:g} is less than what it may cost until the timeout of its last "
-                f"attempt, {cost.told_at_most(seconds)}; lower timeout, retries or workers, or "
+                f"attempt, {cost.most_in_words(seconds)}; lower timeout, retries or workers, or "
                 "raise maxCost"
             )
-            yield Problem(f"slipway:jobs.{name}.maxCost", text)
+            yield Problem(f"slipway:jobs.{job.name}.maxCost", text)

@@ -42,12 +42,8 @@ class RunState:
     """Why it could make no nodes."""
     gone: bool = False
     """Whether the job was deleted, not by Slipway."""
-    succeeded_at: float | None = None
-    """When its success was first judged, in seconds since it was submitted."""
-    failed_at: float | None = None
-    """When a failed pod of it was first judged, likewise."""
-    lost_at: float | None = None
-    """When its lost node was first judged, likewise."""
+    _since: dict[str, float] = field(default_factory=dict)
+    """When each condition of `lasted` was first judged, in seconds since it was submitted."""
     _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _started: set[int] = field(default_factory=set)
     _failed_inits: dict[int, FailedInit] = field(default_factory=dict)
@@ -133,16 +129,20 @@ class RunState:
     @property
     def cured_by_a_retry(self) -> str | None:
         """What the cluster did that ended the run; None when the run failed by itself."""
-        disruption = self.disruption or self.lost_node
+        disruption = self._disrupted_by
         if disruption is None or not disruption.brought_about(self.cause):
             return None
         return disruption.text
 
     @property
+    def _disrupted_by(self) -> Disruption | None:
+        return self.disruption or self.lost_node
+
+    @property
     def cause_may_be_to_come(self) -> bool:
         """Whether all that failed so far followed another one, which has not been seen yet."""
-        cause, disruption = self.cause, self.disruption or self.lost_node
-        return cause is not None and disruption is None and cause.origin is not Origin.OWN
+        cause = self.cause
+        return cause is not None and self._disrupted_by is None and cause.origin is not Origin.OWN
 
     @property
     def missed_another_node(self) -> bool:
@@ -217,6 +217,19 @@ class RunState:
                 message = str(event.get("message", ""))
                 if any(word in message for word in _REFUSED) and _OVER_QUOTA not in message:
                     self.refusal = message
+
+    def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
+        """Return for how many seconds a condition has been judged to hold; 0 where it does not.
+
+        Args:
+            what: Its name.
+            elapsed: Seconds since the job was submitted.
+            holds: Whether it holds now.
+        """
+        if not holds:
+            self._since.pop(what, None)
+            return 0.0
+        return elapsed - self._since.setdefault(what, elapsed)
 
     @property
     def all_started(self) -> bool:

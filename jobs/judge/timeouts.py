@@ -62,12 +62,8 @@ def operator_idle(run: RunState, elapsed: float) -> End | None:
         elapsed: Seconds since the job was submitted.
     """
     failed = [each for each in run.replicas.values() if each.has_failed and not each.is_deleted]
-    if not failed or run.topology.elastic:
-        run.failed_at = None
-        return None
-    if run.failed_at is None:
-        run.failed_at = elapsed
-    if elapsed - run.failed_at < _OPERATOR_SECONDS:
+    is_idle = bool(failed) and not run.topology.elastic
+    if run.lasted("a failed pod", elapsed, holds=is_idle) < _OPERATOR_SECONDS:
         return None
     what = run.failure or f"pod {failed[0].name} failed"
     reason = f"{what}; the training operator did not act on that for {_OPERATOR_SECONDS} s"
@@ -83,21 +79,15 @@ def node_lost(run: RunState, elapsed: float) -> End | None:
         run: What was seen of it.
         elapsed: Seconds since the job was submitted.
     """
-    if run.lost_node is None or run.topology.elastic:
-        run.lost_at = None
-        return None
-    if run.lost_at is None:
-        run.lost_at = elapsed
-    if elapsed - run.lost_at < _NODE_SECONDS:
+    is_lost = run.lost_node is not None and not run.topology.elastic
+    if run.lasted("a lost node", elapsed, holds=is_lost) < _NODE_SECONDS:
         return None
     return End("Failed", run.failure or f"it lost a node for more than {_NODE_SECONDS} s")
 
 
 def may_straggle(run: RunState, elapsed: float) -> bool:
     """Return whether the job's success was first seen less than 30 s ago."""
-    if run.succeeded_at is None:
-        run.succeeded_at = elapsed
-    return elapsed - run.succeeded_at < _STRAGGLERS_SECONDS
+    return run.lasted("success", elapsed) < _STRAGGLERS_SECONDS
 
 
 def _not_started(run: RunState, limit: float) -> str:

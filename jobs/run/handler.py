@@ -145,7 +145,7 @@ def _costs(state: Properties, inputs: Properties) -> str:
     seconds, cost = state["result"].get("duration_seconds"), inputs.get("cost")
     if not cost or not seconds:
         return ""
-    return f"; costs {TrainingCost(**cost).told(seconds)}, if it takes {seconds:.0f} s again"
+    return f"; costs {TrainingCost(**cost).in_words(seconds)}, if it takes {seconds:.0f} s again"
 
 
 def _trains(changes: Sequence[Change]) -> bool:

@@ -42,7 +42,7 @@ class Preview:
         lines = [f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"]
         if cost := inputs.get("cost"):
             seconds = inputs["timeoutSeconds"] * (inputs.get("retries", 0) + 1)
-            lines[0] += f"; costs {TrainingCost(**cost).told_at_most(seconds)}, until its timeout"
+            lines[0] += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
         room = inputs.get("room")
         if isinstance(room, str) and self._is_new(room):
             lines.append(room)

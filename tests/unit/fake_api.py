@@ -2,7 +2,6 @@
 
 import json
 import ssl
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -10,6 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import yaml
+
+from tests.doubles.serving import in_background
 
 Answer = tuple[int, Any]
 Respond = Callable[[Any], Answer]
@@ -68,25 +69,20 @@ def served(api: FakeApi, tls: ssl.SSLContext | None = None) -> Iterator[FakeApi]
         def log_message(self, *_arguments: Any) -> None:
             """Print nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        api.port = server.server_address[1]
-        if tls is not None:
-            server.socket = tls.wrap_socket(server.socket, server_side=True)
-        address = f"http://127.0.0.1:{server.server_address[1]}"
-        api.kubeconfig = yaml.safe_dump(
-            {
-                "apiVersion": "v1",
-                "kind": "Config",
-                "clusters": [{"name": "c", "cluster": {"server": address}}],
-                "users": [{"name": "u", "user": {"token": "made-up"}}],
-                "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
-                "current-context": "x",
-            }
-        )
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield api
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    api.port = server.server_address[1]
+    if tls is not None:
+        server.socket = tls.wrap_socket(server.socket, server_side=True)
+    address = f"http://127.0.0.1:{server.server_address[1]}"
+    api.kubeconfig = yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "c", "cluster": {"server": address}}],
+            "users": [{"name": "u", "user": {"token": "made-up"}}],
+            "contexts": [{"name": "x", "context": {"cluster": "c", "user": "u"}}],
+            "current-context": "x",
+        }
+    )
+    with in_background(server):
+        yield api

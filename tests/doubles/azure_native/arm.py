@@ -8,7 +8,6 @@ https://github.com/microsoft/api-guidelines/blob/vNext/azure/Guidelines.md#handl
 """
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from typing import Any
 
 from tests.doubles.azure_native.credentials import TOKEN, kubeconfig
 from tests.doubles.azure_native.store import Refused, Store
+from tests.doubles.serving import in_background
 
 _LIST = "/listUserKubeconfig?api-version=2024-01-01"
 _STATUS = "/operationStatuses/1?api-version=2024-01-01"
@@ -115,12 +115,7 @@ def serving(arm: Arm) -> Iterator[Arm]:
         def log_message(self, *_arguments: Any) -> None:
             """Print nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        arm.url = f"http://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        try:
-            yield arm
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    arm.url = f"http://127.0.0.1:{server.server_address[1]}"
+    with in_background(server):
+        yield arm

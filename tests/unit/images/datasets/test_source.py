@@ -1,6 +1,5 @@
 """A download is complete, or the reason is reported."""
 
-import threading
 from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from images.datasets.source import NotAvailable, download
+from tests.doubles.serving import in_background
 from tests.unit.images.objects import Listener
 
 _CONTENT = b"pictures" * 1000
@@ -27,12 +27,9 @@ def address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     served = tmp_path / "served"
     served.mkdir()
     (served / "file").write_bytes(_CONTENT)
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served))) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(served)))
+    with in_background(server):
         yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 def test_what_was_published_is_written(address: str, tmp_path: Path) -> None:

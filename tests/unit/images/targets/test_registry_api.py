@@ -2,7 +2,6 @@
 
 import base64
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -16,6 +15,7 @@ from core.http import is_loopback
 from images.targets.registry_api import RegistryApi
 from images.targets.registry_login import Login
 from images.targets.target import TargetError
+from tests.doubles.serving import in_background
 
 _DIGEST = f"sha256:{'2' * 64}"
 
@@ -79,14 +79,9 @@ class _Handler(BaseHTTPRequestHandler):
 def _serving(busy: int = 0, realm: str = "") -> Iterator[tuple[str, list[Any]]]:
     asked: list[Any] = []
     handler = type("Handler", (_Handler,), {"asked": asked, "busy": busy, "realm": realm})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            yield f"127.0.0.1:{server.server_port}", asked
-        finally:
-            server.shutdown()
-            thread.join()
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    with in_background(server):
+        yield f"127.0.0.1:{server.server_port}", asked
 
 
 class TestAsking:

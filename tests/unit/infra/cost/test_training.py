@@ -43,8 +43,8 @@ def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_
     cost = TrainingCost(fewest=2, nodes=4, hourly=2.0, currency="EUR")
     assert cost.least(3600) == 4.0
     assert cost.most(3600) == 10.0
-    assert cost.told(3600) == "EUR 4.00 to 10.00 (4 nodes at 2 an hour)"
-    assert cost.told_at_most(2700) == "at most EUR 8.00 (4 nodes at 2 an hour)"
+    assert cost.in_words(3600) == "EUR 4.00 to 10.00 (4 nodes at 2 an hour)"
+    assert cost.most_in_words(2700) == "at most EUR 8.00 (4 nodes at 2 an hour)"
 
 
 @pytest.mark.parametrize(("limit", "refused"), [(9.99, True), (10.0, False), (None, False)])

@@ -8,6 +8,8 @@ STACK  ?= dev
 PYTHON ?= python3
 JOB    ?=
 RANK   ?=
+RUN    ?=
+TO     ?=
 FOLLOW ?= 1
 FORMAT ?= text
 BASE   ?=
@@ -27,7 +29,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python up preview down rerun logs results kubeconfig env check lint types unit test test-long smoke bench-commands bench-train picture
+.PHONY: help setup tools python test-python up preview down rerun logs results fetch kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -63,6 +65,9 @@ logs: python ## what a job prints and printed: JOB=… and, of one rank alone, R
 results: python ## how each job has ended last; JOB=… for all of one, FORMAT=json for programs
 	@$(IN_VENV) scripts.cli results "$(STACK)" "$(JOB)" "$(FORMAT)"
 
+fetch: python ## copy the files of a job's last run to your disk, and check them: JOB=… and TO=directory
+	@$(IN_VENV) scripts.cli fetch "$(STACK)" "$(JOB)" "$(TO)" "$(RUN)"
+
 kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
 	@$(IN_VENV) scripts.cli kubeconfig "$(STACK)"
 
@@ -76,7 +81,7 @@ lint:
 	.venv-test/bin/ruff format --check
 	.venv-test/bin/ruff check
 	.venv-test/bin/lint-imports --no-cache
-	@$(IN_TESTS) scripts.figures
+	@$(IN_TESTS) tests.figures
 
 types:
 	.venv-test/bin/mypy
@@ -98,10 +103,14 @@ smoke: tools test-python ## check a stack that is up
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests/smoke --stack "$(STACK)" $(if $(JUNIT),--junit-xml="$(JUNIT)")
 
 bench-commands: tools ## measure the commands beside an earlier commit's: BASE=… (20 minutes)
-	@$(IN_VENV) scripts.bench_commands $(BASE)
+	@$(IN_VENV) tests.bench.commands $(BASE)
 
 bench-train: tools ## measure the training in its image (6 minutes; `make up` builds the image)
-	@$(IN_VENV) scripts.bench_train
+	@$(IN_VENV) tests.bench.train
+
+wheel: python ## the package slipway, for images and programs of your own: dist/*.whl
+	@$(IN_VENV) pip wheel --quiet --no-deps --wheel-dir dist images/trainer
+	@ls dist/slipway_client-*.whl
 
 picture: tools # record README's picture again, in a stack of its own (2 minutes)
-	@$(IN_VENV) scripts.terminal
+	@$(IN_VENV) tests.docs.picture

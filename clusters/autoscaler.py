@@ -4,7 +4,7 @@ https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md#w
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,9 +62,9 @@ def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
         events: Kubernetes' events of those pods.
     """
     about = [event for event in events if event.get("reason") in {_MADE, _NOT_MADE}]
-    if not about:
+    latest = max(about, key=_when, default=None)
+    if latest is None:
         return None
-    latest = max(about, key=_when)
     message = str(latest.get("message", ""))
     return Growth(latest["reason"] == _MADE, message.partition(": ")[2] or message)
 
@@ -76,37 +76,31 @@ def setbacks(status: str | None, events: Iterable[Mapping[str, Any]] = ()) -> li
         status: The key `status` of the ConfigMap; None when it is missing or unreadable.
         events: Kubernetes' events about that ConfigMap.
     """
-    found = [*_backing_off(status), *_failures(events)]
-    return list(dict.fromkeys(explained(each) for each in found))
+    found = [*_backing_off(status)]
+    if failed := [each for each in events if each.get("reason") in _FAILED]:
+        found.append(str(max(failed, key=_when).get("message", "")).strip())
+    return list(dict.fromkeys(map(explained, found)))
 
 
 def explained(words: str) -> str:
     """Return the autoscaler's words, and in front of them what is behind them where it is known."""
-    causes = (text for pattern, text in _CAUSES if pattern.search(words))
-    cause = next(causes, None)
+    cause = next((text for pattern, text in _CAUSES if pattern.search(words)), None)
     return words if cause is None else f"{cause} ({words})"
 
 
-def _backing_off(status: str | None) -> list[str]:
-    """Return the groups that wait after a failure, with the error that they had."""
+def _backing_off(status: str | None) -> Iterator[str]:
+    """Yield the groups that wait after a failure, with the error that they had."""
     try:
         document = yaml.safe_load(status or "")
     except yaml.YAMLError:
-        return []  # Before 1.30 it was a text for people.
+        return  # Before 1.30 it was a text for people.
     groups = document.get("nodeGroups") if isinstance(document, Mapping) else None
-    found = []
     for group in groups or []:
         scale_up = group.get("scaleUp") or {}
         error = scale_up.get("backoffInfo") or {}
         if scale_up.get("status") == "Backoff":
             words = ": ".join(filter(None, (error.get("errorCode"), error.get("errorMessage"))))
-            found.append(f"{group.get('name')}: {words or 'in backoff after a failed scale-up'}")
-    return found
-
-
-def _failures(events: Iterable[Mapping[str, Any]]) -> list[str]:
-    failed = sorted((each for each in events if each.get("reason") in _FAILED), key=_when)
-    return [str(each.get("message", "")).strip() for each in failed[-1:]]
+            yield f"{group.get('name')}: {words or 'in backoff after a failed scale-up'}"
 
 
 def _when(event: Mapping[str, Any]) -> str:

@@ -20,11 +20,14 @@ if TYPE_CHECKING:  # the import is slow, and the facts about a kind do not need 
 
     from clusters.capacity import Capacity
     from clusters.pools import GpuPool, NodePool
+    from core.manifests import Manifest
 
 JOBS = "slipway-jobs"
 """The namespace that jobs run in by default."""
 JOB_ACCOUNT = "slipway-job"
 """What a job's pods run as: it has no rights, and its token is not mounted."""
+ONE_AT_A_TIME = "a volume of the default StorageClass can be used on one of them at a time"
+"""Of several nodes: https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes"""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,11 @@ class Cluster:
         identity: Who jobs are to the cloud around it; None where they have no identity.
         mirrors: What stands in for images of other registries, by the names that jobs call them.
         pull_secret: With what nodes pull images; None where they need nothing.
+        objects: Of the cluster's own, which the stack has to make in it.
+        store: A URL that fsspec knows, below which jobs may keep files; None where the cloud around
+            it has no such store.
+        no_volume: Why its jobs can't keep files on one volume of its default StorageClass; empty
+            where they can, unless its capacity says that they run on several nodes.
     """
 
     kind: str
@@ -104,6 +112,9 @@ class Cluster:
     identity: JobIdentity | None = None
     mirrors: Mapping[str, str] = field(default_factory=dict)
     pull_secret: PullSecret | None = None
+    objects: Sequence[Manifest] = ()
+    store: str | None = None
+    no_volume: str = ""
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -118,21 +129,6 @@ class Cluster:
 
 Remains = Mapping[str, Sequence[str]]
 """What was looked for, in the plural, and each thing that was found, with how to remove it."""
-
-
-def _no_gpus(_settings: Any) -> GpuPool | None:
-    """None: jobs run on CPUs."""
-    return None
-
-
-def _no_pools(_settings: Any) -> Sequence[NodePool]:
-    """Nothing that is paid for by the hour."""
-    return ()
-
-
-def _unknown_capacity(_settings: Any) -> Capacity | None:
-    """None: it can't be known beforehand."""
-    return None
 
 
 @dataclass(frozen=True)
@@ -171,10 +167,10 @@ class Kind:
             settings, and the stack as the marks of `core.manifests` call it. Where the cluster goes
             with the stack that is anything of the cluster; where it is another's, whatever has
             Slipway's labels in it.
-        gpus: Returns `Cluster.gpus` for the settings, without looking at a cluster.
-        pools: Returns the pools that are paid for by the hour, for the settings.
+        gpus: Returns `Cluster.gpus` for the settings, without looking at a cluster; else none.
+        pools: Returns the pools that are paid for by the hour, for the settings; else none.
         capacity: Returns what a cluster of such settings has for jobs; None where that can't be
-            known beforehand.
+            known beforehand, as by default.
         own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
         image_targets: Ways for images to get in that only this kind has: the class of each, a
             frozen dataclass and an `images.targets.Target`, by the `kind` of its map.
@@ -190,9 +186,9 @@ class Kind:
     settings: Lazy
     declare: Callable[[Any], Cluster]
     remains: Callable[[Any, str], Remains]
-    gpus: Callable[[Any], GpuPool | None] = _no_gpus
-    pools: Callable[[Any], Sequence[NodePool]] = _no_pools
-    capacity: Callable[[Any], Capacity | None] = _unknown_capacity
+    gpus: Callable[[Any], GpuPool | None] = lambda _settings: None
+    pools: Callable[[Any], Sequence[NodePool]] = lambda _settings: ()
+    capacity: Callable[[Any], Capacity | None] = lambda _settings: None
     own: OwnCluster | None = None
     image_targets: Mapping[str, Lazy] = field(default_factory=dict)
     handlers: Mapping[str, Lazy] = field(default_factory=dict)

@@ -7,15 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pulumi
-from pydantic import AfterValidator, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from clusters.cluster import PullSecret
+from core.fields import CONFIG
 from images.targets.registry_login import DOCKER_HUB, Login, config, host, stored_login
 from images.targets.target import TargetError
 
-CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, validate_by_name=True)
 _PATH = "(/[a-z0-9]+([._-]+[a-z0-9]+)*)"
 _HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]+)?"
 Server = Annotated[
@@ -76,6 +75,15 @@ class Registry:
     credentials: Credentials | None = None
     mirrors: dict[str, ByDigest] = Field(default_factory=dict)
 
+    @property
+    def host(self) -> str:
+        """Its host, with its port."""
+        return host(self.server)
+
+    def has(self, image: str) -> bool:
+        """Return whether it has an image of this name, or one that stands in for it."""
+        return image in self.mirrors or host(image) == self.host
+
     def target(self) -> dict[str, Any]:
         """Return `Cluster.image_target`."""
         known = {} if self.credentials is None else {"credentials": self.credentials}
@@ -106,3 +114,14 @@ class Registry:
                 f"`docker --config DIR login {host(self.server)}` writes in a new directory DIR"
             )
         return login
+
+
+def reached_alone(options: Any) -> Registry | None:
+    """Return the only registry that a cluster's nodes get images from; None where they get any.
+
+    Args:
+        options: Any kind's `Settings`. Those that can do without the internet have both of
+            `registry` and `disconnected`.
+    """
+    registry: Registry | None = getattr(options, "registry", None)
+    return registry if getattr(options, "disconnected", None) else None

@@ -1,9 +1,13 @@
 """Groups of like nodes: what jobs have to know of them, and what they cost by."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Literal
+
+from pydantic.dataclasses import dataclass
+
+from core.fields import CONFIG, LabelValue, NodeKey
 
 DEVICE_PLUGIN = (
     "nvcr.io/nvidia/k8s-device-plugin:v0.17.0"
@@ -14,22 +18,25 @@ pulled.
 https://github.com/kubernetes/minikube/blob/master/pkg/minikube/assets/addons.go"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CONFIG)
 class Taint:
-    """What keeps pods that do not tolerate it off a node.
+    """What keeps pods that do not tolerate it off the nodes.
 
     Args:
-        key: Such as `sku`.
-        value: Such as `gpu`.
-        effect: What happens to the others.
+        key: The taint's key.
+        value: The taint's value.
+        effect: What becomes of pods that do not tolerate it.
     """
 
-    key: str
-    value: str
+    key: NodeKey
+    value: LabelValue = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
 
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}:{self.effect}"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, config=CONFIG)
 class GpuPool:
     """Nodes with GPUs, as jobs have to know them.
 
@@ -44,6 +51,7 @@ class GpuPool:
         device_plugin: Whether Slipway has to install NVIDIA's device plugin, since nothing else
             does.
         driver: Who installs NVIDIA's driver, in words, for messages.
+        fallback: Whether some of them are made only after others could not be had.
     """
 
     per_node: int
@@ -54,9 +62,10 @@ class GpuPool:
     interface: str | None = "eth0"
     device_plugin: bool = True
     driver: str = "whoever made the nodes"
+    fallback: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CONFIG)
 class NodePool:
     """Nodes that are paid for by the hour.
 

@@ -16,7 +16,6 @@ CONFIG = ConfigDict(extra="forbid", strict=True, alias_generator=to_camel, valid
 _LABEL_KEY = re.compile(
     r"([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 )
-_DIRECTORY = "an absolute path with no :, . or .. in it and no / at its end, such as /mnt/data"
 _OWN_LABELS = ("slipway.dev/", "training.kubeflow.org/", "app.kubernetes.io/managed-by")
 _UNITS: dict[str, int] = {
     **{unit: 2 ** (10 * power) for power, unit in enumerate(("Ki", "Mi", "Gi", "Ti"), 1)},
@@ -33,6 +32,14 @@ def _text(value: object) -> object:
 def integer(value: object) -> object:
     """Convert decimal text to an integer: `pulumi config set` writes "2" for 2."""
     return int(value) if isinstance(value, str) and value.isdecimal() else value
+
+
+def number(value: object) -> object:
+    """Convert decimal text to a number: `pulumi config set --path` writes "0.1" for 0.1."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def exact(value: object) -> object:
@@ -58,13 +65,6 @@ def _label(name: str) -> str:
     if _key(name).startswith(_OWN_LABELS):
         raise ValueError("a name that neither the training operator nor Slipway sets itself")
     return name
-
-
-def _directory(path: str) -> str:
-    # Different spellings of one directory would count as different directories.
-    if {".", ".."} & set(path.split("/")):
-        raise ValueError(_DIRECTORY)
-    return path
 
 
 Cpu = Annotated[
@@ -95,10 +95,14 @@ LabelValue = Annotated[
         json_schema_extra=also("integer", "boolean"),
     ),
 ]
+# Different spellings of one directory would count as different directories.
 Directory = Annotated[
     str,
-    Field(pattern=r"^/([^/:]+/)*[^/:]+$", description=_DIRECTORY),
-    AfterValidator(_directory),
+    Field(
+        pattern=r"^(/([^/:.]|\.[^/:.]|\.\.[^/:])[^/:]*)+$",
+        description="an absolute path with no :, . or .. in it and no / at its end, such as "
+        "/mnt/data",
+    ),
 ]
 Image = Annotated[
     str,

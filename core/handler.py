@@ -6,48 +6,32 @@ A `Handler` is the life of one resource type in plain Python values. The provide
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Any, ClassVar, Literal
 
 from core.context import Context
-from core.problem import located
+from core.problem import Problem, located
 
 
-class Unknown(Enum):
-    """The type of `UNKNOWN`, a value that is not known before the resource exists."""
+class Placeholder(Enum):
+    """What stands for a value."""
 
     UNKNOWN = auto()
-
-    def __repr__(self) -> str:
-        return "UNKNOWN"
-
-    __str__ = __repr__
-
-
-class Hidden(Enum):
-    """The type of `SECRET`, which stands for a value that is not to be shown."""
-
+    """One that is not known before the resource exists."""
     SECRET = auto()
+    """One that is not to be shown."""
 
     def __repr__(self) -> str:
-        return "SECRET"
+        return self.name
 
     __str__ = __repr__
 
 
-UNKNOWN = Unknown.UNKNOWN
-SECRET = Hidden.SECRET
+UNKNOWN = Placeholder.UNKNOWN
+SECRET = Placeholder.SECRET
 
 Properties = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class CheckFailure:
-    """An input that is not allowed: which one, and what is allowed instead."""
-
-    property: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -76,28 +60,37 @@ class Handler(ABC):
     `state` is always the previous inputs merged with the outputs.
     """
 
-    type: ClassVar[str]
     outputs: ClassVar[tuple[str, ...]] = ()
     """Properties that are only known once the resource exists."""
     secret_outputs: ClassVar[frozenset[str]] = frozenset()
     """Properties that stay encrypted in the stack's state."""
+    replaced_by: ClassVar[frozenset[str]] = frozenset()
+    """Paths of inputs that another resource is needed for when they change."""
     passing_inputs: ClassVar[frozenset[str]] = frozenset()
     """Inputs that are never stored: `diff`, `create` and `update` get them, a state has none."""
 
-    def check(self, inputs: Properties) -> list[CheckFailure]:
-        """Return every input that is not allowed. Values may be UNKNOWN in a preview."""
+    def check(self, inputs: Properties) -> list[Problem]:
+        """Return each input that is not allowed, by its key. Values may be UNKNOWN in a preview."""
         return []
 
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
-        """Return what differs. Called on every `up`, so it may read the live object.
+    def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        """Return what differs: the inputs, or where they are the same the live object.
 
         Messages to `context` appear in previews as well, and once each, although the engine may
         call this several times.
         """
         stored = {key: value for key, value in inputs.items() if key not in self.passing_inputs}
-        return compare(state, stored)
+        changes = compare(state, stored)
+        if changes:
+            return [replace(each, replace=each.path in self.replaced_by) for each in changes]
+        return self.drift(state, inputs, context)
+
+    def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        """Return what is no longer as the state has it; called on every `up` that changes no input.
+
+        By default nothing is looked at.
+        """
+        return []
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
@@ -120,19 +113,22 @@ class Handler(ABC):
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Make the resource, or adopt what an interrupted create left; return id and outputs."""
 
-    @abstractmethod
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        """Return the outputs as they are now, or None when the resource is gone."""
+    def read(self, state: Properties, context: Context) -> Properties | None:
+        """Return the outputs as they are now, or None when the resource is gone.
 
-    @abstractmethod
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
-        """Bring the resource to `inputs` in place and return its outputs."""
+        By default nothing is looked at: they stay as they are in the state.
+        """
+        return {name: state[name] for name in self.outputs}
 
-    @abstractmethod
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Remove the resource; succeeds when it does not exist."""
+    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
+        """Bring the resource to `inputs` in place and return its outputs: by default, create it."""
+        return self.create(inputs, context)[1]
+
+    def delete(self, state: Properties, context: Context) -> None:  # noqa: B027  # the default
+        """Remove the resource; succeeds when it does not exist.
+
+        By default nothing is done: such a resource is in the state alone.
+        """
 
 
 def compare(state: Mapping[str, Any], inputs: Mapping[str, Any], path: str = "") -> list[Change]:

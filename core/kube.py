@@ -106,12 +106,14 @@ class Request:
         path: Such as /api/v1/nodes.
         query: The parameters, as the API spells them.
         body: What is sent.
+        apply: Whether a PATCH is a server-side apply instead.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     body: Mapping[str, Any] | None = None
+    apply: bool = False
 
 
 def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.BaseHTTPResponse:
@@ -129,8 +131,9 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
         ApiException: the API server's refusal.
         urllib3.exceptions.HTTPError: no answer came.
     """
-    patch = request.method == "PATCH"
-    content = "application/merge-patch+json" if patch else "application/json"
+    content = "application/json"
+    if request.method == "PATCH":
+        content = f"application/{'apply-patch+yaml' if request.apply else 'merge-patch+json'}"
     serialized = api.param_serialize(
         request.method,
         request.path,
@@ -152,13 +155,10 @@ def ask(api: client.ApiClient, request: Request, *, limit: Limit) -> Any:
     return json.loads(send(api, request, limit=limit).data)
 
 
-def plain(api: client.ApiClient, answer: object) -> Any:
-    """Return a model of the client, or a list of them, as plain dicts in Kubernetes' spelling."""
-    return api.sanitize_for_serialization(answer)  # type: ignore[no-untyped-call]
-
-
-def api_message(error: ApiException) -> str:
-    """Return the API server's message, without headers and Python's formatting."""
+def api_message(error: Exception) -> str:
+    """Return the API server's message without headers and Python's formatting, or why none came."""
+    if not isinstance(error, ApiException):
+        return str(error)
     try:
         return str(json.loads(error.body or "")["message"])
     except (ValueError, KeyError, TypeError):

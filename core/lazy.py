@@ -13,7 +13,7 @@ class Lazy:
     """A class or a function by its full name. Calling it imports it and calls that.
 
     Args:
-        name: Such as `clusters.kind.handler.KindHandler`.
+        name: Such as `clusters.kind.tool.KindHandler`.
     """
 
     name: str

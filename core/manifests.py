@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from string import Template
 from typing import Any, cast
 
 import yaml
@@ -14,6 +15,10 @@ MANAGED_BY = {"app.kubernetes.io/managed-by": "slipway"}
 """The label of all that Slipway makes."""
 KEPT = "slipway.dev/kept"
 """The annotation of a claim that stays when its job goes."""
+KEPT_CLAIM = "slipway-kept"
+"""The claim of the volume on which a stack's jobs keep their files."""
+KEPT_DIRECTORY = "/opt/kept"
+"""Where pods find that volume."""
 MADE_BY = "slipway.dev/stack"
 """The annotation that names the stack which created a cluster-wide singleton.
 
@@ -27,6 +32,12 @@ def read(path: Path) -> Manifest:
     """Return the one object in the YAML file at `path`."""
     # The C loader: the PyTorchJob CRD has 8,000 lines, and is read on every `up`.
     return cast("Manifest", yaml.load(path.read_text(), Loader=yaml.CSafeLoader))
+
+
+def rendered(path: Path, **names: str) -> list[Manifest]:
+    """Return the objects in the YAML file at `path`, with what its `$names` stand for."""
+    text = Template(path.read_text()).substitute(names)
+    return [*yaml.load_all(text, Loader=yaml.CSafeLoader)]
 
 
 def restricted_namespace(name: str) -> Manifest:
@@ -82,6 +93,17 @@ def held(kind: str, metadata: Mapping[str, Any]) -> str | None:
         "whoever put it there. If that is gone for good: "
         f"kubectl {where}patch {kind.lower()} {name} {_RELEASE}"
     )
+
+
+def condition(thing: Mapping[str, Any], type_: str) -> Mapping[str, Any]:
+    """Return a condition in an object's status; empty without it."""
+    found = (thing.get("status") or {}).get("conditions") or []
+    return next((each for each in found if each["type"] == type_), {})
+
+
+def holds(thing: Mapping[str, Any], type_: str) -> bool:
+    """Return whether a condition of an object is true."""
+    return condition(thing, type_).get("status") == "True"
 
 
 def troubles(pod: Mapping[str, Any]) -> Iterator[str]:

@@ -4,7 +4,7 @@ import difflib
 import itertools
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 Path = tuple[str | int, ...]
@@ -48,6 +48,15 @@ class Contradiction:
     def rests_on(self, place: str) -> bool:
         """Return whether it may be another one when what is at a place changes."""
         return any(_within(place, each) or _within(each, place) for each in self.about)
+
+
+def raised(call: Callable[[], object], *errors: type[Exception]) -> str | None:
+    """Return the text of the one of these errors that a call raises; None where it raises none."""
+    try:
+        call()
+    except errors as error:
+        return str(error)
+    return None
 
 
 def keys(path: Path) -> Path:

@@ -54,25 +54,26 @@ def run(  # noqa: PLR0913  # what a process takes
     deadline = time.monotonic() + limit
     is_cancelled = threading.Event().is_set if cancelled is None else cancelled.is_set
     try:
-        with (
-            _input(text) as stdin,
-            _started(command, cwd=cwd, env=variables, stdin=stdin, **pipes) as process,
-        ):
-            while not ended and time.monotonic() < deadline and not is_cancelled():
-                # A child that outlives the program would keep its output open.
-                exited = process.poll() is not None
-                try:
-                    printed, complained = process.communicate(timeout=_PAUSE)
-                    ended = True
-                except subprocess.TimeoutExpired as waiting:
-                    printed, complained = waiting.stdout or b"", waiting.stderr or b""
-                    ended = exited
-                for which, output in enumerate((printed, complained)):
-                    seen = _text(output)
-                    lines = (seen if ended else seen[: seen.rfind("\n") + 1]).splitlines()
-                    for each in lines[reported[which] :]:
-                        line(each)
-                    reported[which] = len(lines)
+        with tempfile.TemporaryFile() as stdin:
+            # `communicate` sends no more of a pipe's input after a pause.
+            stdin.write(text.encode())
+            stdin.seek(0)
+            with _started(command, cwd=cwd, env=variables, stdin=stdin, **pipes) as process:
+                while not ended and time.monotonic() < deadline and not is_cancelled():
+                    # A child that outlives the program would keep its output open.
+                    exited = process.poll() is not None
+                    try:
+                        printed, complained = process.communicate(timeout=_PAUSE)
+                        ended = True
+                    except subprocess.TimeoutExpired as waiting:
+                        printed, complained = waiting.stdout or b"", waiting.stderr or b""
+                        ended = exited
+                    for which, output in enumerate((printed, complained)):
+                        seen = _text(output)
+                        lines = (seen if ended else seen[: seen.rfind("\n") + 1]).splitlines()
+                        for each in lines[reported[which] :]:
+                            line(each)
+                        reported[which] = len(lines)
     except OSError as error:
         raise CommandFailed(f"`{shown}` can't be run: {error}") from error
     message = _text(complained).strip() or _text(printed).strip() or "it printed nothing"
@@ -84,15 +85,6 @@ def run(  # noqa: PLR0913  # what a process takes
     if process.returncode != 0:
         raise CommandFailed(f"`{shown}` failed with {process.returncode}: {message}")
     return _text(printed)
-
-
-@contextmanager
-def _input(text: str) -> Iterator[IO[bytes]]:
-    """Yield a file without a name: `communicate` sends no more of a pipe's input after a pause."""
-    with tempfile.TemporaryFile() as file:
-        file.write(text.encode())
-        file.seek(0)
-        yield file
 
 
 def _text(output: bytes) -> str:

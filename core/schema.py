@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from core.problem import Path, quote
+from core.problem import quote
 
 _NOUNS = {
     "integer": "a whole number",
@@ -70,31 +69,6 @@ class Schema:
         variants = [*filter(None, map(describe, self._variants()))]
         # What has a comma in it would swallow the next one.
         return (", or " if any("," in each for each in variants[:-1]) else " or ").join(variants)
-
-    def read(self, value: Any, unknown: list[Path], path: Path = ()) -> Any:
-        """Return `value` as the dataclass takes it, and note the keys that it does not know.
-
-        `pulumi config set --path` writes 0.1 as text, so text is read where a number is due.
-
-        Args:
-            value: What stands here.
-            unknown: Takes the paths of the keys that are left out of what is returned.
-            path: Where here is.
-        """
-        if isinstance(value, list):
-            return [self.below(i).read(each, unknown, (*path, i)) for i, each in enumerate(value)]
-        if isinstance(value, Mapping):
-            names = self.names
-            unknown += [(*path, name) for name in value if names and name not in names]
-            return {
-                name: self.below(name).read(each, unknown, (*path, name))
-                for name, each in value.items()
-                if not names or name in names
-            }
-        if isinstance(value, str) and "number" in {each.get("type") for each in self._variants()}:
-            with suppress(ValueError):
-                return float(value)
-        return value
 
     def _variants(self) -> Iterator[Mapping[str, Any]]:
         """Yield what may stand here, each resolved; nothing at all is no variant."""

@@ -24,8 +24,6 @@ class Tool:
     path: Path
     """A program, or a directory for `cni-plugins` and `training-operator-manifests`."""
     version: str
-    origin: str
-    """A description of its origin: "on PATH", "Debian package", "built from its Go module"."""
 
 
 def record() -> Path:
@@ -39,7 +37,13 @@ def tool(name: str) -> Tool:
     Raises:
         ToolMissing: no record exists, it doesn't name the tool, or the file is gone.
     """
-    found = _recorded().get(name)
+    try:
+        entry = json.loads(record().read_text())["tools"].get(name)
+        found = None if entry is None else Tool(name, Path(entry["path"]), entry["version"])
+    except FileNotFoundError:
+        raise ToolMissing(f"No tools yet: {record()} is missing. Run `make setup`.") from None
+    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        raise ToolMissing(f"{record()} is damaged ({error}). Run `make setup`.") from error
     if found is None:
         raise ToolMissing(f"{name}: not among the tools in {record()}. Run `make setup`.")
     if not found.path.exists():
@@ -50,16 +54,3 @@ def tool(name: str) -> Tool:
 def path(name: str) -> Path:
     """The absolute path of a tool. Raises `ToolMissing` like `tool`."""
     return tool(name).path
-
-
-def _recorded() -> dict[str, Tool]:
-    try:
-        entries = json.loads(record().read_text())["tools"]
-        return {
-            name: Tool(name, Path(entry["path"]), entry["version"], entry["origin"])
-            for name, entry in entries.items()
-        }
-    except FileNotFoundError:
-        raise ToolMissing(f"No tools yet: {record()} is missing. Run `make setup`.") from None
-    except (json.JSONDecodeError, KeyError, TypeError, AttributeError) as error:
-        raise ToolMissing(f"{record()} is damaged ({error}). Run `make setup`.") from error

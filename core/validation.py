@@ -19,6 +19,7 @@ from core.schema import Schema
 T = TypeVar("T")
 
 _CONTRADICTORY = "contradictory"
+_UNKNOWN = "unexpected_keyword_argument"
 _MISSING = frozenset({"missing", "missing_argument"})
 
 
@@ -33,7 +34,7 @@ def check(
     """Return `document` as a `kind`, or everything that is wrong with it.
 
     Args:
-        kind: A dataclass, of pydantic or of the standard library.
+        kind: A dataclass whose configuration is `core.fields.CONFIG`.
         document: The user's input, as decoded JSON.
         key: Where that stands in the configuration.
         base: Values of what `document` leaves out; maps are merged.
@@ -42,27 +43,22 @@ def check(
     """
     adapter: TypeAdapter[T]
     adapter, schema = _shape(kind)  # type: ignore[arg-type]  # every class can be hashed
-    unknown: list[Path] = []
-    written = schema.read(document, unknown)
     defaults = {name: value for name, value in (base or {}).items() if name in schema.names}
-    values = _merged(defaults, written)
+    values = _merged(defaults, document)
     checked = _validated(adapter, values)
-    problems = [_unknown(path, schema, key) for path in unknown]
-    if isinstance(checked, ValidationError):
-        placed = _problems(checked.errors(), values, schema, key)
-        problems += placed.values()
-        wrong = {path for path in (*unknown, *placed) if path}
-        # Contradictions are reported beside invalid values, as if those had been valid.
-        again, changed = _as_if_right(adapter, values, wrong, _merged(presumed(), defaults))
-        found = [*_contradictions(checked), *_contradictions(again)]
-        problems += [
-            Problem(located(key, each.path), each.text)
-            for each in dict.fromkeys(found)
-            if not any(map(each.rests_on, changed))
-        ]
-    if problems or isinstance(checked, ValidationError):
-        return problems
-    return checked
+    if not isinstance(checked, ValidationError):
+        return checked
+    placed = _problems(checked.errors(), values, schema, key)
+    # Contradictions are reported beside invalid values, as if those had been valid.
+    wrong = {path for path in placed if path}
+    again, changed = _as_if_right(adapter, values, wrong, _merged(presumed(), defaults))
+    found = [*_contradictions(checked), *_contradictions(again)]
+    contradictions = [
+        Problem(located(key, each.path), each.text)
+        for each in dict.fromkeys(found)
+        if not any(map(each.rests_on, changed))
+    ]
+    return [*placed.values(), *contradictions]
 
 
 @cache
@@ -75,7 +71,8 @@ def _shape(kind: type[Any]) -> tuple[TypeAdapter[Any], Schema]:
 def _validated(adapter: TypeAdapter[T], values: Mapping[str, Any]) -> T | ValidationError:
     try:
         # As JSON, where a list may stand for a tuple; nothing else is converted.
-        return adapter.validate_json(json.dumps(values), strict=True)
+        text = json.dumps(values)
+        return adapter.validate_json(text, strict=True, by_alias=True, by_name=False)
     except ValidationError as error:
         return error
 
@@ -139,14 +136,6 @@ def _contradictions(checked: object) -> Iterator[Contradiction]:
                 yield from each["ctx"]["found"]
 
 
-def _unknown(path: Path, schema: Schema, key: str) -> Problem:
-    for part in path[:-1]:
-        schema = schema.below(part)
-    why = schema.absent.get(str(path[-1])) or choices(str(path[-1]), schema.names)
-    text = f"there is no such key; {why}"
-    return Problem(located(key, path), text)
-
-
 def _problems(
     errors: Sequence[ErrorDetails], document: Mapping[str, Any], schema: Schema, key: str
 ) -> dict[Path, Problem]:
@@ -179,8 +168,13 @@ def _problem(path: Path, detail: ErrorDetails, schema: Schema, key: str) -> Prob
     reason = str(detail["ctx"]["error"]) if detail["type"] == "value_error" else ""
     if not path:
         return Problem(where, reason or detail["msg"])
-    for part in path:
+    for part in path[:-1]:
         schema = schema.below(part)
+    *_, last = path
+    if detail["type"] == _UNKNOWN:
+        why = schema.absent.get(str(last)) or choices(str(last), schema.names)
+        return Problem(where, f"there is no such key; {why}")
+    schema = schema.below(last)
     takes = reason or schema.takes() or detail["msg"]
     if detail["type"] in _MISSING:
         return Problem(where, f"is missing; it takes {takes}")

@@ -2,25 +2,24 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import ClassVar
 
 from core.context import Context
-from core.handler import UNKNOWN, Change, CheckFailure, Handler, Properties
+from core.handler import UNKNOWN, Change, Handler, Properties
 from core.lazy import Lazy
-from images.build.job import JobImageSpec
+from core.problem import Problem
 from images.build.program import Program
+from images.build.requirements import job_image
 from images.build.spec import Spec
 from images.build.trainer import ImageSpec
-from images.targets.target import TARGETS, Target, TargetError, by_digest, name_in, target_of
-
-C = TypeVar("C", bound=Spec)
+from images.targets.target import PROBLEMS, TARGETS, Target, by_digest, name_in, target_of
 
 
-class ImageResource(Handler, Generic[C]):
+class ImageResource(Handler):
     """An image that is built unless its target has it, and then brought in.
 
-    Outputs: `reference`, what a pod calls it; `imageDigest`; and `built`, what it is
-    called where it is built.
+    Inputs: those of its spec, and `target`. Outputs: `reference`, what a pod calls it;
+    `imageDigest`; and `built`, what it is called where it is built.
 
     Args:
         targets: The ways for an image to get in: the class of each by the `kind` of its map.
@@ -29,7 +28,7 @@ class ImageResource(Handler, Generic[C]):
     outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest", "built")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "target")
     """Inputs that count: not where the context lies."""
-    spec: Callable[[Properties], C]
+    spec: Callable[[Properties], Spec]
     """Returns what to make: `Spec.of`."""
 
     def __init__(self, targets: Mapping[str, Lazy] = TARGETS) -> None:
@@ -47,16 +46,11 @@ class ImageResource(Handler, Generic[C]):
         """Return every name that the image has at its target."""
         return {state["reference"]}
 
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
+    def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """A target that doesn't answer has not lost anything."""
-        changes = [Change(key) for key in self.decisive if state.get(key) != inputs.get(key)]
-        if changes:
-            return changes
-        spec = self.spec(inputs)
-        if spec.is_settled and spec.reference != _built(state):
-            # The same is declared, but another data set is at hand now.
+        if changed := self._changed(state, inputs):
+            return [Change(key) for key in changed]
+        if _is_outdated(state, self.spec(inputs)):
             return [Change("reference", drift=True)]
         found = self._found(state)
         if found is None:
@@ -74,9 +68,7 @@ class ImageResource(Handler, Generic[C]):
         if spec.is_settled:
             unknown["reference"] = name_in(inputs["target"], spec.reference)
             unknown["built"] = spec.reference
-        if state is None or any(state.get(key) != inputs.get(key) for key in self.decisive):
-            return unknown
-        if spec.is_settled and spec.reference != _built(state):
+        if state is None or self._changed(state, inputs) or _is_outdated(state, spec):
             return unknown
         return {key: state.get(key, UNKNOWN) for key in self.outputs}
 
@@ -85,7 +77,7 @@ class ImageResource(Handler, Generic[C]):
 
         Raises:
             RuntimeError: what it is made of has changed since it was hashed.
-            images.targets.target.TargetError: the target refuses it.
+            images.targets.target.PROBLEMS: the target refuses it.
         """
         spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:
@@ -95,36 +87,36 @@ class ImageResource(Handler, Generic[C]):
         if found is None:
             archive = spec.build(context)
             context.status(f"bringing in {spec.reference}")
-            self.bring_in(spec, archive, target, context)
+            self.bring_in(archive, spec.reference, target, context)
             found = self.outputs_on(target, spec.reference)
-        if found is None:
-            raise RuntimeError(
-                f"{archive} was brought in but {target.name(spec.reference)} is not there; "
-                f"remove the file and run `make up` again"
-            )
+            if found is None:
+                raise RuntimeError(
+                    f"{archive} was brought in but {target.name(spec.reference)} is not there; "
+                    f"remove the file and run `make up` again"
+                )
         return spec.reference, found
 
-    def bring_in(self, spec: C, archive: Path, target: Target, context: Context) -> None:
-        """Bring the archive in."""
-        target.load(archive, spec.reference, context)
+    def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
+        target.load(archive, name, context)
 
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+    def read(self, state: Properties, context: Context) -> Properties | None:
         """Return what the target has, None when it hasn't the image."""
         target = self._target(state)
-        return self.outputs_on(target, _built(state)) if target.is_up else None
+        return self.outputs_on(target, state["built"]) if target.is_up else None
 
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
+    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         """Bring the image of the new content in; names that only the old one had go."""
         _, outputs = self.create(inputs, context)
         same_target = state["target"] == inputs["target"]
         self._remove(state, self.names(state) - (self.names(outputs) if same_target else set()))
         return outputs
 
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+    def delete(self, state: Properties, context: Context) -> None:
         """Remove the image from the target."""
         self._remove(state, self.names(state))
+
+    def _changed(self, state: Properties, inputs: Properties) -> list[str]:
+        return [key for key in self.decisive if state.get(key) != inputs.get(key)]
 
     def _target(self, properties: Properties) -> Target:
         return target_of(properties["target"], self._targets)
@@ -139,33 +131,36 @@ class ImageResource(Handler, Generic[C]):
     def _found(self, state: Properties) -> Properties | None:
         target = self._target(state)
         try:
-            return self.outputs_on(target, _built(state)) if target.is_up else state
-        except TargetError:
+            return self.outputs_on(target, state["built"]) if target.is_up else state
+        except PROBLEMS:
             return state
 
 
-class ImageHandler(ImageResource[ImageSpec]):
-    """An image out of this checkout.
+class ImageHandler(ImageResource):
+    """An image out of this checkout."""
 
-    Inputs: `name`, `context`, `dockerfile`, `datasets`, `contentHash` and `target`.
-    """
-
-    type: ClassVar[str] = ImageSpec.type
     spec = ImageSpec.of
 
 
-class JobImageHandler(ImageResource[JobImageSpec]):
+class JobImageHandler(ImageResource):
     """A job's own image, which pods call by its digest."""
 
-    type: ClassVar[str] = JobImageSpec.type
-    spec = JobImageSpec.of
+    spec = staticmethod(job_image)
     outputs: ClassVar[tuple[str, ...]] = (*ImageResource.outputs, "pinned")
     decisive: ClassVar[tuple[str, ...]] = ("name", "contentHash", "trainer", "target")
 
-    def check(self, inputs: Properties) -> list[CheckFailure]:
+    def check(self, inputs: Properties) -> list[Problem]:
         """Refuse a context that can't be built from, before anything is created."""
-        problems = self.spec(inputs).problems()
-        return [CheckFailure(key, reason) for key, reason in problems.items()]
+        problems = job_image(inputs).problems()
+        return [Problem(key, reason) for key, reason in problems.items()]
+
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
+        """Say also what the image is built from, where that is new."""
+        if state is None or state.get("contentHash") != inputs["contentHash"]:
+            context.info(f"is built from {job_image(inputs).origin}")
+        return super().preview(state, inputs, shown, context)
 
     def outputs_on(self, target: Target, reference: str) -> Properties | None:
         """The target has to know the image by its digest, too."""
@@ -178,32 +173,27 @@ class JobImageHandler(ImageResource[JobImageSpec]):
     def names(self, state: Properties) -> set[str]:
         return {state["reference"], state["pinned"]}
 
-    def bring_in(self, spec: JobImageSpec, archive: Path, target: Target, context: Context) -> None:
+    def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
         """Bring the archive in, and name the image by its digest: an import alone does not."""
-        super().bring_in(spec, archive, target, context)
-        name = target.name(spec.reference)
-        digest = target.digest(name)
-        if digest is not None and (pinned := by_digest(name, digest)) != name:
-            target.tag(name, pinned)
+        super().bring_in(archive, name, target, context)
+        name = target.name(name)
+        if (digest := target.digest(name)) is not None:
+            target.tag(name, by_digest(name, digest))
 
 
-class ProgramHandler(ImageResource[Program]):
-    """An image of one program of the toolchain.
+class ProgramHandler(ImageResource):
+    """An image of one program of the toolchain."""
 
-    Inputs: `name`, `path` and `version` of the tool; `entrypoint`, `contentHash`, `target`.
-    """
-
-    type: ClassVar[str] = Program.type
     spec = Program.of
 
-    def bring_in(self, spec: Program, archive: Path, target: Target, context: Context) -> None:
+    def bring_in(self, archive: Path, name: str, target: Target, context: Context) -> None:
         """Bring the archive in, which only this one has."""
         try:
-            super().bring_in(spec, archive, target, context)
+            super().bring_in(archive, name, target, context)
         finally:
             archive.unlink()
 
 
-def _built(state: Mapping[str, Any]) -> str:
-    # A state from before registries were supported has one name for both.
-    return str(state.get("built", state["reference"]))
+def _is_outdated(state: Properties, spec: Spec) -> bool:
+    """Whether another data set is at hand now, for an image that is declared as before."""
+    return bool(spec.is_settled and spec.reference != state["built"])

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 import pulumi
-from pulumi import Input, Output, ResourceOptions
+from pulumi import Input, Output
 
 from core import toolchain
 from images.build.job import JobImageSpec
@@ -33,7 +33,6 @@ KEYS: Mapping[str, str] = {
     "slipway-tcp-wait": "tcpWait",
 }
 """By which key it names each image that is built here otherwise."""
-_OTHERWISE = "otherwise"
 
 
 class NotPrebuilt(pulumi.RunError):
@@ -49,34 +48,31 @@ def given(target: Mapping[str, Any], name: str) -> str | None:
 
 
 def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the target by which the image of that name, which isn't prebuilt, is brought in.
+    """Return the target by which an image that isn't prebuilt is brought in.
 
     Raises:
         NotPrebuilt: no such target is configured.
     """
     if target.get("kind") != KIND:
         return target
-    way = target.get(_OTHERWISE)
-    if way is None:
-        named = sorted(key for key in target if key != "kind")
-        what = (
-            f"name it as {KEYS[name]!r}" if name in KEYS else "give the job an `image`, no `build`"
-        )
-        raise NotPrebuilt(
-            f"the image {name} is not among the prebuilt ones ({', '.join(named) or 'none'}), "
-            f"and the cluster's settings name no registry to push it to: {what}, or name a registry"
-        )
-    return dict(way)
+    if (way := target.get("otherwise")) is not None:
+        return dict(way)
+    named = ", ".join(sorted(key for key in target if key != "kind")) or "none"
+    instead = "give the job an `image`, no `build` or `requirements`"
+    what = f"name it as {KEYS[name]!r}" if name in KEYS else instead
+    raise NotPrebuilt(
+        f"the image {name} is not among the prebuilt ones ({named}), and the cluster's settings "
+        f"name no registry to push it to: {what}, or name a registry"
+    )
 
 
 class Image(pulumi.CustomResource):
-    """An image that a cluster has.
+    """An image that a cluster has; raises `NotPrebuilt` when it can't get in.
 
     Args:
         spec: What is in it.
         target: How it gets in.
         name: The resource's; as the image by default.
-        opts: As for every resource.
         more: Further inputs, and outputs as None.
     """
 
@@ -91,67 +87,43 @@ class Image(pulumi.CustomResource):
         *,
         target: Mapping[str, Any],
         name: str | None = None,
-        opts: ResourceOptions | None = None,
         **more: Input[Any],
     ) -> None:
         outputs = dict.fromkeys(("reference", "imageDigest", "built"))
-        properties = {**spec.inputs, "target": target, **outputs, **more}
-        super().__init__(spec.type, spec.name if name is None else name, properties, opts)
+        way = way_in(target, spec.repository)
+        properties = {**spec.inputs, "target": way, **outputs, **more}
+        super().__init__(spec.type, spec.name if name is None else name, properties)
 
 
 class JobImage(Image):
-    """An image out of a job's own Dockerfile, that a cluster has.
-
-    Args:
-        spec: What it is built from. Without such a folder or Dockerfile the preview fails. With
-            `ARG TRAINER` and `FROM ${TRAINER}` the Dockerfile starts from the trainer's image, for
-            which no registry is needed.
-        target: How it gets in.
-        trainer: The trainer's image: `Trainer.base`.
-        opts: As for every resource.
-
-    Raises:
-        NotPrebuilt: nothing can be brought in.
-    """
+    """A job's own image, for which the trainer's is `trainer`, or empty."""
 
     pinned: Output[str]
     """What a pod calls it: by its digest."""
 
     def __init__(
-        self,
-        spec: JobImageSpec,
-        *,
-        target: Mapping[str, Any],
-        trainer: Input[str],
-        opts: ResourceOptions | None = None,
+        self, spec: JobImageSpec, *, target: Mapping[str, Any], trainer: Input[str]
     ) -> None:
         base = trainer if not spec.problems() and spec.wants_trainer else None
-        way = way_in(target, spec.repository)
-        super().__init__(spec, target=way, opts=opts, trainer=base, pinned=None)
+        super().__init__(spec, target=target, trainer=base, pinned=None)
 
 
 @dataclass(frozen=True)
 class Trainer:
-    """One of the trainer's images.
-
-    Args:
-        reference: What a pod calls it.
-        base: What a job's own Dockerfile starts from.
-    """
+    """One of the trainer's images."""
 
     reference: Input[str]
+    """What a pod calls it."""
     base: Input[str]
+    """What a job's own Dockerfile starts from."""
 
 
 @dataclass(frozen=True)
 class TrainerImages:
-    """All of the trainer's images, each declared once it is needed: that for GPUs is several GB.
-
-    Args:
-        target: How they get in: `Cluster.image_target`.
-    """
+    """All of the trainer's images, each declared once it is needed: that for GPUs is several GB."""
 
     target: Mapping[str, Any]
+    """How they get in: `Cluster.image_target`."""
 
     @cached_property
     def cpu(self) -> Trainer:
@@ -180,7 +152,7 @@ class TrainerImages:
         prebuilt = given(self.target, spec.repository)
         if prebuilt is not None:
             return Trainer(prebuilt, prebuilt)
-        image = Image(spec, target=way_in(self.target, spec.repository))
+        image = Image(spec, target=self.target)
         return Trainer(image.reference, image.built)
 
 
@@ -190,8 +162,7 @@ def helper_images(
     """Declare the images that the operator needs, so that no cluster pulls them from anywhere.
 
     Args:
-        target: How they get in: a target. What their names follow from, a registry's
-            `server`, has to be a plain string.
+        target: How they get in. A registry's `server` has to be a plain string.
         prefix: What the resources' names begin with.
 
     Returns:
@@ -205,11 +176,11 @@ def helper_images(
     resources: list[pulumi.Resource] = []
     for name, entrypoint in ENTRYPOINTS.items():
         prebuilt = given(target, f"slipway-{name}")
-        if prebuilt is not None:
+        if prebuilt is None:
+            program = Program.of_tool(toolchain.tool(name), entrypoint)
+            resources.append(Image(program, target=target, name=f"{prefix}{name}"))
+            way = way_in(target, program.repository)
+            images[name] = str(name_in(way, program.reference))
+        else:
             images[name] = prebuilt
-            continue
-        program = Program.of_tool(toolchain.tool(name), entrypoint)
-        way = way_in(target, program.repository)
-        images[name] = str(name_in(way, program.reference))
-        resources.append(Image(program, target=way, name=f"{prefix}{name}"))
     return images, resources

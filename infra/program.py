@@ -4,8 +4,8 @@ import pulumi
 
 from clusters import CLUSTERS
 from images.resource import TrainerImages
-from infra import cost, outputs, runs, settings
-from infra.cost import training
+from infra import cost, kept, outputs, runs, settings
+from infra.declare import declare_all
 from infra.gpus.component import cuda_output, gpus_of
 from infra.namespace import JobNamespace
 from infra.operator.component import TrainingOperator
@@ -31,11 +31,12 @@ def main() -> None:
     pools = kind.pools(configured.cluster.options)
     cost.announce(pools, configured.prices)
     cluster = kind.provision(configured.cluster.options)
-    on_cluster = pulumi.ResourceOptions(
-        providers=[cluster.provider],
-        depends_on=outputs.required(
-            cluster.provider, "nothing is created in the cluster, because it is not ready"
-        ),
+    ready = outputs.required(
+        cluster.provider, "nothing is created in the cluster, because it is not ready"
+    )
+    on_cluster = pulumi.ResourceOptions(providers=[cluster.provider], depends_on=ready)
+    own = declare_all(
+        cluster.objects, pulumi.ResourceOptions(provider=cluster.provider, depends_on=ready)
     )
 
     images = TrainerImages(cluster.image_target)
@@ -44,9 +45,22 @@ def main() -> None:
         "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
     )
     gpus = gpus_of(cluster, images, configured.jobs, after=[namespace], opts=on_cluster)
-    costs = training.costs(configured.jobs, pools, configured.prices)
+    place, volume = kept.keep(
+        configured.outputs,
+        cluster,
+        configured.capacity,
+        goes=kind.own is not None,
+        after=namespace,
+    )
     context = RunContext(
-        cluster, [namespace, operator.ready], images, configured.capacity, gpus, costs
+        cluster,
+        [namespace, operator.ready, *own, *volume],
+        images,
+        configured.capacity,
+        gpus,
+        cost.of_jobs(configured.jobs, pools, configured.prices),
+        kept=place,
+        secrets=configured.secrets,
     )
     trained = train(configured.jobs, configured.scripts, context)
 

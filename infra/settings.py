@@ -3,13 +3,15 @@
     slipway:cluster: {kind: embedded}       one of `clusters.CLUSTERS` and its own settings
     slipway:jobs:
       mnist-gloo: {epochs: 2}               an entry of `jobs.catalog.CATALOG`, or one's own
+    slipway:outputs: {size: 20Gi}           where jobs keep their files
     slipway:prices: prices.yaml             a table of one's own, instead of the repository's
+    slipway:hfToken: {secure: …}            a secret that a job's `env` names as {config: hfToken}
 
 All problems are found before the first resource is declared, and reported in one error.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -20,17 +22,19 @@ import yaml
 
 from clusters import CLUSTERS, closest_kind
 from clusters.capacity import Capacity
-from clusters.reach import reach
+from clusters.image_registry import reached_alone
 from core.paths import CHECKOUT
-from core.problem import Problem, choices, likeliest, quote
+from core.problem import Problem, choices, likeliest, located, quote
 from core.validation import check
-from infra.cost import prices, training
+from infra import cost, kept
+from infra.cost import prices
 from infra.cost.prices import PriceTable
-from jobs.config import read
+from infra.kept import KeptOutputs
+from jobs.config import lost_inputs, read
 from jobs.rules import Surroundings
-from jobs.spec import Script, TrainingJob
+from jobs.spec import Script, SecretKey, TrainingJob
 
-_KEYS = ("cluster", "jobs", "prices")
+_KEYS = ("cluster", "jobs", "outputs", "prices")
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,8 @@ class Settings:
         warnings: Problems that do not stop the update.
         skipped: Entries of the catalogue that the cluster can't run, and why.
         prices: The user's own; None for the repository's.
+        outputs: Where jobs keep their files that say nothing themselves.
+        secrets: Values of the configuration's secrets that jobs name, by key without `slipway:`.
     """
 
     cluster: ClusterSettings
@@ -67,6 +73,8 @@ class Settings:
     warnings: tuple[Problem, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
     prices: PriceTable | None = None
+    outputs: KeptOutputs = field(default_factory=KeptOutputs)
+    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
 class SettingsError(pulumi.RunError):
@@ -104,15 +112,24 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     Raises:
         SettingsError: with every problem in `config`.
     """
-    problems = list(_misplaced(config, [] if secrets is None else secrets))
+    hidden = [] if secrets is None else secrets
+    problems: list[Problem] = []
     cluster = _cluster(config, stack, problems)
     around = _surroundings(cluster)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
     problems += configured.problems
+    outputs = check(KeptOutputs, _section(config, kept.KEY, problems), kept.KEY)
+    if isinstance(outputs, list):
+        problems += outputs
+    elif outputs.why_not(around.capacity) is not None:
+        problems += lost_inputs(configured.jobs, "slipway:jobs")
+    named = dict(_named_secrets(configured.jobs))
+    problems += _misplaced(config, hidden, [*named.values()])
+    problems += _not_secret(named, config, hidden, stack)
     table = _prices(config, problems)
     if not problems:
-        problems += training.too_dear(configured.jobs, around.pools, table)
-    if problems or cluster is None:
+        problems += cost.too_dear(configured.jobs, around.pools, table)
+    if problems or cluster is None or isinstance(outputs, list):
         raise SettingsError(problems, stack)
     return Settings(
         cluster,
@@ -122,20 +139,56 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
         warnings=tuple(configured.warnings),
         skipped=configured.skipped,
         prices=table,
+        outputs=outputs,
+        secrets={name: config[f"slipway:{name}"] for name in named.values()},
     )
 
 
-def _misplaced(config: Mapping[str, str], secrets: list[str]) -> Iterator[Problem]:
+def _named_secrets(jobs: Sequence[TrainingJob]) -> Iterator[tuple[str, str]]:
+    """Yield where jobs name secrets of the configuration, and their keys without `slipway:`."""
+    for job in jobs:
+        for variable, value in job.env.items():
+            if isinstance(value, SecretKey) and value.config is not None:
+                path = (job.name, "env", variable, "config")
+                yield located("slipway:jobs", path), value.config
+
+
+def _misplaced(
+    config: Mapping[str, str], secrets: Collection[str], named: Collection[str]
+) -> Iterator[Problem]:
+    """Yield keys that nothing reads. A secret may be one that a job named, or will."""
     for key in config:
         namespace, _, name = key.partition(":")
-        if namespace == "slipway" and name not in _KEYS:
-            yield Problem(key, f"there is no such key; {choices(name, _KEYS)}")
-        elif namespace == "slipway" and key in secrets:
+        if namespace != "slipway":
+            continue
+        if name not in _KEYS:
+            if key not in secrets and name not in named:
+                yield Problem(key, f"there is no such key; {choices(name, _KEYS)}")
+        elif key in secrets:
             yield Problem(
                 key,
-                "holds a secret, which would be stored unencrypted with the job; put it "
-                "into a Kubernetes Secret instead",
+                "holds a secret, which would be stored unencrypted with the job; give it a key of "
+                "its own, which a job's `env` names: TOKEN: {config: hfToken} "
+                "(docs/own-job.md#environment)",
             )
+
+
+def _not_secret(
+    named: Mapping[str, str], config: Mapping[str, str], secrets: Collection[str], stack: str
+) -> Iterator[Problem]:
+    """Yield where jobs name, by place, what the configuration has not or not as a secret."""
+    for place, name in named.items():
+        command = f"`pulumi config set --stack {stack} --secret {name}`"
+        key = f"slipway:{name}"
+        if name in _KEYS:
+            yield Problem(
+                place, f"{quote(name)} is a key of Slipway's own; give the secret another"
+            )
+        elif key not in config:
+            yield Problem(place, f"the configuration has no {quote(name)}; set it by {command}")
+        elif key not in secrets:
+            text = f"{quote(name)} is in the configuration unencrypted; set it again by {command}"
+            yield Problem(place, text)
 
 
 def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> dict[str, Any]:
@@ -231,5 +284,5 @@ def _surroundings(cluster: ClusterSettings | None) -> Surroundings:
     per_node = 0 if gpus is None else gpus.per_node
     pools = tuple(kind.pools(cluster.options))
     return Surroundings(
-        per_node, kind.capacity(cluster.options), gpus, reach(cluster.options), pools
+        per_node, kind.capacity(cluster.options), gpus, reached_alone(cluster.options), pools
     )

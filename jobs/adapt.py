@@ -1,6 +1,5 @@
 """All that a cluster requires of a job: its GPU nodes, registry mirrors and identity. Pure."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from clusters.cluster import Cluster
@@ -15,6 +14,13 @@ GROWN_SECONDS = 1800
 
 The autoscaler gives a node up after 15 minutes and requests another one (`max-node-provision-time`,
 https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md): time for two.
+"""
+FALLBACK_SECONDS = 2700
+"""The same where other nodes take over from some that could not be had: time for three attempts.
+
+On Azure the autoscaler learns that a machine could not be had only after those 15 minutes
+(https://github.com/kubernetes/autoscaler/issues/8323), seen by others to take 20
+(https://github.com/Azure/AKS/issues/4405).
 """
 _TIMEOUT = "--timeout"
 """The catalogue's programs' option: for how many minutes to wait for other ranks."""
@@ -40,23 +46,24 @@ def adapt(job: TrainingJob, cluster: Cluster) -> TrainingJob:
 
 
 def on_gpu_nodes(job: TrainingJob, pool: GpuPool | None) -> TrainingJob:
-    """Return `job` with what it takes to run on the nodes of `pool`.
+    """Return `job` with what it takes to run on the nodes of `pool`; one without GPUs as it is.
 
     It gets the pool's labels, a toleration of each of its taints, and the variables of
     `variables`; where nodes have to be made first, time for that. What the job has itself stays.
-
-    Args:
-        job: What to run; one without GPUs stays as it is.
-        pool: The cluster's nodes with GPUs; None without any.
     """
     if pool is None or not wants_gpus(job):
         return job
     if may_grow(pool):
-        job = _with_time_to_grow(job)
+        job = _with_time_to_grow(job, FALLBACK_SECONDS if pool.fallback else GROWN_SECONDS)
+    tolerations = (
+        Toleration(key=taint.key, value=taint.value, effect=taint.effect)
+        for taint in pool.taints
+        if not any(_tolerates(each, taint) for each in job.tolerations)
+    )
     return replace(
         job,
         node_selector={**pool.labels, **job.node_selector},
-        tolerations=(*job.tolerations, *_tolerations(job, pool)),
+        tolerations=(*job.tolerations, *tolerations),
         env={**variables(pool), **job.env},
     )
 
@@ -97,11 +104,11 @@ def variables(pool: GpuPool) -> dict[str, str]:
     return known
 
 
-def _with_time_to_grow(job: TrainingJob) -> TrainingJob:
-    """Return `job` with time for nodes to be made, unless it has its own limit."""
+def _with_time_to_grow(job: TrainingJob, seconds: int) -> TrainingJob:
+    """Return `job` with those seconds for nodes to be made, unless it has its own limit."""
     if job.start_timeout != START_TIMEOUT:
         return job
-    start = min(GROWN_SECONDS, job.timeout)
+    start = min(seconds, job.timeout)
     if start <= START_TIMEOUT:
         return job
     is_given = any(word.partition("=")[0] == _TIMEOUT for word in job.args)
@@ -110,21 +117,12 @@ def _with_time_to_grow(job: TrainingJob) -> TrainingJob:
     return replace(job, start_timeout=start, args=(*job.args, *minutes))
 
 
-def _tolerations(job: TrainingJob, pool: GpuPool) -> Iterator[Toleration]:
-    """Yield a toleration for each of the pool's taints that the job does not tolerate itself."""
-    for taint in pool.taints:
-        if not any(tolerates(each, taint) for each in job.tolerations):
-            yield Toleration(key=taint.key, value=taint.value, effect=taint.effect)
-
-
-def tolerates(toleration: Toleration, taint: Taint) -> bool:
+def _tolerates(toleration: Toleration, taint: Taint) -> bool:
     """Return whether pods with `toleration` tolerate `taint` without a time limit.
 
     https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/
     """
-    if toleration.toleration_seconds is not None:
-        return False
-    if toleration.effect not in {None, taint.effect}:
+    if toleration.toleration_seconds is not None or toleration.effect not in {None, taint.effect}:
         return False
     if toleration.operator == "Exists":
         return toleration.key in {None, taint.key}

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import tenacity
 import urllib3
@@ -18,7 +18,6 @@ from jobs.logs.lines import Line
 from jobs.streams import LogPart, log_lines, watch
 
 Object = dict[str, Any]
-Answer = TypeVar("Answer")
 
 JOB_NAME_LABEL = "training.kubeflow.org/job-name"
 """The operator puts it on a job's pods and services."""
@@ -26,35 +25,32 @@ JOB_NAME_LABEL = "training.kubeflow.org/job-name"
 Unreachable = urllib3.exceptions.HTTPError
 """What the client raises when no answer came."""
 
-_CONNECT_SECONDS, _ANSWER_SECONDS = 5, 20
+_LIMIT = (5, 20)
+"""Seconds to connect, and until the next byte."""
 _BRIEF_SECONDS = 5
 """For a question that need not be answered."""
+_MOST_BYTES = 1 << 24
+"""An exporter of eight GPUs says a hundredth of that."""
+_GPU_EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter")
+"""The labels of its Helm chart, and of NVIDIA's GPU operator.
+
+https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
+https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml
+"""
 _RETRY_SECONDS = 30
-_LIMIT = (_CONNECT_SECONDS, _ANSWER_SECONDS)
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
 
-def is_transient(error: BaseException) -> bool:
+def _is_transient(error: BaseException) -> bool:
     """Return whether the same request may well succeed in a moment."""
     if isinstance(error, ApiException):
         return error.status in _SERVER_BUSY
     return isinstance(error, Unreachable)
 
 
-def error_message(error: ApiException | Unreachable) -> str:
-    """Return the API server's message, or why there is none."""
-    return kube.api_message(error) if isinstance(error, ApiException) else str(error)
-
-
 @dataclass(frozen=True)
 class JobApi:
-    """One PyTorchJob and what belongs to it.
-
-    Args:
-        client: Connected to the cluster.
-        namespace: The job's.
-        name: The job's.
-        retry_seconds: For how long transient errors are retried.
+    """One PyTorchJob and what belongs to it. Transient errors are retried for `retry_seconds`.
 
     Raises:
         ApiException: the API server's refusal.
@@ -77,7 +73,8 @@ class JobApi:
 
     def names(self) -> list[str]:
         """Return the names of all PyTorchJobs of the namespace."""
-        return [str(job["metadata"]["name"]) for job in self._items(self._jobs)]
+        jobs = self._unless_gone(Request("GET", self._jobs)) or {"items": []}  # without its CRD
+        return [str(job["metadata"]["name"]) for job in jobs["items"]]
 
     def get(self) -> Object | None:
         """Return the job, None when it, its CRD or its namespace does not exist."""
@@ -94,8 +91,7 @@ class JobApi:
 
     def create(self, manifest: Object) -> Object:
         """Submit the job; the API server's 409 means that one of that name exists."""
-        created: Object = self._ask(Request("POST", self._jobs, body=manifest))
-        return created
+        return self._ask(Request("POST", self._jobs, body=manifest))
 
     def admit(self, manifest: Object) -> None:
         """Have the API server and the webhook judge a job, and make none; ApiException refuses it.
@@ -152,6 +148,25 @@ class JobApi:
         ended = "status.phase!=Succeeded,status.phase!=Failed"
         return self._items("/api/v1/pods", {"fieldSelector": ended})
 
+    def gpu_exporters(self) -> list[Object]:
+        """Return the pods of NVIDIA's DCGM exporter, of all namespaces; not tried again."""
+        requests = [
+            Request("GET", "/api/v1/pods", {"labelSelector": one}) for one in _GPU_EXPORTERS
+        ]
+        lists = [kube.ask(self.client, each, limit=_BRIEF_SECONDS)["items"] for each in requests]
+        return [pod for found in lists for pod in found]
+
+    def metrics(self, pod: Object) -> str:
+        """Return what a pod answers at /metrics of the first port that it declares; likewise.
+
+        https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go,
+        ResourceLocation
+        """
+        metadata = pod["metadata"]
+        path = f"{_in(metadata['namespace'])}/pods/{metadata['name']}/proxy/metrics"
+        with kube.send(self.client, Request("GET", path), limit=_BRIEF_SECONDS) as answer:
+            return answer.read(_MOST_BYTES).decode(errors="replace")
+
     def quotas(self) -> list[Object]:
         """Return the ResourceQuotas of the job's namespace."""
         return self._items(f"{_in(self.namespace)}/resourcequotas")
@@ -169,19 +184,8 @@ class JobApi:
         about = {"fieldSelector": f"involvedObject.name={autoscaler.STATUS}"}
         return self._items(f"{_in(autoscaler.NAMESPACE)}/events", about)
 
-    def log(self, pod: str, container: str, *, lines: int, previous: bool) -> str:
-        """Return the last `lines` of a container's log, or of the one before its restart."""
-        query = {
-            "container": container,
-            "tailLines": str(lines),
-            "previous": str(previous).lower(),
-        }
-        request = Request("GET", f"{self._pods}/{pod}/log", query)
-        text: bytes = self._call(lambda: kube.send(self.client, request, limit=_LIMIT).data)
-        return text.decode(errors="replace")
-
     def log_lines(self, pod: str, part: LogPart) -> Iterator[list[Line]]:
-        """Yield the log of a replica's container as it comes, until it ends or falls silent.
+        """Yield the log of a container as it comes, until it ends or falls silent.
 
         Not tried again: the caller knows what it has seen.
         """
@@ -218,19 +222,25 @@ class JobApi:
     def _unless_gone(self, request: Request) -> Object | None:
         """Return the answer to a request about one thing, None when it does not exist."""
         try:
-            answer: Object = self._ask(request)
+            return self._ask(request)
         except ApiException as error:
             if error.status != 404:
                 raise
             return None
+
+    def _ask(self, request: Request) -> Object:
+        answer: Object = self._call(lambda: kube.ask(self.client, request, limit=_LIMIT))
         return answer
 
-    def _ask(self, request: Request) -> Any:
-        return self._call(lambda: kube.ask(self.client, request, limit=_LIMIT))
-
-    def _call(self, request: Callable[[], Answer]) -> Answer:
+    def _call(self, request: Callable[[], Any]) -> Any:
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_is_transient),
+            stop=tenacity.stop_after_delay(self.retry_seconds),
+            wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=5),
+            reraise=True,
+        )
         try:
-            return _retrying(self.retry_seconds)(request)
+            return retrying(request)
         except ApiException as error:
             if error.status == 0:
                 # A failed TLS handshake: another server has the cluster's address now.
@@ -238,15 +248,6 @@ class JobApi:
                     f"another server than the API server answers: {error.reason}"
                 ) from error
             raise
-
-
-def _retrying(seconds: float) -> tenacity.Retrying:
-    return tenacity.Retrying(
-        retry=tenacity.retry_if_exception(is_transient),
-        stop=tenacity.stop_after_delay(seconds),
-        wait=tenacity.wait_exponential_jitter(multiplier=0.2, max=5),
-        reraise=True,
-    )
 
 
 def _in(namespace: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from jobs.spec import Elastic, TrainingJob
 
 _MNIST = 0.97
+_IMAGES = {"fashion-mnist-as-cifar10": 0.55, "cifar10": 0.15}
 _CIFAR = {"fashion-mnist-as-cifar10": 0.84, "cifar10": 0.4}
 """Accuracies that a right trainer surely reaches, and a broken one misses: docs/benchmarks.md.
 
@@ -24,6 +25,13 @@ CATALOG: Mapping[str, TrainingJob] = {
         TrainingJob(name="cifar-gloo", module="cifar", cpu="800m", min_accuracy=_CIFAR),
         TrainingJob(
             name="cifar-nccl", module="cifar", backend="nccl", cpu="2", min_accuracy=_CIFAR
+        ),
+        TrainingJob(
+            name="images-gloo",
+            module="images",
+            cpu="800m",
+            memory="1536Mi",
+            min_accuracy=_IMAGES,
         ),
         TrainingJob(
             name="mnist-elastic",

@@ -19,6 +19,7 @@ from jobs.plan import prerequisites
 from jobs.rules import Surroundings
 from jobs.spec import Script, TrainingJob
 from jobs.spec.consistency import NO_PROGRAM
+from jobs.spec.names import KEPT_VOLUME
 from jobs.spec.volumes import claim_name
 
 _NOT_DECLARED = {"name", "module"}
@@ -48,13 +49,7 @@ class JobsConfig:
 
 
 def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConfig:
-    """Return the jobs declared in `section`.
-
-    Args:
-        section: What stands under `slipway:jobs`: declarations by name.
-        key: Where that is in the configuration.
-        around: What is known of the cluster.
-    """
+    """Return the jobs declared in `section`, which stands at `key` of the configuration."""
     config = JobsConfig()
     for name, declared in section.items():
         job = declare(name, declared, f"{key}.{name}")
@@ -88,25 +83,16 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
         for field in fields
         if field not in KEYS
     ]
-    base = _base(name)
-    job = check(TrainingJob, known, key, base=base)
+    base: dict[str, Any] = {}
+    if name in CATALOG:
+        base = TypeAdapter(TrainingJob).dump_python(
+            CATALOG[name], mode="json", by_alias=True, exclude_none=True
+        )
+    written = {**known, "name": name}
+    job = check(TrainingJob, written, key, base=base, presumed=lambda: {"name": "job"})
     if isinstance(job, TrainingJob):
         return problems or job
-    if any(each.key == f"{key}.name" for each in job):
-        # Contradictions are reported beside a wrong name, too.
-        renamed = check(TrainingJob, known, key, base={**base, "name": "job"})
-        job += [each for each in renamed if each not in job] if isinstance(renamed, list) else []
     return [*(_placed(each, name, key) for each in job), *problems]
-
-
-def _base(name: str) -> dict[str, Any]:
-    """Return the fields that a declaration overrides, spelt as it spells them."""
-    if name not in CATALOG:
-        return {"name": name}
-    dumped: dict[str, Any] = TypeAdapter(TrainingJob).dump_python(
-        CATALOG[name], mode="json", by_alias=True, exclude_none=True
-    )
-    return dumped
 
 
 def _placed(problem: Problem, name: str, key: str) -> Problem:
@@ -132,9 +118,10 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
             config.problems.append(script)
     if (image := sources.image_spec(job)) is not None:
         wrong = image.problems()
-        config.problems += [Problem(f"{key}.build.{name}", text) for name, text in wrong.items()]
+        place = key if job.build is None else f"{key}.build"
+        config.problems += [Problem(f"{place}.{name}", text) for name, text in wrong.items()]
         # Only the rules for elastic jobs look into a build, and a context may be large.
-        if not wrong and job.elastic is not None:
+        if not wrong and job.elastic is not None and job.build is not None:
             around = replace(around, files=sources.read_build(image))
     for rule, finding in rules.judge(job, around):
         (config.warnings if rule.warns else config.problems).append(rule.problem(finding, key))
@@ -142,7 +129,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
 
 def _clashes(jobs: list[TrainingJob], key: str) -> Iterator[Problem]:
     """Yield where two jobs would make one and the same claim, and so share its files."""
-    makers: dict[str, str] = {}
+    makers: dict[str, str] = {KEPT_VOLUME: "the stack's own for kept files"}
     for job in jobs:
         for name, volume in job.volumes.items():
             if volume.size is None and volume.host_path is None:
@@ -159,44 +146,42 @@ def _dependency_problems(
 ) -> Iterator[Problem]:
     """Yield whatever is wrong with the dependencies and inputs of jobs.
 
-    Args:
-        jobs: Those whose declarations are right.
-        declared: The names of all that the stack declares.
-        key: Where it does.
+    `declared` has the names also of those whose own declarations are wrong.
     """
     known = {job.name: job for job in jobs}
     for job in jobs:
-        for path, name in _references(job):
-            place = located(key, (job.name, *path))
-            others = [other for other in declared if other != job.name]
-            if (text := _refusal(name, job.name, others)) is not None:
-                yield Problem(place, text)
-            elif path[0] == "inputs" and name in known and known[name].outputs is None:
-                text = f"{quote(name)} has no `outputs`, so no file of it stays; give it some"
-                yield Problem(place, f"{text} (docs/files.md#outputs)")
+        others = [name for name in declared if name != job.name]
+        references: list[tuple[Path, str]] = [
+            *((("dependsOn", index), name) for index, name in enumerate(job.depends_on)),
+            *((("inputs", name, "job"), source.job) for name, source in job.inputs.items()),
+        ]
+        for path, name in references:
+            if name == job.name:
+                text = "is the job itself, which can't wait for its own end"
+            elif name in others:
+                continue
+            elif name in CATALOG:
+                text = (
+                    f"{quote(name)} is in the catalogue, but not in this stack; declare it beside "
+                    f"this job (`{name}: {{}}`)"
+                )
+            else:
+                text = f"there is no job {quote(name)} in this stack; {choices(name, others)}"
+            yield Problem(located(key, (job.name, *path)), text)
     yield from _cycles(known, key)
 
 
-def _references(job: TrainingJob) -> Iterator[tuple[Path, str]]:
-    """Yield where `job` names another one, in the configuration's spelling, and which."""
-    for index, name in enumerate(job.depends_on):
-        yield ("dependsOn", index), name
-    for name, source in job.inputs.items():
-        yield ("inputs", name, "job"), source.job
-
-
-def _refusal(name: str, own: str, others: Sequence[str]) -> str | None:
-    """Return why a job can't need the one of that name; None when it can."""
-    if name in others:
-        return None
-    if name == own:
-        return "is the job itself, which can't wait for its own end"
-    if name in CATALOG:
-        return (
-            f"{quote(name)} is in the catalogue, but not in this stack; declare it beside this job "
-            f"(`{name}: {{}}`)"
-        )
-    return f"there is no job {quote(name)} in this stack; {choices(name, others)}"
+def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
+    """Yield each input that is a file of a job which keeps none, in a stack that keeps none."""
+    kept = {job.name for job in jobs if job.outputs is not None}
+    for job in jobs:
+        for name, source in job.inputs.items():
+            if source.job not in kept:
+                yield Problem(
+                    located(key, (job.name, "inputs", name, "job")),
+                    f"{quote(source.job)} has no `outputs`, and the stack keeps no files, so none "
+                    "of it stays; give it some (docs/files.md#outputs)",
+                )
 
 
 def _cycles(jobs: Mapping[str, TrainingJob], key: str) -> Iterator[Problem]:
@@ -207,16 +192,15 @@ def _cycles(jobs: Mapping[str, TrainingJob], key: str) -> Iterator[Problem]:
             TopologicalSorter(graph).prepare()
         except CycleError as error:
             # Each comes before the next one, and the last is the first again.
-            backwards = list(error.args[1])
+            cycle = error.args[1][:0:-1]
         else:
             return
-        cycle = backwards[:0:-1]
-        start = min(range(len(cycle)), key=lambda index: [*jobs].index(cycle[index]))
-        cycle = [*cycle[start:], *cycle[:start]]
-        steps = " needs ".join([*cycle, cycle[0]])
-        yield Problem(
-            located(key, (cycle[0],)),
-            f"is in a cycle, in which no job can be the first: {steps}; take one `dependsOn` or "
-            "input out of it",
+        first = next(name for name in jobs if name in cycle)
+        start = cycle.index(first)
+        needed = [*cycle[start + 1 :], *cycle[: start + 1]]
+        text = (
+            f"is in a cycle, in which no job can be the first: {' needs '.join([first, *needed])}; "
+            "take one `dependsOn` or input out of it"
         )
-        graph[cycle[0]].discard(cycle[1 % len(cycle)])
+        yield Problem(located(key, (first,)), text)
+        graph[first].discard(needed[0])

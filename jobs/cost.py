@@ -3,8 +3,7 @@
 Nodes without GPUs are there for the cluster anyway, and are in the estimate of the stack alone.
 """
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 _AROUND_SECONDS = 15 * 60
 """A node is paid for from before its first pod until some minutes after its last."""
@@ -19,35 +18,35 @@ class TrainingCost:
         nodes: How many they take with one for each replica.
         hourly: What one node costs by the hour, at most.
         currency: Of that.
+        cheapest: The same in the cheapest of several pools; None where there is one price.
     """
 
     fewest: int
     nodes: int
     hourly: float
     currency: str
-
-    def least(self, seconds: float) -> float:
-        """Return what a training of so many seconds costs, and nothing around it."""
-        return self.fewest * seconds * self.hourly / 3600
+    cheapest: float | None = None
 
     def most(self, seconds: float) -> float:
-        """Return what it costs with nodes that are made for it and go after it."""
+        """Return what a training costs with nodes that are made for it and go after it."""
         return self.nodes * (seconds + _AROUND_SECONDS) * self.hourly / 3600
 
     def in_words(self, seconds: float) -> str:
-        """Return both in words."""
-        least, most = self.least(seconds), self.most(seconds)
-        return f"{self.currency} {least:,.2f} to {most:,.2f} ({self._nodes})"
+        """Describe what it costs: from its own time alone to the most."""
+        hourly = self.hourly if self.cheapest is None else self.cheapest
+        least = self.fewest * seconds * hourly / 3600
+        return f"{self.currency} {least:,.2f} to {self.most(seconds):,.2f} ({self._nodes})"
 
     def most_in_words(self, seconds: float) -> str:
-        """Return the most in words."""
+        """Describe the most that it costs."""
         return f"at most {self.currency} {self.most(seconds):,.2f} ({self._nodes})"
+
+    def of_nodes(self, nodes: float, seconds: float) -> str:
+        """Describe what so many nodes cost in some time."""
+        return f"{self.currency} {nodes * seconds * self.hourly / 3600:,.2f}"
 
     @property
     def _nodes(self) -> str:
         nodes = "1 node" if self.nodes == 1 else f"{self.nodes:g} nodes"
-        return f"{nodes} at {self.hourly:g} an hour"
-
-    def as_map(self) -> dict[str, Any]:
-        """Return it as plain values."""
-        return asdict(self)
+        least = "" if self.cheapest is None else f"{self.cheapest:g} to "
+        return f"{nodes} at {least}{self.hourly:g} an hour"

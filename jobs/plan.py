@@ -41,28 +41,22 @@ def not_run(
 ) -> dict[str, str]:
     """Return why jobs did not run that were to follow others.
 
-    Args:
-        jobs: All of them.
-        states: How each ended; None for one that did not run.
-        passed: Whether each passed its gate.
+    `states` has how each ended, None for one that did not run; `passed` whether it passed its gate.
     """
     found = {}
     for job in jobs:
-        blamed = [
-            _blamed(other, states[other])
-            for other in prerequisites(job)
-            if states[other] is None or not passed[other]
-        ]
+        blamed = []
+        for other in prerequisites(job):
+            state = states[other]
+            if state is None:
+                blamed.append(f"{other}, which did not run")
+            elif not passed[other]:
+                missed = "missed what its gate asks for"
+                ended = missed if state == "Succeeded" else f"ended {state}"
+                blamed.append(f"{other}, which {ended}")
         if states[job.name] is None and blamed:
             found[job.name] = f"it needs {' and '.join(blamed)}"
     return found
-
-
-def _blamed(job: str, state: str | None) -> str:
-    if state is None:
-        return f"{job}, which did not run"
-    ended = "missed what its gate asks for" if state == "Succeeded" else f"ended {state}"
-    return f"{job}, which {ended}"
 
 
 def shares(job: TrainingJob) -> list[Share]:
@@ -91,15 +85,11 @@ def fits(requests: Iterable[Share], capacity: Capacity) -> bool:
 
 
 def waits(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> dict[str, tuple[str, ...]]:
-    """Return for each job those that must have ended before it fits.
+    """Return for each of the `ordered` jobs those that must have ended before it fits.
 
     Whatever runs beside a job then, the cluster has room for all of it. It is the first jobs that
     are waited for. All of them count, as some may not have to be trained at all. Where it is not
     known what the cluster has, none is, and the scheduler decides.
-
-    Args:
-        jobs: Each after those that it needs (`ordered`).
-        capacity: What the cluster has for them.
     """
     found: dict[str, tuple[str, ...]] = {}
     ended: dict[str, frozenset[str]] = {}
@@ -120,12 +110,7 @@ def waits(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> dict[str, t
 
 
 def turns(jobs: Sequence[TrainingJob], waits: Mapping[str, Sequence[str]]) -> str:
-    """Return the order in which jobs run that wait for others, such as "a, b; then c".
-
-    Args:
-        jobs: Each after those that it needs (`ordered`).
-        waits: By job, those whose end it awaits (`waits`).
-    """
+    """Return the order in which `ordered` jobs run that wait for others, such as "a, b; then c"."""
     turn: dict[str, int] = {}
     for job in jobs:
         before = (*waits[job.name], *prerequisites(job))

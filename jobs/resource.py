@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 
 from core.manifests import Manifest
 from jobs.judge.gate_limits import LIMITS, limits
-from jobs.spec import TrainingJob
+from jobs.spec import TrainingJob, checkpoints
+from jobs.spec.kept import VOLUME_URL
 
 _JUDGED = frozenset({*LIMITS, "maxCost"})
 """Fields of a declaration that judge a run: another one is no change of it."""
@@ -21,31 +22,37 @@ class PyTorchJob(pulumi.CustomResource):
     Args:
         job: What to train.
         manifest: `jobs.spec.manifest` of it.
-        kubeconfig: The cluster's, its content.
+        kubeconfig: Its content.
         artifacts: What its inputs are, by name (`jobs.spec.inputs.found`).
+        kept: Where rank 0's files are kept (`jobs.spec.kept`); None for a job with `outputs`.
+        place: Where the stack keeps files, and checkpoints with them; None for nowhere.
         room: What all jobs need and the cluster has, for a preview to show (`jobs.plan`).
-        cost: What its nodes cost, likewise (`infra.cost.training`).
+        cost: What its nodes cost, likewise (`infra.cost.of_jobs`).
     """
 
     result: Output[dict[str, Any]]
     """How it ended and what it returned; `state` is Succeeded, Failed, TimedOut or CannotStart."""
 
-    def __init__(  # noqa: PLR0913  # two of a job, four of what is around it, and options
+    def __init__(  # noqa: PLR0913  # two of a job, five of what is around it, and options
         self,
         job: TrainingJob,
         manifest: Mapping[str, Any],
         *,
         kubeconfig: Input[str],
         artifacts: Input[Mapping[str, Any]] | None = None,
+        kept: str | None = None,
+        place: str | None = None,
         room: str = "",
         cost: Mapping[str, Any] | None = None,
         opts: ResourceOptions | None = None,
     ) -> None:
         properties = {
-            **run_properties(job, manifest),
+            **run_properties(job, manifest, place),
             "kubeconfig": Output.secret(kubeconfig),
             # Not in the manifest: the same artifact at another place is no other input.
             "artifacts": artifacts,
+            # Neither is this: where files are kept alters no result.
+            "kept": kept,
             "room": room,
             "cost": cost,
             "result": None,
@@ -61,8 +68,11 @@ class PyTorchJob(pulumi.CustomResource):
         )
 
 
-def run_properties(job: TrainingJob, manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the inputs of a run that follow from its job alone."""
+def run_properties(
+    job: TrainingJob, manifest: Mapping[str, Any], place: str | None = VOLUME_URL
+) -> dict[str, Any]:
+    """Return the inputs of a run that follow from its job, and where its stack keeps files."""
+    kept = checkpoints.settings(job, place)
     return {
         "namespace": manifest["metadata"]["namespace"],
         "manifest": manifest,
@@ -71,6 +81,9 @@ def run_properties(job: TrainingJob, manifest: Mapping[str, Any]) -> dict[str, A
         "startTimeoutSeconds": job.start_timeout,
         "retries": job.retries,
         "onCancel": job.on_cancel,
+        **({} if kept is None else {"checkpoint": kept}),
+        **({} if job.retry_on is None else {"retryOn": list(job.retry_on)}),
+        **({} if (least := job.min_gpu_utilization) is None else {"minGpuUtilization": least}),
     }
 
 
@@ -87,10 +100,7 @@ def declared(job: TrainingJob) -> dict[str, Any]:
 class Claim(pulumi.CustomResource):
     """A claim that is made for a job, and taken up again by a job that comes back.
 
-    Args:
-        manifest: The claim, with its stack's mark.
-        kubeconfig: The cluster's, its content.
-        keep: Whether it stays, with its files, when it is no longer declared.
+    `manifest` has its stack's mark; with `keep` it and its files stay when it is not declared.
     """
 
     def __init__(
@@ -102,18 +112,18 @@ class Claim(pulumi.CustomResource):
         opts: ResourceOptions | None = None,
     ) -> None:
         properties = {"manifest": manifest, "kubeconfig": Output.secret(kubeconfig)}
-        own = ResourceOptions(additional_secret_outputs=["kubeconfig"], retain_on_delete=keep)
+        own = ResourceOptions(
+            additional_secret_outputs=["kubeconfig"],
+            retain_on_delete=keep,
+            # Another one has the same name.
+            delete_before_replace=True,
+        )
         name = manifest["metadata"]["name"]
         super().__init__("slipway:jobs:Claim", name, properties, ResourceOptions.merge(opts, own))
 
 
 class Gate(pulumi.CustomResource):
-    """Fails an `up` whose run did not succeed, or not well enough.
-
-    Args:
-        job: Whose run is judged; this resource has its name.
-        result: `PyTorchJob.result`.
-    """
+    """Fails an `up` whose run did not succeed, or not well enough; it has the job's name."""
 
     def __init__(
         self,

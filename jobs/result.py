@@ -6,8 +6,8 @@ they would differ before and after.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 _SHOWN = 3
@@ -43,8 +43,11 @@ class TrainingReport:
         time_to_accuracy_seconds: Seconds of training until it was.
         reformations: How often the workers of an elastic job met anew.
         longest_pause_seconds: The longest time without a step.
+        step_seconds: Time in steps that are in the model, by the run that made them.
         artifacts: The files that were copied out: `url`, `sha256` and `bytes` of each.
         metrics: Figures of any other name that the program reports.
+        epoch_metrics: Each figure's values in the epochs that have one, in their order: the latest
+            1,000.
     """
 
     accuracy: float | None = None
@@ -62,16 +65,18 @@ class TrainingReport:
     time_to_accuracy_seconds: float | None = None
     reformations: int | None = None
     longest_pause_seconds: float | None = None
+    step_seconds: Mapping[str, float] | None = None
     artifacts: Mapping[str, Mapping[str, Any]] | None = None
     metrics: Mapping[str, float] | None = None
+    epoch_metrics: Mapping[str, Sequence[float]] | None = None
 
     def figure(self, name: str) -> float | None:
         """Return a figure by its name, whether it is a field or one of the program's own."""
-        found = getattr(self, name, None) if name in _FIGURES else None
+        found = getattr(self, name, None) if name in FIGURES else None
         return (self.metrics or {}).get(name) if found is None else found
 
 
-_FIGURES = frozenset({"accuracy", "top5_accuracy", "loss"})
+FIGURES = frozenset({"accuracy", "top5_accuracy", "loss"})
 """Fields of a report that are figures of the model."""
 
 
@@ -135,6 +140,8 @@ class RunResult(TrainingReport):
         restarts: How many containers were started again.
         failure: What is known where it did not succeed.
         attempts: The attempts before this one, oldest first.
+        goodput: Share of the time since the first attempt's start that went into steps which are in
+            the final model, 0 to 1.
     """
 
     state: State
@@ -151,6 +158,7 @@ class RunResult(TrainingReport):
     restarts: int | None = None
     failure: FailureDetails | None = None
     attempts: Sequence[Mapping[str, Any]] | None = None
+    goodput: float | None = None
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> RunResult:
@@ -166,8 +174,7 @@ class RunResult(TrainingReport):
 
     def as_map(self) -> dict[str, Any]:
         """Return the result as a state holds it: without what is not known."""
-        known = _known(self)
-        return known if self.failure is None else {**known, "failure": _known(self.failure)}
+        return asdict(self, dict_factory=_known)
 
     def __str__(self) -> str:
         """Describe it in one line."""
@@ -184,9 +191,8 @@ def _fields(cls: type[RunResult | FailureDetails], known: Mapping[str, Any]) -> 
     return {key: value for key, value in known.items() if key in names}
 
 
-def _known(value: RunResult | FailureDetails) -> dict[str, Any]:
-    found = {each.name: getattr(value, each.name) for each in fields(value)}
-    return {key: each for key, each in found.items() if each is not None}
+def _known(fields: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in fields if value is not None}
 
 
 def explain(job: str, result: RunResult) -> str:
@@ -203,17 +209,16 @@ def explain(job: str, result: RunResult) -> str:
     if known.followers:
         noun = "replica" if known.followers == 1 else "replicas"
         lines.append(f"{known.followers} other {noun} failed after it")
-    repeats = known.previous_log is not None and known.previous_log == known.log
-    if known.previous_log and not repeats:
-        lines.append(f"the end of {whose}'s log before it was restarted:")
-        lines += [f"    {line}" for line in known.previous_log]
-    if known.log:
-        again = ", the same as before it was restarted" if repeats else ""
-        lines += [f"the end of {whose}'s log{again}:", *(f"    {line}" for line in known.log)]
-    for ranks, frames in (known.stacks or {}).items():
-        lines += [f"where {ranks} stood:", *(f"    {frame}" for frame in frames)]
-    if known.events:
-        lines += ["warning events:", *(f"    {event}" for event in known.events)]
+    repeats = known.previous_log == known.log
+    again = ", the same as before it was restarted" if repeats else ""
+    before = None if repeats else known.previous_log
+    for title, texts in (
+        (f"the end of {whose}'s log before it was restarted:", before),
+        (f"the end of {whose}'s log{again}:", known.log),
+        *((f"where {ranks} stood:", frames) for ranks, frames in (known.stacks or {}).items()),
+        ("warning events:", known.events),
+    ):
+        lines += [title, *(f"    {text}" for text in texts)] if texts else []
     if known.advice:
         lines.append(f"what to do: {known.advice}")
     return "\n".join(lines)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import urllib3
 from kubernetes.client import ApiClient
 from kubernetes.watch import Watch
 
@@ -26,19 +25,21 @@ class LogPart:
         previous: That of the container before the latest restart.
         follow: Whether to wait for more while the container runs.
         tail: Only so many of the last lines; None for all of them.
+        container: Its name.
     """
 
     since: str | None = None
     previous: bool = False
     follow: bool = False
     tail: int | None = None
+    container: str = CONTAINER
 
     @property
     def query(self) -> dict[str, str]:
         """The API server's parameters for it."""
         options = [("sinceTime", self.since), ("tailLines", self.tail)]
         return {
-            "container": CONTAINER,
+            "container": self.container,
             "timestamps": "true",
             "previous": str(self.previous).lower(),
             "follow": str(self.follow).lower(),
@@ -47,7 +48,7 @@ class LogPart:
 
 
 def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Iterator[list[Line]]:
-    """Yield the log of a replica's container as it comes, until it ends or falls silent.
+    """Yield the log of a pod's container as it comes, until it ends or falls silent.
 
     Yields:
         An empty list once the log is open, then the lines of each part that comes.
@@ -56,7 +57,8 @@ def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Ite
         ApiException: the API server's refusal.
         urllib3.exceptions.HTTPError: no answer, or none any more.
     """
-    answer = _opened(client, namespace, pod, part)
+    request = kube.Request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", part.query)
+    answer = kube.send(client, request, limit=(_CONNECT_SECONDS, _LOG_SILENCE_SECONDS))
     try:
         yield []
         rest = bytearray()
@@ -68,11 +70,6 @@ def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Ite
     finally:
         # Not back to the pool: of a log that was left, more is on its way.
         answer.close()
-
-
-def _opened(client: ApiClient, namespace: str, pod: str, part: LogPart) -> urllib3.BaseHTTPResponse:
-    request = kube.Request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", part.query)
-    return kube.send(client, request, limit=(_CONNECT_SECONDS, _LOG_SILENCE_SECONDS))
 
 
 def _lines(raw: Iterable[bytearray]) -> list[Line]:

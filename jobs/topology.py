@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-_MASTER = "Master"
-
 
 @dataclass(frozen=True)
 class Topology:
@@ -33,8 +31,8 @@ class Topology:
         kinds = spec["pytorchReplicaSpecs"]
         return cls(
             replicas=sum(int(kind.get("replicas", 1)) for kind in kinds.values()),
-            processes=_processes(str(spec.get("nprocPerNode", "1"))),
-            has_master=_MASTER in kinds,
+            processes=int(spec.get("nprocPerNode", 1)),
+            has_master="Master" in kinds,
             elastic="elasticPolicy" in spec,
         )
 
@@ -47,6 +45,11 @@ class Topology:
         """Return the lowest rank of a replica."""
         return ranks_of(replica, self.processes)[0]
 
+    def span(self, replica: int) -> str:
+        """Return the numbers of a replica's ranks: "1", or "2-3"."""
+        ranks = ranks_of(replica, self.processes)
+        return f"{ranks[0]}" if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"
+
     def ranks(self, replica: int) -> str:
         """Return which ranks a replica has: "rank 1", or "ranks 2 to 3"."""
         ranks = ranks_of(replica, self.processes)
@@ -56,8 +59,3 @@ class Topology:
 def ranks_of(replica: int, processes: int) -> range:
     """Return the ranks of a replica's processes."""
     return range(replica * processes, (replica + 1) * processes)
-
-
-def _processes(declared: str) -> int:
-    """Return nprocPerNode; the operator's other values (auto, cpu, gpu) count as one."""
-    return int(declared) if declared.isdecimal() else 1

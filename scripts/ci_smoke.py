@@ -17,8 +17,8 @@ import signal
 import sys
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -45,19 +45,50 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Step:
-    """One step's end.
-
-    Args:
-        name: up, smoke or down.
-        outcome: `ok`, or what happened instead.
-        seconds: How long it took.
-        status: What the run exits with because of it; 0 if it passed.
-    """
+    """One step's end; a run exits with `status` because of it, which is 0 if the step passed."""
 
     name: str
     outcome: str
     seconds: float
     status: int = 0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A step that is to be run.
+
+    Args:
+        name: Of the step.
+        line: What bash runs in the copy.
+        limit: Seconds that it may take.
+        trains: Whether jobs run in it, whose results decide.
+    """
+
+    name: str
+    line: str
+    limit: float
+    trains: bool = False
+
+    @classmethod
+    def of_make(cls, name: str, stack: str, options: str = "") -> "Command":
+        """Return the step that runs `make NAME STACK=stack`."""
+        line = f"make {name} STACK={shlex.quote(stack)} {options}".strip()
+        return cls(name, line, _LIMITS[name], trains=name == "up")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run consists of.
+
+    Args:
+        commands: In their order; after one that fails, none of those that follow is run.
+        down: What is run last, whatever happened before.
+        judge: Takes each step that has ended, and returns how it ended.
+    """
+
+    commands: Sequence[Command]
+    down: Command
+    judge: Callable[[Step], Step] = lambda step: step
 
 
 @dataclass(frozen=True)
@@ -87,8 +118,8 @@ class Summary:
             {"name": step.name, "outcome": step.outcome, "seconds": round(step.seconds, 1)}
             for step in self.steps
         ]
-        jobs = {"jobs": self.jobs}
-        return json.dumps({"stack": self.stack, "status": self.status, "steps": steps, **jobs})
+        document = {"stack": self.stack, "status": self.status, "steps": steps, "jobs": self.jobs}
+        return json.dumps(document)
 
     def junit(self) -> ET.ElementTree:
         """Return it in JUnit's XML: a suite of the steps, then that of the smoke checks."""
@@ -114,54 +145,70 @@ class Summary:
         return table
 
 
-def run_step(scratch: Scratch, name: str, stack: str, limit: float, options: str = "") -> Step:
-    """Run `make NAME STACK=stack` in the copy."""
-    limit = max(0.0, min(limit, _LIMITS[name]))
-    try:
-        command = f"make {name} STACK={shlex.quote(stack)} {options}".strip()
-        finished = scratch.run(command, limit, show=True)
-    except TimeoutError:
-        return Step(name, f"no end within {limit:.0f} s", limit, TIMED_OUT)
-    if finished.code == 0:
-        return Step(name, "ok", finished.seconds)
-    return Step(name, f"exit status {finished.code}", finished.seconds, FAILED)
-
-
-def run_steps(scratch: Scratch, stack: str, timeout: float = math.inf) -> Summary:
-    """Run up and, if that worked, smoke; then down, whatever happened before.
+def run_steps(
+    scratch: Scratch, stack: str, timeout: float = math.inf, plan: Plan | None = None
+) -> Summary:
+    """Run each step of a plan until one fails; then down, whatever happened before.
 
     Args:
         scratch: Where.
         stack: Its name.
-        timeout: Seconds for up and smoke together. `down` always has its own.
+        timeout: Seconds for all steps before `down`, which has its own.
+        plan: By default up and smoke.
     """
     steps: list[Step] = []
     jobs: dict[str, Any] = {}
     checks = scratch.directory / "checks.xml"
+    if plan is None:
+        smoke = Command.of_make("smoke", stack, f"JUNIT={checks}")
+        plan = Plan([Command.of_make("up", stack), smoke], Command.of_make("down", stack))
     until = time.monotonic() + timeout
     try:
-        steps.append(run_step(scratch, "up", stack, timeout))
-        if steps[0].status != TIMED_OUT:
-            jobs = _jobs(scratch, stack)
-        if steps[0].status == FAILED and (failed := _failed(jobs)):
-            steps[0] = Step("up", f"failed: {', '.join(failed)}", steps[0].seconds, JOB_FAILED)
-        if not steps[0].status:
-            limit = until - time.monotonic()
-            steps.append(run_step(scratch, "smoke", stack, limit, f"JUNIT={checks}"))
+        for command in plan.commands:
+            step = _run_step(scratch, command, until - time.monotonic())
+            if command.trains and step.status != TIMED_OUT:
+                jobs = _jobs(scratch, stack)
+                step = _judged(step, jobs)
+            steps.append(plan.judge(step))
+            if steps[-1].status:
+                break
     except KeyboardInterrupt as interruption:
         number = signal.Signals[str(interruption)]
         steps.append(Step("stopped", number.name, 0.0, _BY_SIGNAL + number))
     finally:
-        with undisturbed():
-            steps.append(run_step(scratch, "down", stack, math.inf))
-    return Summary(stack, steps, jobs, _parsed(checks))
+        # A second Ctrl-C must not leave a cluster behind.
+        handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _SIGNALS}
+        steps.append(plan.judge(_run_step(scratch, plan.down, math.inf)))
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    written = None
+    with suppress(OSError, ET.ParseError):  # pytest may not have run to its end
+        written = ET.parse(checks).getroot()  # noqa: S314  # pytest wrote it
+    return Summary(stack, steps, jobs, written)
 
 
-def _parsed(checks: Path) -> ET.Element | None:
-    """Return what pytest wrote; None where it was not run to its end."""
-    with suppress(OSError, ET.ParseError):
-        return ET.parse(checks).getroot()  # noqa: S314  # pytest wrote it
-    return None
+def _run_step(scratch: Scratch, command: Command, limit: float) -> Step:
+    """Run a command in the copy, within its own limit and this one."""
+    limit = max(0.0, min(limit, command.limit))
+    try:
+        finished = scratch.run(command.line, limit, show=True)
+    except TimeoutError:
+        return Step(command.name, f"no end within {limit:.0f} s", limit, TIMED_OUT)
+    if finished.code == 0:
+        return Step(command.name, "ok", finished.seconds)
+    return Step(command.name, f"exit status {finished.code}", finished.seconds, FAILED)
+
+
+def _judged(step: Step, jobs: dict[str, Any]) -> Step:
+    """Return the step with the jobs that made it fail, if any did."""
+    failed = [
+        name
+        for name, job in jobs.items()
+        if job.get("gate") == "missed" or job.get("state") in _ENDED_BADLY
+    ]
+    if step.status != FAILED or not failed:
+        return step
+    return Step(step.name, f"failed: {', '.join(failed)}", step.seconds, JOB_FAILED)
 
 
 def _jobs(scratch: Scratch, stack: str) -> dict[str, Any]:
@@ -172,37 +219,18 @@ def _jobs(scratch: Scratch, stack: str) -> dict[str, Any]:
     return {}
 
 
-def _failed(jobs: dict[str, Any]) -> list[str]:
-    """Return the names of jobs that ended otherwise than Succeeded, or missed a gate."""
-    return [
-        name
-        for name, job in jobs.items()
-        if job.get("gate") == "missed" or job.get("state") in _ENDED_BADLY
-    ]
+def input_file(text: str) -> Path:
+    """Return the path of an option, which begins at the caller's directory."""
+    return Path(os.environ.get(_CALLED_FROM, "."), text)
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Ignore signals for a while: a second Ctrl-C must not leave a cluster behind."""
-    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in _SIGNALS}
-    try:
-        yield
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+def output_file(text: str) -> Path:
+    """Return the path of an option, which begins at the caller's directory.
 
-
-def _stack(name: str) -> str:
-    known = sorted(file.stem for file in (CHECKOUT / "stacks").glob("*.yaml"))
-    if name not in known:
-        raise argparse.ArgumentTypeError(
-            f"there is no stack {name!r}; there are: {', '.join(known)}"
-        )
-    return name
-
-
-def _file(text: str) -> Path:
-    file = Path(os.environ.get(_CALLED_FROM, "."), text)
+    Raises:
+        argparse.ArgumentTypeError: its directory does not exist.
+    """
+    file = input_file(text)
     if not file.parent.is_dir():
         raise argparse.ArgumentTypeError(f"there is no directory {file.parent}; make it first")
     return file
@@ -215,6 +243,32 @@ def _seconds(text: str) -> float:
     return int(found[1]) * {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}[found[2]]
 
 
+def _stop(number: int, _frame: FrameType | None) -> None:
+    for each in _SIGNALS:  # another one must not keep `down` from running
+        signal.signal(each, signal.SIG_IGN)
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def run_in_copy(run: Callable[[Scratch], Summary]) -> int:
+    """Run steps in a copy of the checkout, print how each ended, and return the exit status.
+
+    The copy is removed unless `down` failed.
+    """
+    for number in _SIGNALS:
+        signal.signal(number, _stop)
+    try:
+        scratch = Scratch.of(CHECKOUT)
+    except KeyboardInterrupt as interruption:
+        return _BY_SIGNAL + signal.Signals[str(interruption)]
+    summary = run(scratch)
+    Console().print(summary.table())
+    if summary.steps[-1].status:
+        sys.stdout.write(f"kept, because `make down` failed: {scratch.directory}\n")
+    else:
+        scratch.remove()
+    return summary.status
+
+
 def main() -> int:
     """Run the command and return its exit status."""
     parser = argparse.ArgumentParser(
@@ -222,34 +276,22 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("stack", type=_stack, help="a stack with a file in stacks/, such as dev")
+    stacks = sorted(file.stem for file in (CHECKOUT / "stacks").glob("*.yaml"))
+    parser.add_argument("stack", choices=stacks, help="a stack with a file in stacks/")
     parser.add_argument("--timeout", type=_seconds, default=math.inf, help="such as 20m")
-    parser.add_argument("--json", type=_file, metavar="FILE", help="write the summary there")
-    parser.add_argument("--junit", type=_file, metavar="FILE", help="write JUnit's XML there")
+    parser.add_argument("--json", type=output_file, metavar="FILE", help="write the summary there")
+    parser.add_argument("--junit", type=output_file, metavar="FILE", help="write JUnit's XML there")
     arguments = parser.parse_args()
 
-    def interrupt(number: int, _frame: FrameType | None) -> None:
-        for each in _SIGNALS:  # another one must not keep `down` from running
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt(signal.Signals(number).name)
+    def run(scratch: Scratch) -> Summary:
+        summary = run_steps(scratch, arguments.stack, arguments.timeout)
+        if arguments.json is not None:
+            arguments.json.write_text(summary.json())
+        if arguments.junit is not None:
+            summary.junit().write(arguments.junit, encoding="utf-8", xml_declaration=True)
+        return summary
 
-    for number in _SIGNALS:
-        signal.signal(number, interrupt)
-    try:
-        scratch = Scratch.of(CHECKOUT)
-    except KeyboardInterrupt as interruption:
-        return _BY_SIGNAL + signal.Signals[str(interruption)]
-    summary = run_steps(scratch, arguments.stack, arguments.timeout)
-    Console().print(summary.table())
-    if arguments.json is not None:
-        arguments.json.write_text(summary.json())
-    if arguments.junit is not None:
-        summary.junit().write(arguments.junit, encoding="utf-8", xml_declaration=True)
-    if summary.steps[-1].status:
-        sys.stdout.write(f"kept, because `make down` failed: {scratch.directory}\n")
-    else:
-        scratch.remove()
-    return summary.status
+    return run_in_copy(run)
 
 
 if __name__ == "__main__":

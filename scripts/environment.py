@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import quote
 
+from core import files
 from core.paths import CHECKOUT, cache_dir, state_dir
 
 CLUSTER_ADDRESSES = (
@@ -87,7 +88,7 @@ def prepare() -> None:
             f"{file} has gone, and the secrets of these stacks are encrypted with it: {names}. "
             f"Put it back, or give them up: end their clusters and delete {backend()}."
         )
-    _write_once(file, secrets.token_urlsafe(32))
+    files.write(file, secrets.token_urlsafe(32) + "\n", mode=0o600)
 
 
 def _decline_logs(directory: Path) -> None:
@@ -103,18 +104,10 @@ def _decline_logs(directory: Path) -> None:
     directory.touch()
 
 
-def _write_once(file: Path, text: str) -> None:
-    """Write beside it and then rename, so that the file never exists without its content."""
-    partial = file.with_suffix(".partial")
-    partial.unlink(missing_ok=True)
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w") as opened:
-        opened.write(text + "\n")
-    partial.rename(file)
-
-
 def exports(given: Mapping[str, str]) -> dict[str, str]:
     """The variables to set on top of a given environment. Applying them twice changes nothing."""
+    own = (given.get("no_proxy") or given.get("NO_PROXY") or "").split(",")
+    direct = ",".join(dict.fromkeys([*filter(None, own), *CLUSTER_ADDRESSES]))
     return {
         "PATH": _path(given.get("PATH", os.defpath)),
         "PULUMI_BACKEND_URL": f"file://{quote(str(backend()))}",
@@ -127,16 +120,10 @@ def exports(given: Mapping[str, str]) -> dict[str, str]:
         "PULUMI_SKIP_UPDATE_CHECK": "true",
         # Files are UTF-8, whatever the locale.
         "PYTHONUTF8": "1",
-        **beside_proxies(given),
+        # What goes to clusters bypasses a proxy.
+        "no_proxy": direct,
+        "NO_PROXY": direct,
     }
-
-
-def beside_proxies(given: Mapping[str, str]) -> dict[str, str]:
-    """The variables that keep what goes to clusters away from a proxy."""
-    value = given.get("no_proxy") or given.get("NO_PROXY") or ""
-    kept = [address for address in value.split(",") if address]
-    listed = ",".join([*kept, *(address for address in CLUSTER_ADDRESSES if address not in kept)])
-    return {"no_proxy": listed, "NO_PROXY": listed}
 
 
 def applied(given: Mapping[str, str]) -> dict[str, str]:

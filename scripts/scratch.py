@@ -26,15 +26,7 @@ _GRACE_SECONDS = 30
 
 @dataclass(frozen=True)
 class Finished:
-    """A command that has ended.
-
-    Args:
-        command: As typed.
-        code: Its exit status.
-        output: Its standard output.
-        errors: Its standard error.
-        seconds: How long it ran.
-    """
+    """A command that has ended; its standard output and standard error are kept apart."""
 
     command: str
     code: int
@@ -97,10 +89,14 @@ class Scratch:
     def fill(self, source: Path) -> None:
         """Copy the files and commit them, so that `git status` shows subsequent changes."""
         self.state_home.mkdir()
-        for name in _files(source):
-            target = self.checkout / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source / name, target, follow_symlinks=False)
+        listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(listing, cwd=source, check=True, capture_output=True, text=True)
+        for name in set(listed.stdout.split("\0")) - {""}:
+            file, target = source / name, self.checkout / name
+            # A tracked file that the user has deleted is listed, too.
+            if file.is_symlink() or file.is_file():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(file, target, follow_symlinks=False)
         for arguments in (
             ["init", "--quiet"],
             ["add", "--all"],
@@ -113,11 +109,7 @@ class Scratch:
     def environment(self) -> dict[str, str]:
         """Return the caller's environment without what points to the caller's own checkout."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith(_OF_THE_CALLER)}
-        path = [
-            directory
-            for directory in os.get_exec_path()
-            if not Path(directory).is_relative_to(CHECKOUT)
-        ]
+        path = (each for each in os.get_exec_path() if not Path(each).is_relative_to(CHECKOUT))
         return kept | {"PATH": os.pathsep.join(path), "XDG_STATE_HOME": str(self.state_home)}
 
     def start(self, command: str, *, show: bool = False) -> subprocess.Popen[bytes]:
@@ -176,18 +168,3 @@ def end(process: subprocess.Popen[bytes]) -> None:
 
 def _text(log: Path) -> str:
     return log.read_text(errors="replace")
-
-
-def _files(checkout: Path) -> list[str]:
-    listing = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=checkout,
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout
-    names = set(listing.split("\0")) - {""}
-    # A tracked file that the user has deleted is listed, too.
-    return sorted(
-        name for name in names if (checkout / name).is_symlink() or (checkout / name).is_file()
-    )

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from clusters.cluster import JOBS
 from clusters.embedded import credentials, lifecycle
 from clusters.embedded.layout import Layout
 from clusters.training_operator import NAME as OPERATOR
 from core import toolchain
 from core.context import Silence
 from core.manifests import restricted_namespace
-from infra.namespace import NAME, contents
+from infra.namespace import contents
 from infra.operator.handler import OperatorReadyHandler
 from infra.operator.manifests import deployment, foundations
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, program_images
@@ -67,14 +68,14 @@ def _install_operator(cluster: TestCluster, kubeconfig: str) -> None:
     """Put the objects there that a stack declares, and wait for the operator as a stack does."""
     source, images = toolchain.path("training-operator-manifests"), program_images()
     objects = [
-        restricted_namespace(NAME),
+        restricted_namespace(JOBS),
         *contents(),
-        *foundations(source, NAME, images["tcpWait"]),
-        deployment(source, NAME, images["trainingOperator"], images["tcpWait"]),
+        *foundations(source, JOBS, images["tcpWait"]),
+        deployment(source, JOBS, images["trainingOperator"], images["tcpWait"]),
     ]
     # Of the operator's definition of a PyTorchJob an annotation could not hold the whole.
     cluster.kubectl("apply", "--server-side", "--filename=-", manifests=objects)
-    ready = {"kubeconfig": kubeconfig, "jobNamespace": NAME, "deployment": OPERATOR}
+    ready = {"kubeconfig": kubeconfig, "jobNamespace": JOBS, "deployment": OPERATOR}
     OperatorReadyHandler().create(ready, Silence())
 
 

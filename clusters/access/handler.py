@@ -1,7 +1,5 @@
 """`slipway:clusters:Access`: what depends on it may make things in the cluster."""
 
-from typing import ClassVar
-
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError
 
@@ -24,11 +22,7 @@ class AccessHandler(Handler):
     A plain `up` does not check again: the next resources would fail with the reason.
     """
 
-    type: ClassVar[str] = "slipway:clusters:Access"
-
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
+    def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Say in words what of a change replaces the cluster, and what an update leaves as it is.
 
         A state of an earlier version has neither.
@@ -40,23 +34,11 @@ class AccessHandler(Handler):
             )
         elif changed := _changed(state, inputs, "left"):
             context.info(f"not changed in a cluster that exists: {changed}. {inputs['byHand']}")
-        return super().diff(resource_id, state, inputs, context)
+        return super().diff(state, inputs, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         _wait(inputs, context)
         return str(inputs["name"]), {}
-
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        return {}
-
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
-        _wait(inputs, context)
-        return {}
-
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Do nothing: the cluster has no object of this resource."""
 
 
 def _changed(state: Properties, inputs: Properties, kind: str) -> str:

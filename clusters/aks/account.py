@@ -6,19 +6,22 @@ yields no problem.
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
 from clusters import azure
+from clusters.aks.pools import GPU, GPU_FALLBACK, gpu_pools
 from clusters.azure.checks import KEY, az
 from core.problem import Problem
 from core.process import CommandFailed
 
 if TYPE_CHECKING:
-    from clusters.aks.settings import Settings
+    from clusters.aks.pools import AksGpuNodes, SystemPool
+    from clusters.aks.settings import Network, Principal, Settings
 
 _PROVIDERS = (
     "Microsoft.Compute",
@@ -37,55 +40,70 @@ https://learn.microsoft.com/azure/azure-resource-manager/management/azure-servic
 _SPOT = "lowPriorityCores"
 _ALL = "cores"
 """The quotas of spot nodes of all families, and of all other nodes together."""
+_KEYS = {GPU: "gpu", GPU_FALLBACK: "gpu.spot.fallback"}
 _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 
 
-def problems(settings: Settings) -> Iterator[Problem]:
-    """Yield what is wrong with the login, its rights in the cluster, and the subscription.
+def problems(settings: Settings, account: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what is wrong with the rights in the cluster, and with the subscription.
 
-    Without a login to the subscription's tenant that is the only problem.
+    Args:
+        settings: Of the cluster.
+        account: What `az account show` prints of the account that is logged in.
     """
-    try:
-        account = _ask(settings, "account", "show")
-    except CommandFailed as error:
-        text = f"does not let anybody in who is logged in here: {' '.join(str(error).split())}; "
-        yield Problem(f"{KEY}.subscription", f"{text}run `az login`")
-        return
-    questions: tuple[Callable[[], list[Problem]], ...] = (
-        lambda: [*_admin(settings, account["user"])],
-        lambda: [*_registered(settings)],
-        lambda: [*_sizes(settings)],
+    questions = (
+        partial(_admin, settings, account["user"]),
+        partial(_registered, settings),
+        partial(_sizes, settings),
+        partial(_subnet, settings.network, partial(az, settings)),
     )
     with ThreadPoolExecutor() as pool:
-        for answer in [pool.submit(_allowed, question) for question in questions]:
-            yield from answer.result()
+        for answer in pool.map(_allowed, questions):
+            yield from answer
 
 
-def _allowed(question: Callable[[], list[Problem]]) -> list[Problem]:
+def _allowed(question: Callable[[], Iterator[Problem]]) -> list[Problem]:
     """Return the answer; no problem where the account may not make the query."""
     try:
-        return question()
+        return [*question()]
     except CommandFailed:
         return []
+
+
+def administrators(settings: Settings) -> Mapping[Principal, Sequence[str]]:
+    """Return the object IDs of who may do anything in the cluster: by default, of the caller.
+
+    Raises:
+        CommandFailed: that is not known, since nobody is logged in.
+    """
+    if any(settings.admins.by_kind.values()):
+        return settings.admins.by_kind
+    kind, who = _caller(settings, az(settings, "account", "show")["user"])
+    return {kind: [who]}
+
+
+def _caller(settings: Settings, user: Mapping[str, str]) -> tuple[Principal, str]:
+    """Return what the account that is logged in is, and its object ID."""
+    if user["type"] == "user":
+        return "User", az(settings, "ad", "signed-in-user", "show")["id"]
+    return "ServicePrincipal", az(settings, "ad", "sp", "show", "--id", user["name"])["id"]
 
 
 def _admin(settings: Settings, user: Mapping[str, str]) -> Iterator[Problem]:
     """Yield that the caller is no administrator: the cluster would not let it in."""
     admins = settings.admins
-    if user["type"] == "user":
-        who = _ask(settings, "ad", "signed-in-user", "show")["id"]
-        among, key = admins.users, "users"
-    else:
-        if admins.groups:
-            return  # Only the directory's readers may list a program's groups.
-        who = _ask(settings, "ad", "sp", "show", "--id", user["name"])["id"]
-        among, key = admins.service_principals, "servicePrincipals"
-    if who in among:
+    if not any(admins.by_kind.values()):
+        return
+    if admins.groups and user["type"] != "user":
+        return  # Only the directory's readers may list a program's groups.
+    kind, who = _caller(settings, user)
+    if who in admins.by_kind[kind]:
         return
     if admins.groups:
-        groups = _ask(settings, "ad", "user", "get-member-groups", "--id", who)
+        groups = az(settings, "ad", "user", "get-member-groups", "--id", who)
         if {each["id"] for each in groups} & set(admins.groups):
             return
+    key = "users" if kind == "User" else "servicePrincipals"
     text = f"has not you, {user['name']}, whom the cluster would not let in; add {who} to {key}"
     yield Problem(f"{KEY}.admins", text)
 
@@ -94,12 +112,33 @@ def _registered(settings: Settings) -> Iterator[Problem]:
     """Yield the services that the subscription has never used, and so refuses."""
     states = {
         each["namespace"].lower(): each["registrationState"]
-        for each in _ask(settings, "provider", "list")
+        for each in az(settings, "provider", "list")
     }
     for name in _PROVIDERS:
         if (state := states.get(name.lower(), "NotRegistered")) != "Registered":
             text = f"has {name} as {state}; run `az provider register --namespace {name} --wait`"
             yield Problem(f"{KEY}.subscription", text)
+
+
+def _subnet(network: Network, query: Callable[..., Any]) -> Iterator[Problem]:
+    """Yield what an existing subnet lacks, or that it is in a range of the cluster's own.
+
+    https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning
+    """
+    if network.subnet is None:
+        return
+    found = query("network", "vnet", "subnet", "show", "--ids", network.subnet)
+    has = {each["service"] for each in found.get("serviceEndpoints") or ()}
+    if "Microsoft.Storage" not in has:
+        text = "has no service endpoint Microsoft.Storage, by which nodes reach the storage account"
+        yield Problem(f"{KEY}.network.subnet", f"{text}; add it")
+    # A subnet has one prefix, or several.
+    prefixes = found.get("addressPrefixes") or [found["addressPrefix"]]
+    for key in ("pods", "services"):
+        own = IPv4Network(getattr(network, key))
+        for each in prefixes:
+            if own.overlaps(IPv4Network(each)):
+                yield Problem(f"{KEY}.network.{key}", f"{own} overlaps the subnet, {each}")
 
 
 def _sizes(settings: Settings) -> Iterator[Problem]:
@@ -108,26 +147,23 @@ def _sizes(settings: Settings) -> Iterator[Problem]:
     A quota is compared with all that the pools may grow to, and not with what is left of it: nodes
     of this cluster may be what uses it.
     """
-    pools = {"system": settings.system, "cpu": settings.cpu, "gpu": settings.gpu}
+    pools = _pools(settings)
+    sizes = {size: _sku(settings, size) for size in {pool.size for pool in pools.values()}}
     needed: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    refused: set[tuple[str, tuple[str, ...]]] = set()
     for key, pool in pools.items():
-        if not pool:
-            continue
-        listed = _ask(
-            settings, "vm", "list-skus", "--all", "--resource-type", "virtualMachines",
-            *("--location", settings.location, "--size", pool.size),
-        )  # fmt: skip
-        found = next((each for each in listed if each["name"] == pool.size), None)
+        found = sizes[pool.size]
         refusal = "no such size is offered" if found is None else _restriction(found, pool.zones)
-        if refusal:
+        if refusal and (pool.size, pool.zones) not in refused:
+            refused.add((pool.size, pool.zones))
             text = f"{pool.size} can't be had in {settings.location}: {refusal}; take another size"
             yield Problem(f"{KEY}.{key}.size", f"{text} or location, or see {_QUOTAS}")
         if found is None or (count := azure.cores(pool.size)) is None:
             continue
         is_spot = getattr(pool, "spot", None) is not None
         for quota in (_SPOT,) if is_spot else (found["family"], _ALL):
-            needed[quota].append((key, pool.max_nodes * count))
-    usages = _ask(settings, "vm", "list-usage", "--location", settings.location)
+            needed[quota].append((key, pool.max_nodes * int(count)))
+    usages = az(settings, "vm", "list-usage", "--location", settings.location)
     limits = {each["name"]["value"].lower(): int(each["limit"]) for each in usages}
     for quota, uses in needed.items():
         limit, wanted = limits.get(quota.lower()), sum(cores for _, cores in uses)
@@ -136,6 +172,23 @@ def _sizes(settings: Settings) -> Iterator[Problem]:
             text = f"may grow to {wanted} vCPUs of {quota}, whose quota in {settings.location} is "
             text += f"{limit}; lower it ({keys}) or request more: {_QUOTAS}"
             yield Problem(f"{KEY}.{uses[-1][0]}.maxNodes", text)
+
+
+def _sku(settings: Settings, size: str) -> Mapping[str, Any] | None:
+    """Return a size as it is offered where the cluster is; None where it is not."""
+    listed: list[Mapping[str, Any]] = az(
+        settings, "vm", "list-skus", "--all", "--resource-type", "virtualMachines",
+        *("--location", settings.location, "--size", size),
+    )  # fmt: skip
+    return next((each for each in listed if each["name"] == size), None)
+
+
+def _pools(settings: Settings) -> dict[str, SystemPool | AksGpuNodes]:
+    """Return every pool by the key of its settings."""
+    found: dict[str, SystemPool | AksGpuNodes] = {"system": settings.system}
+    if settings.cpu is not None:
+        found["cpu"] = settings.cpu
+    return found | {_KEYS[name]: pool for name, pool in gpu_pools(settings).items()}
 
 
 def _restriction(size: Mapping[str, Any], zones: tuple[str, ...]) -> str | None:
@@ -150,7 +203,3 @@ def _restriction(size: Mapping[str, Any], zones: tuple[str, ...]) -> str | None:
         if refused:
             return f"{each['reasonCode']} in zone {', '.join(sorted(refused))}"
     return None
-
-
-def _ask(settings: Settings, *words: str) -> Any:
-    return json.loads(az(settings, *words))

@@ -1,4 +1,4 @@
-"""The AKS cluster itself and its node pools."""
+"""The AKS cluster itself, its node pools, and the network that they are in."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import pulumi
 from pulumi_azure_native import containerservice as aks
+from pulumi_azure_native import network
+
+from clusters.aks.pools import gpu_pools
 
 if TYPE_CHECKING:
-    from clusters.aks.identity import Identities
     from clusters.aks.pools import AksGpuNodes, SystemPool
-    from clusters.aks.settings import Api, Network, Settings
+    from clusters.aks.settings import Network, Settings
     from clusters.azure.resources import AzureCluster
 
 _CRITICAL = "CriticalAddonsOnly=true:NoSchedule"
@@ -41,24 +43,73 @@ _FIXED = (
 https://learn.microsoft.com/azure/aks/spot-node-pool#limitations)."""
 
 
+def subnet_of(azure: AzureCluster, settings: Network) -> pulumi.Input[str]:
+    """Return the ID of the existing subnet for nodes; or declare a network and return its own.
+
+    The nodes' security group has no rule of its own: Azure's defaults let nothing in from
+    outside of the network but the load balancer's probes
+    (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
+    """
+    if settings.subnet is not None:
+        return settings.subnet
+    name = azure.cluster_name
+    guard = network.NetworkSecurityGroup(
+        f"{name}-nodes",
+        network_security_group_name=f"{name}-nodes",
+        **azure.placed,
+        opts=azure.opts(),
+    )
+    around = network.VirtualNetwork(
+        name,
+        virtual_network_name=f"slipway-{name}",
+        **azure.placed,
+        address_space={"address_prefixes": [settings.addresses]},
+        # Its subnet is a resource of its own.
+        opts=azure.opts(ignore=["subnets"]),
+    )
+    subnet = network.Subnet(
+        f"{name}-nodes",
+        subnet_name="nodes",
+        virtual_network_name=f"slipway-{name}",
+        resource_group_name=azure.group_name,
+        address_prefix=settings.nodes,
+        network_security_group={"id": guard.id},
+        # By which the storage account sees that a request comes from here.
+        service_endpoints=[{"service": "Microsoft.Storage"}],
+        opts=azure.opts(around),
+    )
+    made: pulumi.Output[str] = subnet.id
+    return made
+
+
 def managed_cluster(
     azure: AzureCluster,
     settings: Settings,
     subnet: pulumi.Input[str],
-    who: Identities,
+    control: pulumi.Input[str],
+    *,
+    after: pulumi.Resource,
 ) -> aks.ManagedCluster:
-    """Declare the cluster with its system pool, once the roles of its identity are assigned."""
-    # What is protected from deletion is worth a promise of uptime.
-    tier = "Standard" if settings.production else settings.tier
+    """Declare the cluster with its system pool.
+
+    Args:
+        azure: Its parent.
+        settings: Its own.
+        subnet: The ID of that of its nodes.
+        control: The ID of the control plane's identity.
+        after: What has to exist before: that identity's role in the subnet.
+    """
     # A cluster needs one pool at creation, so it is declared inside of the cluster.
-    system = aks.ManagedClusterAgentPoolProfileArgs(
-        name="system",
-        mode="System",
-        node_taints=[_CRITICAL] if settings.cpu is not None else None,
-        tags=azure.tags,
+    system = {
+        "name": "system",
+        "mode": "System",
+        **({} if settings.cpu is None else {"node_taints": [_CRITICAL]}),
+        "tags": settings.all_tags,
         **_pool(settings.system, subnet),
-    )
+    }
+    groups = list(settings.admins.groups)
     idle = f"{settings.idle_minutes}m"
+    falls_back = len(gpu_pools(settings)) > 1
     return aks.ManagedCluster(
         azure.cluster_name,
         resource_name_=azure.resource_name,
@@ -66,36 +117,47 @@ def managed_cluster(
         node_resource_group=settings.node_group,
         dns_prefix=azure.resource_name,
         kubernetes_version=settings.kubernetes_version,
-        sku=aks.ManagedClusterSKUArgs(name="Base", tier=tier),
-        identity=aks.ManagedClusterIdentityArgs(
-            type="UserAssigned", user_assigned_identities=[who.control.id]
-        ),
+        # What is protected from deletion is worth a promise of uptime.
+        sku={"name": "Base", "tier": "Standard" if settings.production else settings.tier},
+        identity={"type": "UserAssigned", "user_assigned_identities": [control]},
         enable_rbac=True,
         disable_local_accounts=not settings.admin_kubeconfig,
-        aad_profile=aks.ManagedClusterAADProfileArgs(
-            managed=True,
-            enable_azure_rbac=True,
-            admin_group_object_ids=list(settings.admins.groups) or None,
-        ),
-        api_server_access_profile=_api_server(settings.api),
-        oidc_issuer_profile=aks.ManagedClusterOIDCIssuerProfileArgs(enabled=True),
-        security_profile=aks.ManagedClusterSecurityProfileArgs(
-            workload_identity=aks.ManagedClusterSecurityProfileWorkloadIdentityArgs(enabled=True)
-        ),
-        network_profile=_network(settings.network),
+        aad_profile={
+            "managed": True,
+            "enable_azure_rbac": True,
+            **({"admin_group_object_ids": groups} if groups else {}),
+        },
+        api_server_access_profile=_api_server(settings),
+        oidc_issuer_profile={"enabled": True},
+        security_profile={"workload_identity": {"enabled": True}},
+        # A network in which NetworkPolicies hold:
+        # https://learn.microsoft.com/azure/aks/azure-cni-powered-by-cilium
+        network_profile={
+            "network_plugin": "azure",
+            "network_plugin_mode": "overlay",
+            "network_dataplane": "cilium",
+            "network_policy": "cilium",
+            "load_balancer_sku": "standard",
+            "outbound_type": "loadBalancer",
+            "pod_cidr": settings.network.pods,
+            "service_cidr": settings.network.services,
+            # Any address of the range but the first, which is the API server's Service.
+            "dns_service_ip": str(IPv4Network(settings.network.services)[10]),
+        },
         # Nodes that no pod needs are removed soon; a pod's files keep no node.
-        auto_scaler_profile=aks.ManagedClusterPropertiesAutoScalerProfileArgs(
-            scale_down_unneeded_time=idle,
-            scale_down_delay_after_add=idle,
-            skip_nodes_with_local_storage="false",
-        ),
+        auto_scaler_profile={
+            "scale_down_unneeded_time": idle,
+            "scale_down_delay_after_add": idle,
+            "skip_nodes_with_local_storage": "false",
+            # By `clusters.aks.priorities`. AKS's default is random; whether it takes that again
+            # when the expander is left out later was not checked.
+            **({"expander": "priority"} if falls_back else {}),
+        },
         # Nodes get new images in the hours of `maintenance` alone; Kubernetes stays as it is.
-        auto_upgrade_profile=aks.ManagedClusterAutoUpgradeProfileArgs(
-            node_os_upgrade_channel="NodeImage", upgrade_channel="none"
-        ),
+        auto_upgrade_profile={"node_os_upgrade_channel": "NodeImage", "upgrade_channel": "none"},
         agent_pool_profiles=[system],
         # After a refresh it lists all pools, in any order: an update would send one of them alone.
-        opts=azure.opts(who.granted, ignore=["agentPoolProfiles"]),
+        opts=azure.opts(after, ignore=["agentPoolProfiles"]),
     )
 
 
@@ -111,31 +173,28 @@ def maintenance(azure: AzureCluster, cluster: aks.ManagedCluster) -> None:
         config_name="aksManagedNodeOSUpgradeSchedule",
         resource_group_name=azure.group_name,
         resource_name_=azure.resource_name,
-        maintenance_window=aks.MaintenanceWindowArgs(
-            duration_hours=4,
-            start_time="02:00",
-            utc_offset="+00:00",
-            schedule=aks.ScheduleArgs(
-                weekly=aks.WeeklyScheduleArgs(day_of_week="Sunday", interval_weeks=1)
-            ),
-        ),
+        maintenance_window={
+            "duration_hours": 4,
+            "start_time": "02:00",
+            "utc_offset": "+00:00",
+            "schedule": {"weekly": {"day_of_week": "Sunday", "interval_weeks": 1}},
+        },
         opts=azure.opts(cluster),
     )
 
 
 def agent_pools(
     azure: AzureCluster,
+    settings: Settings,
     cluster: aks.ManagedCluster,
     subnet: pulumi.Input[str],
-    cpu: SystemPool | None,
-    gpu: AksGpuNodes | None,
 ) -> Iterator[pulumi.Resource]:
     """Declare the pools besides the system's, each a resource of its own, and yield them."""
     pools: dict[str, dict[str, Any]] = {}
-    if cpu is not None:
-        pools["cpu"] = _pool(cpu, subnet)
-    if gpu is not None:
-        pools["gpu"] = {**_pool(gpu, subnet), **_with_gpus(gpu)}
+    if settings.cpu is not None:
+        pools["cpu"] = _pool(settings.cpu, subnet)
+    for name, gpu in gpu_pools(settings).items():
+        pools[name] = {**_pool(gpu, subnet), **_with_gpus(gpu)}
     for name, properties in pools.items():
         yield aks.AgentPool(
             f"{azure.cluster_name}-{name}",
@@ -143,7 +202,7 @@ def agent_pools(
             resource_group_name=azure.group_name,
             resource_name_=azure.resource_name,
             mode="User",
-            tags=azure.tags,
+            tags=settings.all_tags,
             **properties,
             opts=azure.opts(cluster, ignore=[_COUNT], replace_on=_FIXED),
         )
@@ -160,7 +219,7 @@ def _pool(pool: SystemPool | AksGpuNodes, subnet: pulumi.Input[str]) -> dict[str
         "max_count": pool.max_nodes,
         # AKS requires an initial number.
         "count": pool.min_nodes,
-        "availability_zones": list(pool.zones) or None,
+        **({"availability_zones": list(pool.zones)} if pool.zones else {}),
         "os_disk_type": pool.os_disk.type,
         "os_disk_size_gb": pool.os_disk.gib,
         "enable_node_public_ip": False,
@@ -175,7 +234,7 @@ def _with_gpus(gpu: AksGpuNodes) -> dict[str, Any]:
     """
     spot = gpu.spot
     return {
-        "gpu_profile": aks.GPUProfileArgs(driver="Install" if gpu.driver == "aks" else "None"),
+        "gpu_profile": {"driver": "Install" if gpu.driver == "aks" else "None"},
         "scale_set_priority": "Regular" if spot is None else "Spot",
         "scale_set_eviction_policy": None if spot is None else spot.eviction_policy,
         "spot_max_price": None if spot is None else spot.max_price,
@@ -184,39 +243,19 @@ def _with_gpus(gpu: AksGpuNodes) -> dict[str, Any]:
     }
 
 
-def _api_server(api: Api) -> Any:
+def _api_server(settings: Settings) -> dict[str, Any]:
     """Return who reaches the API server.
 
     The cluster's own way out is let in by AKS itself:
     https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges
     """
-    private = {
+    # Azure's way to run commands in a cluster would go round the ranges.
+    closed = {"disable_run_command": True}
+    if not settings.api.private:
+        return {**closed, "authorized_ip_ranges": list(settings.api.authorized_ranges)}
+    return {
+        **closed,
         "enable_private_cluster": True,
         "enable_private_cluster_public_fqdn": False,
         "private_dns_zone": "system",
     }
-    public = {"authorized_ip_ranges": list(api.authorized_ranges)}
-    return aks.ManagedClusterAPIServerAccessProfileArgs(
-        **(private if api.private else public),
-        # Azure's way to run commands in a cluster would go round the ranges.
-        disable_run_command=True,
-    )
-
-
-def _network(network: Network) -> Any:
-    """Return a network in which NetworkPolicies hold.
-
-    https://learn.microsoft.com/azure/aks/azure-cni-powered-by-cilium
-    """
-    return aks.ContainerServiceNetworkProfileArgs(
-        network_plugin="azure",
-        network_plugin_mode="overlay",
-        network_dataplane="cilium",
-        network_policy="cilium",
-        load_balancer_sku="standard",
-        outbound_type="loadBalancer",
-        pod_cidr=network.pods,
-        service_cidr=network.services,
-        # Any address of the range but the first, which is the API server's Service.
-        dns_service_ip=str(IPv4Network(network.services)[10]),
-    )

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from clusters.azure import GPUS, cores_for_pods
-from clusters.azure.settings import GpuNodes, NodeTaint, Size
-from clusters.pools import GpuPool, NodePool
+from clusters.azure.settings import GpuNodes, Size
+from clusters.pools import GpuPool, NodePool, Taint
 from core.fields import CONFIG
 
 if TYPE_CHECKING:
     from clusters.aks.settings import Settings
 
-SPOT = ("kubernetes.azure.com/scalesetpriority", "spot")
-"""The key and the value of the label and of the taint that AKS gives to spot nodes.
+_SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
+"""The taint that AKS gives to spot nodes, beside a label with the same key and value.
 
 https://learn.microsoft.com/azure/aks/spot-node-pool
 """
 _MAX_PRICE = "-1, or a number above 0 with at most 5 decimals"
+GPU, GPU_FALLBACK = "gpu", "gpufallback"
+"""Names of the pools with GPUs: AKS takes at most 12 of a-z and 0-9
+(https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
 Zone = Annotated[str, Field(pattern="^[1-3]$", description='a zone of the region: "1", "2" or "3"')]
 
 
@@ -41,6 +44,25 @@ class OsDisk:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Fallback:
+    """Regular nodes that the autoscaler makes when Azure has no spot node to give.
+
+    Besides what is set here they are as the spot nodes are.
+
+    Args:
+        size: Of each node, with as many GPUs; that of the spot nodes unless set.
+        min_nodes: The pool never has fewer; with 0 nothing is paid while spot nodes can be had.
+        max_nodes: The pool never has more; as many as there may be spot nodes unless set.
+        zones: Zones of the region that the nodes are spread over; the spot nodes' unless set.
+    """
+
+    size: Size | None = None
+    min_nodes: Annotated[int, Field(ge=0, le=1000)] = 0
+    max_nodes: Annotated[int, Field(ge=1, le=1000)] | None = None
+    zones: tuple[Zone, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Spot:
     """Nodes that Azure may take back at any time, for a lower price.
 
@@ -49,10 +71,12 @@ class Spot:
             counting against the quota, and its disk is paid for.
         max_price: US dollars per hour and node above which it is taken back; -1 for never because
             of its price.
+        fallback: Regular nodes for jobs when no spot node can be had; without it, they wait.
     """
 
     eviction_policy: Literal["Delete", "Deallocate"] = "Delete"
     max_price: Annotated[float, Field(ge=-1, allow_inf_nan=False, description=_MAX_PRICE)] = -1
+    fallback: Fallback | None = None
 
 
 _NEVER_SPOT = ConfigDict(
@@ -131,49 +155,76 @@ class AksGpuNodes(GpuNodes):
     @property
     def all_labels(self) -> dict[str, str]:
         """The labels of its nodes, that which AKS gives to spot nodes among them."""
-        spot = dict([SPOT]) if self.spot is not None else {}
+        spot = {} if self.spot is None else {_SPOT.key: _SPOT.value}
         return {self.OWN_LABEL: "gpu", **spot, **self.labels}
 
     @property
-    def all_taints(self) -> tuple[NodeTaint, ...]:
+    def all_taints(self) -> tuple[Taint, ...]:
         """The taints of its nodes, that which AKS gives to spot nodes among them.
 
         Declared here too, because what AKS adds would show as drift.
         """
-        if self.spot is None:
-            return self.taints
-        return (*self.taints, NodeTaint(key=SPOT[0], value=SPOT[1]))
+        return self.taints if self.spot is None else (*self.taints, _SPOT)
+
+    @property
+    def fallback(self) -> AksGpuNodes | None:
+        """The regular nodes that take over from these; None where none do."""
+        if self.spot is None or (own := self.spot.fallback) is None:
+            return None
+        return replace(
+            self,
+            spot=None,
+            size=self.size if own.size is None else own.size,
+            min_nodes=own.min_nodes,
+            max_nodes=self.max_nodes if own.max_nodes is None else own.max_nodes,
+            zones=self.zones if own.zones is None else own.zones,
+        )
+
+
+def gpu_pools(settings: Settings) -> dict[str, AksGpuNodes]:
+    """Return the pools with GPUs by their names, the one that is preferred first."""
+    if not settings.gpu:
+        return {}
+    fallback = settings.gpu.fallback
+    return {GPU: settings.gpu, **({} if fallback is None else {GPU_FALLBACK: fallback})}
 
 
 def gpus(settings: Settings) -> GpuPool | None:
-    """Return the pool with GPUs as jobs have to know it; None without one."""
+    """Return the nodes with GPUs as jobs have to know them; None without any."""
     if not settings.gpu:
         return None
     # The GPU operator brings its own device plugin; two would fight over the same GPUs.
     by_aks = settings.gpu.driver == "aks"
-    return settings.gpu.pool(
+    pool = settings.gpu.pool(
         driver="AKS" if by_aks else "NVIDIA's GPU operator", device_plugin=by_aks
+    )
+    if (fallback := settings.gpu.fallback) is None:
+        return pool
+    return replace(
+        pool,
+        min_nodes=settings.gpu.min_nodes + fallback.min_nodes,
+        max_nodes=settings.gpu.max_nodes + fallback.max_nodes,
+        # Those of all of its nodes: the spot nodes have a label and a taint more.
+        labels=fallback.all_labels,
+        fallback=True,
     )
 
 
 def pools(settings: Settings) -> tuple[NodePool, ...]:
     """Return every pool: each node is paid for by the hour."""
     # With a pool for jobs, that of the system takes the cluster's own pods alone.
-    found = [_pool("system", settings.system, settings.location, jobs=settings.cpu is None)]
+    found = [_pool("system", settings.system, settings.location, takes_jobs=settings.cpu is None)]
     if settings.cpu is not None:
         found.append(_pool("cpu", settings.cpu, settings.location))
-    if gpu := settings.gpu:
-        pool = replace(_pool("gpu", gpu, settings.location), gpus=gpu.per_node)
-        if gpu.spot is not None:
-            price = gpu.spot.max_price
-            pool = replace(pool, spot=True, dollars=None if price == -1 else Decimal(str(price)))
-        found.append(pool)
+    for name, gpu in gpu_pools(settings).items():
+        limit = -1 if gpu.spot is None else gpu.spot.max_price
+        dollars = None if limit == -1 else Decimal(str(limit))
+        spot = {"spot": gpu.spot is not None, "dollars": dollars}
+        found.append(_pool(name, gpu, settings.location, gpus=gpu.per_node, **spot))
     return tuple(found)
 
 
-def _pool(
-    name: str, pool: SystemPool | AksGpuNodes, location: str, *, jobs: bool = True
-) -> NodePool:
+def _pool(name: str, pool: SystemPool | AksGpuNodes, location: str, **more: Any) -> NodePool:
     return NodePool(
         name=name,
         provider="azure",
@@ -182,5 +233,5 @@ def _pool(
         min_nodes=pool.min_nodes,
         max_nodes=pool.max_nodes,
         cores=cores_for_pods(pool.size),
-        takes_jobs=jobs,
+        **more,
     )

@@ -1,27 +1,33 @@
-"""Declares an AKS cluster with all that belongs to it, in the running Pulumi program."""
+"""Declares an AKS cluster with all that belongs to it, in the running Pulumi program.
+
+Who may do what is here too: identities without passwords and keys, and their roles.
+"""
 
 from __future__ import annotations
 
 import base64
+import uuid
+from collections.abc import Iterator
 from dataclasses import fields
+from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pulumi
-import pulumi_kubernetes
+from pulumi_azure_native import authorization, managedidentity
 from pulumi_azure_native import containerservice as aks
-from pulumi_azure_native import network
 
-from clusters.access.resource import Access
-from clusters.aks import account, identity, nodes, services
-from clusters.aks.pools import gpus
+from clusters.aks import account, nodes, services
+from clusters.aks.pools import gpu_pools, gpus
+from clusters.aks.priorities import priorities
 from clusters.azure import checks
-from clusters.azure.resources import AzureCluster, kubeconfig
-from clusters.cluster import Cluster
-from images.resource import helper_images
+from clusters.azure.resources import AzureCluster
+from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
+from core.process import CommandFailed
 
 if TYPE_CHECKING:
-    from clusters.aks.settings import Network, Settings
-    from clusters.azure.settings import Login
+    from clusters.aks.settings import Principal, Settings
+    from clusters.cluster import Cluster
 
 _ADVICE = (
     "run `az login`; see that your own ID is in admins, and the address that you come from in "
@@ -30,37 +36,58 @@ _ADVICE = (
 )
 
 
+class Role(StrEnum):
+    """The IDs of built-in roles: https://learn.microsoft.com/azure/role-based-access-control/built-in-roles."""
+
+    ACR_PULL = "7f951dda-4ed3-4680-a7ca-43fe172d538d"
+    ACR_PUSH = "8311e382-0749-4cb8-b61a-304f252e45ec"
+    AKS_RBAC_CLUSTER_ADMIN = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+    NETWORK_CONTRIBUTOR = "4d97b98b-1d4f-4787-a291-c67834d212e7"
+    STORAGE_BLOB_DATA_CONTRIBUTOR = "ba92f5b4-2d11-453d-a403-e96b0029c9fe"
+    STORAGE_BLOB_DATA_READER = "2a2b9908-6ea1-4ae2-8e65-a410df84e7d1"
+
+
+_OF_ADMINS = {
+    "cluster": Role.AKS_RBAC_CLUSTER_ADMIN,
+    "registry": Role.ACR_PUSH,
+    "storage": Role.STORAGE_BLOB_DATA_CONTRIBUTOR,
+}
+_JOBS_MAY = {
+    "data": Role.STORAGE_BLOB_DATA_READER,
+    "artifacts": Role.STORAGE_BLOB_DATA_CONTRIBUTOR,
+}
+"""The storage account's containers, and the role that jobs have in each."""
+
+
 def provision(settings: Settings) -> Cluster:
     """Declare everything on Azure, and return the cluster."""
-    prebuilt = settings.images.prebuilt
     checks.before_update(
         settings,
-        pushes=len(prebuilt) < len(fields(settings.images)),
-        account=lambda: account.problems(settings),
+        pushes=len(settings.images.prebuilt) < len(fields(settings.images)),
+        account=partial(account.problems, settings),
     )
     azure = AzureCluster("slipway:clusters:Aks", settings)
-    subnet = _subnet(azure, settings.network)
-    who = identity.Identities(azure, subnet)
-    registry = services.registry(azure, settings.registry_name, settings.registry.sku)
-    storage = services.storage_account(
-        azure,
-        settings.storage_name,
-        settings.storage,
-        ranges=settings.api.authorized_ranges,
-        subnet=subnet,
+    subnet = nodes.subnet_of(azure, settings.network)
+    control, jobs = (_identity(azure, part) for part in ("control", "jobs"))
+    may_join = _grant(
+        azure, "control-network", Role.NETWORK_CONTRIBUTOR, subnet, control.principal_id
     )
-    job_roles = services.containers(azure, settings.storage_name, storage, who.jobs.principal_id)
-    cluster = nodes.managed_cluster(azure, settings, subnet, who)
+    registry = services.registry(azure, settings)
+    storage = services.storage_account(azure, settings, subnet)
+    containers = {name: services.container(azure, settings, name, storage) for name in _JOBS_MAY}
+    cluster = nodes.managed_cluster(azure, settings, subnet, control.id, after=may_join)
     nodes.maintenance(azure, cluster)
+    kubelet = cluster.identity_profile.apply(lambda found: found["kubeletidentity"].object_id)
     ready = [
-        *nodes.agent_pools(azure, cluster, subnet, settings.cpu, settings.gpu or None),
-        identity.grant(
-            azure, "kubelet-pull", identity.Role.ACR_PULL, registry.id, identity.of_nodes(cluster)
+        *nodes.agent_pools(azure, settings, cluster, subnet),
+        _grant(azure, "kubelet-pull", Role.ACR_PULL, registry.id, kubelet),
+        _trust(azure, jobs, cluster.oidc_issuer_profile.issuer_url),
+        *(
+            _grant(azure, f"jobs-{name}", _JOBS_MAY[name], made.id, jobs.principal_id)
+            for name, made in containers.items()
         ),
-        identity.trust_jobs(azure, who.jobs, cluster.oidc_issuer_profile.issuer_url),
-        *job_roles,
-        *identity.administrators(
-            azure, settings.admins, cluster=cluster.id, registry=registry.id, storage=storage.id
+        *_administrators(
+            azure, settings, cluster=cluster.id, registry=registry.id, storage=storage.id
         ),
     ]
     blobs = pulumi.Output.concat(storage.id, "/blobServices/default")
@@ -68,44 +95,135 @@ def provision(settings: Settings) -> Cluster:
         azure, settings.logs, cluster=cluster.id, registry=registry.id, blobs=blobs
     )
     if settings.budget:
-        services.budget(azure, settings.budget, settings.group, settings.node_group)
+        services.budget(azure, settings.budget, settings.own_groups)
     if settings.production:
         azure.lock(azure.group[0].id)
 
-    target = settings.images.target(
-        {
-            "kind": "registry",
-            "server": f"{settings.registry_name.lower()}.azurecr.io",
-            "login": "azure",
-            "after": registry.id,
-        }
-    )
-    helpers, helping = helper_images(target)
-    text = _kubeconfig(azure, cluster, None if settings.admin_kubeconfig else settings.login)
-    access = Access(
-        settings.name,
-        kubeconfig=text,
+    target = {
+        "kind": "registry",
+        "server": f"{settings.registry_name.lower()}.azurecr.io",
+        "login": "azure",
+        "after": registry.id,
+    }
+    return azure.connected(
+        _kubeconfig(azure, cluster, admin=settings.admin_kubeconfig),
+        settings.images.target(target),
+        identifier=f"providers/Microsoft.ContainerService/managedClusters/{azure.resource_name}",
         advice=_ADVICE,
+        after=ready,
         lasting=_lasting(settings),
-        opts=pulumi.ResourceOptions(parent=azure, depends_on=ready),
-    )
-    cluster_type = "Microsoft.ContainerService/managedClusters"
-    provider = pulumi_kubernetes.Provider(
-        settings.name,
-        kubeconfig=text,
-        # The kubeconfig may change, and this is still the same cluster.
-        cluster_identifier=f"{settings.group_id}/providers/{cluster_type}/{settings.resource_name}",
-        opts=pulumi.ResourceOptions(depends_on=[access, *helping]),
-    )
-    return Cluster(
         kind="aks",
-        provider=provider,
-        kubeconfig=text,
-        image_target=target,
-        images=helpers,
         gpus=gpus(settings),
-        identity=identity.of_pods(who.jobs),
+        objects=priorities(gpu_pools(settings)),
+        store=f"abfs://artifacts@{settings.storage_name}.dfs.core.windows.net/slipway",
+        # AKS gives a pod with that label a token of its account's identity. adlfs, by which a job's
+        # `outputs` are copied out, logs in with it where it has no key
+        # (https://github.com/fsspec/adlfs#setting-credentials).
+        identity=JobIdentity(
+            annotations={"azure.workload.identity/client-id": jobs.client_id},
+            labels={"azure.workload.identity/use": "true"},
+        ),
     )
+
+
+def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIdentity:
+    """Declare the identity of the `control` plane, or of `jobs`; AKS makes that of its nodes.
+
+    One of ours for the nodes would need a role before the cluster, and AKS refuses a cluster whose
+    role is not known everywhere yet (CustomKubeletIdentityMissingPermissionError).
+    https://learn.microsoft.com/azure/aks/use-managed-identity
+    """
+    name = f"{azure.cluster_name}-{part}"
+    return managedidentity.UserAssignedIdentity(
+        name, resource_name_=name, **azure.placed, opts=azure.opts()
+    )
+
+
+def _trust(
+    azure: AzureCluster, jobs: managedidentity.UserAssignedIdentity, issuer: pulumi.Input[str]
+) -> pulumi.Resource:
+    """Declare that the pods of jobs, and no others, are that identity, by the issuer's tokens."""
+    trusted: pulumi.Resource = managedidentity.FederatedIdentityCredential(
+        f"{azure.cluster_name}-jobs",
+        federated_identity_credential_resource_name="slipway-jobs",
+        resource_group_name=azure.group_name,
+        resource_name_=f"{azure.cluster_name}-jobs",
+        issuer=issuer,
+        subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
+        # Of the tokens that Entra takes:
+        # https://learn.microsoft.com/azure/aks/workload-identity-overview
+        audiences=["api://AzureADTokenExchange"],
+        opts=azure.opts(jobs),
+    )
+    return trusted
+
+
+def _administrators(
+    azure: AzureCluster, settings: Settings, **scopes: pulumi.Input[str]
+) -> Iterator[pulumi.Resource]:
+    """Declare what each administrator may do to the `cluster`, `registry`, `storage` of an ID."""
+    try:
+        admins = account.administrators(settings)
+    except CommandFailed as error:
+        if not pulumi.runtime.is_dry_run():
+            raise pulumi.RunError(
+                f"who runs this is the administrator by default: {error}"
+            ) from None
+        return  # A preview needs no account: `checks.before_update` has warned of it.
+    for kind, principals in admins.items():
+        for principal in principals:
+            for where, scope in scopes.items():
+                name = f"{where}-{principal}"
+                yield _grant(azure, name, _OF_ADMINS[where], scope, principal, kind=kind)
+
+
+def _grant(  # noqa: PLR0913  # who may do what where
+    azure: AzureCluster,
+    name: str,
+    role: Role,
+    scope: pulumi.Input[str],
+    principal: pulumi.Input[str],
+    *,
+    kind: Principal = "ServicePrincipal",
+) -> authorization.RoleAssignment:
+    """Declare that the principal with an object ID has a role for what has the ID `scope`.
+
+    The principal's kind is passed, because a new identity is not known everywhere at once
+    (https://learn.microsoft.com/azure/role-based-access-control/role-assignments-template).
+    """
+    subscription = f"/subscriptions/{azure.settings.subscription}"
+    # An assignment is named by a UUID. The same one each time, so that none is made twice.
+    named = uuid.uuid5(uuid.NAMESPACE_URL, f"{subscription}/{azure.group_name}/{name}")
+    definition = f"providers/Microsoft.Authorization/roleDefinitions/{role}"
+    return authorization.RoleAssignment(
+        f"{azure.cluster_name}-{name}",
+        role_assignment_name=str(named),
+        role_definition_id=f"{subscription}/{definition}",
+        scope=scope,
+        principal_id=principal,
+        principal_type=kind,
+        opts=azure.opts(replace_on=["principalId", "roleDefinitionId", "scope"]),
+    )
+
+
+def _kubeconfig(
+    azure: AzureCluster, cluster: aks.ManagedCluster, *, admin: bool
+) -> pulumi.Output[str]:
+    """Return what AKS lists to connect with: for your own login, or the administrator's."""
+    which = {
+        "resource_group_name": azure.group_name,
+        # By the cluster's ID, which is known once it exists: before, Azure has nothing to list.
+        "resource_name": cluster.id.apply(lambda _: azure.resource_name),
+    }
+    opts = pulumi.InvokeOptions(provider=azure.provider)
+    if admin:
+        listed = aks.list_managed_cluster_admin_credentials_output(**which, opts=opts)
+    else:
+        listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which, opts=opts)
+    text: pulumi.Output[str] = listed.apply(
+        lambda found: base64.b64decode(found.kubeconfigs[0].value).decode()
+    )
+    return text
 
 
 def _lasting(settings: Settings) -> dict[str, Any]:
@@ -130,62 +248,3 @@ def _lasting(settings: Settings) -> dict[str, Any]:
         f"{settings.group} --cluster-name {settings.resource_name} --update-cluster-autoscaler "
         f"--min-count {system.min_nodes} --max-count {system.max_nodes}`",
     }
-
-
-def _subnet(azure: AzureCluster, settings: Network) -> pulumi.Input[str]:
-    """Return the ID of the existing subnet for nodes; or declare a network and return its own.
-
-    The nodes' security group has no rule of its own: Azure's defaults let nothing in from
-    outside of the network but the load balancer's probes
-    (https://learn.microsoft.com/azure/virtual-network/network-security-groups-overview).
-    """
-    if settings.subnet is not None:
-        return settings.subnet
-    name = azure.cluster_name
-    guard = network.NetworkSecurityGroup(
-        f"{name}-nodes",
-        network_security_group_name=f"{name}-nodes",
-        **azure.placed,
-        opts=azure.opts(),
-    )
-    around = network.VirtualNetwork(
-        name,
-        virtual_network_name=f"slipway-{name}",
-        **azure.placed,
-        address_space=network.AddressSpaceArgs(address_prefixes=[settings.addresses]),
-        # Its subnet is a resource of its own.
-        opts=azure.opts(ignore=["subnets"]),
-    )
-    subnet = network.Subnet(
-        f"{name}-nodes",
-        subnet_name="nodes",
-        virtual_network_name=f"slipway-{name}",
-        resource_group_name=azure.group_name,
-        address_prefix=settings.nodes,
-        network_security_group=network.NetworkSecurityGroupArgs(id=guard.id),
-        # By which the storage account sees that a request comes from here.
-        service_endpoints=[
-            network.ServiceEndpointPropertiesFormatArgs(service="Microsoft.Storage")
-        ],
-        opts=azure.opts(around),
-    )
-    made: pulumi.Output[str] = subnet.id
-    return made
-
-
-def _kubeconfig(
-    azure: AzureCluster, cluster: aks.ManagedCluster, login: Login | None
-) -> pulumi.Output[str]:
-    """Return what it takes to connect: your own login, or the administrator's without a `login`."""
-    which = {
-        "resource_group_name": azure.group_name,
-        # By the cluster's ID, which is known once it exists: before, Azure has nothing to list.
-        "resource_name": cluster.id.apply(lambda _: azure.resource_name),
-    }
-    opts = pulumi.InvokeOptions(provider=azure.provider)
-    if login is None:
-        listed = aks.list_managed_cluster_admin_credentials_output(**which, opts=opts)
-    else:
-        listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which, opts=opts)
-    text = listed.apply(lambda found: base64.b64decode(found.kubeconfigs[0].value).decode())
-    return kubeconfig(text, login)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import fields
 from ipaddress import IPv4Network
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 from pydantic.alias_generators import to_camel
 
 from clusters import azure
-from clusters.azure import contradiction, cores
+from clusters.azure import GPUS, contradiction, cores
 from core.problem import Contradiction, quote
 
 if TYPE_CHECKING:
     from clusters.aks.pools import AksGpuNodes
-    from clusters.aks.settings import Api, Network, Settings
+    from clusters.aks.settings import Admins, Api, Network, Settings
+    from clusters.azure.settings import Login
 
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
 _MOST_RANGES = 200
 """https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations"""
-_PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "services": (13, 28)}
+_PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "pods": (0, 32), "services": (13, 28)}
 """Bits of the largest and of the smallest prefix; DNS gets the eleventh address of `services`.
 
 https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning and
@@ -32,26 +35,35 @@ _RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipwa
 """https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
 
 
-def contradictions(settings: Settings) -> list[Contradiction]:
-    """Return everything that is wrong, by the key to change."""
-    found = [
-        *azure.region(settings.location),
-        *_api(settings.api),
-        *_admins(settings),
-        *_network(settings.network),
-        *_pools(settings),
-        *_system(settings.system.size),
-        *_services(settings),
-        *azure.tags(settings),
-        *azure.reserved(("name",), settings.resource_name),
-        *azure.reserved(("registry", "name"), settings.registry.name),
-        *azure.reserved(("storage", "name"), settings.storage.name),
-    ]
-    return [*found, *_gpu(settings.gpu)] if settings.gpu else found
+def contradictions(settings: Settings) -> Iterator[Contradiction]:
+    """Yield everything that is wrong, by the key to change."""
+    yield from azure.region(settings.location)
+    yield from azure.reserved(("registry", "name"), settings.registry.name)
+    yield from azure.reserved(("storage", "name"), settings.storage.name)
+    yield from _api(settings.api)
+    yield from _admins(settings.admins, settings.login)
+    yield from _network(settings.network)
+    yield from _system(settings.system.size)
+    for name, pool in (("system", settings.system), ("cpu", settings.cpu)):
+        if pool is not None:
+            yield from azure.repeated((name, "zones"), pool.zones)
+            yield from azure.bounds((name,), pool.min_nodes, pool.max_nodes)
+            yield from azure.without_gpus(name, pool.size)
+    if settings.gpu:
+        yield from azure.repeated(("gpu", "zones"), settings.gpu.zones)
+        yield from azure.gpu_nodes(settings.gpu)
+        yield from _gpu(settings.gpu)
+        yield from _fallback(settings.gpu)
+    if settings.budget:
+        yield from azure.repeated(("budget", "emails"), settings.budget.emails)
+    if (most := settings.logs.daily_gib) != -1 and most <= 0:
+        text = f"{most:g} is not allowed; it takes -1 for no limit, or a number above 0"
+        yield contradiction(("logs", "dailyGib"), text)
 
 
 def _api(api: Api) -> Iterator[Contradiction]:
-    if api.private == bool(api.authorized_ranges):
+    ranges = api.authorized_ranges
+    if api.private == bool(ranges):
         why = (
             "a private API server has no public address to allow anybody to; leave one out"
             if api.private
@@ -59,67 +71,45 @@ def _api(api: Api) -> Iterator[Contradiction]:
         )
         text = f"takes exactly one of authorizedRanges and private: true; {why}"
         yield contradiction(("api",), text)
-    if len(api.authorized_ranges) > _MOST_RANGES:
-        text = f"has {len(api.authorized_ranges)} ranges; AKS takes at most {_MOST_RANGES}"
+    if len(ranges) > _MOST_RANGES:
+        text = f"has {len(ranges)} ranges; AKS takes at most {_MOST_RANGES}"
         yield contradiction(("api", "authorizedRanges"), text)
-    for index, text in enumerate(api.authorized_ranges):
-        place = ("api", "authorizedRanges", index)
-        network = _parsed(text)
-        if network is None:
-            yield contradiction(place, f"{quote(text)} is no network; such as 192.0.2.0/24")
-        elif network.prefixlen < 8:
-            yield contradiction(place, f"{quote(text)} is far too many; at most a /8 is allowed")
+    for index, text in enumerate(ranges):
+        network = IPv4Network(text)
+        wrong = ""
+        if network.prefixlen < 8:
+            wrong = "is far too many; at most a /8 is allowed"
         elif any(network.overlaps(private) for private in _PRIVATE):
-            yield contradiction(
-                place, f"{quote(text)} is no public address; with private: true none is needed"
-            )
+            wrong = "is no public address; with private: true none is needed"
+        if wrong:
+            yield contradiction(("api", "authorizedRanges", index), f"{quote(text)} {wrong}")
 
 
-def _admins(settings: Settings) -> Iterator[Contradiction]:
-    admins = settings.admins
-    if not (admins.groups or admins.users or admins.service_principals):
-        yield contradiction(
-            ("admins",),
-            "is empty, and whoever runs pulumi up has to be in it; add your own ID to users: "
-            "az ad signed-in-user show --query id",
-        )
-    for name in ("groups", "users", "service_principals"):
-        yield from azure.repeated(("admins", to_camel(name)), getattr(admins, name))
+def _admins(admins: Admins, login: Login) -> Iterator[Contradiction]:
+    if login != "azurecli" and not any(admins.by_kind.values()):
+        text = f"is missing; with the login {login} it has to have that account, by its object ID"
+        yield contradiction(("admins",), text, "login")
+    for each in fields(admins):
+        yield from azure.repeated(("admins", to_camel(each.name)), getattr(admins, each.name))
 
 
 def _network(network: Network) -> Iterator[Contradiction]:
-    known: dict[str, IPv4Network] = {}
-    for name in ("addresses", "nodes", "pods", "services"):
-        text, parsed = getattr(network, name), _parsed(getattr(network, name))
-        largest, smallest = _PREFIXES.get(name, (0, 32))
-        if parsed is None:
-            yield contradiction(
-                ("network", name), f"{quote(text)} is no network; such as 10.40.0.0/16"
-            )
-        elif not largest <= parsed.prefixlen <= smallest:
-            allowed = f"it takes a network of /{largest} to /{smallest}"
-            yield contradiction(("network", name), f"{text} is not allowed; {allowed}")
+    fitting: dict[str, IPv4Network] = {}
+    for name, (largest, smallest) in _PREFIXES.items():
+        parsed = IPv4Network(getattr(network, name))
+        if largest <= parsed.prefixlen <= smallest:
+            fitting[name] = parsed
         else:
-            known[name] = parsed
-    if {"addresses", "nodes"} <= known.keys() and not known["nodes"].subnet_of(known["addresses"]):
-        yield contradiction(
-            ("network", "nodes"),
-            f"{network.nodes} is not inside of {network.addresses}",
-            "network.addresses",
-        )
-    for one, other in (("addresses", "pods"), ("addresses", "services"), ("pods", "services")):
-        if {one, other} <= known.keys() and known[one].overlaps(known[other]):
-            text = f"{known[other]} overlaps {one}, {known[one]}"
+            text = f"{parsed} is not allowed; it takes a network of /{largest} to /{smallest}"
+            yield contradiction(("network", name), text)
+    for (one, outer), (other, inner) in combinations(fitting.items(), 2):
+        if (one, other) == ("addresses", "nodes"):
+            if not inner.subnet_of(outer):
+                text = f"{inner} is not inside of {outer}"
+                yield contradiction(("network", "nodes"), text, "network.addresses")
+        elif one != "nodes" and inner.overlaps(outer):
+            text = f"{inner} overlaps {one}, {outer}"
             yield contradiction(("network", other), text, f"network.{one}")
-
-
-def _pools(settings: Settings) -> Iterator[Contradiction]:
-    for name in ("system", "cpu", "gpu"):
-        if pool := getattr(settings, name):
-            yield from azure.repeated((name, "zones"), pool.zones)
-            if name != "gpu":
-                yield from azure.bounds(name, pool.min_nodes, pool.max_nodes)
-                yield from azure.without_gpus(name, pool.size)
 
 
 def _system(size: str) -> Iterator[Contradiction]:
@@ -135,7 +125,6 @@ def _system(size: str) -> Iterator[Contradiction]:
 
 
 def _gpu(gpu: AksGpuNodes) -> Iterator[Contradiction]:
-    yield from azure.gpu_nodes(gpu)
     for key in gpu.labels:
         if _RESERVED.match(key):
             yield contradiction(("gpu", "labels", key), "is reserved; use a prefix of your own")
@@ -159,17 +148,21 @@ def _gpu(gpu: AksGpuNodes) -> Iterator[Contradiction]:
         yield contradiction(("gpu", "spot", "evictionPolicy"), text, "gpu.osDisk")
 
 
-def _services(settings: Settings) -> Iterator[Contradiction]:
-    most = settings.logs.daily_gib
-    if most != -1 and most <= 0:
-        text = f"{most:g} is not allowed; it takes -1 for no limit, or a number above 0"
-        yield contradiction(("logs", "dailyGib"), text)
-    if settings.budget:
-        yield from azure.repeated(("budget", "emails"), settings.budget.emails)
-
-
-def _parsed(text: str) -> IPv4Network | None:
-    try:
-        return IPv4Network(text)
-    except ValueError:
-        return None
+def _fallback(gpu: AksGpuNodes) -> Iterator[Contradiction]:
+    """Yield what is wrong with the nodes that take over from spot nodes."""
+    if (fallback := gpu.fallback) is None:
+        return
+    place = ("gpu", "spot", "fallback")
+    # What the pool itself has wrong is said of that.
+    if fallback.zones != gpu.zones:
+        yield from azure.repeated((*place, "zones"), fallback.zones)
+    yield from azure.bounds(place, fallback.min_nodes, fallback.max_nodes)
+    known, wanted = GPUS.get(gpu.size, gpu.gpus_per_node), GPUS.get(fallback.size)
+    if fallback.size != gpu.size and known is not None and known != wanted:
+        alike = ", ".join(size for size, gpus in GPUS.items() if gpus == known)
+        yield contradiction(
+            (*place, "size"),
+            f"{quote(fallback.size)} is not allowed; replicas of a job may be on either, so a node "
+            f"must have as many GPUs as one of {gpu.size}: {known}. Known to have as many: {alike}",
+            "gpu.size",
+        )

@@ -16,17 +16,10 @@ from pulumi_azure_native import (
     storage,
 )
 
-from clusters.aks.identity import Role, grant
-
 if TYPE_CHECKING:
-    from clusters.aks.settings import Budget, Logs, Storage
+    from clusters.aks.settings import Budget, Logs, Settings
     from clusters.azure.resources import AzureCluster
 
-_JOBS_MAY: Mapping[str, Role] = {
-    "data": Role.STORAGE_BLOB_DATA_READER,
-    "artifacts": Role.STORAGE_BLOB_DATA_CONTRIBUTOR,
-}
-"""The storage account's containers, and the role that jobs have in each."""
 _SMALLEST = 30
 """Bits of the longest prefix that a range of the storage account's firewall may have."""
 _CATEGORIES: Mapping[str, Sequence[str]] = {
@@ -50,13 +43,13 @@ _ALERTS = (("Actual", 80), ("Actual", 100), ("Forecasted", 100))
 """Of what is spent, or will be by the end of the month, in percent."""
 
 
-def registry(azure: AzureCluster, name: str, sku: str) -> containerregistry.Registry:
+def registry(azure: AzureCluster, settings: Settings) -> containerregistry.Registry:
     """Declare a registry that lets in people and identities of Entra, and no password."""
     return containerregistry.Registry(
         azure.cluster_name,
-        registry_name=name,
+        registry_name=settings.registry_name,
         **azure.placed,
-        sku=containerregistry.SkuArgs(name=sku),
+        sku={"name": settings.registry.sku},
         admin_user_enabled=False,
         anonymous_pull_enabled=False,
         opts=azure.opts(),
@@ -64,11 +57,7 @@ def registry(azure: AzureCluster, name: str, sku: str) -> containerregistry.Regi
 
 
 def storage_account(
-    azure: AzureCluster,
-    name: str,
-    settings: Storage,
-    ranges: Sequence[str],
-    subnet: pulumi.Input[str],
+    azure: AzureCluster, settings: Settings, subnet: pulumi.Input[str]
 ) -> storage.StorageAccount:
     """Declare the account for data and artifacts.
 
@@ -79,10 +68,10 @@ def storage_account(
     """
     account = storage.StorageAccount(
         azure.cluster_name,
-        account_name=name,
+        account_name=settings.storage_name,
         **azure.placed,
         kind="StorageV2",
-        sku=storage.SkuArgs(name=settings.redundancy),
+        sku={"name": settings.storage.redundancy},
         access_tier="Hot",
         allow_blob_public_access=False,
         allow_shared_key_access=False,
@@ -90,48 +79,42 @@ def storage_account(
         default_to_o_auth_authentication=True,
         enable_https_traffic_only=True,
         minimum_tls_version="TLS1_2",
-        network_rule_set=storage.NetworkRuleSetArgs(
-            default_action="Deny",
-            bypass="AzureServices",
-            virtual_network_rules=[
-                storage.VirtualNetworkRuleArgs(virtual_network_resource_id=subnet, action="Allow")
+        network_rule_set={
+            "default_action": "Deny",
+            "bypass": "AzureServices",
+            "virtual_network_rules": [{"virtual_network_resource_id": subnet, "action": "Allow"}],
+            "ip_rules": [
+                {"i_p_address_or_range": each, "action": "Allow"}
+                for each in _firewall(settings.api.authorized_ranges)
             ],
-            ip_rules=[
-                storage.IPRuleArgs(i_p_address_or_range=each, action="Allow")
-                for each in _firewall(ranges)
-            ],
-        ),
+        },
         opts=azure.opts(),
     )
-    days = storage.DeleteRetentionPolicyArgs(enabled=True, days=settings.retention_days)
+    kept = {"enabled": True, "days": settings.storage.retention_days}
     storage.BlobServiceProperties(
         azure.cluster_name,
         blob_services_name="default",
-        account_name=name,
+        account_name=settings.storage_name,
         resource_group_name=azure.group_name,
-        delete_retention_policy=days,
-        container_delete_retention_policy=days,
+        delete_retention_policy=kept,
+        container_delete_retention_policy=kept,
         opts=azure.opts(account),
     )
     return account
 
 
-def containers(
-    azure: AzureCluster, name: str, account: storage.StorageAccount, jobs: pulumi.Input[str]
-) -> list[pulumi.Resource]:
-    """Declare the account's containers, and return the roles in them of the jobs' principal."""
-    roles: list[pulumi.Resource] = []
-    for container, role in _JOBS_MAY.items():
-        made = storage.BlobContainer(
-            f"{azure.cluster_name}-{container}",
-            container_name=container,
-            account_name=name,
-            resource_group_name=azure.group_name,
-            public_access="None",
-            opts=azure.opts(account),
-        )
-        roles.append(grant(azure, f"jobs-{container}", role, made.id, jobs))
-    return roles
+def container(
+    azure: AzureCluster, settings: Settings, name: str, account: storage.StorageAccount
+) -> storage.BlobContainer:
+    """Declare a container of the account."""
+    return storage.BlobContainer(
+        f"{azure.cluster_name}-{name}",
+        container_name=name,
+        account_name=settings.storage_name,
+        resource_group_name=azure.group_name,
+        public_access="None",
+        opts=azure.opts(account),
+    )
 
 
 def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: pulumi.Input[str]) -> None:
@@ -140,13 +123,11 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: pulumi.Inp
         azure.cluster_name,
         workspace_name=f"slipway-{azure.cluster_name}",
         **azure.placed,
-        sku=operationalinsights.WorkspaceSkuArgs(name="PerGB2018"),
+        sku={"name": "PerGB2018"},
         retention_in_days=settings.retention_days,
-        workspace_capping=operationalinsights.WorkspaceCappingArgs(
-            daily_quota_gb=settings.daily_gib
-        ),
+        workspace_capping={"daily_quota_gb": settings.daily_gib},
         # Its keys are for agents, which are not used.
-        features=operationalinsights.WorkspaceFeaturesArgs(disable_local_auth=True),
+        features={"disable_local_auth": True},
         opts=azure.opts(),
     )
     for name, resource in resources.items():
@@ -157,15 +138,12 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: pulumi.Inp
             workspace_id=workspace.id,
             # Tables of their own, whose columns are documented.
             log_analytics_destination_type="Dedicated",
-            logs=[
-                monitor.DiagnosticsLogSettingsArgs(category=each, enabled=True)
-                for each in _CATEGORIES[name]
-            ],
+            logs=[{"category": each, "enabled": True} for each in _CATEGORIES[name]],
             opts=azure.opts(),
         )
 
 
-def budget(azure: AzureCluster, settings: Budget, *groups: str) -> None:
+def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None:
     """Declare a monthly budget over everything in the resource groups.
 
     The nodes, most of the cost, are in a group that AKS makes; so the budget belongs to the
@@ -176,26 +154,22 @@ def budget(azure: AzureCluster, settings: Budget, *groups: str) -> None:
     consumption.Budget(
         azure.cluster_name,
         budget_name=f"slipway-{azure.cluster_name}",
-        scope=f"/subscriptions/{azure.subscription}",
+        scope=f"/subscriptions/{azure.settings.subscription}",
         category="Cost",
         amount=settings.amount,
         time_grain="Monthly",
-        time_period=consumption.BudgetTimePeriodArgs(
-            start_date=datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")
-        ),
-        filter=consumption.BudgetFilterArgs(
-            dimensions=consumption.BudgetComparisonExpressionArgs(
-                name="ResourceGroupName", operator="In", values=list(groups)
-            )
-        ),
+        time_period={"start_date": datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")},
+        filter={
+            "dimensions": {"name": "ResourceGroupName", "operator": "In", "values": list(groups)}
+        },
         notifications={
-            f"{kind}{percent}": consumption.NotificationArgs(
-                enabled=True,
-                operator="GreaterThanOrEqualTo",
-                threshold=percent,
-                threshold_type=kind,
-                contact_emails=list(settings.emails),
-            )
+            f"{kind}{percent}": {
+                "enabled": True,
+                "operator": "GreaterThanOrEqualTo",
+                "threshold": percent,
+                "threshold_type": kind,
+                "contact_emails": list(settings.emails),
+            }
             for kind, percent in _ALERTS
         },
         # It has to begin in the month in which it is made; afterwards that is no difference.

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import Annotated, Literal, Self
+from collections.abc import Iterator
+from ipaddress import IPv4Network
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
+from clusters.aks import rules
 from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
-from clusters.aks.rules import contradictions
-from clusters.azure.settings import AzureSettings, Guid
-from core.fields import CONFIG
-from core.validation import contradictory
+from clusters.azure.settings import AzureSettings, Guid, parsed
+from core.fields import CONFIG, number
+from core.problem import Contradiction
 
+_ADDRESSES = "addresses in CIDR notation, such as 192.0.2.0/24"
 Version = Annotated[
     str,
     Field(
@@ -24,10 +27,8 @@ Version = Annotated[
 ]
 Addresses = Annotated[
     str,
-    Field(
-        pattern=r"^[0-9.]+/[0-9]{1,2}$",
-        description="addresses in CIDR notation, such as 192.0.2.0/24",
-    ),
+    Field(pattern=r"^[0-9.]+/[0-9]{1,2}$", description=_ADDRESSES),
+    parsed(IPv4Network, _ADDRESSES),
 ]
 SubnetId = Annotated[
     str,
@@ -44,11 +45,16 @@ RegistryName = Annotated[
 StorageName = Annotated[
     str, Field(pattern="^[a-z0-9]{3,24}$", description="3 to 24 of a-z and 0-9")
 ]
+Principal = Literal["Group", "User", "ServicePrincipal"]
 Email = Annotated[
     str,
     Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", description="an address such as you@example.org"),
 ]
-Amount = Annotated[float, Field(gt=0, allow_inf_nan=False, description="a number above 0")]
+Amount = Annotated[
+    float,
+    Field(gt=0, allow_inf_nan=False, description="a number above 0"),
+    BeforeValidator(number),
+]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -66,9 +72,9 @@ class Api:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Admins:
-    """Who may do anything in the cluster, by their object IDs in Entra: one at least.
+    """Who may do anything in the cluster, by their object IDs in Entra.
 
-    Whoever runs `pulumi up` has to be one of them.
+    Whoever runs `pulumi up` has to be one of them; with none set, that is the only one.
 
     Args:
         groups: `az ad group show --group NAME --query id`.
@@ -79,6 +85,15 @@ class Admins:
     groups: tuple[Guid, ...] = ()
     users: tuple[Guid, ...] = ()
     service_principals: tuple[Guid, ...] = ()
+
+    @property
+    def by_kind(self) -> dict[Principal, tuple[str, ...]]:
+        """Their IDs, by what each is to Azure."""
+        return {
+            "Group": self.groups,
+            "User": self.users,
+            "ServicePrincipal": self.service_principals,
+        }
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -140,7 +155,7 @@ class Logs:
     """
 
     retention_days: Annotated[int, Field(ge=30, le=730)] = 30
-    daily_gib: Annotated[float, Field(ge=-1, allow_inf_nan=False)] = 1
+    daily_gib: Annotated[float, Field(ge=-1, allow_inf_nan=False), BeforeValidator(number)] = 1
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -163,12 +178,14 @@ class Settings(AzureSettings):
     Args:
         name: Of the cluster; everything else is named after it.
         subscription: That pays: `az account show --query id`.
+        tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
+            login unless set.
         location: Where everything is.
         resource_group: For everything but the nodes; `slipway-<name>` unless set.
         kubernetes_version: AKS's default unless set.
         tier: Of the control plane. Free has no promise of uptime.
         api: Who reaches the API server.
-        admins: Who may do anything in the cluster.
+        admins: Who may do anything in the cluster; whoever runs `pulumi up` unless set.
         network: The cluster's addresses.
         system: The nodes of the cluster's own pods.
         cpu: Nodes for jobs without GPUs; without it, these run on the nodes of `system`.
@@ -188,7 +205,7 @@ class Settings(AzureSettings):
     kubernetes_version: Version | None = None
     tier: Literal["Free", "Standard"] = "Free"
     api: Api
-    admins: Admins
+    admins: Admins = Admins()
     network: Network = Network()
     system: SystemPool = SystemPool()
     cpu: CpuPool | None = None
@@ -199,11 +216,10 @@ class Settings(AzureSettings):
     logs: Logs = Logs()
     budget: Budget | Literal[False]
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := contradictions(self):
-            raise contradictory(found)
-        return self
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield what AKS refuses, though each value is allowed by itself."""
+        yield from super().contradictions()
+        yield from rules.contradictions(self)
 
     @property
     def node_group(self) -> str:

@@ -61,22 +61,22 @@ def before_update(
     settings: AzureSettings,
     *,
     pushes: bool = False,
-    account: Callable[[], Iterable[Problem]] = tuple,
+    account: Callable[[Mapping[str, Any]], Iterable[Problem]] = lambda _: (),
 ) -> None:
     """Warn in a preview of everything that an update refuses, and refuse it in an update.
 
     Args:
         settings: Of a cluster that is about to be declared.
         pushes: Whether images go to a registry that is logged in to with Azure's CLI.
-        account: Returns the problems of the account that is logged in with it; called where
-            there are no others.
+        account: Returns the problems of the account that is logged in with it, of which it gets
+            what `az account show` prints; called where there are no others.
 
     Raises:
         pulumi.RunError: with all of it.
     """
     problems = [*placeholders(settings), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
-        problems = [*account()]
+        problems = [*login(settings, account)]
     if not problems:
         return
     lines = "".join(f"\n  {each}" for each in problems)
@@ -89,6 +89,23 @@ def before_update(
         f"Correct Pulumi.{pulumi.get_stack()}.yaml, install what is missing, and run the command "
         "again."
     )
+
+
+def login(
+    settings: AzureSettings, account: Callable[[Mapping[str, Any]], Iterable[Problem]]
+) -> Iterator[Problem]:
+    """Yield the problems of the account that is logged in; without a login that is the only one."""
+    try:
+        found = az(settings, "account", "show")
+    except CommandFailed as error:
+        tenant = "" if settings.tenant is None else f" --tenant {settings.tenant}"
+        text = f"does not let anybody in who is logged in here: {' '.join(str(error).split())}; "
+        yield Problem(f"{KEY}.subscription", f"{text}run `az login{tenant}`")
+        return
+    if settings.tenant is not None and settings.tenant.lower() != found["tenantId"].lower():
+        text = f"{settings.tenant} is not that of the subscription, {found['tenantId']}"
+        yield Problem(f"{KEY}.tenant", f"{text}; put in that one, or another subscription")
+    yield from account(found)
 
 
 def placeholders(settings: AzureSettings) -> list[Problem]:
@@ -128,18 +145,17 @@ def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (ev
 def _left(settings: AzureSettings) -> Iterator[str]:
     """Yield the stack's groups that exist, or what has its tag in a group that is not its own."""
     for group in settings.own_groups:
-        if az(settings, "group", "exists", "--name", group).strip() == "true":
+        if az(settings, "group", "exists", "--name", group):
             command = f"az group delete --name {group} --subscription {settings.subscription}"
             yield f"resource group {group}: {command}"
     if not settings.own_groups:
-        listed = az(settings, "resource", "list", "--resource-group", settings.group)
-        for each in json.loads(listed):
+        for each in az(settings, "resource", "list", "--resource-group", settings.group):
             if (each.get("tags") or {}).get("slipway-cluster") == settings.name:
                 yield f"{each['type']} {each['name']}: az resource delete --ids {each['id']}"
 
 
-def az(settings: AzureSettings, *words: str) -> str:
-    """Run Azure's CLI and return what it prints.
+def az(settings: AzureSettings, *words: str) -> Any:
+    """Run Azure's CLI and return the document that it prints.
 
     Raises:
         CommandFailed: it is not installed, not logged in, or it refuses.
@@ -148,7 +164,7 @@ def az(settings: AzureSettings, *words: str) -> str:
     if program is None:
         raise CommandFailed("`az` is not installed")
     options = ("--subscription", settings.subscription, "--output", "json")
-    return run(program, *words, *options, limit=_LIMIT_SECONDS)
+    return json.loads(run(program, *words, *options, limit=_LIMIT_SECONDS))
 
 
 def _texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pulumi
+import pulumi_kubernetes
 import yaml
 from pulumi_azure_native import Provider, authorization, resources
+
+from clusters.access.resource import Access
+from clusters.cluster import Cluster
+from images.resource import helper_images
 
 if TYPE_CHECKING:
     from clusters.azure.settings import AzureSettings, Login
 
-_KEPT = {
-    # What `kubelogin convert-kubeconfig` keeps for each way to log in:
-    # https://github.com/Azure/kubelogin/blob/main/pkg/internal/converter/convert.go
-    "azurecli": (),
-    "msi": (),
-    # Of its modes that log in without a browser, only this one takes proof of possession, which an
-    # Arc cluster may require: https://azure.github.io/kubelogin/concepts/azure-arc.html
-    "spn": ("--tenant-id", "--environment", "--pop-enabled", "--pop-claims"),
-    "workloadidentity": (),
-}
+_OF_SPN = ("--tenant-id", "--environment", "--pop-enabled", "--pop-claims")
+"""What `kubelogin convert-kubeconfig` keeps for the login `spn` besides the server's ID.
+
+Of its modes that log in without a browser, only this one takes proof of possession, which an Arc
+cluster may require (https://azure.github.io/kubelogin/concepts/azure-arc.html,
+https://github.com/Azure/kubelogin/blob/main/pkg/internal/converter/convert.go).
+"""
 HINT = (
     "kubelogin logs in to the cluster with your own account: install it with `az aks install-cli` "
     "(https://azure.github.io/kubelogin), then `az login`"
@@ -37,39 +40,28 @@ class AzureCluster(pulumi.ComponentResource):
     Args:
         token: Its type, such as `slipway:clusters:Aks`.
         settings: Of the cluster. Their subscription pays, whatever `az login` has chosen.
-        own_group: Whether the stack makes the resource group.
-        metadata_host: Of your own control plane, which has all other addresses; None for Azure's.
         timeout: How long making, changing or deleting a resource may take; None for Pulumi's own.
     """
 
-    def __init__(
-        self,
-        token: str,
-        settings: AzureSettings,
-        *,
-        own_group: bool = True,
-        metadata_host: str | None = None,
-        timeout: str | None = None,
-    ) -> None:
+    def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
+        self.settings = settings
         self.cluster_name = settings.name
         self.resource_name = settings.resource_name
-        self.subscription = settings.subscription
         self.group_name = settings.group
-        self.location = settings.location
-        self.tags = settings.all_tags
         self.timeout = timeout
         self.provider = Provider(
             f"{settings.name}-azure",
             subscription_id=settings.subscription,
+            tenant_id=settings.tenant,
             location=settings.location,
-            metadata_host=metadata_host,
-            disable_instance_discovery=None if metadata_host is None else True,
+            metadata_host=settings.metadata_host,
+            disable_instance_discovery=None if settings.metadata_host is None else True,
         )
         # Its children inherit both.
         opts = pulumi.ResourceOptions(providers=[self.provider], protect=settings.production)
         super().__init__(token, settings.name, None, opts)
         self.group: list[resources.ResourceGroup] = []
-        if own_group:
+        if settings.own_groups:
             made = resources.ResourceGroup(settings.name, **self.placed, opts=self.opts())
             self.group.append(made)
         self.register_outputs({})
@@ -79,8 +71,8 @@ class AzureCluster(pulumi.ComponentResource):
         """The inputs for a resource's location and tags."""
         return {
             "resource_group_name": self.group_name,
-            "location": self.location,
-            "tags": self.tags,
+            "location": self.settings.location,
+            "tags": self.settings.all_tags,
         }
 
     def opts(
@@ -128,24 +120,58 @@ class AzureCluster(pulumi.ComponentResource):
             opts=opts,
         )
 
+    def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it is
+        self,
+        listed: pulumi.Output[str],
+        target: Mapping[str, Any],
+        *,
+        identifier: str,
+        advice: str,
+        after: Sequence[pulumi.Resource],
+        lasting: Mapping[str, Any] = MappingProxyType({}),
+        **facts: Any,
+    ) -> Cluster:
+        """Return the cluster, once it answers and lets this account in.
 
-def kubeconfig(listed: pulumi.Output[str], how: Login | None) -> pulumi.Output[str]:
-    """Return a kubeconfig that Azure lists as one to use, a secret.
-
-    Args:
-        listed: YAML.
-        how: In what way kubelogin logs in; None for the administrator's, which needs none.
-    """
-    return pulumi.Output.secret(
-        listed if how is None else listed.apply(lambda text: logging_in(text, how))
-    )
+        Args:
+            listed: The kubeconfig that Azure lists: the administrator's with `adminKubeconfig`.
+            target: How images get in.
+            identifier: Of the cluster, whatever its kubeconfig is.
+            advice: What to do when it does not answer: one sentence.
+            after: What has to exist before.
+            lasting: As for `Access`.
+            **facts: What else `Cluster` has.
+        """
+        settings = self.settings
+        text = listed
+        if not settings.admin_kubeconfig:
+            text = listed.apply(lambda found: logging_in(found, settings.login, settings.tenant))
+        text = pulumi.Output.secret(text)
+        helpers, images = helper_images(target)
+        access = Access(
+            settings.name,
+            kubeconfig=text,
+            advice=advice,
+            lasting=lasting,
+            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
+        )
+        provider = pulumi_kubernetes.Provider(
+            settings.name,
+            kubeconfig=text,
+            # The kubeconfig may change, and this is still the same cluster.
+            cluster_identifier=f"{settings.group_id}/{identifier}",
+            opts=pulumi.ResourceOptions(depends_on=[access, *images]),
+        )
+        return Cluster(
+            provider=provider, kubeconfig=text, image_target=target, images=helpers, **facts
+        )
 
 
 class KubeconfigError(ValueError):
     """Azure returned a kubeconfig that kubelogin can't log in with; the message has what to do."""
 
 
-def logging_in(text: str, login: Login) -> str:
+def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
     """Return the kubeconfig with kubelogin logging in that way.
 
     Azure's own waits until you type a code into a browser, which `pulumi up` can't do.
@@ -154,17 +180,20 @@ def logging_in(text: str, login: Login) -> str:
         text: YAML, as Azure lists it with the format `exec`.
         login: `azurecli`: as whoever is logged in with `az login`. `workloadidentity`, `spn` and
             `msi` are for pipelines.
+        tenant: To log in to; None for the one that the login has.
 
     Raises:
         KubeconfigError: a user in it has anything else than kubelogin to log in with.
     """
     document: dict[str, Any] = yaml.safe_load(text)
     for user in document["users"]:
-        user["user"] = {"exec": _exec(user["name"], user["user"], login)}
+        user["user"] = {"exec": _exec(user["name"], user["user"], login, tenant)}
     return yaml.safe_dump(document, sort_keys=False)
 
 
-def _exec(name: str, credentials: dict[str, Any], login: Login) -> dict[str, Any]:
+def _exec(
+    name: str, credentials: dict[str, Any], login: Login, tenant: str | None
+) -> dict[str, Any]:
     given = credentials.get("exec")
     if given is None or credentials.keys() - {"exec"}:
         found = ", ".join(sorted(credentials))
@@ -178,7 +207,14 @@ def _exec(name: str, credentials: dict[str, Any], login: Login) -> dict[str, Any
             f"the kubeconfig of {name} does not say for which server a token is (--server-id): "
             "`make up` reads it anew; if it stays so, adminKubeconfig: true needs no kubelogin"
         )
-    kept = [part for flag in _KEPT[login] for part in flags.get(flag, ())]
+    if tenant is not None:
+        flags["--tenant-id"] = ("--tenant-id", tenant)
+    # A kubeconfig's tenant is passed to no other login: only one that was asked for is, and a
+    # managed identity has one of its own.
+    keeps: Sequence[str] = ("--tenant-id",) if tenant is not None and login != "msi" else ()
+    if login == "spn":
+        keeps = _OF_SPN
+    kept = [part for flag in keeps for part in flags.get(flag, ())]
     return {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "kubelogin",

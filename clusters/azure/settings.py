@@ -6,17 +6,32 @@ https://learn.microsoft.com/azure/azure-resource-manager/management/resource-nam
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from clusters.azure import is_reserved
+from clusters.azure import contradiction, is_reserved, reserved
 from clusters.pools import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
+from core.problem import Contradiction
+from core.validation import contradictory
+
+
+def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
+    """Return what takes a text that can be parsed, and writes it in the usual way."""
+
+    def check(text: str) -> str:
+        try:
+            return str(parse(text))
+        except ValueError:
+            raise ValueError(takes) from None
+
+    return AfterValidator(check)
+
 
 ClusterName = Annotated[
     str,
@@ -69,25 +84,8 @@ TagKey = Annotated[
     ),
 ]
 TagValue = Annotated[str, Field(max_length=256, description="text of at most 256 characters")]
+_MOST_TAGS = 50
 Login = Literal["azurecli", "workloadidentity", "spn", "msi"]
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class NodeTaint:
-    """What keeps pods that do not tolerate it off the nodes.
-
-    Args:
-        key: The taint's key.
-        value: The taint's value.
-        effect: What becomes of pods that do not tolerate it.
-    """
-
-    key: NodeKey
-    value: LabelValue
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
-
-    def __str__(self) -> str:
-        return f"{self.key}={self.value}:{self.effect}"
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -104,7 +102,7 @@ class GpuNodes:
     min_nodes: int
     max_nodes: int
     labels: dict[NodeKey, LabelValue] = Field(default_factory=dict)
-    taints: tuple[NodeTaint, ...] = (NodeTaint(key="sku", value="gpu"),)
+    taints: tuple[Taint, ...] = (Taint("sku", "gpu"),)
 
     @property
     def per_node(self) -> int:
@@ -117,7 +115,7 @@ class GpuNodes:
         return {self.OWN_LABEL: "gpu", **self.labels}
 
     @property
-    def all_taints(self) -> tuple[NodeTaint, ...]:
+    def all_taints(self) -> tuple[Taint, ...]:
         """The taints of its nodes."""
         return self.taints
 
@@ -128,8 +126,7 @@ class GpuNodes:
             min_nodes=self.min_nodes,
             max_nodes=self.max_nodes,
             labels=self.all_labels,
-            taints=tuple(Taint(each.key, each.value, each.effect) for each in self.all_taints),
-            interface="eth0",
+            taints=self.all_taints,
             device_plugin=device_plugin,
             driver=driver,
         )
@@ -169,6 +166,7 @@ class AzureSettings:
 
     name: ClusterName
     subscription: Guid
+    tenant: Guid | None = None
     location: Location
     resource_group: ResourceGroupName | None = None
     images: Images = Images()
@@ -176,6 +174,19 @@ class AzureSettings:
     production: bool = False
     login: Login = "azurecli"
     admin_kubeconfig: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if found := [*self.contradictions()]:
+            raise contradictory(found)
+        return self
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield what Azure refuses, though each value is allowed by itself."""
+        yield from reserved(("name",), self.resource_name)
+        if (count := len(self.all_tags)) > _MOST_TAGS:
+            text = f"makes {count} tags with Slipway's own; Azure takes at most {_MOST_TAGS}"
+            yield contradiction(("tags",), text)
 
     @property
     def resource_name(self) -> str:
@@ -199,6 +210,11 @@ class AzureSettings:
     def own_groups(self) -> tuple[str, ...]:
         """The resource groups that the stack makes."""
         return (self.group,)
+
+    @property
+    def metadata_host(self) -> str | None:
+        """The host that has all other addresses of Azure; None for Azure's own."""
+        return None
 
     @property
     def all_tags(self) -> dict[str, str]:

@@ -41,34 +41,20 @@ class KubeconfigHandler(Handler):
     The token is no part of the state; without one, as in a preview, Azure is not asked.
     """
 
-    type: ClassVar[str] = "slipway:clusters:AzureLocalKubeconfig"
     outputs: ClassVar[tuple[str, ...]] = ("kubeconfig",)
     secret_outputs: ClassVar[frozenset[str]] = frozenset({"kubeconfig"})
+    # Another instance has a kubeconfig of its own, which is not known before.
+    replaced_by: ClassVar[frozenset[str]] = frozenset({"instance"})
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"token"})
 
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
-        found = super().diff(resource_id, state, inputs, context)
-        if found or "token" not in inputs:
-            # Another instance has a kubeconfig of its own, which is not known before.
-            return [Change(each.path, each.kind, replace=each.path == "instance") for each in found]
+    def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        if "token" not in inputs:
+            return []
         same = listed(inputs, context) == state["kubeconfig"]
         return [] if same else [Change("kubeconfig", drift=True)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         return str(inputs["instance"]), {"kubeconfig": listed(inputs, context)}
-
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        return {"kubeconfig": state["kubeconfig"]}
-
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
-        return {"kubeconfig": listed(inputs, context)}
-
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Do nothing: it goes with the cluster."""
 
 
 def listed(inputs: Properties, context: Context) -> str:
@@ -84,45 +70,21 @@ def listed(inputs: Properties, context: Context) -> str:
         TimeoutError: after `LIMIT_SECONDS`.
         InterruptedError: the user pressed Ctrl-C.
     """
-    operation = _Operation(inputs)
-    try:
-        return until(
-            operation.poll,
-            LIMIT_SECONDS,
-            "Azure to list the kubeconfig",
-            context,
-            every=_POLL_SECONDS,
-        )
-    except (Refused, TimeoutError) as error:
-        what = f"{inputs['operation']} of {inputs['instance']}"
-        raise type(error)(f"{what}: {error}\nwhat to do: {inputs['advice']}") from error
+    path = f"{inputs['instance']}/{inputs['operation']}"
+    login = {"Authorization": f"Bearer {inputs['token']}"}
+    status_url = ""
 
-
-class _Operation:
-    """One run of the operation: where to look next, and how."""
-
-    def __init__(self, inputs: Properties) -> None:
-        self._inputs = inputs
-        self._login = {"Authorization": f"Bearer {inputs['token']}"}
-        self._status_url = ""
-
-    def poll(self) -> str:
-        """Start the operation, or look at it.
-
-        Raises:
-            NotYet: it is under way, or Azure is busy.
-            Refused: Azure refuses, or the operation has failed.
-        """
-        if self._status_url:
-            answer = _answer("GET", self._status_url, self._login)
+    def poll() -> str:
+        """Start the operation, or look at it."""
+        nonlocal status_url
+        if status_url:
+            answer = _answer("GET", status_url, login)
         else:
-            path = f"{self._inputs['instance']}/{self._inputs['operation']}"
-            url = f"{_endpoint(self._inputs.get('metadataHost'))}{path}?api-version={_API_VERSION}"
-            answer = _answer("POST", url, self._login)
-        headers = answer.headers
+            url = f"{_endpoint(inputs.get('metadataHost'))}{path}?api-version={_API_VERSION}"
+            answer = _answer("POST", url, login)
         # Where both are, the first one's document has the kubeconfig (final-state-via).
-        found = headers.get("Azure-AsyncOperation") or headers.get("Location")
-        self._status_url = found or self._status_url
+        found = answer.headers.get("Azure-AsyncOperation") or answer.headers.get("Location")
+        status_url = found or status_url
         if answer.status_code == 202:
             raise NotYet("the operation is under way", _pause(answer))
         document = _document(answer)
@@ -135,6 +97,13 @@ class _Operation:
             return base64.b64decode(document["properties"]["kubeconfigs"][0]["value"]).decode()
         except (LookupError, TypeError):
             raise Refused("the operation has succeeded, and lists no kubeconfig") from None
+
+    what = "Azure to list the kubeconfig"
+    try:
+        return until(poll, LIMIT_SECONDS, what, context, every=_POLL_SECONDS)
+    except (Refused, TimeoutError) as error:
+        of = f"{inputs['operation']} of {inputs['instance']}"
+        raise type(error)(f"{of}: {error}\nwhat to do: {inputs['advice']}") from error
 
 
 def _endpoint(metadata_host: str | None) -> str:

@@ -6,21 +6,21 @@ https://learn.microsoft.com/rest/api/hybridcontainer/agent-pool/create-or-update
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pulumi
-import pulumi_kubernetes
 from pulumi_azure_native import authorization, azurestackhci, kubernetes, resources
+from pydantic.alias_generators import to_camel
 
-from clusters.access.resource import Access
 from clusters.azure import checks
-from clusters.azure.resources import AzureCluster, kubeconfig
+from clusters.azure.resources import AzureCluster
 from clusters.azure_local.settings import gpus
-from clusters.cluster import Cluster
-from images.resource import helper_images
+from clusters.cluster import ONE_AT_A_TIME, Cluster
 
 if TYPE_CHECKING:
     from clusters.azure_local.settings import Entra, LocalGpuNodes, LogicalNetwork, Settings
+
 
 _FIXED_OF_CLUSTER = (
     "extendedLocation",
@@ -55,45 +55,25 @@ _LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
 def provision(settings: Settings) -> Cluster:
     """Declare everything on Azure Local, and return the cluster."""
     checks.before_update(settings)
-    away = settings.disconnected
-    azure = AzureCluster(
-        "slipway:clusters:AzureLocal",
-        settings,
-        own_group=settings.resource_group is None,
-        metadata_host=None if away is None else away.control_plane,
-        timeout="30m",
-    )
+    azure = AzureCluster("slipway:clusters:AzureLocal", settings, timeout="30m")
     network = _network(azure, settings.logical_network, settings.custom_location)
     connected = _connected_cluster(azure, settings.entra)
     made = _instance(azure, settings, connected, network)
     if settings.production:
         azure.lock(connected.id)
 
-    target = settings.images.target(settings.registry.target())
-    helpers, images = helper_images(target)
-    text = _kubeconfig(azure, settings, made[0])
-    access = Access(
-        settings.name,
-        kubeconfig=text,
+    return azure.connected(
+        _kubeconfig(azure, settings, made[0]),
+        settings.images.target(settings.registry.target()),
+        identifier=settings.name,
         advice=_ADVICE,
-        opts=pulumi.ResourceOptions(parent=azure, depends_on=made),
-    )
-    provider = pulumi_kubernetes.Provider(
-        settings.name,
-        kubeconfig=text,
-        # The kubeconfig may change, and this is still the same cluster.
-        cluster_identifier=f"{settings.group_id}/{settings.name}",
-        opts=pulumi.ResourceOptions(depends_on=[access, *images]),
-    )
-    return Cluster(
+        after=made,
+        lasting={"fixed": _fixed(settings)},
         kind="azure-stack",
-        provider=provider,
-        kubeconfig=text,
-        image_target=target,
-        images=helpers,
         gpus=gpus(settings),
         mirrors=settings.registry.mirrors,
         pull_secret=settings.registry.pull_secret(),
+        no_volume=f"its nodes may be several, and {ONE_AT_A_TIME}",
     )
 
 
@@ -103,31 +83,24 @@ def _network(
     """Return the ID of the existing network that the machines are in; or declare one."""
     if isinstance(settings, str):
         return settings
-    out = azurestackhci.RouteArgs(
-        name="default", address_prefix="0.0.0.0/0", next_hop_ip_address=settings.gateway
-    )
-    subnet = azurestackhci.SubnetArgs(
-        name="nodes",
-        address_prefix=settings.prefix,
+    out = {"address_prefix": "0.0.0.0/0", "next_hop_ip_address": settings.gateway}
+    addresses = {"start": settings.pool_start, "end": settings.pool_end}
+    subnet = {
+        "name": "nodes",
+        "address_prefix": settings.prefix,
         # The only method that AKS takes: a node keeps its address for life.
-        ip_allocation_method="Static",
-        ip_pools=[
-            azurestackhci.IPPoolArgs(
-                name="nodes", ip_pool_type="vm", start=settings.pool_start, end=settings.pool_end
-            )
-        ],
-        route_table=azurestackhci.RouteTableArgs(routes=[out]),
-        vlan=settings.vlan,
-    )
+        "ip_allocation_method": "Static",
+        "ip_pools": [{"name": "nodes", "ip_pool_type": "vm", **addresses}],
+        "route_table": {"routes": [{"name": "default", **out}]},
+        "vlan": settings.vlan,
+    }
     network = azurestackhci.LogicalNetwork(
         azure.cluster_name,
         logical_network_name=f"{azure.cluster_name}-nodes",
         **azure.placed,
-        extended_location=azurestackhci.ExtendedLocationArgs(type="CustomLocation", name=location),
+        extended_location={"type": "CustomLocation", "name": location},
         vm_switch_name=settings.vm_switch,
-        dhcp_options=azurestackhci.LogicalNetworkPropertiesDhcpOptionsArgs(
-            dns_servers=list(settings.dns_servers)
-        ),
+        dhcp_options={"dns_servers": list(settings.dns_servers)},
         subnets=[subnet],
         opts=azure.opts(replace_on=_FIXED_OF_NETWORK),
     )
@@ -139,23 +112,21 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
     """Declare what the cluster is to Azure: who gets in, and where its instance belongs."""
     profile = None
     if entra is not None:
-        profile = kubernetes.AadProfileArgs(
-            admin_group_object_ids=list(entra.admin_groups),
-            enable_azure_rbac=entra.azure_rbac,
-            tenant_id=entra.tenant,
-        )
+        profile = {
+            "admin_group_object_ids": list(entra.admin_groups),
+            "enable_azure_rbac": entra.azure_rbac,
+            **({} if entra.tenant is None else {"tenant_id": entra.tenant}),
+        }
     return kubernetes.ConnectedCluster(
         azure.cluster_name,
         cluster_name=azure.resource_name,
         **azure.placed,
         kind=kubernetes.ConnectedClusterKind.PROVISIONED_CLUSTER,
-        identity=kubernetes.ConnectedClusterIdentityArgs(
-            type=kubernetes.ResourceIdentityType.SYSTEM_ASSIGNED
-        ),
+        identity={"type": "SystemAssigned"},
         # AKS makes the key itself, and takes nothing but an empty one.
         agent_public_key_certificate="",
         aad_profile=profile,
-        arc_agent_profile=kubernetes.ArcAgentProfileArgs(agent_auto_upgrade="Enabled"),
+        arc_agent_profile={"agent_auto_upgrade": "Enabled"},
         # Azure RBAC is decided for good when the cluster is made:
         # https://learn.microsoft.com/azure/aks/aksarc/azure-rbac-local
         opts=azure.opts(replace_on=["location", "aadProfile.enableAzureRBAC"]),
@@ -172,7 +143,6 @@ def _instance(
 
     The SDK has no classes for them, only for what Azure lists; so they are generic resources.
     """
-    location = resources.ExtendedLocationArgs(type="CustomLocation", name=settings.custom_location)
     own = cluster.name.apply(
         lambda name: f"connectedClusters/{name}/providers/Microsoft.HybridContainerService"
     )
@@ -180,7 +150,7 @@ def _instance(
         "api_version": "2024-01-01",  # that of the properties
         "resource_group_name": azure.group_name,
         "resource_provider_namespace": "Microsoft.Kubernetes",
-        "extended_location": location,
+        "extended_location": {"type": "CustomLocation", "name": settings.custom_location},
     }
     instance = resources.Resource(
         azure.cluster_name,
@@ -243,14 +213,30 @@ def _pool_properties(gpu: LocalGpuNodes) -> dict[str, Any]:
     }
 
 
+def _fixed(settings: Settings) -> dict[str, str]:
+    """Return each setting of which another value makes the cluster anew, by its key."""
+    plane, network = settings.control_plane, settings.logical_network
+    made = {} if isinstance(network, str) else {to_camel(k): v for k, v in asdict(network).items()}
+    values = {
+        "name": settings.resource_name,
+        "resourceGroup": settings.group,
+        "location": settings.location,
+        "customLocation": settings.custom_location,
+        "logicalNetwork": ", ".join(f"{k} {v}" for k, v in made.items()) or network,
+        "pods": settings.pods,
+        "sshKey": f"…{settings.ssh_key.split()[1][-8:]}",
+        "controlPlane.size": plane.size,
+        "controlPlane.address": plane.address,
+        "system.size": settings.system.size,
+        "entra.azureRbac": None if settings.entra is None else settings.entra.azure_rbac,
+    }
+    return {key: str(value) for key, value in values.items()}
+
+
 class _Kubeconfig(pulumi.CustomResource):
     """What Azure lists to connect with; its life is in `kubeconfig.py`."""
 
     kubeconfig: pulumi.Output[str]
-
-    def __init__(self, name: str, opts: pulumi.ResourceOptions, **inputs: Any) -> None:
-        properties = {**inputs, "kubeconfig": None}
-        super().__init__("slipway:clusters:AzureLocalKubeconfig", name, properties, opts)
 
 
 def _kubeconfig(
@@ -261,18 +247,17 @@ def _kubeconfig(
     Azure lists both for whoever reaches the cluster's own network, and there alone they work.
     """
     who = "Admin" if settings.admin_kubeconfig else "User"
-    away = settings.disconnected
-    listed = _Kubeconfig(
-        settings.name,
-        pulumi.ResourceOptions(parent=azure),
-        instance=instance.id,
-        operation=f"list{who}Kubeconfig",
-        metadataHost=None if away is None else away.control_plane,
-        token=_token(azure, instance),
-        advice=f"give this account the role `Azure Kubernetes Service Arc Cluster {who} Role` on "
-        f"the resource group {settings.group}, if it has not; then run `make up` again",
-    )
-    return kubeconfig(listed.kubeconfig, None if settings.admin_kubeconfig else settings.login)
+    inputs = {
+        "instance": instance.id,
+        "operation": f"list{who}Kubeconfig",
+        "metadataHost": settings.metadata_host,
+        "token": _token(azure, instance),
+        "advice": f"give this account the role `Azure Kubernetes Service Arc Cluster {who} Role` "
+        f"on the resource group {settings.group}, if it has not; then run `make up` again",
+        "kubeconfig": None,
+    }
+    kind, opts = "slipway:clusters:AzureLocalKubeconfig", pulumi.ResourceOptions(parent=azure)
+    return _Kubeconfig(kind, settings.name, inputs, opts).kubeconfig
 
 
 def _token(azure: AzureCluster, instance: pulumi.CustomResource) -> pulumi.Output[str] | None:

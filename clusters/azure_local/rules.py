@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from clusters import azure
 from clusters.azure import contradiction
-from clusters.reach import Reach
 from core.problem import Contradiction, quote
 
 if TYPE_CHECKING:
@@ -19,25 +18,25 @@ _MOST_NODES = 200
 """Of one cluster: https://learn.microsoft.com/azure/aks/aksarc/scale-requirements"""
 
 
-def contradictions(settings: Settings) -> list[Contradiction]:
-    """Return everything that is wrong, by the key to change."""
-    found = [
-        *azure.without_gpus("system", settings.system.size),
-        *azure.without_gpus("controlPlane", settings.control_plane.size),
-        *(_connected(settings) if settings.disconnected is None else _disconnected(settings)),
-        *azure.tags(settings),
-        *azure.reserved(("name",), settings.resource_name),
-    ]
-    if settings.gpu is not None:
-        found += azure.gpu_nodes(settings.gpu)
-    workers = settings.system.nodes + (0 if settings.gpu is None else settings.gpu.max_nodes)
+def contradictions(settings: Settings) -> Iterator[Contradiction]:
+    """Yield everything that is wrong, by the key to change."""
+    gpu, network = settings.gpu, settings.logical_network
+    yield from azure.without_gpus("system", settings.system.size)
+    yield from azure.without_gpus("controlPlane", settings.control_plane.size)
+    if settings.disconnected is None:
+        yield from _connected(settings)
+    else:
+        yield from _disconnected(settings)
+        yield from _unreached(settings)
+    if gpu is not None:
+        yield from azure.gpu_nodes(gpu)
+    workers = settings.system.nodes + (0 if gpu is None else gpu.max_nodes)
     if workers > _MOST_NODES:
         text = f"{workers} nodes in all, while a cluster has at most {_MOST_NODES}"
-        found.append(contradiction(("gpu", "maxNodes"), text, "system.nodes"))
-    if not isinstance(settings.logical_network, str):
-        found += _network(settings, settings.logical_network)
-        found += _room(settings, settings.logical_network, workers)
-    return found
+        yield contradiction(("gpu", "maxNodes"), text, "system.nodes")
+    if not isinstance(network, str):
+        yield from _network(settings, network)
+        yield from _room(settings, network, workers)
 
 
 def _connected(settings: Settings) -> Iterator[Contradiction]:
@@ -65,30 +64,30 @@ def _disconnected(settings: Settings) -> Iterator[Contradiction]:
         text = "goes with no disconnected: Entra can't be reached from there; leave one out"
         yield contradiction(("entra",), text, "disconnected")
     if not settings.admin_kubeconfig:
-        yield contradiction(
-            ("adminKubeconfig",),
+        text = (
             "has to be true with disconnected: without Entra the cluster's own administrator is "
-            "the only one who gets in",
-            "disconnected",
+            "the only one who gets in"
         )
+        yield contradiction(("adminKubeconfig",), text, "disconnected")
     network = settings.logical_network
     for index, server in enumerate(() if isinstance(network, str) else network.dns_servers):
         if not IPv4Address(server).is_private:
             text = f"{quote(server)} is a public address; with disconnected none can be reached"
             yield contradiction(("logicalNetwork", "dnsServers", index), text, "disconnected")
-    # The one registry that is reached without the internet.
-    registry = settings.registry
-    reached = Reach(registry.server, registry.mirrors)
+
+
+def _unreached(settings: Settings) -> Iterator[Contradiction]:
+    """Yield images that are not in the one registry that is reached without the internet."""
+    reached = settings.registry
     unreached = f"is not in the registry, {reached.host}, the only one reached"
-    for public, private in registry.mirrors.items():
+    for public, private in reached.mirrors.items():
         if private.partition("/")[0] != reached.host:
-            place = ("registry", "mirrors", public)
-            text = f"{quote(private)} {unreached}"
-            yield contradiction(place, text, "disconnected", "registry.server")
+            place, about = ("registry", "mirrors", public), ("disconnected", "registry.server")
+            yield contradiction(place, f"{quote(private)} {unreached}", *about)
     for key, image in settings.images.prebuilt.items():
         if not reached.has(image):
-            text = f"{quote(image)} {unreached}"
-            yield contradiction(("images", key), text, "disconnected", "registry")
+            about = ("disconnected", "registry")
+            yield contradiction(("images", key), f"{quote(image)} {unreached}", *about)
 
 
 def _network(settings: Settings, network: LogicalNetwork) -> Iterator[Contradiction]:
@@ -99,31 +98,26 @@ def _network(settings: Settings, network: LogicalNetwork) -> Iterator[Contradict
     yield from azure.repeated(("logicalNetwork", "dnsServers"), network.dns_servers)
     prefix = IPv4Network(network.prefix)
     first, last = IPv4Address(network.pool_start), IPv4Address(network.pool_end)
-    for key, text in (
-        ("gateway", network.gateway),
-        ("poolStart", network.pool_start),
-        ("poolEnd", network.pool_end),
-    ):
-        if IPv4Address(text) not in prefix:
-            why = f"{quote(text)} is not in prefix, {prefix}"
-            yield contradiction(("logicalNetwork", key), why, "logicalNetwork.prefix")
+    gateway, address = IPv4Address(network.gateway), settings.control_plane.address
+    for key, place in (("gateway", gateway), ("poolStart", first), ("poolEnd", last)):
+        if place not in prefix:
+            text = f'"{place}" is not in prefix, {prefix}'
+            yield contradiction(("logicalNetwork", key), text, "logicalNetwork.prefix")
     if last < first:
-        text = f"{quote(network.pool_end)} is before poolStart, {quote(network.pool_start)}"
+        text = f'"{last}" is before poolStart, "{first}"'
         yield contradiction(("logicalNetwork", "poolEnd"), text, "logicalNetwork.poolStart")
-    elif first <= IPv4Address(network.gateway) <= last:
-        text = f"{quote(network.gateway)} is one of the pool's, which machines may be given"
+    elif first <= gateway <= last:
+        text = f'"{gateway}" is one of the pool\'s, which machines may be given'
         yield contradiction(("logicalNetwork", "gateway"), text, *_POOL)
     if prefix.overlaps(IPv4Network(settings.pods)):
         text = f"{quote(settings.pods)} overlaps the prefix of logicalNetwork, {prefix}"
         yield contradiction(("pods",), text, "logicalNetwork.prefix")
-    if settings.control_plane.address is not None:
-        address, place = IPv4Address(settings.control_plane.address), ("controlPlane", "address")
-        if address not in prefix:
-            text = f'"{address}" is not in the prefix of logicalNetwork, {prefix}'
-            yield contradiction(place, text, "logicalNetwork.prefix")
-        elif first <= address <= last:
-            text = f'"{address}" is one of the pool of logicalNetwork, which machines may be given'
-            yield contradiction(place, text, *_POOL)
+    if address is not None and IPv4Address(address) not in prefix:
+        text = f"{quote(address)} is not in the prefix of logicalNetwork, {prefix}"
+        yield contradiction(("controlPlane", "address"), text, "logicalNetwork.prefix")
+    elif address is not None and first <= IPv4Address(address) <= last:
+        text = f"{quote(address)} is one of the pool of logicalNetwork, which machines may be given"
+        yield contradiction(("controlPlane", "address"), text, *_POOL)
 
 
 def _room(settings: Settings, network: LogicalNetwork, workers: int) -> Iterator[Contradiction]:
@@ -134,12 +128,7 @@ def _room(settings: Settings, network: LogicalNetwork, workers: int) -> Iterator
     vip = 1 if settings.control_plane.address is None else 0
     needed = settings.control_plane.nodes + workers + 1 + vip
     if 0 < count < needed:
-        yield contradiction(
-            ("logicalNetwork", "poolEnd"),
-            f"{quote(network.pool_end)} leaves {count} addresses, while the machines and an "
-            f"upgrade need {needed}",
-            "logicalNetwork.poolStart",
-            "controlPlane",
-            "system.nodes",
-            "gpu.maxNodes",
-        )
+        text = f"{quote(network.pool_end)} leaves {count} addresses, while the machines and an "
+        others = ("logicalNetwork.poolStart", "controlPlane", "system.nodes", "gpu.maxNodes")
+        place = ("logicalNetwork", "poolEnd")
+        yield contradiction(place, f"{text}upgrade need {needed}", *others)

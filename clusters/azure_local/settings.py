@@ -2,41 +2,29 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
+from collections.abc import Iterator
+from functools import partial
 from ipaddress import IPv4Address, IPv4Network
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.azure import LOCAL_GPUS, cores
-from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size
-from clusters.azure_local.rules import contradictions
+from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size, parsed
+from clusters.azure_local import rules
 from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
 from core.fields import CONFIG
-from core.validation import contradictory
+from core.problem import Contradiction
 
 _ADDRESS = "an IPv4 address, such as 10.20.0.10"
 _PREFIX = "an IPv4 network in CIDR notation, such as 10.20.0.0/24"
 
-
-def _address(text: str) -> str:
-    try:
-        return str(IPv4Address(text))
-    except ValueError:
-        raise ValueError(_ADDRESS) from None
-
-
-def _prefix(text: str) -> str:
-    try:
-        return str(IPv4Network(text, strict=False))
-    except ValueError:
-        raise ValueError(_PREFIX) from None
-
-
-Address = Annotated[str, Field(description=_ADDRESS), AfterValidator(_address)]
-Prefix = Annotated[str, Field(description=_PREFIX), AfterValidator(_prefix)]
+Address = Annotated[str, Field(description=_ADDRESS), parsed(IPv4Address, _ADDRESS)]
+Prefix = Annotated[
+    str, Field(description=_PREFIX), parsed(partial(IPv4Network, strict=False), _PREFIX)
+]
 CustomLocation = Annotated[
     str,
     Field(
@@ -198,6 +186,8 @@ class Settings(AzureSettings):
     Args:
         name: Of the cluster; everything else is named after it.
         subscription: That the Azure Local instance belongs to.
+        tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
+            login unless set.
         location: The Azure Local instance's region in Azure; with a control plane of its own, what
             that calls it.
         resource_group: An existing one; unless set, `slipway-<name>` is made.
@@ -234,16 +224,20 @@ class Settings(AzureSettings):
     registry: Registry
     disconnected: Disconnected | None = None
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := contradictions(self):
-            raise contradictory(found)
-        return self
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield what AKS on Azure Local refuses, though each value is allowed by itself."""
+        yield from super().contradictions()
+        yield from rules.contradictions(self)
 
     @property
     def own_groups(self) -> tuple[str, ...]:
         """The resource group, if the stack makes it."""
         return (self.group,) if self.resource_group is None else ()
+
+    @property
+    def metadata_host(self) -> str | None:
+        """The host of its own control plane."""
+        return None if self.disconnected is None else self.disconnected.control_plane
 
 
 def gpus(settings: Settings) -> GpuPool | None:
@@ -256,21 +250,12 @@ def gpus(settings: Settings) -> GpuPool | None:
 
 def pools(settings: Settings) -> tuple[NodePool, ...]:
     """Return every pool, of your own machines: only your own table has a price for them."""
-    system = settings.system
+    system, gpu = settings.system, settings.gpu
     pools = [("system", system.size, system.nodes, system.nodes, 0)]
-    if (gpu := settings.gpu) is not None:
+    if gpu is not None:
         pools.append(("gpu", gpu.size, gpu.min_nodes, gpu.max_nodes, gpu.per_node))
+    # How many cores AKS reserves for itself here is not documented.
     return tuple(
-        NodePool(
-            name=name,
-            provider="azure-local",
-            region=settings.location,
-            size=size,
-            min_nodes=least,
-            max_nodes=most,
-            gpus=gpus,
-            # How many AKS reserves for itself here is not documented.
-            cores=None if (count := cores(size)) is None else Decimal(count),
-        )
+        NodePool(name, "azure-local", settings.location, size, least, most, gpus, cores=cores(size))
         for name, size, least, most, gpus in pools
     )

@@ -1,6 +1,8 @@
 """A real one-node Kubernetes cluster on this machine, without a container engine.
 
 Read `lifecycle.py` first: bringing the cluster up is an ordered list of actions, one module each.
+`node.yaml` has the programs that it runs, `certificates.yaml` what they prove themselves with, and
+`addons.yaml` what is in the cluster from the start.
 The node lives in one network namespace, one mount namespace, one cgroup and two directories,
 so that it can't meet anything else on the machine and removing it removes all of it.
 """
@@ -8,6 +10,11 @@ so that it can't meet anything else on the machine and removing it removes all o
 from clusters.cluster import Kind, OwnCluster
 from core.lazy import Lazy
 
+_TOOLS = (
+    "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy",
+    "coredns", "pause", "etcd", "containerd", "ctr", "containerd-shim-runc-v2", "runc",
+    "cni-plugins", "nft", "ip", "buildah", "mmdebstrap", "nsenter", "setpriv",
+)  # fmt: skip
 KIND = Kind(
     settings=Lazy("clusters.embedded.cluster.Settings"),
     capacity=Lazy("clusters.embedded.cluster.capacity"),
@@ -19,26 +26,6 @@ KIND = Kind(
         notes="clusters",
         remove=Lazy("clusters.embedded.handler.remove"),
     ),
-    tools=(
-        "kube-apiserver",
-        "kube-controller-manager",
-        "kube-scheduler",
-        "kubelet",
-        "kube-proxy",
-        "coredns",
-        "pause",
-        "etcd",
-        "containerd",
-        "ctr",
-        "containerd-shim-runc-v2",
-        "runc",
-        "cni-plugins",
-        "nft",
-        "ip",
-        "buildah",
-        "mmdebstrap",
-        "nsenter",
-        "setpriv",
-    ),
+    tools=_TOOLS,
     runs_on_host=True,
 )

@@ -1,17 +1,14 @@
-"""Reads and applies objects at the API server, from the host with a certificate."""
+"""Asks the API server, from the host with a certificate."""
 
 import ssl
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any
+from collections.abc import Callable
 
 import urllib3.exceptions
 from kubernetes import client
-from kubernetes.dynamic import DynamicClient
 
 from clusters.embedded.layout import Layout
 from core import kube
-from core.wait import until_well
+from core.manifests import condition
 
 LIMIT = (2, 10)
 """Seconds to connect, and to answer."""
@@ -19,16 +16,14 @@ LIMIT = (2, 10)
 # The errors while the API server does not run, or not yet.
 UNREACHABLE = (urllib3.exceptions.HTTPError, client.ApiException, ssl.SSLError, OSError)
 
-_APPLY_LIMIT = 20
 
-
-def connect(layout: Layout, user: str = "bootstrap") -> client.ApiClient:
-    """A client that uses the certificate of `user`, and never a proxy."""
+def connect(layout: Layout) -> client.ApiClient:
+    """A client with the certificate that needs no binding; it never uses a proxy."""
     configuration = client.Configuration()
     configuration.host = layout.api_url
     configuration.ssl_ca_cert = str(layout.certificate("ca"))
-    configuration.cert_file = str(layout.certificate(user))
-    configuration.key_file = str(layout.key(user))
+    configuration.cert_file = str(layout.certificate("bootstrap"))
+    configuration.key_file = str(layout.key("bootstrap"))
     configuration.proxy = None
     configuration.retries = False
     return client.ApiClient(configuration)
@@ -65,40 +60,9 @@ def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
 
     def ask() -> str | None:
         request = kube.Request("GET", f"/api/v1/nodes/{layout.node}")
-        for condition in kube.ask(api, request, limit=LIMIT)["status"].get("conditions", []):
-            if condition["type"] == "Ready":
-                return None if condition["status"] == "True" else str(condition["message"])
-        return "the kubelet has not reported yet"
+        ready = condition(kube.ask(api, request, limit=LIMIT), "Ready")
+        if not ready:
+            return "the kubelet has not reported yet"
+        return None if ready["status"] == "True" else str(ready["message"])
 
     return attempt(ask)
-
-
-def apply(
-    layout: Layout, connection: client.ApiClient, manifests: Iterable[dict[str, Any]]
-) -> None:
-    """Make or correct every object, by server-side apply.
-
-    Raises:
-        TimeoutError: the API server still refuses one after `_APPLY_LIMIT` seconds; right after its
-            start it does so until its namespaces exist.
-    """
-    # By default what the server knows is kept in a file in /tmp that outlives the cluster.
-    cache = str(layout.runtime / "discovery.json")
-    objects = DynamicClient(connection, cache_file=cache)  # type: ignore[no-untyped-call]
-    for manifest in manifests:
-        until_well(
-            partial(attempt, partial(_apply, objects, manifest)),
-            what=f"{manifest['kind']} {manifest['metadata']['name']} applied",
-            limit=_APPLY_LIMIT,
-        )
-
-
-def _apply(objects: DynamicClient, manifest: dict[str, Any]) -> None:
-    kind = objects.resources.get(api_version=manifest["apiVersion"], kind=manifest["kind"])
-    objects.server_side_apply(  # type: ignore[no-untyped-call]
-        kind,
-        body=manifest,
-        namespace=manifest["metadata"].get("namespace"),
-        field_manager="slipway",
-        force_conflicts=True,
-    )

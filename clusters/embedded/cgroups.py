@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,6 @@ from clusters.embedded.layout import Layout
 
 KILL_LIMIT = 20
 """Seconds for the kernel to end processes that have been killed."""
-SYSTEM = "system"
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,17 @@ def ensure(layout: Layout) -> None:
         if tree.version == 2:
             _delegate(tree.root)
             _delegate(group)
-    (tracking(hierarchies()).root / layout.node / SYSTEM).mkdir(exist_ok=True)
+    _system(layout).mkdir(exist_ok=True)
 
 
 def join(layout: Layout) -> None:
     """Put this process, and all that it will start, in the cluster's group."""
-    group = tracking(hierarchies()).root / layout.node / SYSTEM
-    (group / "cgroup.procs").write_text("0")
+    (_system(layout) / "cgroup.procs").write_text("0")
 
 
 def components(layout: Layout) -> set[int]:
     """The processes of the components, the containers' shims among them, by id."""
-    return _processes([tracking(hierarchies()).root / layout.node / SYSTEM])
+    return _processes([_system(layout)])
 
 
 def processes(layout: Layout) -> set[int]:
@@ -106,10 +105,8 @@ def kill(layout: Layout) -> None:
                 "They wait for a device or a file system; once that answers, try again."
             )
         for pid in remaining:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
         time.sleep(0.05)
 
 
@@ -120,18 +117,20 @@ def remove(layout: Layout) -> None:
         OSError: the kernel still holds one after a second.
     """
     for group in reversed(_groups(layout)):
-        for attempt in range(20):
+        deadline = time.monotonic() + 1
+        while group.exists():
             try:
                 group.rmdir()
-            except FileNotFoundError:
-                break
             except OSError:
                 # A process leaves its group a moment after it has ended.
-                if attempt == 19:
+                if time.monotonic() > deadline:
                     raise
                 time.sleep(0.05)
-            else:
-                break
+
+
+def _system(layout: Layout) -> Path:
+    """The components' group, in the tree that tracks them."""
+    return tracking(hierarchies()).root / layout.node / "system"
 
 
 def _groups(layout: Layout) -> list[Path]:
@@ -143,10 +142,8 @@ def _groups(layout: Layout) -> list[Path]:
 def _processes(groups: Iterable[Path]) -> set[int]:
     found: set[int] = set()
     for group in groups:
-        try:
-            found.update(int(pid) for pid in (group / "cgroup.procs").read_text().split())
-        except OSError:
-            continue  # removed while we looked
+        with suppress(OSError):  # removed while we looked
+            found.update(map(int, (group / "cgroup.procs").read_text().split()))
     return found
 
 
@@ -158,9 +155,8 @@ def _delegate(group: Path) -> None:
     """
     control = group / "cgroup.subtree_control"
     given = control.read_text().split()
-    for controller in (group / "cgroup.controllers").read_text().split():
-        if controller in given:
-            continue
+    wanted = (group / "cgroup.controllers").read_text().split()
+    for controller in [each for each in wanted if each not in given]:
         try:
             control.write_text(f"+{controller}")
         except OSError as error:

@@ -1,7 +1,6 @@
 """The embedded cluster in a Pulumi program."""
 
 import os
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -9,23 +8,28 @@ from typing import Annotated
 import pulumi
 import pulumi_kubernetes
 from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from clusters import owner, training_operator
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
 from clusters.embedded import remains as search
-from clusters.embedded.addons import COREDNS_REQUESTS
-from clusters.embedded.host import KEPT_FREE, SYSTEM_RESERVED, image_reference
+from clusters.embedded.host import (
+    COREDNS_REQUESTS,
+    KEPT_FREE,
+    SYSTEM_RESERVED,
+    image_reference,
+)
 from clusters.embedded.layout import Layout
-from core import manifests, toolchain
-from core.fields import cores, size
+from core import manifests
+from core.fields import CONFIG, cores, size
 from core.paths import state_dir
 
 _OTHER_PODS = (COREDNS_REQUESTS, training_operator.REQUESTS)
 """The requests of all pods besides the jobs'."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Settings:
     """The settings of `slipway:cluster` for the kind `embedded`.
 
@@ -43,26 +47,13 @@ class Settings:
 
 
 class Embedded(pulumi.CustomResource):
-    """A one-node Kubernetes cluster on this machine; its life is in `handler.py`.
-
-    Args:
-        name: What the cluster is called.
-        directory: Holds everything that must survive a reboot; absolute.
-        owner: The stack that it belongs to.
-    """
+    """A one-node Kubernetes cluster on this machine; its life is in `handler.py`."""
 
     kubeconfig: pulumi.Output[str]
     nodeAddress: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
     nodeName: pulumi.Output[str]  # noqa: N815
     containerdAddress: pulumi.Output[str]  # noqa: N815
     containerdNamespace: pulumi.Output[str]  # noqa: N815
-
-    def __init__(
-        self, name: str, *, directory: str, owner: str, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        outputs = dict.fromkeys(Embedded.__annotations__)
-        properties = {"name": name, "directory": directory, "owner": owner, **outputs}
-        super().__init__("slipway:clusters:Embedded", name, properties, opts)
 
 
 def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shape)
@@ -80,12 +71,13 @@ def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shap
 def provision(settings: Settings) -> Cluster:
     """Declare the cluster and its provider."""
     directory = _directory(settings)
+    inputs = {"name": settings.name, "directory": str(directory), "owner": manifests.stack()}
     embedded = Embedded(
+        "slipway:clusters:Embedded",
         settings.name,
-        directory=str(directory),
-        owner=manifests.stack(),
+        {**inputs, **dict.fromkeys(Embedded.__annotations__)},
         # The provider returns the same; this way a preview of the first `up` knows it.
-        opts=pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
+        pulumi.ResourceOptions(additional_secret_outputs=["kubeconfig"]),
     )
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(embedded.kubeconfig)
     provider = pulumi_kubernetes.Provider(
@@ -104,10 +96,7 @@ def provision(settings: Settings) -> Cluster:
             "address": embedded.containerdAddress,
             "namespace": embedded.containerdNamespace,
         },
-        images={
-            name: image_reference(toolchain.tool, name)
-            for name in ("training-operator", "tcp-wait")
-        },
+        images={name: image_reference(name) for name in ("training-operator", "tcp-wait")},
     )
 
 

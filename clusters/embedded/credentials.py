@@ -2,7 +2,9 @@
 
 import base64
 import secrets
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import yaml
 from cryptography.hazmat.primitives import serialization
@@ -12,31 +14,25 @@ from clusters.embedded.layout import Layout
 from core import files, kube
 
 
-def generate() -> ec.EllipticCurvePrivateKey:
+def new_key() -> ec.EllipticCurvePrivateKey:
     """A new P-256 key: Kubernetes and etcd take it, and it is made in well under a millisecond."""
     return ec.generate_private_key(ec.SECP256R1())
 
 
-def pem(key: ec.EllipticCurvePrivateKey) -> str:
-    """The key as it is written to a file, not encrypted."""
-    return key.private_bytes(
+def write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    """Write a key to a file of its owner's alone, not encrypted."""
+    pem = key.private_bytes(
         serialization.Encoding.PEM,
         # Kubernetes reads a service account key in this form alone.
         serialization.PrivateFormat.TraditionalOpenSSL,
         serialization.NoEncryption(),
-    ).decode()
+    )
+    files.write(path, pem.decode(), mode=0o600)
 
 
-def load(path: Path) -> ec.EllipticCurvePrivateKey:
-    """Read a key that `pem` wrote.
-
-    Raises:
-        TypeError: the file holds a key of another kind.
-    """
-    key = serialization.load_pem_private_key(path.read_bytes(), password=None)
-    if not isinstance(key, ec.EllipticCurvePrivateKey):
-        raise TypeError(f"{path} holds a {type(key).__name__}, not an elliptic curve key")
-    return key
+def read_key(path: Path) -> Any:
+    """Read a key that `write_key` wrote."""
+    return serialization.load_pem_private_key(path.read_bytes(), password=None)
 
 
 def encryption_config(layout: Layout) -> Path:
@@ -49,44 +45,17 @@ def ensure(layout: Layout) -> None:
 
     They are never renewed: tokens and stored secrets would become unreadable.
     """
-    if not layout.key("service-account").exists():
-        key = generate()
-        files.write(layout.key("service-account"), pem(key), mode=0o600)
-    public = load(layout.key("service-account")).public_key()
-    files.write(
-        layout.pki / "service-account.pub",
-        public.public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        ).decode(),
-        mode=0o644,
+    signing = layout.key("service-account")
+    if not signing.exists():
+        write_key(signing, new_key())
+    public = (
+        read_key(signing)
+        .public_key()
+        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     )
+    files.write(layout.pki / "service-account.pub", public.decode(), mode=0o644)
     if not encryption_config(layout).exists():
         files.write(encryption_config(layout), _encryption(), mode=0o600)
-
-
-def kubeconfig_path(layout: Layout, user: str) -> Path:
-    """Where the kubeconfig of one component is kept."""
-    return layout.config / f"{user}.kubeconfig"
-
-
-def by_reference(layout: Layout, user: str) -> str:
-    """A kubeconfig that names the user's certificate and key by path."""
-    cluster = {"certificate-authority": str(layout.certificate("ca"))}
-    credentials = {
-        "client-certificate": str(layout.certificate(user)),
-        "client-key": str(layout.key(user)),
-    }
-    return _document(layout, user, cluster, credentials)
-
-
-def kubeconfig(layout: Layout, user: str) -> str:
-    """A kubeconfig that works anywhere on this machine, with the key in it: a secret."""
-    cluster = {"certificate-authority-data": _base64(layout.certificate("ca"))}
-    credentials = {
-        "client-certificate-data": _base64(layout.certificate(user)),
-        "client-key-data": _base64(layout.key(user)),
-    }
-    return _document(layout, user, cluster, credentials)
 
 
 def _encryption() -> str:
@@ -102,12 +71,25 @@ def _encryption() -> str:
     )
 
 
-def _document(
-    layout: Layout, user: str, cluster: dict[str, str], credentials: dict[str, str]
-) -> str:
-    server = {"server": layout.api_url, **cluster}
-    return kube.kubeconfig(layout.node, server, credentials, user_name=user)
+def by_reference(layout: Layout, user: str) -> str:
+    """A kubeconfig that names the user's certificate and key by path."""
+    return _kubeconfig(layout, user, "", str)
 
 
-def _base64(file: Path) -> str:
-    return base64.b64encode(file.read_bytes()).decode()
+def kubeconfig(layout: Layout, user: str) -> str:
+    """A kubeconfig that works anywhere on this machine, with the key in it: a secret."""
+    return _kubeconfig(
+        layout, user, "-data", lambda file: base64.b64encode(file.read_bytes()).decode()
+    )
+
+
+def _kubeconfig(layout: Layout, user: str, suffix: str, value: Callable[[Path], str]) -> str:
+    cluster = {
+        "server": layout.api_url,
+        f"certificate-authority{suffix}": value(layout.certificate("ca")),
+    }
+    login = {
+        f"client-certificate{suffix}": value(layout.certificate(user)),
+        f"client-key{suffix}": value(layout.key(user)),
+    }
+    return kube.kubeconfig(layout.node, cluster, login, user_name=user)

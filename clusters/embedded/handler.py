@@ -4,11 +4,12 @@ from pathlib import Path
 
 from clusters import owner
 from clusters.embedded import credentials, health, images, lifecycle
-from clusters.embedded.host import examine, require
+from clusters.embedded.host import require
 from clusters.embedded.layout import Layout
 from core.context import Context
-from core.handler import UNKNOWN, Change, CheckFailure, Handler, Properties, compare
+from core.handler import UNKNOWN, Change, Handler, Properties
 from core.paths import state_dir
+from core.problem import Problem
 
 
 class EmbeddedHandler(Handler):
@@ -18,58 +19,43 @@ class EmbeddedHandler(Handler):
     stack.
     """
 
-    type = "slipway:clusters:Embedded"
     outputs = ("kubeconfig", "nodeAddress", "nodeName", "containerdAddress", "containerdNamespace")
     secret_outputs = frozenset({"kubeconfig"})
+    replaced_by = frozenset({"directory"})
 
-    def check(self, inputs: Properties) -> list[CheckFailure]:
-        failures = []
-        name, directory = inputs.get("name"), inputs.get("directory")
-        if name is not UNKNOWN and not (isinstance(name, str) and owner.NAME.fullmatch(name)):
-            failures.append(
-                CheckFailure(
-                    "name",
-                    f"{name!r}: allowed are at most 63 lower-case letters, digits and hyphens, "
-                    "beginning and ending with a letter or digit",
-                )
-            )
-        if directory is not UNKNOWN and not _is_ours(Path(str(directory))):
-            failures.append(
-                CheckFailure(
-                    "directory", f"{directory!r}: must be a directory of its own in {_ours()}"
-                )
-            )
-        return failures
+    def check(self, inputs: Properties) -> list[Problem]:
+        directory = inputs.get("directory")
+        if directory is UNKNOWN or _is_ours(Path(str(directory))):
+            return []
+        reason = f"{directory!r}: must be a directory of its own in {_ours()}"
+        return [Problem("directory", reason)]
 
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
-        changes = [
-            Change(change.path, change.kind, replace=change.path == "directory")
-            for change in compare(state, inputs)
-        ]
-        if any(change.replace for change in changes):
-            return changes
-        return changes + _drift(_layout(state), state)
+    def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        layout = _layout(state)
+        problems = health.lasting_problems(layout)
+        parts = dict.fromkeys(problem.key for problem in problems)
+        changes = [Change(part, drift=True) for part in parts]
+        # Handed out anew with renewed certificates.
+        if not problems and credentials.kubeconfig(layout, "admin") != state.get("kubeconfig"):
+            changes.append(Change("kubeconfig", drift=True))
+        return changes
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         return inputs["directory"], self._bring_up(inputs, context)
 
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        layout = Layout(Path(resource_id))
+    def read(self, state: Properties, context: Context) -> Properties | None:
+        layout = _layout(state)
         if not layout.certificate("admin").exists():
             return None
         return _outputs(layout)
 
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
+    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         layout = _layout(inputs)
-        for problem in health.problems(layout, examine(layout)):
+        for problem in health.problems(layout):
             context.info(f"heals {problem}")
         return self._bring_up(inputs, context)
 
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+    def delete(self, state: Properties, context: Context) -> None:
         """Remove the cluster.
 
         Raises:
@@ -106,16 +92,6 @@ def _is_ours(directory: Path) -> bool:
 
 def _layout(properties: Properties) -> Layout:
     return Layout(Path(properties["directory"]))
-
-
-def _drift(layout: Layout, state: Properties) -> list[Change]:
-    problems = health.lasting_problems(layout, examine(layout))
-    parts = dict.fromkeys(problem.key for problem in problems)
-    changes = [Change(part, drift=True) for part in parts]
-    # Handed out anew with renewed certificates.
-    if not problems and credentials.kubeconfig(layout, "admin") != state.get("kubeconfig"):
-        changes.append(Change("kubeconfig", drift=True))
-    return changes
 
 
 def _outputs(layout: Layout) -> Properties:

@@ -1,11 +1,10 @@
 """Looks at everything that makes the cluster work, and changes nothing."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from clusters.embedded import api, cgroups, config_files, images, network, pki, supervisor
-from clusters.embedded.components import components
-from clusters.embedded.host import Host
+from clusters.embedded import api, cgroups, config_files, host, images, network, pki, supervisor
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
 from core.problem import Problem
 from core.process import CommandFailed, run
@@ -15,28 +14,28 @@ _SECOND_LOOK_SECONDS = 2
 _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 
 
-def problems(layout: Layout, host: Host) -> list[Problem]:
+def problems(layout: Layout) -> list[Problem]:
     """Return every problem; none when the cluster works.
 
     Where supervisord is down or the network is gone, nothing beyond that is checked.
     """
     try:
-        return _problems(layout, host)
+        return list(_problems(layout))
     except ToolMissing as error:
         return [Problem("tools", str(error))]
 
 
-def lasting_problems(layout: Layout, host: Host) -> list[Problem]:
+def lasting_problems(layout: Layout) -> list[Problem]:
     """Return the problems that a second look finds, too: a busy machine may answer slowly once."""
-    if not problems(layout, host):
+    if not problems(layout):
         return []
     time.sleep(_SECOND_LOOK_SECONDS)
-    return problems(layout, host)
+    return problems(layout)
 
 
-def displaced(layout: Layout, host: Host) -> str | None:
+def displaced(layout: Layout) -> str | None:
     """Why programs that run can't go on: the node's network namespace is not theirs; or None."""
-    if not network.is_there(layout, host):
+    if not network.is_there(layout):
         return f"network namespace {layout.node} is gone"
     namespace = layout.network_namespace.stat().st_ino
     strangers = [
@@ -47,7 +46,7 @@ def displaced(layout: Layout, host: Host) -> str | None:
     return None
 
 
-def lookup(layout: Layout, host: Host, name: str) -> str:
+def lookup(layout: Layout, name: str) -> str:
     """The addresses of a name, as `getent hosts` prints them.
 
     Raises:
@@ -60,10 +59,10 @@ def lookup(layout: Layout, host: Host, name: str) -> str:
     return run(*inside, "--", "getent", "-s", "dns", "hosts", name)
 
 
-def dns_problem(layout: Layout, host: Host) -> str | None:
+def dns_problem(layout: Layout) -> str | None:
     """What keeps names from being resolved, or None."""
     try:
-        lookup(layout, host, _DNS_NAME)
+        lookup(layout, _DNS_NAME)
     except CommandFailed as error:
         return f"{DNS_SERVICE} does not resolve {_DNS_NAME}: {error}"
     except supervisor.Unreachable as error:
@@ -71,45 +70,38 @@ def dns_problem(layout: Layout, host: Host) -> str | None:
     return None
 
 
-def _problems(layout: Layout, host: Host) -> list[Problem]:
-    found = _at_rest(layout, host)
-    if reason := displaced(layout, host) or network.problem(layout, host):
-        return [*found, Problem("network", reason)]
+def _problems(layout: Layout) -> Iterator[Problem]:
+    yield from [Problem("certificates", reason) for reason in pki.problems(layout)]
+    if reason := config_files.problem(layout):
+        yield Problem("configuration", reason)
+    if reason := displaced(layout) or network.problem(layout):
+        yield Problem("network", reason)
+        return
     try:
         states = supervisor.states(layout)
     except supervisor.Unreachable as error:
-        return [*found, Problem("supervisord", f"does not answer: {error}")]
-    found += [
-        Problem(name, f"{state}; its log is {layout.log(name)}")
-        for name, state in states.items()
-        if state != "RUNNING"
-    ]
-    return found + _at_work(layout, host)
+        yield Problem("supervisord", f"does not answer: {error}")
+        return
+    for name, state in states.items():
+        if state != "RUNNING":
+            yield Problem(name, f"{state}; its log is {layout.log(name)}")
+    yield from _problems_at_work(layout)
 
 
-def _at_rest(layout: Layout, host: Host) -> list[Problem]:
-    found = [Problem("certificates", reason) for reason in pki.problems(layout)]
-    if reason := config_files.problem(layout, host, components(layout, host)):
-        found.append(Problem("configuration", reason))
-    return found
-
-
-def _at_work(layout: Layout, host: Host) -> list[Problem]:
+def _problems_at_work(layout: Layout) -> Iterator[Problem]:
     connection = api.connect(layout)
     if reason := api.readiness_problem(connection):
-        return [Problem("api", reason)]
-    found = []
+        yield Problem("api", reason)
+        return
     if reason := api.node_problem(connection, layout):
-        found.append(Problem("node", reason))
+        yield Problem("node", reason)
     try:
-        absent = images.missing(layout, host)
+        for name in images.missing(layout):
+            yield Problem("images", f"{name} is missing")
     except CommandFailed as error:
-        found.append(Problem("containerd", str(error)))
-    else:
-        found += [Problem("images", f"{name} is missing") for name in absent]
-    if reason := dns_problem(layout, host):
-        found.append(Problem("coredns", reason))
-    return found
+        yield Problem("containerd", str(error))
+    if reason := dns_problem(layout):
+        yield Problem("coredns", reason)
 
 
 def _network(pid: int) -> int | None:

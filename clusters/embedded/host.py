@@ -4,20 +4,20 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from clusters.embedded import KIND, cgroups
 from clusters.embedded.layout import Layout
 from core import toolchain
-from core.toolchain import Tool
+from core.problem import raised
 
 SYSTEM_RESERVED = "512Mi"
 """Memory for the cluster's own programs, which are no pods."""
 KEPT_FREE = "100Mi"
 """Memory below which pods are evicted."""
+COREDNS_REQUESTS = {"cpu": "10m", "memory": "32Mi"}
 _UNSTACKABLE = frozenset({"overlay", "nfs", "nfs4", "ecryptfs", "fuse"})
 """File systems on which directories can't be stacked."""
 _IMAGE_BUILDERS = frozenset({"buildah", "mmdebstrap"})
@@ -32,36 +32,24 @@ class Unsuitable(RuntimeError):
     """This machine can't run the cluster as it is; names everything that is in the way."""
 
 
-@dataclass(frozen=True)
-class Host:
-    """What this machine has that the cluster's configuration depends on.
-
-    Args:
-        tool: Gives a tool by its name, as `core.toolchain.tool` does.
-        snapshotter: How containerd stacks an image's layers.
-    """
-
-    tool: Callable[[str], Tool]
-    snapshotter: Literal["overlayfs", "native"]
-
-    def path(self, tool: str) -> str:
-        """The path of a tool. Raises `core.toolchain.ToolMissing`."""
-        return str(self.tool(tool).path)
+def path(tool: str) -> str:
+    """The path of a tool. Raises `core.toolchain.ToolMissing`."""
+    return str(toolchain.path(tool))
 
 
-def image_reference(tool: Callable[[str], Tool], name: str) -> str:
-    """Return what a pod calls the image of one of the node's programs. Raises `ToolMissing`."""
-    return f"slipway.local/{name}:{tool(name).version}"
+def image_reference(name: str) -> str:
+    """What a pod calls the image of one of the node's programs. Raises `ToolMissing`."""
+    return f"slipway.local/{name}:{toolchain.tool(name).version}"
 
 
-def examine(layout: Layout) -> Host:
-    """What the cluster's configuration depends on.
+def snapshotter(layout: Layout) -> str:
+    """How containerd stacks an image's layers: overlayfs, or native where that can't be stacked.
 
     Raises:
-        FileNotFoundError: no file system holds the directory.
+        FileNotFoundError: this is not Linux.
     """
     kind = filesystem(layout.directory, Path("/proc/self/mountinfo").read_text())
-    return Host(tool=toolchain.tool, snapshotter="native" if kind in _UNSTACKABLE else "overlayfs")
+    return "native" if kind in _UNSTACKABLE else "overlayfs"
 
 
 def filesystem(path: Path, mountinfo: str) -> str:
@@ -95,7 +83,8 @@ def _problems(layout: Layout) -> Iterator[str]:
         yield "it needs root, for namespaces and mounts; as another user, use kind or minikube"
         return
     for name in (*KIND.tools, "tcp-wait", "training-operator"):
-        if name not in _IMAGE_BUILDERS and (reason := _missing(name)) is not None:
+        reason = raised(partial(toolchain.path, name), toolchain.ToolMissing)
+        if name not in _IMAGE_BUILDERS and reason is not None:
             yield reason
     if (found := _NOT_FOR_SUPERVISORD.search(str(layout.directory))) is not None:
         yield (
@@ -110,15 +99,6 @@ def _problems(layout: Layout) -> Iterator[str]:
             f"{existing} has {free / 2**30:.1f} GiB free, it needs {_NEEDED_DISK / 2**30:.0f} GiB: "
             "make room, or point XDG_STATE_HOME to another disk"
         )
-    try:
-        cgroups.tracking(cgroups.hierarchies())
-    except RuntimeError as error:
-        yield str(error)
-
-
-def _missing(tool: str) -> str | None:
-    try:
-        toolchain.path(tool)
-    except toolchain.ToolMissing as error:
-        return str(error)
-    return None
+    reason = raised(lambda: cgroups.tracking(cgroups.hierarchies()), RuntimeError)
+    if reason is not None:
+        yield reason

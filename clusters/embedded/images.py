@@ -2,11 +2,14 @@
 
 import hashlib
 import tempfile
+from functools import partial
 from pathlib import Path
 
-from clusters.embedded.host import Host, image_reference
+from clusters.embedded import host
 from clusters.embedded.layout import Layout
+from core import toolchain
 from core.paths import cache_dir
+from core.problem import raised
 from core.process import CommandFailed, run
 from core.wait import until_well
 from images.build.program import ENTRYPOINTS, Program, write_archive
@@ -26,17 +29,18 @@ _PROGRAMS = {
 """Where each program is in its image, by its name in the toolchain, which is the image's, too."""
 
 
-def missing(layout: Layout, host: Host) -> list[str]:
+def missing(layout: Layout) -> list[str]:
     """Return the images that are not on the node, by their programs' names.
 
     Raises:
         CommandFailed: containerd does not answer.
     """
-    present = _ctr(layout, host, "images", "list", "--quiet").split()
-    return [name for name in _PROGRAMS if image_reference(host.tool, name) not in present]
+    where = (f"--address={layout.containerd_socket}", f"--namespace={NAMESPACE}")
+    present = run(host.path("ctr"), *where, "images", "list", "--quiet", limit=10).split()
+    return [name for name in _PROGRAMS if host.image_reference(name) not in present]
 
 
-def ensure(layout: Layout, host: Host) -> list[str]:
+def ensure(layout: Layout) -> list[str]:
     """Put every missing image on the node, once containerd answers; return their names.
 
     Raises:
@@ -44,45 +48,29 @@ def ensure(layout: Layout, host: Host) -> list[str]:
         images.targets.target.TargetError: containerd refuses an image.
     """
     until_well(
-        lambda: _answer_problem(layout, host),
+        lambda: raised(partial(missing, layout), CommandFailed),
         what="containerd answering",
         limit=READY_LIMIT,
         log=layout.log("containerd"),
     )
-    node = Node(str(layout.containerd_socket), NAMESPACE, host.snapshotter)
-    absent = missing(layout, host)
+    node = Node(str(layout.containerd_socket), NAMESPACE, host.snapshotter(layout))
+    absent = missing(layout)
     for name in absent:
-        kept = _kept(host, name)
-        if not node.link(kept):
-            _unpack(node, layout, host, name, kept)
+        _bring_in(node, layout, name)
     return absent
 
 
-def _kept(host: Host, name: str) -> Path:
-    """Return where the image is kept as it was unpacked."""
-    content = Program.of_tool(host.tool(name), _PROGRAMS[name]).content_hash
-    digest = hashlib.sha256(f"{image_reference(host.tool, name)} {content}".encode()).hexdigest()
-    return cache_dir() / "images" / f"{name}-{digest[:_DIGITS]}{SUFFIX}"
-
-
-def _unpack(node: Node, layout: Layout, host: Host, name: str, kept: Path) -> None:
-    reference = image_reference(host.tool, name)
+def _bring_in(node: Node, layout: Layout, name: str) -> None:
+    """Link what the image was once unpacked to, or else make, unpack and keep it."""
+    tool, reference, entrypoint = toolchain.tool(name), host.image_reference(name), _PROGRAMS[name]
+    content = Program.of_tool(tool, entrypoint).content_hash
+    digest = hashlib.sha256(f"{reference} {content}".encode()).hexdigest()
+    kept = cache_dir() / "images" / f"{name}-{digest[:_DIGITS]}{SUFFIX}"
+    if node.link(kept):
+        return
     # On disk and not in memory: it may be 100 MB.
     with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
-        write_archive(file, reference, host.tool(name).path, _PROGRAMS[name])
+        write_archive(file, reference, tool.path, entrypoint)
         file.flush()
         kept.parent.mkdir(parents=True, exist_ok=True)
         node.unpack(Path(file.name), reference, kept)
-
-
-def _answer_problem(layout: Layout, host: Host) -> str | None:
-    try:
-        missing(layout, host)
-    except CommandFailed as error:
-        return str(error)
-    return None
-
-
-def _ctr(layout: Layout, host: Host, *arguments: str) -> str:
-    where = (f"--address={layout.containerd_socket}", f"--namespace={NAMESPACE}")
-    return run(host.path("ctr"), *where, *arguments, limit=10)

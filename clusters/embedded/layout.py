@@ -5,9 +5,7 @@ that was half made, stopped or lost its network is found again, and two clusters
 """
 
 import hashlib
-from dataclasses import dataclass
-from functools import cached_property
-from ipaddress import IPv4Address, IPv4Network
+from ipaddress import IPv4Network
 from pathlib import Path
 
 UPLINKS = IPv4Network("10.77.0.0/16")
@@ -26,7 +24,6 @@ RUNTIME_ROOT = Path("/run/slipway")
 """For sockets, whose paths have at most 107 characters: a cluster's directory may be deep."""
 
 
-@dataclass(frozen=True)
 class Layout:
     """One embedded cluster, named by the directory that holds its data.
 
@@ -34,112 +31,57 @@ class Layout:
         directory: Holds everything that must survive a reboot; absolute.
     """
 
-    directory: Path
-
-    @cached_property
-    def _digest(self) -> bytes:
-        return hashlib.sha256(bytes(self.directory)).digest()
-
-    @property
-    def id(self) -> str:
+    def __init__(self, directory: Path) -> None:
+        digest = hashlib.sha256(bytes(directory)).digest()
+        self.id = digest.hex()[:8]
         """8 hexadecimal digits that identify this cluster on the machine."""
-        return self._digest.hex()[:8]
-
-    @property
-    def node(self) -> str:
+        self.node = f"slipway-{self.id}"
         """The node's name, which is also the name of its network namespace and its cgroup."""
-        return f"slipway-{self.id}"
 
-    # Network
-
-    @property
-    def network_namespace(self) -> Path:
+        # Network
+        self.network_namespace = Path("/run/netns") / self.node
         """Where `ip netns` keeps the name of the node's network namespace."""
-        return Path("/run/netns") / self.node
-
-    @property
-    def uplink(self) -> IPv4Network:
+        slot = int.from_bytes(digest[4:6]) % (UPLINKS.num_addresses // 4)
+        self.uplink = IPv4Network((UPLINKS[slot * 4], 30))
         """The /30 between the host and the node."""
-        slot = int.from_bytes(self._digest[4:6]) % (UPLINKS.num_addresses // 4)
-        return IPv4Network((UPLINKS[slot * 4], 30))
-
-    @property
-    def host_address(self) -> IPv4Address:
+        self.host_address = self.uplink[1]
         """The host's end of the veth pair."""
-        return self.uplink[1]
-
-    @property
-    def node_address(self) -> IPv4Address:
+        self.node_address = self.uplink[2]
         """The node's end, where the API server listens."""
-        return self.uplink[2]
-
-    @property
-    def host_interface(self) -> str:
+        self.host_interface = f"slw{self.id}"
         """The veth's name on the host. Linux allows 15 characters."""
-        return f"slw{self.id}"
-
-    @property
-    def api_url(self) -> str:
+        self.api_url = f"https://{self.node_address}:{API_PORT}"
         """The API server as the host reaches it."""
-        return f"https://{self.node_address}:{API_PORT}"
 
-    # Survives a reboot
-
-    @property
-    def pki(self) -> Path:
+        # Survives a reboot
+        self.directory = directory
+        self.pki = directory / "pki"
         """Keys and certificates."""
-        return self.directory / "pki"
-
-    @property
-    def config(self) -> Path:
+        self.config = directory / "config"
         """Rendered configuration of every component."""
-        return self.directory / "config"
-
-    @property
-    def cni(self) -> Path:
+        self.cni = self.config / "cni"
         """Where containerd looks for the pods' network."""
-        return self.config / "cni"
-
-    @property
-    def logs(self) -> Path:
+        self.logs = directory / "logs"
         """One log a component, and the pods' logs."""
-        return self.directory / "logs"
-
-    @property
-    def volumes(self) -> Path:
+        self.volumes = directory / "volumes"
         """One directory for each persistent volume."""
-        return self.directory / "volumes"
 
-    # Gone with a reboot
-
-    @property
-    def runtime(self) -> Path:
+        # Gone with a reboot
+        self.runtime = RUNTIME_ROOT / self.id
         """Sockets and what only matters while the cluster runs."""
-        return RUNTIME_ROOT / self.id
-
-    @property
-    def supervisor_socket(self) -> Path:
+        self.supervisor_socket = self.runtime / "supervisor.sock"
         """Where supervisord answers."""
-        return self.runtime / "supervisor.sock"
-
-    @property
-    def containerd_socket(self) -> Path:
+        self.containerd_socket = self.runtime / "containerd.sock"
         """Where containerd answers, from the host too."""
-        return self.runtime / "containerd.sock"
-
-    @property
-    def containerd_state(self) -> Path:
+        self.containerd_state = self.runtime / "containerd"
         """Seen as /run/containerd from inside."""
-        return self.runtime / "containerd"
-
-    # Helpers
 
     def log(self, component: str) -> Path:
         """The log of one component."""
         return self.logs / f"{component}.log"
 
     def certificate(self, name: str) -> Path:
-        """A certificate by its name in `pki.CERTIFICATES`."""
+        """A certificate by its name in `pki.requests`."""
         return self.pki / f"{name}.crt"
 
     def key(self, name: str) -> Path:

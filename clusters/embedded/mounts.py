@@ -4,11 +4,17 @@ Some programs have paths built in, and the kubelet sets parameters of the machin
 Here such a path leads to the cluster's own directory, and such a parameter to a plain file that
 already has what the kubelet needs. All mounts of the node, the containers' too, are in that
 namespace, so they are gone with its last process.
+
+`supervisor.start` runs this module inside the node's namespaces: it becomes supervisord there.
 """
 
+import argparse
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from clusters.embedded import cgroups
 from clusters.embedded.layout import DNS_SERVICE, Layout
 from core import files
 from core.process import run
@@ -37,15 +43,6 @@ def directories(layout: Layout) -> Mapping[Path, Path]:
     }
 
 
-def contents(layout: Layout) -> Mapping[Path, tuple[Path, str]]:
-    """Files as the node sees them, with their sources on the host and their content."""
-    kernel = layout.config / "kernel"
-    return {Path("/etc/resolv.conf"): (layout.config / "resolv.conf", RESOLVER)} | {
-        Path("/proc/sys") / name: (kernel / name.replace("/", "."), f"{value}\n")
-        for name, value in KERNEL.items()
-    }
-
-
 def establish(layout: Layout) -> None:
     """Mount all of it. To be called inside a new mount namespace, where the host sees none of it.
 
@@ -58,10 +55,15 @@ def establish(layout: Layout) -> None:
         source.mkdir(parents=True, exist_ok=True)
         target.mkdir(parents=True, exist_ok=True)
         run("mount", "--bind", str(source), str(target))
-    for target, (source, text) in contents(layout).items():
-        source.parent.mkdir(parents=True, exist_ok=True)
+    kernel = layout.config / "kernel"
+    kernel.mkdir(parents=True, exist_ok=True)
+    contents = {"/etc/resolv.conf": (layout.config / "resolv.conf", RESOLVER)} | {
+        f"/proc/sys/{name}": (kernel / name.replace("/", "."), f"{value}\n")
+        for name, value in KERNEL.items()
+    }
+    for name, (source, text) in contents.items():
         files.write(source, text, mode=0o644)
-        run("mount", "--bind", str(source), str(target))
+        run("mount", "--bind", str(source), name)
 
 
 def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
@@ -76,3 +78,24 @@ def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
     points = [line.split(" ")[4].encode().decode("unicode_escape") for line in text.splitlines()]
     ours = (layout.directory, layout.runtime)
     return [point for point in points if any(Path(point).is_relative_to(top) for top in ours)]
+
+
+def main() -> None:
+    """Join the control group, mount what is private, and give way to supervisord."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--directory", type=Path, required=True)
+    joined = "the mount namespace is that of containers that still run"
+    parser.add_argument("--joined", action="store_true", help=joined)
+    arguments = parser.parse_args()
+    layout = Layout(arguments.directory)
+    cgroups.join(layout)
+    if not arguments.joined:
+        establish(layout)
+    configuration = str(layout.config / "supervisord.conf")
+    os.execv(  # noqa: S606 (no shell is needed)
+        sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", configuration]
+    )
+
+
+if __name__ == "__main__":
+    main()

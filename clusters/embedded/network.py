@@ -5,11 +5,15 @@ is left alone but for one interface, and removing the namespace removes everythi
 """
 
 import json
+from functools import partial
 from ipaddress import IPv4Interface
+from pathlib import Path
+from string import Template
 from typing import Any
 
-from clusters.embedded.host import Host
+from clusters.embedded import host
 from clusters.embedded.layout import SERVICES, Layout
+from core.problem import raised
 from core.process import CommandFailed, run
 
 UPLINK = "uplink"
@@ -22,52 +26,41 @@ def firewall(layout: Layout) -> str:
     Whatever the host forwards for others (it may be a router, or run containers) has another
     source address, and the host drops packets from outside that claim to come from itself.
     """
-    return f"""\
-table inet slipway
-delete table inet slipway
-table inet slipway {{
-    chain uplink {{
-        type filter hook prerouting priority raw; policy accept;
-        iifname "{UPLINK}" ip saddr {layout.host_address} accept
-        iifname "{UPLINK}" counter drop
-    }}
-}}
-"""
+    rules = Path(__file__).with_name("firewall.nft").read_text()
+    return Template(rules).substitute(uplink=UPLINK, host_address=layout.host_address)
 
 
-def ensure(layout: Layout, host: Host) -> None:
+def ensure(layout: Layout) -> None:
     """Make what is missing of the network; changes nothing that is right.
 
     Raises:
         CommandFailed: `ip` or `nft` refuses.
         RuntimeError: another interface of the host has the addresses.
     """
-    ip = host.path("ip")
-    taken = conflict(layout, json.loads(run(ip, "-json", "address")))
-    if taken is not None:
+    if (taken := conflict(layout, json.loads(_ip("-json", "address")))) is not None:
         raise RuntimeError(taken)
-    if not _namespace_usable(layout, ip):
+    if not is_there(layout):
         layout.network_namespace.unlink(missing_ok=True)
-        run(ip, "netns", "add", layout.node)
-    if not _linked(layout, ip):
-        _remove_link(layout, ip)
+        _ip("netns", "add", layout.node)
+    if not _is_linked(layout):
+        _remove_link(layout)
         veth = ("type", "veth", "peer", "name", UPLINK, "netns", layout.node)
-        run(ip, "link", "add", layout.host_interface, *veth)
+        _ip("link", "add", layout.host_interface, *veth)
     prefix = layout.uplink.prefixlen
-    run(ip, "address", "replace", f"{layout.host_address}/{prefix}", "dev", layout.host_interface)
-    run(ip, "link", "set", layout.host_interface, "up")
-    inside = (ip, "-netns", layout.node)
-    run(*inside, "address", "replace", f"{layout.node_address}/{prefix}", "dev", UPLINK)
-    run(*inside, "link", "set", "lo", "up")
-    run(*inside, "link", "set", UPLINK, "up")
+    _ip("address", "replace", f"{layout.host_address}/{prefix}", "dev", layout.host_interface)
+    _ip("link", "set", layout.host_interface, "up")
+    inside = ("-netns", layout.node)
+    _ip(*inside, "address", "replace", f"{layout.node_address}/{prefix}", "dev", UPLINK)
+    _ip(*inside, "link", "set", "lo", "up")
+    _ip(*inside, "link", "set", UPLINK, "up")
     # A program of the node needs some route to a service's address, before kube-proxy's rules turn
     # it into a pod's. Without a default route, a call to the outside fails at once.
     via = ("via", str(layout.host_address), "dev", UPLINK)
-    run(*inside, "route", "replace", str(SERVICES), *via)
-    run(*enter(layout, host), host.path("nft"), "-f", "-", text=firewall(layout))
+    _ip(*inside, "route", "replace", str(SERVICES), *via)
+    run(*enter(layout), host.path("nft"), "-f", "-", text=firewall(layout))
 
 
-def enter(layout: Layout, host: Host) -> tuple[str, ...]:
+def enter(layout: Layout) -> tuple[str, ...]:
     """What to put in front of a command to run it in the node's network.
 
     `ip netns exec` would mount another /sys besides, without the cgroups.
@@ -75,26 +68,26 @@ def enter(layout: Layout, host: Host) -> tuple[str, ...]:
     return (host.path("nsenter"), f"--net={layout.network_namespace}", "--")
 
 
-def is_there(layout: Layout, host: Host) -> bool:
-    """Whether the node's network namespace can be entered."""
-    return _namespace_usable(layout, host.path("ip"))
+def is_there(layout: Layout) -> bool:
+    """Whether the node's network namespace can be entered.
+
+    A name alone proves nothing: its file may exist with nothing mounted on it.
+    """
+    return layout.network_namespace.exists() and _answers("-netns", layout.node, "link")
 
 
-def problem(layout: Layout, host: Host) -> str | None:
+def problem(layout: Layout) -> str | None:
     """Return what is wrong with the network of an existing namespace, or None."""
-    ip = host.path("ip")
-    if not _linked(layout, ip):
+    if not _is_linked(layout):
         return f"interface {layout.host_interface} is gone"
-    host_side = json.loads(run(ip, "-json", "address", "show", "dev", layout.host_interface))
-    node_side = json.loads(run(ip, "-n", layout.node, "-json", "address", "show", "dev", UPLINK))
+    host_side = json.loads(_ip("-json", "address", "show", "dev", layout.host_interface))
+    node_side = json.loads(_ip("-n", layout.node, "-json", "address", "show", "dev", UPLINK))
     for side, address in ((host_side, layout.host_address), (node_side, layout.node_address)):
         if address not in [interface.ip for _, interface in _addresses(side)]:
             return f"address {address} is gone"
-    try:
-        run(*enter(layout, host), host.path("nft"), "list", "table", "inet", "slipway")
-    except CommandFailed:
-        return "the firewall's rules are gone"
-    return None
+    command = (*enter(layout), host.path("nft"), "list", "table", "inet", "slipway")
+    is_gone = raised(partial(run, *command), CommandFailed) is not None
+    return "the firewall's rules are gone" if is_gone else None
 
 
 def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
@@ -114,12 +107,11 @@ def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
     return None
 
 
-def remove(layout: Layout, host: Host) -> None:
+def remove(layout: Layout) -> None:
     """Remove the network; succeeds when it does not exist. The node's processes must be gone."""
-    ip = host.path("ip")
-    _remove_link(layout, ip)
-    if _namespace_usable(layout, ip):
-        run(ip, "netns", "delete", layout.node)
+    _remove_link(layout)
+    if is_there(layout):
+        _ip("netns", "delete", layout.node)
     layout.network_namespace.unlink(missing_ok=True)
 
 
@@ -133,29 +125,24 @@ def _addresses(interfaces: list[dict[str, Any]]) -> list[tuple[str, IPv4Interfac
     ]
 
 
-def _namespace_usable(layout: Layout, ip: str) -> bool:
-    """A name alone proves nothing: its file may exist with nothing mounted on it."""
-    return layout.network_namespace.exists() and _succeeds(ip, "-netns", layout.node, "link")
-
-
-def _linked(layout: Layout, ip: str) -> bool:
-    return _succeeds(ip, "link", "show", "dev", layout.host_interface) and _succeeds(
-        ip, "-netns", layout.node, "link", "show", "dev", UPLINK
+def _is_linked(layout: Layout) -> bool:
+    return _answers("link", "show", "dev", layout.host_interface) and _answers(
+        "-netns", layout.node, "link", "show", "dev", UPLINK
     )
 
 
-def _remove_link(layout: Layout, ip: str) -> None:
+def _remove_link(layout: Layout) -> None:
     # A check before would race: a namespace's links go shortly after the namespace.
     try:
-        run(ip, "link", "delete", layout.host_interface)
+        _ip("link", "delete", layout.host_interface)
     except CommandFailed:
-        if _succeeds(ip, "link", "show", "dev", layout.host_interface):
+        if _answers("link", "show", "dev", layout.host_interface):
             raise
 
 
-def _succeeds(*command: str) -> bool:
-    try:
-        run(*command)
-    except CommandFailed:
-        return False
-    return True
+def _ip(*arguments: str) -> str:
+    return run(host.path("ip"), *arguments)
+
+
+def _answers(*arguments: str) -> bool:
+    return raised(partial(_ip, *arguments), CommandFailed) is None

@@ -1,10 +1,11 @@
-"""The cluster's own keys and certificates. The cluster trusts no others.
+"""The cluster's own certificates. The cluster trusts no others.
 
 Three authorities, as Kubernetes' "PKI certificates and requirements" has them: one for
 the API and the kubelet, one for etcd (so that a kubelet's certificate opens no database), one for
 the API server as a proxy in front of extension servers.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
@@ -12,12 +13,11 @@ from typing import Literal
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from clusters.embedded import credentials
+from clusters.embedded import credentials, documents
 from clusters.embedded.layout import API_SERVICE, DNS_DOMAIN, Layout
 from core import files
 
@@ -26,14 +26,8 @@ LIFE = timedelta(days=365)
 RENEW_BEFORE = timedelta(days=30)
 CLOCK_SKEW = timedelta(minutes=5)
 
-AUTHORITIES = {
-    "ca": "slipway-ca",
-    "etcd-ca": "slipway-etcd-ca",
-    "front-proxy-ca": "slipway-front-proxy-ca",
-}
-"""File name and common name of each authority."""
-_LOOPBACK = ("localhost", "127.0.0.1")
 _USAGES = {
+    "authority": [],
     "client": [ExtendedKeyUsageOID.CLIENT_AUTH],
     "server": [ExtendedKeyUsageOID.SERVER_AUTH],
     "both": [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
@@ -46,43 +40,24 @@ class Request:
 
     name: str
     common_name: str
-    usage: Literal["client", "server", "both"]
+    usage: Literal["authority", "client", "server", "both"]
     authority: str = "ca"
+    """The name of the one that signs it; an authority signs its own."""
     organization: str | None = None
     """To Kubernetes, the user's group."""
-    hosts: tuple[str, ...] = ()
+    hosts: Sequence[str] = ()
 
 
 def requests(layout: Layout) -> list[Request]:
-    """Every certificate that the cluster needs, beside its authorities."""
-    node, address = layout.node, str(layout.node_address)
-    api_names = ("kubernetes", "kubernetes.default", "kubernetes.default.svc")
-    api_hosts = (*api_names, f"{api_names[-1]}.{DNS_DOMAIN}", node, str(API_SERVICE), address)
-    return [
-        Request("etcd", "etcd", "both", "etcd-ca", hosts=_LOOPBACK),
-        Request("apiserver-etcd-client", "kube-apiserver", "client", "etcd-ca"),
-        Request("apiserver", "kube-apiserver", "server", hosts=api_hosts),
-        Request("apiserver-kubelet-client", "kube-apiserver-kubelet-client", "client"),
-        Request("front-proxy-client", "front-proxy-client", "client", "front-proxy-ca"),
-        # Both serve, too. Without a certificate each would make RSA keys first, at every start.
-        Request("controller-manager", "system:kube-controller-manager", "both", hosts=_LOOPBACK),
-        Request("scheduler", "system:kube-scheduler", "both", hosts=_LOOPBACK),
-        Request("kube-proxy", "system:kube-proxy", "client"),
-        Request("kubelet-client", f"system:node:{node}", "client", organization="system:nodes"),
-        Request("kubelet", f"system:node:{node}", "server", hosts=(node, address)),
-        Request("provisioner", "slipway:volume-provisioner", "client"),
-        # Makes the bindings that everybody else needs, so it can't depend on one itself.
-        Request("bootstrap", "slipway:bootstrap", "client", organization="system:masters"),
-        Request("admin", "slipway:admin", "client", organization="slipway:admins"),
-    ]
+    """Every certificate that the cluster needs, each after its authority."""
+    (table,) = documents.load("certificates.yaml")
+    values = {**vars(layout), "api_service": API_SERVICE, "dns_domain": DNS_DOMAIN}
+    return [Request(name, **fields) for name, fields in documents.fill(table, values).items()]
 
 
 def ensure(layout: Layout) -> None:
     """Make what is missing and renew what is about to expire or no longer fits."""
     files.private_directory(layout.pki)
-    for name, common_name in AUTHORITIES.items():
-        if not _authority_holds(layout, name):
-            _make_authority(layout, name, common_name)
     for request in requests(layout):
         if problem(layout, request) is not None:
             _issue(layout, request)
@@ -91,16 +66,8 @@ def ensure(layout: Layout) -> None:
 
 def problems(layout: Layout) -> list[str]:
     """What `ensure` would put right, in words; empty when all is well."""
-    authorities = [
-        f"{name}: missing or about to expire"
-        for name in AUTHORITIES
-        if not _authority_holds(layout, name)
-    ]
-    return authorities + [
-        f"{request.name}: {found}"
-        for request in requests(layout)
-        if (found := problem(layout, request)) is not None
-    ]
+    found = [(request.name, problem(layout, request)) for request in requests(layout)]
+    return [f"{name}: {reason}" for name, reason in found if reason is not None]
 
 
 def problem(layout: Layout, request: Request) -> str | None:
@@ -120,64 +87,15 @@ def problem(layout: Layout, request: Request) -> str | None:
     return None
 
 
-def _authority_holds(layout: Layout, name: str) -> bool:
-    certificate = _load(layout, name)
-    return (
-        certificate is not None
-        and layout.key(name).exists()
-        and certificate.not_valid_after_utc - datetime.now(UTC) > RENEW_BEFORE
-    )
-
-
-def _make_authority(layout: Layout, name: str, common_name: str) -> None:
-    key = credentials.generate()
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-    builder = (
-        _builder(key.public_key(), subject, subject, AUTHORITY_LIFE)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
-    )
-    _store(layout, name, key, builder.sign(key, SHA256()))
-
-
 def _issue(layout: Layout, request: Request) -> None:
-    authority = _load(layout, request.authority)
-    if authority is None:
-        raise RuntimeError(f"no authority {request.authority!r} in {layout.pki}")
-    key = credentials.generate()
-    builder = (
-        _builder(key.public_key(), _subject(request), authority.subject, LIFE)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(_USAGES[request.usage]), critical=False)
-    )
-    if request.hosts:
-        names = [_general_name(host) for host in request.hosts]
-        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signed = builder.sign(credentials.load(layout.key(request.authority)), SHA256())
-    _store(layout, request.name, key, signed)
-
-
-def _builder(
-    public_key: ec.EllipticCurvePublicKey, subject: x509.Name, issuer: x509.Name, life: timedelta
-) -> x509.CertificateBuilder:
+    signs = request.usage == "authority"
+    key = credentials.new_key()
     now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public_key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - CLOCK_SKEW)
-        .not_valid_after(now + life)
-    )
-
-
-def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
+    authority = next(each for each in requests(layout) if each.name == request.authority)
+    usage = x509.KeyUsage(
         digital_signature=True,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
+        key_cert_sign=signs,
+        crl_sign=signs,
         content_commitment=False,
         key_encipherment=False,
         data_encipherment=False,
@@ -185,6 +103,26 @@ def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+    builder = (
+        x509.CertificateBuilder()
+        .subject_name(_subject(request))
+        .issuer_name(_subject(authority))
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + (AUTHORITY_LIFE if signs else LIFE))
+        .add_extension(x509.BasicConstraints(signs, 0 if signs else None), critical=True)
+        .add_extension(usage, critical=True)
+    )
+    if usages := _USAGES[request.usage]:
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
+    if request.hosts:
+        names = [_general_name(host) for host in request.hosts]
+        builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+    signer = key if signs else credentials.read_key(layout.key(request.authority))
+    certificate = builder.sign(signer, SHA256()).public_bytes(Encoding.PEM).decode()
+    credentials.write_key(layout.key(request.name), key)
+    files.write(layout.certificate(request.name), certificate, mode=0o644)
 
 
 def _subject(request: Request) -> x509.Name:
@@ -203,11 +141,12 @@ def _general_name(host: str) -> x509.GeneralName:
 
 
 def _hosts(certificate: x509.Certificate) -> set[str]:
-    try:
-        found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return set()
-    return {str(name.value) for name in found}
+    return {
+        str(name.value)
+        for extension in certificate.extensions
+        if isinstance(extension.value, x509.SubjectAlternativeName)
+        for name in extension.value
+    }
 
 
 def _load(layout: Layout, name: str) -> x509.Certificate | None:
@@ -215,12 +154,3 @@ def _load(layout: Layout, name: str) -> x509.Certificate | None:
         return x509.load_pem_x509_certificate(layout.certificate(name).read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-
-
-def _store(
-    layout: Layout, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate
-) -> None:
-    files.write(layout.key(name), credentials.pem(key), mode=0o600)
-    files.write(
-        layout.certificate(name), certificate.public_bytes(Encoding.PEM).decode(), mode=0o644
-    )

@@ -11,24 +11,25 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kubernetes import client, watch
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
 
 from clusters.embedded.addons import PROVISIONER
 from clusters.embedded.api import LIMIT, UNREACHABLE, reason
 from core import kube
+from core.kube import Request
 
 RESYNC = 30
 """Seconds after which everything is looked at, whether anything changed or not."""
 RETRY = 1
 WATCH = 300
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
+_CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
+_CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
 
 Object = dict[str, Any]
 
@@ -39,37 +40,30 @@ log = logging.getLogger("provisioner")
 class Provisioner:
     """Brings directories and PersistentVolumes to what the claims request."""
 
-    api: client.ApiClient
+    api: ApiClient
     volumes: Path
     node: str
-
-    @cached_property
-    def _core(self) -> client.CoreV1Api:
-        return client.CoreV1Api(self.api)
 
     def reconcile(self) -> None:
         """Look at everything once. May be repeated and interrupted at any point."""
         reclaim = {
             found["metadata"]["name"]: found["reclaimPolicy"]
-            for found in self._list(client.StorageV1Api(self.api).list_storage_class)
+            for found in self._list(_CLASSES)
             if found["provisioner"] == PROVISIONER
         }
-        for claim in self._list(self._core.list_persistent_volume_claim_for_all_namespaces):
+        for claim in self._list(_CLAIMS):
             storage_class = claim["spec"].get("storageClassName")
             if storage_class in reclaim and is_waiting(claim):
                 self._provide(claim, reclaim[storage_class])
-        for found in self._list(self._core.list_persistent_volume):
+        for found in self._list(_VOLUMES):
             if is_done(found):
                 self._remove(found)
 
     def run(self) -> None:
         """Reconcile now, after every change, and every `RESYNC` seconds; never returns."""
         changed = threading.Event()
-        for listing in (
-            self._core.list_persistent_volume_claim_for_all_namespaces,
-            self._core.list_persistent_volume,
-        ):
-            threading.Thread(target=_watch, args=(listing, changed), daemon=True).start()
+        for path in (_CLAIMS, _VOLUMES):
+            threading.Thread(target=self._watch, args=(path, changed), daemon=True).start()
         while True:
             changed.clear()
             try:
@@ -80,9 +74,28 @@ class Provisioner:
             else:
                 changed.wait(RESYNC)
 
-    def _list(self, listing: Callable[..., Any]) -> list[Object]:
-        items: list[Object] = kube.plain(self.api, listing(_request_timeout=LIMIT))["items"]
+    def _watch(self, path: str, changed: threading.Event) -> None:
+        request = Request("GET", path, {"watch": "true", "timeoutSeconds": str(WATCH)})
+        while True:
+            try:
+                # Whatever comes is a change: what it is, `reconcile` looks up.
+                for _ in kube.send(self.api, request, limit=(LIMIT[0], WATCH + LIMIT[1])).stream():
+                    changed.set()
+            except UNREACHABLE as error:
+                log.warning("watch ended: %s", reason(error))
+                time.sleep(RETRY)
+
+    def _list(self, path: str) -> list[Object]:
+        items: list[Object] = kube.ask(self.api, Request("GET", path), limit=LIMIT)["items"]
         return items
+
+    def _send(self, request: Request, *, unless: int) -> None:
+        """Send a request; with the status `unless` the API server answers that it is so already."""
+        try:
+            kube.ask(self.api, request, limit=LIMIT)
+        except ApiException as error:
+            if error.status != unless:
+                raise
 
     def _provide(self, claim: Object, reclaim: str) -> None:
         meta = claim["metadata"]
@@ -93,9 +106,8 @@ class Provisioner:
         path.mkdir(exist_ok=True)
         # For whatever user the pod runs as. No other user has access: the parent is private.
         path.chmod(0o777)
-        body: Any = volume(claim, reclaim, path, self.node)
-        with _tolerated(409):
-            self._core.create_persistent_volume(body, _request_timeout=LIMIT)
+        body = volume(claim, reclaim, path, self.node)
+        self._send(Request("POST", _VOLUMES, body=body), unless=409)
         log.info("%s/%s: %s", meta["namespace"], meta["name"], path)
 
     def _remove(self, found: Object) -> None:
@@ -106,13 +118,12 @@ class Provisioner:
             return
         if path.exists():
             shutil.rmtree(path)
-        with _tolerated(404):
-            self._core.delete_persistent_volume(name, _request_timeout=LIMIT)
+        self._send(Request("DELETE", f"{_VOLUMES}/{name}"), unless=404)
         log.info("%s: removed", path)
 
     def _warn(self, meta: Object, why: str) -> None:
         """Record an event for `kubectl describe pvc`; once, since its name is the claim's."""
-        event: Any = {
+        event = {
             "metadata": {"name": f"{meta['name']}.{meta['uid']}"},
             "involvedObject": claim_reference(meta),
             "type": "Warning",
@@ -120,8 +131,8 @@ class Provisioner:
             "message": why,
             "source": {"component": PROVISIONER},
         }
-        with _tolerated(409):
-            self._core.create_namespaced_event(meta["namespace"], event, _request_timeout=LIMIT)
+        events = f"/api/v1/namespaces/{meta['namespace']}/events"
+        self._send(Request("POST", events, body=event), unless=409)
 
 
 def volume(claim: Object, reclaim: str, path: Path, node: str) -> Object:
@@ -173,28 +184,6 @@ def claim_reference(meta: Object) -> Object:
     """How other objects name a claim, by its metadata."""
     identity = {name: meta[name] for name in ("namespace", "name", "uid")}
     return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **identity}
-
-
-def _watch(listing: Callable[..., Any], changed: threading.Event) -> None:
-    while True:
-        try:
-            for _ in watch.Watch().stream(  # type: ignore[no-untyped-call]
-                listing, timeout_seconds=WATCH
-            ):
-                changed.set()
-        except UNREACHABLE as error:
-            log.warning("watch ended: %s", reason(error))
-            time.sleep(RETRY)
-
-
-@contextmanager
-def _tolerated(status: int) -> Iterator[None]:
-    """Pass over the API server's answer that it is already so."""
-    try:
-        yield
-    except client.ApiException as error:
-        if error.status != status:
-            raise
 
 
 def main() -> None:

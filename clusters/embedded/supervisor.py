@@ -4,19 +4,21 @@ import http.client
 import os
 import signal
 import socket
-import subprocess
 import sys
 import xmlrpc.client
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import nullcontext, suppress
+from functools import partial
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from clusters.embedded import cgroups, config_files, network
+from clusters.embedded import cgroups, config_files, host, network
 from clusters.embedded.components import Component
-from clusters.embedded.host import Host
 from clusters.embedded.layout import Layout
 from core.paths import CHECKOUT
+from core.problem import raised
+from core.process import run_logged
 from core.wait import until_well
 
 _CALL_LIMIT = 10
@@ -45,7 +47,7 @@ def pid(layout: Layout) -> int:
     return found
 
 
-def start(layout: Layout, host: Host) -> None:
+def start(layout: Layout) -> None:
     """Start supervisord, which detaches itself and starts the components.
 
     A running one that does not answer is ended first. Where containers of the cluster
@@ -57,32 +59,33 @@ def start(layout: Layout, host: Host) -> None:
     """
     _end_deaf(layout)
     log = layout.log("launch")
-    program = [sys.executable, "-m", "clusters.embedded.launch", f"--directory={layout.directory}"]
-    with log.open("w") as output, _surviving_mounts(layout) as survivor:
+    command = [sys.executable, "-m", "clusters.embedded.mounts", f"--directory={layout.directory}"]
+    with log.open("wb") as output, _surviving_mounts(layout) or nullcontext() as survivor:
         if survivor is None:
-            command = ["unshare", "--mount", "--propagation", "slave", "--", *program]
+            command = ["unshare", "--mount", "--propagation", "slave", "--", *command]
         else:
-            mounts = f"--mount=/proc/self/fd/{survivor}"
-            command = [host.path("nsenter"), mounts, "--", *program, "--joined"]
-        try:
-            # Files instead of pipes: nothing that stays running may hold the caller's own open.
-            subprocess.run(
-                [*network.enter(layout, host), *command],
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd="/",
-                env=_environment(host),
-                pass_fds=[] if survivor is None else [survivor],
-                timeout=START_LIMIT,
-                check=True,
-            )
-        except subprocess.SubprocessError as error:
-            raise RuntimeError(
-                f"supervisord did not start: {error}: {log.read_text().strip()} ({log})"
-            ) from error
+            mounts = f"--mount=/proc/{os.getpid()}/fd/{survivor.fileno()}"
+            command = [host.path("nsenter"), mounts, "--", *command, "--joined"]
+        # Only what is needed: this process's environment holds secrets and proxies.
+        environment = {
+            "PATH": config_files.search_path(),
+            "HOME": os.environ.get("HOME", "/"),
+            "PYTHONPATH": str(CHECKOUT),
+        }
+        status = run_logged(
+            [*network.enter(layout), *command],
+            output,
+            limit=START_LIMIT,
+            tick=lambda _seconds: None,
+            pause=START_LIMIT,
+            cwd=Path("/"),
+            env=environment,
+        )
+    if status != 0:
+        ended = f"not within {START_LIMIT} s" if status is None else f"exit status {status}"
+        raise RuntimeError(f"supervisord did not start: {ended}: {log.read_text().strip()} ({log})")
     until_well(
-        lambda: _answer_problem(layout),
+        lambda: raised(partial(pid, layout), Unreachable),
         what="supervisord answering",
         limit=START_LIMIT,
         log=layout.log("supervisord"),
@@ -103,26 +106,14 @@ def run(layout: Layout, components: Iterable[Component]) -> None:
     """Start those of the components that are not running."""
     now = states(layout)
     for component in components:
-        if now[component.name] not in {"RUNNING", "STARTING", "BACKOFF"}:
-            _start(layout, component.name)
-
-
-def _start(layout: Layout, name: str) -> None:
-    try:
-        _ask(layout, "startProcess", name, False)
-    except xmlrpc.client.Fault as fault:
-        # It had just exited, and supervisord, which starts it again by itself, was faster.
-        if fault.faultCode != _ALREADY_STARTED:
-            raise
-
-
-def _environment(host: Host) -> dict[str, str]:
-    """Only what is needed: the caller's environment holds secrets and proxies."""
-    return {
-        "PATH": config_files.search_path(host),
-        "HOME": os.environ.get("HOME", "/"),
-        "PYTHONPATH": str(CHECKOUT),
-    }
+        if now[component.name] in {"RUNNING", "STARTING", "BACKOFF"}:
+            continue
+        try:
+            _ask(layout, "startProcess", component.name, False)
+        except xmlrpc.client.Fault as fault:
+            # It had just exited, and supervisord, which starts it again by itself, was faster.
+            if fault.faultCode != _ALREADY_STARTED:
+                raise
 
 
 def _end_deaf(layout: Layout) -> None:
@@ -142,27 +133,11 @@ def _end_deaf(layout: Layout) -> None:
     )
 
 
-@contextmanager
-def _surviving_mounts(layout: Layout) -> Iterator[int | None]:
+def _surviving_mounts(layout: Layout) -> FileIO | None:
     """The mounts of a process that outlived supervisord, held open, or None."""
-    for pid in sorted(cgroups.components(layout)):
-        try:
-            held = os.open(f"/proc/{pid}/ns/mnt", os.O_RDONLY)
-        except OSError:
-            continue  # it was about to end
-        try:
-            yield held
-        finally:
-            os.close(held)
-        return
-    yield None
-
-
-def _answer_problem(layout: Layout) -> str | None:
-    try:
-        pid(layout)
-    except Unreachable as error:
-        return str(error)
+    for each in sorted(cgroups.components(layout)):
+        with suppress(OSError):  # it was about to end
+            return FileIO(f"/proc/{each}/ns/mnt")
     return None
 
 
@@ -181,17 +156,6 @@ def _ask(layout: Layout, method: str, *arguments: object) -> Any:
         raise Unreachable(f"{path}: {error}") from error
 
 
-class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=_CALL_LIMIT)
-        self._path = path
-
-    def connect(self) -> None:
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self._path))
-
-
 class _Transport(xmlrpc.client.Transport):
     """XML-RPC over a unix socket; the supervisor package's own has no limit."""
 
@@ -200,6 +164,10 @@ class _Transport(xmlrpc.client.Transport):
         self._path = path
 
     def make_connection(self, host: Any) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection("localhost", timeout=_CALL_LIMIT)
+        connection.sock = socket.socket(socket.AF_UNIX)
         # Kept where the base class looks for what to close.
-        self._connection = host, _Connection(self._path)
-        return self._connection[1]
+        self._connection = host, connection
+        connection.sock.settimeout(_CALL_LIMIT)
+        connection.sock.connect(str(self._path))
+        return connection

@@ -7,5 +7,5 @@ KIND = Kind(
     settings=Lazy("clusters.existing.settings.Settings"),
     gpus=Lazy("clusters.existing.cluster.gpus"),
     declare=Lazy("clusters.existing.cluster.provision"),
-    remains=Lazy("clusters.existing.cluster.remains"),
+    remains=Lazy("clusters.existing.remains.remains"),
 )

@@ -4,21 +4,21 @@ What it has is looked at before anything is declared: whether it answers, whose 
 are, and whether a training operator is there to be used.
 """
 
-import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes
+from pydantic.alias_generators import to_camel
 
-from clusters.cluster import JOBS, Cluster, ExistingOperator, Remains
-from clusters.existing import remains as search
+from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster, ExistingOperator
 from clusters.existing.kubeconfig import Choice, choose
 from clusters.existing.look import Found, look
-from clusters.existing.operator import Situation, decide
-from clusters.existing.ownership import require_alone, require_home, require_own, require_there
+from clusters.existing.operator import decide
+from clusters.existing.ownership import require_alone, require_home, require_namespace
 from clusters.existing.settings import Settings
-from clusters.pools import GpuPool, Taint
+from clusters.pools import GpuPool
 from core.manifests import stack
 from images.resource import helper_images
 
@@ -33,7 +33,7 @@ def gpus(settings: Settings) -> GpuPool | None:
         min_nodes=pool.nodes,
         max_nodes=pool.max_nodes,
         labels=pool.labels,
-        taints=tuple(Taint(each.key, each.value, each.effect) for each in pool.taints),
+        taints=pool.taints,
         interface=pool.interface,
         device_plugin=pool.device_plugin,
     )
@@ -45,7 +45,7 @@ def provision(settings: Settings) -> Cluster:
     Raises:
         Unusable: the context does not exist, or the cluster can't be used with the settings.
     """
-    choice = choose(settings.path, settings.context, os.environ)
+    choice = choose(settings.path, settings.context)
     namespace = JOBS if settings.namespace is None else settings.namespace
     found = look(choice, namespace)
     operator = _operator(settings, found, namespace)
@@ -71,24 +71,31 @@ def provision(settings: Settings) -> Cluster:
         operator=operator,
         mirrors={} if registry is None else registry.mirrors,
         pull_secret=None if registry is None else registry.pull_secret(),
+        no_volume=_no_volume(found),
     )
 
 
-def remains(settings: Settings, stack: str) -> Remains:
-    """What bears Slipway's labels in the namespace of the stack's jobs."""
-    return search.remains(settings, stack, os.environ)
+def _no_volume(found: Found) -> str:
+    """Return `Cluster.no_volume`; a claim of this stack's is used for as long as it exists."""
+    if found.claim_of == stack():
+        return ""
+    if found.default_class is None:
+        return "this account may not list StorageClasses, and so can't tell whether one is default"
+    if not found.default_class:
+        return "the cluster has no default StorageClass"
+    if found.nodes is None:
+        return f"this account may not list nodes, which may be several, and {ONE_AT_A_TIME}"
+    return "" if found.nodes == 1 else f"jobs may run on {found.nodes} nodes, and {ONE_AT_A_TIME}"
 
 
 def _operator(settings: Settings, found: Found, namespace: str) -> ExistingOperator | None:
     """Return the operator to use, None to install one; whatever is in the way is refused."""
-    require_alone(found, namespace, stack())
-    if settings.namespace is None:
-        require_own(found, namespace, stack())
-    else:
-        require_there(found, namespace)
-    operator = decide(Situation(settings.operator, found, stack(), namespace))
+    own = stack()
+    require_alone(found, namespace, own)
+    require_namespace(found, namespace, own, named=settings.namespace is not None)
+    operator = decide(settings.operator, found, stack=own, namespace=namespace)
     if operator is None:
-        require_home(found, stack())
+        require_home(found, own)
     return operator
 
 
@@ -101,9 +108,8 @@ def _report(settings: Settings, choice: Choice, operator: ExistingOperator | Non
     pulumi.log.info(f"cluster {choice.server}, context {choice.context} of {choice.files}")
     if operator is not None:
         version = "" if operator.version is None else f" {operator.version}"
-        where = (
-            "" if operator.deployment is None else (f", {operator.namespace}/{operator.deployment}")
-        )
+        deployment = f", {operator.namespace}/{operator.deployment}"
+        where = "" if operator.deployment is None else deployment
         pulumi.log.info(f"uses the training operator{version} that is there{where}")
 
 
@@ -113,12 +119,6 @@ def _target(settings: Settings) -> Mapping[str, Any]:
     if settings.images is None:
         assert pushed is not None, "settings have one or the other"  # noqa: S101
         return pushed
-    images = settings.images
-    prebuilt = {
-        "trainer": images.trainer,
-        "trainerCuda": images.trainer_cuda,
-        "trainingOperator": images.training_operator,
-        "tcpWait": images.tcp_wait,
-    }
-    named = {key: image for key, image in prebuilt.items() if image is not None}
+    prebuilt = asdict(settings.images).items()
+    named = {to_camel(key): image for key, image in prebuilt if image is not None}
     return {"kind": "there", **named, **({} if pushed is None else {"otherwise": pushed})}

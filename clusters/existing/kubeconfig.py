@@ -4,7 +4,6 @@ import json
 import os
 import shlex
 import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ import yaml
 
 from core import kube, toolchain
 from core.problem import choices, quote
+from core.process import CommandFailed, run
 
 _FOR_EXEC = "client.authentication.k8s.io/exec"
 """The one extension of a cluster that credentials depend on
@@ -22,7 +22,6 @@ _FOR_EXEC = "client.authentication.k8s.io/exec"
 
 _LOGIN_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 """https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"""
-_LIMIT_SECONDS = 20
 
 
 class Unusable(pulumi.RunError):
@@ -73,7 +72,7 @@ def kubectl(path: str | None, context: str | None) -> str:
     return shlex.join(["kubectl", *named, *chosen])
 
 
-def choose(path: str | None, context: str | None, environment: Mapping[str, str]) -> Choice:
+def choose(path: str | None, context: str | None) -> Choice:
     """Return a context with the files that it needs in it.
 
     kubectl merges, and embeds certificates and keys. A token that stands in a file stays there,
@@ -82,40 +81,37 @@ def choose(path: str | None, context: str | None, environment: Mapping[str, str]
     Args:
         path: Of a kubeconfig; what kubectl would take by default.
         context: Its name; the current one by default.
-        environment: Has KUBECONFIG and HOME.
 
     Raises:
         Absent: the file or context does not exist.
         Unusable: kubectl can't read it, or its credentials can't be used by a program.
         core.toolchain.ToolMissing: kubectl is missing.
     """
-    files = _files(path, environment)
+    files = _files(path)
     shown = os.pathsep.join(map(str, files))
-    program = _Kubectl(toolchain.path("kubectl"), files, environment)
-    if not (names := program.ask("get-contexts", "--output=name").split()):
+    merged = _view(shown)
+    if not (names := [each["name"] for each in merged["contexts"] or ()]):
         raise Absent("path", f"there is no context in {shown}; name another file")
-    current = next((each for each in map(_current, map(_read, files)) if each), "")
-    name = current if context is None else context
+    name = merged["current-context"] if context is None else context
     if not name:
         raise Absent("context", f"is missing, and {shown} has no current one; {choices('', names)}")
     if name not in names:
         where = "" if context is not None else ", the current one,"
         raise Absent("context", f"{quote(name)}{where} is not in {shown}; {choices(name, names)}")
-    view = ("view", "--raw", "--minify", "--flatten", f"--context={name}", "--output=json")
-    document = json.loads(program.ask(*view))
+    document = _view(shown, "--raw", "--minify", "--flatten", f"--context={name}")
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
-    credentials = portable(user["user"] or {}, _folder_of(user["name"], files))
-    if (wrong := credentials_problem(credentials)) is not None:
+    credentials = _portable(user["user"] or {}, _folder_of(user["name"], files))
+    if (wrong := _credentials_problem(credentials)) is not None:
         raise Unusable("context", f"{quote(name)} of {shown}: {wrong}")
     content = _document(document, cluster, credentials)
     return Choice(name, cluster["server"], shown, content, path)
 
 
-def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:
+def _files(path: str | None) -> list[Path]:
     """Return the existing ones of the files that kubectl would read."""
-    home = Path(environment.get("HOME", str(Path.home())))
-    named = [path] if path is not None else environment.get("KUBECONFIG", "").split(os.pathsep)
-    candidates = [_expanded(each, home) for each in named if each] or [home / ".kube" / "config"]
+    named = [path] if path is not None else os.environ.get("KUBECONFIG", "").split(os.pathsep)
+    given = [each for each in named if each] or ["~/.kube/config"]
+    candidates = [Path(each).expanduser().absolute() for each in given]
     if found := [each for each in candidates if each.is_file()]:
         return found
     listed = ", ".join(map(str, candidates))
@@ -123,48 +119,21 @@ def _files(path: str | None, environment: Mapping[str, str]) -> list[Path]:
     raise Absent("path", f"{listed}: there is no such file.{hint}")
 
 
-def _expanded(text: str, home: Path) -> Path:
-    path = Path(text)
-    return (home / path.relative_to("~") if path.parts[:1] == ("~",) else path).absolute()
-
-
-@dataclass(frozen=True)
-class _Kubectl:
-    program: Path
-    files: Sequence[Path]
-    environment: Mapping[str, str]
-
-    def ask(self, *command: str) -> str:
-        """Run `kubectl config` on the files; they are not changed."""
-        joined = os.pathsep.join(map(str, self.files))
-        done = subprocess.run(
-            [self.program, "config", *command],
-            env={**self.environment, "KUBECONFIG": joined},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_LIMIT_SECONDS,
-            check=False,
-        )
-        if done.returncode != 0:
-            reason = done.stderr.strip().removeprefix("error: ")
-            raise Unusable("path", f"kubectl can't read {joined}: {reason}; correct that file")
-        return done.stdout
-
-
-def _read(file: Path) -> Mapping[str, Any]:
-    document = yaml.safe_load(file.read_text())
-    return document if isinstance(document, Mapping) else {}
-
-
-def _current(document: Mapping[str, Any]) -> str:
-    return str(document.get("current-context") or "")
+def _view(files: str, *flags: str) -> Any:
+    """Return what kubectl merges the files into, which are not changed."""
+    command = (str(toolchain.path("kubectl")), "config", "view", "--output=json", *flags)
+    try:
+        return json.loads(run(*command, variables={"KUBECONFIG": files}))
+    except CommandFailed as error:
+        reason = str(error).rpartition("error: ")[2]
+        raise Unusable("path", f"kubectl can't read {files}: {reason}; correct that file") from None
 
 
 def _folder_of(user: str, files: Sequence[Path]) -> Path:
     """Return the folder that a user's paths count from: of the first file that has the user."""
     for file in files:
-        if any(each["name"] == user for each in _read(file).get("users") or ()):
+        users = (yaml.safe_load(file.read_text()) or {}).get("users") or ()
+        if any(each["name"] == user for each in users):
             return file.parent
     return Path()
 
@@ -185,12 +154,10 @@ def _document(
     )
 
 
-def portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """Return `user` with absolute paths; a command without a slash is looked for on PATH.
+def _portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return credentials whose paths, which count from `folder`, are absolute.
 
-    Args:
-        user: What stands under `users[].user`.
-        folder: What its paths count from.
+    A command without a slash is looked for on PATH.
     """
     made = {key: value for key, value in user.items() if key != "extensions"}
     if "tokenFile" in made:
@@ -203,7 +170,7 @@ def portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return made
 
 
-def credentials_problem(user: Mapping[str, Any]) -> str | None:
+def _credentials_problem(user: Mapping[str, Any]) -> str | None:
     """Return why no program can use these credentials, None when it can."""
     if "auth-provider" in user:
         name = user["auth-provider"].get("name")

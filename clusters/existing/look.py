@@ -3,11 +3,10 @@
 What every account may read comes first: which APIs are served. The rest it may or may not see.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any
 
 import tenacity
 import urllib3
@@ -17,32 +16,26 @@ from kubernetes.config import ConfigException
 
 from clusters.cluster import JOB_ACCOUNT
 from clusters.existing.kubeconfig import Choice, Unusable
-from clusters.existing.webhook import judges
+from clusters.operator_webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
-from core.kube import api_message, connect, plain
-from core.manifests import MADE_BY
-
-Answer = TypeVar("Answer")
+from core.kube import Request, api_message, ask, connect
+from core.manifests import KEPT_CLAIM, MADE_BY
 
 _LABEL = f"control-plane=kubeflow-{NAME}"
 """On the Deployment of every release since 1.4
 (https://github.com/kubeflow/training-operator/blob/v1.9.4/manifests/base/deployment.yaml)."""
-_LIMITED: dict[str, Any] = {"_request_timeout": (3, 5)}
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+"""https://kubernetes.io/docs/concepts/storage/storage-classes/#default-storageclass"""
+_CONTROL_PLANE = "node-role.kubernetes.io/control-plane"
+_LIMIT = (3, 5)
+"""Seconds to connect, and for the answer."""
 _RETRY_SECONDS = 10
 _UNSEEN = frozenset({HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND})
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """A training operator's Deployment.
-
-    Args:
-        namespace: Where it is.
-        name: What it is called.
-        image: What it runs.
-        args: How.
-        made_by: The stack that has installed it; None for another party.
-    """
+    """A training operator's Deployment, what it runs, and which stack has made it, if one has."""
 
     namespace: str
     name: str
@@ -68,6 +61,9 @@ class Found:
         unseen: Which of the two can't be seen.
         jobs_of: The stack whose jobs' account is in their namespace; None when there is none, or it
             is unknown.
+        default_class: Whether there is a default StorageClass; None when that can't be seen.
+        nodes: How many nodes take jobs; None likewise.
+        claim_of: The stack whose claim for kept files is in the jobs' namespace; None as `jobs_of`.
     """
 
     serves: bool = False
@@ -78,41 +74,61 @@ class Found:
     namespaces: Mapping[str, str | None] = field(default_factory=dict)
     unseen: frozenset[str] = frozenset()
     jobs_of: str | None = None
+    default_class: bool | None = None
+    nodes: int | None = None
+    claim_of: str | None = None
 
 
 def look(choice: Choice, namespace: str) -> Found:
-    """Return what a cluster has.
-
-    Args:
-        choice: Of which one, and as whom.
-        namespace: Where jobs are to run.
+    """Return what a cluster has for jobs in a namespace.
 
     Raises:
         Unusable: the cluster does not answer within seconds, or refuses this account.
     """
     try:
         api = connect(choice.kubeconfig)
-        groups = _retried(lambda: client.ApisApi(api).get_api_versions(**_LIMITED))
-        served = {group["name"] for group in plain(api, groups)["groups"]}
-        return _found(api, namespace, served)
+        return _found(api, namespace, _groups(api))
     except ConfigException as error:
         raise Unusable("context", str(error)) from error
-    except (ApiException, urllib3.exceptions.HTTPError) as error:
-        if (why := silence(error)) is not None:
-            raise Unusable("", _unreachable(choice, why)) from error
-        text = f"{choice.server} lets this account do nothing: {_refusal(error)}"
+    except urllib3.exceptions.HTTPError as error:
+        raise Unusable("", _unreachable(choice, error)) from error
+    except ApiException as error:
+        if silence(error) is not None:
+            raise Unusable("", _unreachable(choice, error)) from error
+        text = f"{choice.server} lets this account do nothing: {api_message(error)}"
+        if error.status == HTTPStatus.UNAUTHORIZED:
+            text += "; its credentials have expired or are not known there, log in anew"
         raise Unusable("", text) from error
+
+
+def get(api: client.ApiClient, path: str, **query: str) -> Any:
+    """Return the document at a path; None without one, or without the right to see it.
+
+    Raises:
+        ApiException: the API server refuses it for another reason.
+        urllib3.exceptions.HTTPError: no answer came.
+    """
+    found = _seen(api, path, **query)
+    return None if isinstance(found, HTTPStatus) else found
 
 
 def owner(api: client.ApiClient, namespace: str) -> str | None:
     """Return the stack that has made a namespace, or its jobs' account; None when none has."""
-    core = client.CoreV1Api(api)
-    made = _stack(_mark(partial(core.read_namespace, namespace, **_LIMITED)))
-    account = partial(core.read_namespaced_service_account, JOB_ACCOUNT, namespace, **_LIMITED)
-    return _stack(_mark(account)) if made is None else made
+    made = _made_by(get(api, f"/api/v1/namespaces/{namespace}"))
+    return _account_made_by(api, namespace) if made is None else made
 
 
-def _unreachable(choice: Choice, why: str) -> str:
+def silence(error: Exception) -> str | None:
+    """Return why a cluster does not answer; None where it does, even with an error."""
+    if isinstance(error, urllib3.exceptions.HTTPError):
+        return " ".join(str(error).split())
+    if isinstance(error, ApiException) and not error.status:  # A failed TLS handshake.
+        return " ".join(str(error.reason).split())
+    return None
+
+
+def _unreachable(choice: Choice, error: Exception) -> str:
+    why = silence(error) or ""
     see = f"`{choice.kubectl} get --raw /version`"
     if "certificate verify failed" in why:
         return (
@@ -126,73 +142,85 @@ def _unreachable(choice: Choice, why: str) -> str:
     )
 
 
-def silence(error: Exception) -> str | None:
-    """Return why a cluster does not answer; None where it does, even with an error."""
-    if isinstance(error, urllib3.exceptions.HTTPError):
-        return " ".join(str(error).split())
-    if isinstance(error, ApiException) and not error.status:  # A failed TLS handshake.
-        return " ".join(str(error.reason).split())
-    return None
+@tenacity.retry(
+    retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError),
+    stop=tenacity.stop_after_delay(_RETRY_SECONDS),
+    wait=tenacity.wait_fixed(1),
+    reraise=True,
+)
+def _groups(api: client.ApiClient) -> set[str]:
+    """Return the API groups that are served."""
+    answer = ask(api, Request("GET", "/apis/"), limit=_LIMIT)
+    return {group["name"] for group in answer["groups"]}
 
 
 def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
-    core, definitions = client.CoreV1Api(api), client.ApiextensionsV1Api(api)
-    homes = {
-        name: _mark(partial(core.read_namespace, name, **_LIMITED))
-        for name in (namespace, NAMESPACE)
-    }
-    serves = "kubeflow.org" in served and _serves(api)
-    name = "pytorchjobs.kubeflow.org"
-    mark = _mark(lambda: definitions.read_custom_resource_definition(name, **_LIMITED))
-    account = partial(core.read_namespaced_service_account, JOB_ACCOUNT, namespace, **_LIMITED)
+    names = (namespace, NAMESPACE)
+    homes = {name: _seen(api, f"/api/v1/namespaces/{name}") for name in names}
+    kinds = get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
+    serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))
+    claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}"
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     return Found(
         serves,
         trainer="trainer.kubeflow.org" in served,
-        made_by=_stack(mark),
+        made_by=_made_by(get(api, f"{definitions}/pytorchjobs.kubeflow.org")),
         deployed=_deployed(api),
         judged=_judged(api, namespace) if serves else None,
-        namespaces={name: mark for name, mark in homes.items() if not isinstance(mark, HTTPStatus)},
-        unseen=frozenset(name for name, mark in homes.items() if mark is HTTPStatus.FORBIDDEN),
-        jobs_of=_stack(_mark(account)),
+        namespaces={
+            name: _made_by(home) for name, home in homes.items() if not isinstance(home, HTTPStatus)
+        },
+        unseen=frozenset(name for name, home in homes.items() if home is HTTPStatus.FORBIDDEN),
+        jobs_of=_account_made_by(api, namespace),
+        default_class=_has_default_class(get(api, "/apis/storage.k8s.io/v1/storageclasses")),
+        nodes=_count(get(api, "/api/v1/nodes")),
+        claim_of=_made_by(get(api, claim)),
     )
 
 
-def _serves(api: client.ApiClient) -> bool:
-    objects = client.CustomObjectsApi(api)
-    found = _seen(lambda: objects.get_api_resources("kubeflow.org", "v1", **_LIMITED))
-    if isinstance(found, HTTPStatus):
-        return False
-    return any(each["name"] == "pytorchjobs" for each in plain(api, found)["resources"])
+def _has_default_class(classes: Mapping[str, Any] | None) -> bool | None:
+    if classes is None:
+        return None
+    return any(
+        (each["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"
+        for each in classes["items"]
+    )
 
 
-def _mark(ask: Callable[[], Any]) -> str | HTTPStatus | None:
-    """Return which stack has made an object, or why that can't be seen."""
-    found = _seen(ask)
-    if isinstance(found, HTTPStatus):
-        return found
-    return _made_by(found)
+def _count(nodes: Mapping[str, Any] | None) -> int | None:
+    """Return how many nodes take pods: not those of the control plane alone."""
+    if nodes is None:
+        return None
+    taints = (
+        [taint["key"] for taint in each["spec"].get("taints") or ()] for each in nodes["items"]
+    )
+    return sum(_CONTROL_PLANE not in each for each in taints)
 
 
-def _made_by(thing: Any) -> str | None:
-    mark = (thing.metadata.annotations or {}).get(MADE_BY)
-    return None if mark is None else str(mark)
-
-
-def _stack(mark: str | HTTPStatus | None) -> str | None:
-    return None if isinstance(mark, HTTPStatus) else mark
+def _account_made_by(api: client.ApiClient, namespace: str) -> str | None:
+    return _made_by(get(api, f"/api/v1/namespaces/{namespace}/serviceaccounts/{JOB_ACCOUNT}"))
 
 
 def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
-    apps = client.AppsV1Api(api)
-    every = _seen(
-        lambda: apps.list_deployment_for_all_namespaces(label_selector=_LABEL, **_LIMITED)
+    every = get(api, "/apis/apps/v1/deployments", labelSelector=_LABEL)
+    usual = get(api, f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}")
+    if every is None and usual is None:
+        return None
+    found = [*([] if usual is None else [usual]), *([] if every is None else every["items"])]
+    by_uid = {each["metadata"]["uid"]: each for each in found}
+    return tuple(map(_plain, by_uid.values()))
+
+
+def _plain(deployment: Mapping[str, Any]) -> Deployed:
+    metadata = deployment["metadata"]
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    return Deployed(
+        metadata["namespace"],
+        metadata["name"],
+        container["image"],
+        tuple(container.get("args") or ()),
+        _made_by(deployment),
     )
-    usual = _seen(lambda: apps.read_namespaced_deployment(NAME, NAMESPACE, **_LIMITED))
-    known = [] if isinstance(usual, HTTPStatus) else [usual]
-    if isinstance(every, HTTPStatus):
-        return tuple(map(_plain, known)) or None
-    others = [each for each in every.items if each.metadata.uid not in _uids(known)]
-    return tuple(map(_plain, known + others))
 
 
 def _judged(api: client.ApiClient, namespace: str) -> bool | None:
@@ -202,40 +230,17 @@ def _judged(api: client.ApiClient, namespace: str) -> bool | None:
         return None  # The gate checks again, and waits.
 
 
-def _plain(deployment: Any) -> Deployed:
-    (container, *_) = deployment.spec.template.spec.containers
-    metadata = deployment.metadata
-    args, made_by = tuple(container.args or ()), _made_by(deployment)
-    return Deployed(metadata.namespace, metadata.name, container.image, args, made_by)
+def _made_by(thing: Mapping[str, Any] | None) -> str | None:
+    """Return the stack that has made an object; None for another party, or without the object."""
+    found = ((thing or {}).get("metadata", {}).get("annotations") or {}).get(MADE_BY)
+    return None if found is None else str(found)
 
 
-def _uids(deployments: list[Any]) -> set[str]:
-    return {each.metadata.uid for each in deployments}
-
-
-def _seen(ask: Callable[[], Answer]) -> Any:
-    """Return the answer, or the status of one that the account may not have."""
+def _seen(api: client.ApiClient, path: str, **query: str) -> Any:
+    """Return the document at a path, or the status of one that the account may not have."""
     try:
-        return ask()
+        return ask(api, Request("GET", path, query), limit=_LIMIT)
     except ApiException as error:
         if error.status not in _UNSEEN:
             raise
         return HTTPStatus(error.status)
-
-
-def _retried(ask: Callable[[], Answer]) -> Answer:
-    return tenacity.Retrying(
-        retry=tenacity.retry_if_exception_type(urllib3.exceptions.HTTPError),
-        stop=tenacity.stop_after_delay(_RETRY_SECONDS),
-        wait=tenacity.wait_fixed(1),
-        reraise=True,
-    )(ask)
-
-
-def _refusal(error: Exception) -> str:
-    if not isinstance(error, ApiException):
-        return str(error)
-    message = api_message(error)
-    if error.status == HTTPStatus.UNAUTHORIZED:
-        return f"{message}; its credentials have expired or are not known there, log in anew"
-    return message

@@ -1,7 +1,6 @@
 """Whether a stack uses the training operator that a cluster has, or installs one. Pure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Literal
 
 from clusters import training_operator as releases
@@ -11,114 +10,107 @@ from clusters.existing.look import Deployed, Found
 from core.problem import quote
 
 Requested = Literal["auto", "install", "existing"]
-_ALLOWED = "allowed: auto, existing, install"
 
 
-@dataclass(frozen=True)
-class Situation:
-    """What the settings request, and what the cluster has.
+def decide(
+    requested: Requested, found: Found, *, stack: str, namespace: str
+) -> ExistingOperator | None:
+    """Return the operator to use; None to install one, or to keep the stack's own.
 
     Args:
         requested: `operator` of the settings.
         found: What the cluster has; none of it another stack's.
         stack: The running stack, as an operator's mark names it.
         namespace: Where its jobs are to run.
-    """
-
-    requested: Requested
-    found: Found
-    stack: str
-    namespace: str
-
-
-def decide(case: Situation) -> ExistingOperator | None:
-    """Return the operator to use; None to install one, or to keep the stack's own.
 
     Raises:
         Unusable: the request can't be met; with what to do.
     """
-    found = case.found
-    if found.made_by == case.stack:
-        if case.requested == "existing":
-            raise _refused(
-                case,
-                "this stack has installed the operator itself, and would remove it; say auto, or "
-                "`make down` and begin anew once another party has installed one",
-            )
+    if found.made_by == stack:
+        decided = _own(requested)
+    elif not found.serves:
+        decided = _absent(requested, found)
+    elif found.deployed or found.judged is True:
+        decided = _others(requested, found, namespace)
+    else:
+        decided = _unseen(requested, found)
+    if isinstance(decided, str):
+        text = f"{requested}: {decided}; allowed: auto, existing, install"
+        raise Unusable("operator", text)
+    return decided
+
+
+_Decided = ExistingOperator | str | None
+"""As `decide` returns; or why the request can't be met."""
+
+
+def _own(requested: Requested) -> _Decided:
+    if requested != "existing":
         return None
-    if not found.serves:
-        _require_room(case)
-        return None
-    others = bool(found.deployed) or found.judged is True
-    if case.requested == "install":
-        if others:
-            named = ", ".join(f"{each.namespace}/{each.name}" for each in found.deployed or ())
-            whose = f", {named}" if named else ""
-            raise _refused(
-                case,
-                f"there is a training operator already{whose}, and two would both act on "
-                "every job; say existing, or auto, which finds it",
-            )
-        return None
-    if others:
-        return _usable(case)
-    if found.deployed is None and found.judged is None:
-        # It may exist unseen; the gate finds out whether it answers.
-        return ExistingOperator()
-    raise _refused(
-        case,
-        "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
-        "label, as far as this account may look, nor a webhook that judges them. Say install to "
-        "have it installed; or let the account get Deployments in the operator's namespace, if "
-        "it is older than 1.8 and has no webhook",
+    return (
+        "this stack has installed the operator itself, and would remove it; say auto, or "
+        "`make down` and begin anew once another party has installed one"
     )
 
 
-def _require_room(case: Situation) -> None:
-    """Let an operator be installed where none exists.
-
-    Raises:
-        Unusable: the cluster has something else in its place, or must already have one.
-    """
-    if case.found.trainer and case.requested != "install":
-        raise _refused(
-            case,
+def _absent(requested: Requested, found: Found) -> _Decided:
+    """Decide for a cluster without PyTorchJobs."""
+    if found.trainer and requested != "install":
+        return (
             "the cluster has Kubeflow Trainer 2 (trainer.kubeflow.org), which runs TrainJobs and "
             f"no PyTorchJobs; Slipway needs the training operator {releases.ACCEPTED}. Say "
-            "install to have it installed beside it",
+            "install to have it installed beside it"
         )
-    if case.requested == "existing":
-        raise _refused(
-            case,
+    if requested == "existing":
+        return (
             "the cluster has no PyTorchJobs (kubeflow.org/v1), so no training operator is "
-            "installed; say install or auto, or have whoever looks after the cluster install it",
+            "installed; say install or auto, or have whoever looks after the cluster install it"
         )
+    return None
 
 
-def _usable(case: Situation) -> ExistingOperator:
-    """Return the first operator that runs jobs of the namespace.
-
-    Raises:
-        Unusable: none does; with why, for each.
-    """
-    found = case.found
-    if not found.deployed:
+def _unseen(requested: Requested, found: Found) -> _Decided:
+    """Decide for a cluster with PyTorchJobs, and no operator that was seen."""
+    if requested == "install":
+        return None
+    if found.deployed is None and found.judged is None:
+        # It may exist unseen; the gate finds out whether it answers.
         return ExistingOperator()
-    known = [(each, list(_against(each, case))) for each in found.deployed]
-    for each, reasons in known:
-        if not reasons:
-            version = releases.version_of(each.image)
-            judging = (
-                found.judged is not False if version is None else releases.has_webhook(version)
-            )
-            return ExistingOperator(version, each.namespace, each.name, judges=judging)
-    refused = "; ".join(f"{each.namespace}/{each.name} {', and '.join(why)}" for each, why in known)
-    raise _refused(case, f"no training operator here can run the stack's jobs: {refused}")
+    return (
+        "there are PyTorchJobs, but no operator that runs them: neither a Deployment with its "
+        "label, as far as this account may look, nor a webhook that judges them. Say install to "
+        "have it installed; or let the account get Deployments in the operator's namespace, if "
+        "it is older than 1.8 and has no webhook"
+    )
 
 
-def _against(operator: Deployed, case: Situation) -> Iterator[str]:
-    version = releases.version_of(operator.image)
-    if version is None and case.found.judged is False:
+def _others(requested: Requested, found: Found, namespace: str) -> _Decided:
+    """Decide for a cluster with operators: the first one that runs jobs of the namespace."""
+    operators = found.deployed or ()
+    if requested == "install":
+        named = ", ".join(f"{each.namespace}/{each.name}" for each in operators)
+        return (
+            f"there is a training operator already{f', {named}' if named else ''}, and two would "
+            "both act on every job; say existing, or auto, which finds it"
+        )
+    if not operators:
+        return ExistingOperator()
+    refused = []
+    for each in operators:
+        version = releases.version_of(each.image)
+        if reasons := list(_against(each, version, found, namespace)):
+            refused.append(f"{each.namespace}/{each.name} {', and '.join(reasons)}")
+            continue
+        judging = found.judged is not False if version is None else releases.has_webhook(version)
+        return ExistingOperator(version, each.namespace, each.name, judges=judging)
+    return f"no training operator here can run the stack's jobs: {'; '.join(refused)}"
+
+
+def _against(
+    operator: Deployed, version: str | None, found: Found, namespace: str
+) -> Iterator[str]:
+    """Yield why an operator can't run jobs of the namespace."""
+    if version is None and found.judged is False:
         yield (
             f"is of the image {quote(operator.image)}, whose name tells no version, and has no "
             f"webhook for PyTorchJobs, as those since 1.8 have; it takes {releases.ACCEPTED}"
@@ -126,15 +118,11 @@ def _against(operator: Deployed, case: Situation) -> Iterator[str]:
     elif version is not None and not releases.is_accepted(version):
         yield f"is version {version}; it takes {releases.ACCEPTED}"
     only = next((each for each in operator.args if each.startswith("--namespace=")), None)
-    if only is not None and only.partition("=")[2] not in {"", case.namespace}:
+    if only is not None and only.partition("=")[2] not in {"", namespace}:
         yield (
             f"looks after the namespace {only.partition('=')[2]} alone ({quote(only)}), and the "
-            f"jobs' is {case.namespace}: name that one under slipway:cluster.namespace"
+            f"jobs' is {namespace}: name that one under slipway:cluster.namespace"
         )
     schemes = [each for each in operator.args if each.startswith("--enable-scheme")]
     if schemes and not any("pytorchjob" in each.lower() for each in operator.args):
         yield f"does not run PyTorchJobs ({', '.join(schemes)})"
-
-
-def _refused(case: Situation, text: str) -> Unusable:
-    return Unusable("operator", f"{case.requested}: {text}; {_ALLOWED}")

@@ -39,32 +39,25 @@ def require_alone(found: Found, namespace: str, stack: str) -> None:
         )
 
 
-def require_own(found: Found, namespace: str, stack: str) -> None:
-    """Let a stack make the jobs' namespace, or keep the one that it has made.
+def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) -> None:
+    """Let a stack use the namespace that the settings name, or else make it or keep its own.
 
     Raises:
-        Unusable: it exists and is another party's: the stack would remove it with itself.
+        Unusable: one that is named does not exist; or one that the stack would make exists and is
+            another party's: the stack would remove it with itself.
     """
-    if namespace in found.namespaces and found.namespaces[namespace] != stack:
-        raise Unusable(
-            "namespace",
-            f"is missing, and {namespace}, which the stack would make, is there already, "
-            "and not this stack's; name it here to use it as it is, or another one that is there",
-        )
-
-
-def require_there(found: Found, namespace: str) -> None:
-    """Let a stack use an existing namespace.
-
-    Raises:
-        Unusable: it is not.
-    """
-    if namespace not in found.namespaces and namespace not in found.unseen:
+    if named and namespace not in {*found.namespaces, *found.unseen}:
         raise Unusable(
             "namespace",
             f"{namespace} is not there, and one that is named here is used as it is; make it "
             f"(`kubectl create namespace {namespace}`), or leave the key out for one of the "
             "stack's own",
+        )
+    if not named and found.namespaces.get(namespace, stack) != stack:
+        raise Unusable(
+            "namespace",
+            f"is missing, and {namespace}, which the stack would make, is there already, "
+            "and not this stack's; name it here to use it as it is, or another one that is there",
         )
 
 
@@ -74,7 +67,7 @@ def require_home(found: Found, stack: str) -> None:
     Raises:
         Unusable: it exists and is another party's, such as the rest of Kubeflow's.
     """
-    if OPERATORS in found.namespaces and found.namespaces[OPERATORS] != stack:
+    if found.namespaces.get(OPERATORS, stack) != stack:
         raise Unusable(
             "operator",
             f"the training operator would be installed in the namespace {OPERATORS}, which is "

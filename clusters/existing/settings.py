@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from clusters.image_registry import Registry
-from clusters.pools import DEVICE_PLUGIN
+from clusters.pools import DEVICE_PLUGIN, Taint
 from core.fields import CONFIG, Count, Image, LabelKey, LabelValue, Positive
 from core.problem import Contradiction
 from core.validation import contradictory
@@ -56,21 +56,6 @@ class Images:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class NodeTaint:
-    """What keeps pods that do not tolerate it off the nodes.
-
-    Args:
-        key: The taint's key.
-        value: The taint's value.
-        effect: What becomes of pods that do not tolerate it.
-    """
-
-    key: LabelKey
-    value: LabelValue = ""
-    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] = "NoSchedule"
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Gpus:
     """The nodes with GPUs.
 
@@ -88,7 +73,7 @@ class Gpus:
     nodes: Count = 1
     max_nodes: Positive | None = None
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    taints: tuple[NodeTaint, ...] = ()
+    taints: tuple[Taint, ...] = ()
     interface: Annotated[
         str,
         Field(pattern=r"^[a-zA-Z0-9_.-]{1,15}$", description="an interface's name, such as eth0"),
@@ -130,37 +115,34 @@ class Settings:
 
 def _contradictions(settings: Settings) -> Iterator[Contradiction]:
     """Yield the settings that contradict each other."""
-    if settings.registry is None:
+    registry, gpus = settings.registry, settings.gpus
+    if registry is None:
         yield from _missing(settings)
-    if settings.disconnected and settings.registry is None:
-        text = "goes with a `registry`, as nodes reach that one alone; name it, or leave this out"
-        yield Contradiction(("disconnected",), text, frozenset({"disconnected", "registry"}))
-    yield from _unmirrored(settings)
-    gpus = settings.gpus
+        if settings.disconnected:
+            text = (
+                "goes with a `registry`, as nodes reach that one alone; name it, or leave this out"
+            )
+            yield Contradiction(("disconnected",), text, frozenset({"disconnected", "registry"}))
+    elif settings.disconnected:
+        yield from _unmirrored(registry, gpus)
     if gpus is not None and gpus.max_nodes is not None and gpus.max_nodes < gpus.nodes:
         text = f"{gpus.max_nodes} is less than `gpus.nodes`, {gpus.nodes}; raise it, or lower that"
         yield Contradiction(("gpus", "maxNodes"), text, frozenset({"gpus.maxNodes", "gpus.nodes"}))
 
 
-def _unmirrored(settings: Settings) -> Iterator[Contradiction]:
+def _unmirrored(registry: Registry, gpus: Gpus | None) -> Iterator[Contradiction]:
     """Yield what the nodes would pull out of a registry that they don't reach."""
-    if not settings.disconnected or settings.registry is None:
-        return
-    server = host(settings.registry.server)
-    for public, private in settings.registry.mirrors.items():
+    about, server = frozenset({"disconnected", "registry"}), registry.host
+    for public, private in registry.mirrors.items():
         if host(private) != server:
             text = f"{private} is not in {server}, which `disconnected` nodes reach alone; copy it"
-            about = frozenset({"disconnected", "registry"})
             yield Contradiction(("registry", "mirrors", public), text, about)
-    if settings.gpus is None:
-        return
-    if settings.gpus.device_plugin and DEVICE_PLUGIN not in settings.registry.mirrors:
+    if gpus is not None and gpus.device_plugin and DEVICE_PLUGIN not in registry.mirrors:
         text = (
             f"has not {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; copy it, and say where "
             "it is"
         )
-        about = frozenset({"disconnected", "registry", "gpus"})
-        yield Contradiction(("registry", "mirrors"), text, about)
+        yield Contradiction(("registry", "mirrors"), text, about | {"gpus"})
 
 
 def _missing(settings: Settings) -> Iterator[Contradiction]:
@@ -174,13 +156,12 @@ def _missing(settings: Settings) -> Iterator[Contradiction]:
         )
         yield Contradiction(("images",), text, about)
         return
-    install = "`operator: install` needs it"
     needed = {"trainer": (images.trainer, "jobs run it")}
     if settings.gpus is not None:
         needed["trainerCuda"] = (images.trainer_cuda, "jobs on `gpus` run it")
     if settings.operator == "install":
-        needed["trainingOperator"] = (images.training_operator, install)
-        needed["tcpWait"] = (images.tcp_wait, install)
+        needed["trainingOperator"] = (images.training_operator, "`operator: install` needs it")
+        needed["tcpWait"] = (images.tcp_wait, "`operator: install` needs it")
     for name, (image, why) in needed.items():
         if image is None:
             text = f"is missing, and {why}; name the image, or a `registry` to push it to"

@@ -13,11 +13,11 @@ KIND = Kind(
     remains=Lazy("clusters.kind.cluster.remains"),
     own=OwnCluster(
         type="slipway:clusters:Kind",
-        handler=Lazy("clusters.kind.handler.KindHandler"),
+        handler=Lazy("clusters.kind.tool.KindHandler"),
         notes="local-clusters/kind",
-        remove=Lazy("clusters.kind.handler.KindHandler.remove"),
+        remove=Lazy("clusters.kind.tool.KindHandler.remove"),
     ),
-    image_targets={"kind": Lazy("clusters.kind.images.KindImages")},
+    image_targets={"kind": Lazy("clusters.kind.tool.KindImages")},
     tools=("kind",),
     more_tools=Lazy("clusters.kind.tool.more_tools"),
 )

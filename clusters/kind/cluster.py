@@ -5,7 +5,7 @@ https://kind.sigs.k8s.io
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -18,11 +18,9 @@ from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
 from clusters.kind import podman
 from clusters.kind.tool import KindTool
-from clusters.local import cluster as local
-from clusters.local import marks
-from clusters.local.cluster import ClusterName, Mount, PortMapping, Reserved, clashes, overlaid
-from clusters.local.marks import Mark
-from core.fields import CONFIG, Image, cores, gibibytes, size
+from clusters.kind_and_minikube import cluster as machine
+from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping, clashes
+from core.fields import CONFIG, Cpu, Image, Memory, cores, gibibytes, size
 from core.problem import Contradiction
 from core.validation import contradictory
 
@@ -47,6 +45,19 @@ ControlPlanes = Annotated[
         "bears no more failures (https://etcd.io/docs/v3.6/faq/)"
     ),
 ]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Reserved:
+    """What each node keeps free of pods.
+
+    Args:
+        cpu: Cores.
+        memory: With its unit.
+    """
+
+    cpu: Cpu | None = None
+    memory: Memory | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -76,7 +87,7 @@ class Settings:
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if found := [*clashes(self.ports), *overlaid(self.mounts), *_overreserved(self)]:
+        if found := [*clashes(self.ports), *_overlaid(self.mounts), *_overreserved(self)]:
             raise contradictory(found)
         return self
 
@@ -94,7 +105,7 @@ def capacity(settings: Settings) -> Capacity:
     kept = settings.reserved or Reserved()
     taken.append((kept.cpu or "0", kept.memory or "0Mi"))
     return Capacity(
-        cpu=Decimal(local.cores()) - sum(cores(cpu) for cpu, _ in taken),
+        cpu=Decimal(machine.cores()) - sum(cores(cpu) for cpu, _ in taken),
         memory=memory - sum(size(amount) for _, amount in taken),
         gpus=0,
         nodes=nodes,
@@ -140,20 +151,18 @@ def provision(settings: Settings) -> Cluster:
         pulumi.RunError: this machine has not got what is to be mounted.
     """
     if not settings.adopt:  # An existing one has the mounts that it was made with.
-        mounted = enumerate(settings.mounts)
-        keys = ((f"slipway:cluster.mounts[{index}]", each) for index, each in mounted)
-        local.require(each for key, mount in keys for each in local.unmountable(key, mount))
+        mounts = {f"mounts[{index}]": each for index, each in enumerate(settings.mounts)}
+        machine.require(machine.unmountable(mounts))
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
     target = {"kind": "kind", "cluster": settings.name}
-    return local.declare("kind", "slipway:clusters:Kind", inputs, target)
+    return machine.declare("kind", "slipway:clusters:Kind", inputs, target)
 
 
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """The cluster, if this stack made it, and what a podman of ours leaves after its last one."""
-    name = settings.name
-    mark, removal = Mark("kind", name), f"kind delete cluster --name {name}"
-    left = marks.remains(KindTool(name), mark, removal)
-    return left if mark.others else {**left, **podman.remains()}
+    tool = KindTool({"name": settings.name})
+    others = any(each != tool.directory for each in tool.directory.parent.glob("*"))
+    return tool.remains() if others else {**tool.remains(), **podman.remains()}
 
 
 def _nodes(settings: Settings) -> int:
@@ -163,14 +172,23 @@ def _nodes(settings: Settings) -> int:
 
 def _memory(settings: Settings) -> int:
     """Return each of those nodes' share of this machine's memory."""
-    return local.memory() // _nodes(settings)
+    return machine.memory() // _nodes(settings)
+
+
+def _overlaid(mounts: Sequence[Mount]) -> Iterator[Contradiction]:
+    """Yield each mount that would hide another one."""
+    first: dict[str, int] = {}
+    for index, mount in enumerate(mounts):
+        if (hidden := first.setdefault(mount.node, index)) != index:
+            text = f"{mount.node} is where mounts[{hidden}] is already; every mount has its own"
+            yield Contradiction(("mounts", index, "node"), text, frozenset({"mounts"}))
 
 
 def _overreserved(settings: Settings) -> Iterator[Contradiction]:
     """Yield what each node would keep free that leaves nothing for jobs."""
     kept, left = settings.reserved or Reserved(), capacity(settings)
     shares = {
-        "cpu": (kept.cpu, left.cpu > 0, f"{local.cores()} cores"),
+        "cpu": (kept.cpu, left.cpu > 0, f"{machine.cores()} cores"),
         "memory": (kept.memory, left.memory > 0, f"{gibibytes(_memory(settings))} (its share)"),
     }
     for name, (amount, is_enough, total) in shares.items():

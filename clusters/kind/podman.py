@@ -14,9 +14,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from string import Template
 from typing import Any
 
-from clusters.local.engine import Engine
+from clusters.kind_and_minikube.engine import Engine
 from core import files, toolchain
 from core.paths import state_dir
 from core.process import run
@@ -38,37 +39,8 @@ _CHAINS = "NETAVARK"
 """How the names of a podman's firewall chains begin."""
 _TABLES = ("nat", "filter")
 _LIMIT = 60.0
-_CONFIG = """\
-[containers]
-# Higher ones need CAP_SYS_RESOURCE.
-default_ulimits = ["nofile=20000:20000", "nproc=32768:32768"]
-[engine]
-cgroup_manager = "cgroupfs"
-events_logger = "file"
-runtime = "runc"
-conmon_path = ["{packages}/usr/bin/conmon"]
-helper_binaries_dir = ["{packages}/usr/lib/podman"]
-# systemd in a node has nothing to save.
-stop_timeout = 1
-static_dir = "{state}/static"
-volume_path = "{state}/volumes"
-tmp_dir = "{state}/tmp"
-[network]
-network_backend = "netavark"
-network_config_dir = "{state}/networks"
-"""
-_STORAGE = """\
-[storage]
-driver = "overlay"
-graphroot = "{state}/storage"
-runroot = "{state}/run"
-"""
-_PROGRAM = """\
-#!/bin/sh
-export CONTAINERS_CONF={state}/containers.conf CONTAINERS_STORAGE_CONF={state}/storage.conf
-export LD_LIBRARY_PATH={libraries}
-exec {packages}/usr/bin/podman "$@"
-"""
+_TEMPLATES = Path(__file__).with_name("podman-files")
+"""Its configuration, and the program that starts it with that."""
 
 
 def is_provided() -> bool:
@@ -81,31 +53,24 @@ def is_provided() -> bool:
 def directory() -> Path:
     """Return the directory with its program, made if it is missing: what PATH has to begin with."""
     state = _storage()
-    program = state / "bin" / "podman"
     packages = toolchain.path(TOOL)
     places = {
         "packages": packages,
         "libraries": next(packages.glob("usr/lib/*-linux-gnu"), packages),
         "state": state,
     }
-    content = _PROGRAM.format(**places)
-    if not program.exists() or program.read_text() != content:
-        program.parent.mkdir(parents=True, exist_ok=True)
-        (state / "containers.conf").write_text(_CONFIG.format(**places))
-        (state / "storage.conf").write_text(_STORAGE.format(**places))
-        program.write_text(content)
-        program.chmod(0o755)
-    return program.parent
+    for name in ("containers.conf", "storage.conf", "bin/podman"):
+        file, content = state / name, Template((_TEMPLATES / name).read_text()).substitute(places)
+        if not file.exists() or file.read_text() != content:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
+            file.chmod(0o755)
+    return state / "bin"
 
 
 def engine() -> Engine:
     """Return it as an engine."""
     return Engine("podman", os.pathsep.join((str(directory()), os.environ.get("PATH", os.defpath))))
-
-
-def is_ours(engine: Engine) -> bool:
-    """Whether an engine is this one."""
-    return engine.path is not None
 
 
 def prepare() -> None:
@@ -170,9 +135,8 @@ def remains() -> Mapping[str, list[str]]:
 
 def _before() -> dict[str, Any] | None:
     """Return what the machine was like before the first cluster; None when there was none."""
-    with suppress(OSError):
-        # A note of an earlier version lacks what that one did not change.
-        return {"instances": _INSTANCES.read_text().strip(), **json.loads(_note().read_text())}
+    with suppress(FileNotFoundError):
+        return dict(json.loads(_note().read_text()))
     return None
 
 

@@ -1,149 +1,198 @@
-"""kind, bound to one of its clusters."""
+"""kind, bound to one of its clusters, and what the local provider serves of it."""
 
+import re
 import tempfile
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import urllib3
 import yaml
 
 from clusters.kind import podman
-from clusters.local.engine import Engine, is_chosen, lacking
-from clusters.local.nodes import reduced
-from clusters.local.tool import Tool, find, missing
+from clusters.kind_and_minikube.engine import CHOICE, INSTALL, PROGRAMS, Engine, is_chosen, on_path
+from clusters.kind_and_minikube.handler import NodeImages, ToolHandler
+from clusters.kind_and_minikube.tool import Tool, find, missing, reduced
 from core.context import Context
+from core.handler import Properties
 from core.problem import Problem
 from core.process import CommandFailed, run
 from images.build.kind_node import KindNode
 
-CREATE_SECONDS = 1200.0
+_NO_ENGINE = f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {INSTALL}"
+_CREATE_SECONDS = 1200.0
 """The nodes' image, about 1 GB, may have to be fetched first."""
+_START_SECONDS = 120.0
 _DELETE_SECONDS = 120.0
 _LOAD_SECONDS = 300.0
+_BALANCER = "-external-load-balancer"
+"""How the container's name ends that stands before several control planes; it is no node."""
 _REGISTRY = "https://registry-1.docker.io/v2/"
 """Where kind's own images for nodes come from. It answers 401 to whoever has not logged in."""
 _REGISTRY_SECONDS = 5.0
+_BEGINS = "Creating cluster"
+"""The output of kind once it has found nothing wrong."""
 
 
-@dataclass(frozen=True)
 class KindTool(Tool):
-    """What kind does with one cluster.
+    """What kind does with one cluster; its input `config` is kind's own configuration."""
 
-    Args:
-        name: The cluster's.
-        config: kind's configuration, that it is made with.
-    """
-
-    name: str
-    config: Mapping[str, Any] = field(default_factory=dict)
+    program: ClassVar[str] = "kind"
+    removal: ClassVar[str] = "kind delete cluster --name"
 
     @property
     def expected(self) -> int:
-        return len(self.config.get("nodes", [None]))
+        return len(self.inputs.get("config", {}).get("nodes", [None]))
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return self._engine.variables
 
     def needs(self) -> list[str]:
-        return [each for each in (missing("kind"), lacking(engine())) if each]
+        found = engine()
+        problems = (missing("kind"), _NO_ENGINE if found is None else found.problem())
+        return [each for each in problems if each is not None]
 
     def exists(self) -> bool:
         return self.name in self.run("get", "clusters").split()
 
     def create(self, context: Context) -> None:
-        if podman.is_ours(self.engine):
+        if self._engine.is_ours:
             podman.prepare()
-        config = dict(self.config)
+        config = dict(self.inputs["config"])
         if KindNode.is_provided() and any("image" not in node for node in config["nodes"]):
             image = self._node_image(context)
             config["nodes"] = [{"image": image, **node} for node in config["nodes"]]
-        with tempfile.TemporaryDirectory(prefix="slipway-kind-") as directory:
-            file = Path(directory, "kind.yaml")
-            file.write_text(yaml.safe_dump(config, sort_keys=False))
-            # Without it kind would write into the user's own kubeconfig.
-            aside = ("--kubeconfig", str(Path(directory, "kubeconfig")))
-            run(
-                *(str(find("kind")), "create", "cluster", "--name", self.name),
-                *("--config", str(file), *aside),
-                variables=self.engine.variables,
-                limit=CREATE_SECONDS,
-                line=lambda text: context.status(text.strip() or "kind is at work"),
-                cancelled=context.cancelled,
-            )
+        self.run(
+            *("create", "cluster", "--name", self.name, "--config", "-"),
+            text=yaml.safe_dump(config, sort_keys=False),
+            limit=_CREATE_SECONDS,
+            line=lambda text: context.status(text.strip() or "kind is at work"),
+            cancelled=context.cancelled,
+        )
 
     def start(self, context: Context) -> None:
-        names = [each.key for each in self._not_running()]
-        if names:
+        if names := list(self._not_running()):
             context.status(f"starts {', '.join(names)}")
-            self.engine.start(names)
+            self._engine.run("start", *names, limit=_START_SECONDS)
 
     def stopped(self) -> list[Problem]:
-        return [Problem("nodes", f"{each.key} {each.text}") for each in self._not_running()]
+        return [Problem("nodes", f"{name} is {at}") for name, at in self._not_running().items()]
 
     def kubeconfig(self) -> str:
-        text = self.run("get", "kubeconfig", "--name", self.name)
-        return reduced(text, f"kind-{self.name}")
+        return reduced(self.run("get", "kubeconfig", "--name", self.name), f"kind-{self.name}")
 
     def delete(self) -> None:
-        with tempfile.TemporaryDirectory(prefix="slipway-kind-") as directory:
-            aside = ("--kubeconfig", str(Path(directory, "kubeconfig")))
-            command = ("delete", "cluster", "--name", self.name, *aside)
-            try:
-                self.run(*command, limit=_DELETE_SECONDS)
-            except CommandFailed:
-                # podman 4 fails on a container that ends while it is being killed.
-                self.run(*command, limit=_DELETE_SECONDS)
-        if podman.is_ours(self.engine):
+        command = ("delete", "cluster", "--name", self.name)
+        try:
+            self.run(*command, limit=_DELETE_SECONDS)
+        except CommandFailed:
+            # podman 4 fails on a container that ends while it is being killed.
+            self.run(*command, limit=_DELETE_SECONDS)
+        if self._engine.is_ours:
             podman.restore()
 
-    @property
-    def engine(self) -> Engine:
-        """What holds the nodes.
+    def load(self, archive: Path, cancelled: threading.Event) -> None:
+        command = ("load", "image-archive", str(archive), "--name", self.name)
+        self.run(*command, limit=_CREATE_SECONDS, cancelled=cancelled)
 
-        Raises:
-            RuntimeError: it does not exist; with what to do.
-        """
+    def nodes(self) -> list[str]:
+        return [each for each in self._containers() if not each.endswith(_BALANCER)]
+
+    def execute(self, node: str, *command: str, limit: float) -> str:
+        return self._engine.run("exec", node, *command, limit=limit)
+
+    @property
+    def _engine(self) -> Engine:
+        """What holds the nodes. Raises `RuntimeError`, with what to do, where none exists."""
         found = engine()
         if found is None:
-            raise RuntimeError(lacking(None))
+            raise RuntimeError(_NO_ENGINE)
         return found
 
     def _node_image(self, context: Context) -> str:
         """Return what the engine calls the image of our own for nodes, after loading it."""
-        image = KindNode.of({})
-        if not self.engine.run("images", "--quiet", image.reference).strip():
+        image = KindNode()
+        if not self._engine.run("images", "--quiet", image.reference).strip():
             archive = image.build(context)
-            context.status(f"loading {image.reference} into {self.engine.program}")
-            self.engine.run("load", "--input", str(archive), limit=_LOAD_SECONDS)
+            context.status(f"loading {image.reference} into {self._engine.program}")
+            self._engine.run("load", "--input", str(archive), limit=_LOAD_SECONDS)
         return image.reference
 
-    def _not_running(self) -> list[Problem]:
-        """Return the containers, as `key`, that do not run."""
-        states = self.engine.states(self.containers())
-        return [
-            Problem(name, f"is {state}") for name, state in states.items() if state != "running"
-        ]
-
-    def containers(self) -> list[str]:
+    def _containers(self) -> list[str]:
         """Return the containers of the cluster: its nodes, and what stands before them."""
         return self.run("get", "nodes", "--name", self.name).split()
 
-    def run(
-        self, *arguments: str, limit: float = 60, cancelled: threading.Event | None = None
-    ) -> str:
-        """Run kind and return what it prints; raises as `core.process.run`."""
-        kind, variables = str(find("kind")), self.engine.variables
-        return run(kind, *arguments, variables=variables, limit=limit, cancelled=cancelled)
+    def _not_running(self) -> Mapping[str, str]:
+        """Return the state of each container that does not run, such as `exited`."""
+        form = "{{.Name}} {{.State.Status}}"
+        lines = self._engine.run("inspect", "--format", form, *self._containers()).splitlines()
+        states = (line.removeprefix("/").split() for line in lines if line.strip())
+        return {name: state for name, state in states if state != "running"}
+
+
+class KindHandler(ToolHandler):
+    """`slipway:clusters:Kind`: a cluster as a resource of the local provider."""
+
+    tool = KindTool
+
+    def check(self, inputs: Properties) -> list[Problem]:
+        """Let kind itself look at its configuration, which needs no container engine."""
+        if missing("kind") is not None:
+            return []  # the preview warns, and `create` refuses
+        reason = configuration_problem(inputs["name"], inputs["config"])
+        return [] if reason is None else [Problem("config", f"kind refuses it: {reason}")]
+
+
+@dataclass(frozen=True)
+class KindImages(NodeImages):
+    """The images of the cluster of kind's by that name."""
+
+    cluster: str
+
+    @property
+    def tool(self) -> KindTool:
+        return KindTool({"name": self.cluster})
+
+
+def configuration_problem(name: str, config: Mapping[str, Any]) -> str | None:
+    """Return what kind itself finds wrong with a cluster's configuration; None when nothing is.
+
+    kind checks it after it has listed what its container engine has, and before anything is made.
+    So that no engine is needed, and none is changed, a few lines of shell answer those questions
+    and refuse all else.
+
+    https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/internal/create/create.go
+    """
+    with tempfile.TemporaryDirectory(prefix="slipway-kind-") as directory:
+        docker = Path(directory, "docker")
+        docker.write_text(Path(__file__).with_name("answers.sh").read_text())
+        docker.chmod(0o700)
+        own = {"PATH": directory, "HOME": directory, "KUBECONFIG": "", CHOICE: "docker"}
+        command = (str(find("kind")), "create", "cluster", "--name", name, "--config", "-")
+        try:
+            run(*command, text=yaml.safe_dump(dict(config)), variables=own)
+        except CommandFailed as error:
+            text = str(error)
+            if _BEGINS not in text:
+                # Without what it was doing.
+                reason = re.search(r"ERROR: (?:failed to create cluster: )?(.*)", text, re.DOTALL)
+                return " ".join((text if reason is None else reason[1]).split())
+    return None
 
 
 def engine() -> Engine | None:
     """Return what holds the nodes: an engine on PATH that works, or else a podman of our own.
 
-    Where the user has chosen one, none takes its place.
+    Where the user has chosen one, none takes its place. Where none works, it is the first one.
     """
-    found = Engine.on_path()
-    has_one = found is not None and found.problem() is None
-    return podman.engine() if podman.is_provided() and not (has_one or is_chosen()) else found
+    found = on_path()
+    working = next((each for each in found if each.problem() is None), None)
+    if working is None and podman.is_provided() and not is_chosen():
+        return podman.engine()
+    return working or next(iter(found), None)
 
 
 def more_tools() -> tuple[str, ...]:
@@ -153,8 +202,7 @@ def more_tools() -> tuple[str, ...]:
     for them can't be pulled. What set-up has provided once stays in use. Where an engine that the
     user has chosen does not work, it has to be started first.
     """
-    on_path = Engine.on_path()
-    has_engine = on_path is not None and on_path.problem() is None
+    has_engine = any(each.problem() is None for each in on_path())
     if not has_engine and is_chosen():
         return ()
     tools = () if has_engine else podman.TOOLS

@@ -13,10 +13,10 @@ KIND = Kind(
     remains=Lazy("clusters.minikube.cluster.remains"),
     own=OwnCluster(
         type="slipway:clusters:Minikube",
-        handler=Lazy("clusters.minikube.handler.MinikubeHandler"),
+        handler=Lazy("clusters.minikube.tool.MinikubeHandler"),
         notes="local-clusters/minikube",
-        remove=Lazy("clusters.minikube.handler.MinikubeHandler.remove"),
+        remove=Lazy("clusters.minikube.tool.MinikubeHandler.remove"),
     ),
-    image_targets={"minikube": Lazy("clusters.minikube.images.MinikubeImages")},
+    image_targets={"minikube": Lazy("clusters.minikube.tool.MinikubeImages")},
     tools=("minikube",),
 )

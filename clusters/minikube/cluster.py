@@ -15,22 +15,15 @@ from pydantic.dataclasses import dataclass
 from clusters import training_operator
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster, Remains
-from clusters.local import cluster as local
-from clusters.local import marks
-from clusters.local.cluster import ClusterName, Mount, PortMapping, clashes
-from clusters.local.marks import Mark
-from clusters.minikube.tool import MinikubeTool
+from clusters.kind_and_minikube import cluster as machine
+from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping, clashes
+from clusters.minikube.tool import CONTAINER_DRIVERS, MinikubeTool
 from core.fields import CONFIG, Memory, cores, gibibytes, size
 from core.problem import Contradiction, Problem
 from core.validation import contradictory
 
 _SYSTEM = ("850m", "220Mi")
 """The requests of the control plane, one CoreDNS and the network plugin on the first node."""
-_CONTAINERS = ("docker", "podman")
-"""Drivers whose nodes are containers. Only theirs take ports.
-
-https://minikube.sigs.k8s.io/docs/commands/start/
-"""
 _LEAST_MEMORY, _LEAST_DISK = "1800Mi", "2000Mi"
 """minikube refuses less; with less memory kubeadm does not start.
 
@@ -39,18 +32,13 @@ minimumDiskSize)
 """
 
 
-def _memory(amount: str) -> str:
-    return _at_least(_LEAST_MEMORY, amount)
+def _at_least(least: str) -> AfterValidator:
+    def check(amount: str) -> str:
+        if size(amount) < size(least):
+            raise ValueError(f"at least {least}, with which minikube makes a node")
+        return amount
 
-
-def _disk(amount: str) -> str:
-    return _at_least(_LEAST_DISK, amount)
-
-
-def _at_least(least: str, amount: str) -> str:
-    if size(amount) < size(least):
-        raise ValueError(f"at least {least}, with which minikube makes a node")
-    return amount
+    return AfterValidator(check)
 
 
 Driver = Annotated[
@@ -83,8 +71,8 @@ class Settings:
     name: ClusterName
     driver: Driver | None = None
     cpus: Annotated[int, Field(ge=2, le=512)] = 2
-    memory: Annotated[Memory, AfterValidator(_memory)] = "6Gi"
-    disk_size: Annotated[Memory, AfterValidator(_disk)] = "50Gi"
+    memory: Annotated[Memory, _at_least(_LEAST_MEMORY)] = "6Gi"
+    disk_size: Annotated[Memory, _at_least(_LEAST_DISK)] = "50Gi"
     nodes: Annotated[int, Field(ge=1, le=50)] = 1
     kubernetes_version: Annotated[
         str | None,
@@ -142,16 +130,14 @@ def provision(settings: Settings) -> Cluster:
         pulumi.RunError: this machine is too small for it, or has not got what is to be mounted.
     """
     if not settings.adopt:  # An existing one is as it was made.
-        local.require(_beyond(settings))
+        machine.require(_beyond(settings))
     target = {"kind": "minikube", "profile": settings.name}
-    return local.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
+    return machine.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
 
 
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """The profile, if this stack made it and it still exists."""
-    name = settings.name
-    tool = MinikubeTool(name, inputs(settings))
-    return marks.remains(tool, Mark("minikube", name), f"minikube delete --profile {name}")
+    return MinikubeTool(inputs(settings)).remains()
 
 
 def _beyond(settings: Settings) -> Iterator[Problem]:
@@ -162,28 +148,25 @@ def _beyond(settings: Settings) -> Iterator[Problem]:
     https://github.com/kubernetes/minikube/blob/v1.35.0/cmd/minikube/cmd/start.go (validateCPUCount,
     validateRequestedMemorySize)
     """
-    if settings.mount is not None:
-        yield from local.unmountable("slipway:cluster.mount", settings.mount)
+    yield from machine.unmountable({} if settings.mount is None else {"mount": settings.mount})
+    if settings.force:
+        return
+    has, available = machine.cores(), machine.memory()
     requested = {
-        "cpus": (settings.cpus, local.cores(), f"{settings.cpus}", f"{local.cores()} cores"),
-        "memory": (
-            size(settings.memory),
-            local.memory(),
-            settings.memory,
-            gibibytes(local.memory()),
-        ),
+        "cpus": (settings.cpus, settings.cpus > has, f"{has} cores"),
+        "memory": (settings.memory, size(settings.memory) > available, gibibytes(available)),
     }
-    for name, (amount, limit, written, has) in requested.items():
-        if amount > limit and not settings.force:
+    for name, (amount, is_more, limit) in requested.items():
+        if is_more:
             text = (
-                f"{written} is more than this machine has, {has}; lower it, or set `force` to true"
+                f"{amount} is more than this machine has, {limit}; lower it, or set `force` to true"
             )
             yield Problem(f"slipway:cluster.{name}", text)
 
 
 def _contradictions(settings: Settings) -> Iterator[Contradiction]:
-    if settings.ports and settings.driver not in _CONTAINERS:
-        text = f"goes with a driver that has them: one of {', '.join(_CONTAINERS)}"
+    if settings.ports and settings.driver not in CONTAINER_DRIVERS:
+        text = f"goes with a driver that has them: one of {', '.join(CONTAINER_DRIVERS)}"
         yield Contradiction(("ports",), text, frozenset({"ports", "driver"}))
     if settings.mount is not None and settings.mount.read_only:
         text = "minikube mounts for writing only; leave it out, or set it to false"

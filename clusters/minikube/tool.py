@@ -1,4 +1,4 @@
-"""minikube, bound to one of its profiles.
+"""minikube, bound to one of its profiles, and what the local provider serves of it.
 
 https://minikube.sigs.k8s.io/docs/commands/
 """
@@ -6,50 +6,74 @@ https://minikube.sigs.k8s.io/docs/commands/
 import json
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from clusters.local.engine import Engine
-from clusters.local.nodes import reduced
-from clusters.local.tool import Tool, find, missing
-from clusters.minikube import command_line
-from clusters.minikube.command_line import RUNTIME
+from clusters.kind_and_minikube.engine import Engine
+from clusters.kind_and_minikube.handler import NodeImages, ToolHandler
+from clusters.kind_and_minikube.tool import Tool, missing, reduced
 from core.context import Context
 from core.problem import Problem
-from core.process import CommandFailed, run
+from core.process import CommandFailed, json_map
 
-CREATE_SECONDS = 1800.0
+CONTAINER_DRIVERS = ("docker", "podman")
+"""Drivers whose nodes are containers of an engine of the same name. Only theirs take ports.
+
+https://minikube.sigs.k8s.io/docs/commands/start/
+"""
+_CREATE_SECONDS = 1800.0
 """The nodes' image or disk, about 1.5 GB, may have to be fetched first."""
-_ANSWER_SECONDS = 60.0
 _DELETE_SECONDS = 180.0
-_CONTAINERS = ("docker", "podman")
-"""Drivers whose nodes are containers of an engine of the same name."""
-_QUIET = {"MINIKUBE_WANTUPDATENOTIFICATION": "false"}
+_RUNTIME = "containerd"
+"""Of the containers, as in every other kind of cluster: docker itself knows no image by a digest
+that it has not pulled."""
+_SHAPE: Mapping[str, str] = {
+    "driver": "--driver",
+    "cpus": "--cpus",
+    "memory": "--memory",
+    "diskSize": "--disk-size",
+    "nodes": "--nodes",
+    "kubernetesVersion": "--kubernetes-version",
+}
+_EVERY_TIME = (
+    "--keep-context",
+    "--embed-certs",
+    "--wait=all",
+    "--interactive=false",
+    "--output=json",
+)
+_STEP, _ERROR = "io.k8s.sigs.minikube.step", "io.k8s.sigs.minikube.error"
 _PARTS = ("Host", "Kubelet", "APIServer")
 
 
-@dataclass(frozen=True)
 class MinikubeTool(Tool):
     """What minikube does with one profile.
 
-    Args:
-        name: The profile's.
-        inputs: Of the resource, that it is made with.
+    Its inputs besides `name`, `owner` and `adopt`: `driver`, `cpus`, `memory`, `diskSize`, `nodes`,
+    `kubernetesVersion`, `ports`, `mount` and `force`, in minikube's own words.
     """
 
-    name: str
-    inputs: Mapping[str, Any] = field(default_factory=dict)
+    program: ClassVar[str] = "minikube"
+    removal: ClassVar[str] = "minikube delete --profile"
 
     @property
     def expected(self) -> int:
         return int(self.inputs.get("nodes", 1))
 
+    @property
+    def variables(self) -> Mapping[str, str]:
+        return {"MINIKUBE_WANTUPDATENOTIFICATION": "false"}
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        return (f"--profile={self.name}",)
+
     def needs(self) -> list[str]:
         driver = self.inputs.get("driver")
-        engine = Engine(driver).problem() if driver in _CONTAINERS else None
+        engine = Engine(driver).problem() if driver in CONTAINER_DRIVERS else None
         return [each for each in (missing("minikube"), engine) if each]
 
     def exists(self) -> bool:
@@ -58,69 +82,70 @@ class MinikubeTool(Tool):
     def refusal(self) -> str | None:
         config = (self._profile() or {}).get("Config") or {}
         runtime = (config.get("KubernetesConfig") or {}).get("ContainerRuntime")
-        if runtime == RUNTIME:
+        if runtime == _RUNTIME:
             return None
         return (
-            f"its container runtime is {runtime or 'not known'}; allowed is {RUNTIME}, which knows "
-            f"an image by its digest. Make it with --container-runtime={RUNTIME}"
+            f"its container runtime is {runtime or 'not known'}; allowed is {_RUNTIME}, which "
+            f"knows an image by its digest. Make it with --container-runtime={_RUNTIME}"
         )
 
     def create(self, context: Context) -> None:
-        self._start(command_line.create_flags(self.inputs), context)
+        self._start(create_flags(self.inputs), context)
 
     def start(self, context: Context) -> None:
         if self.stopped():
-            self._start(command_line.start_flags(self.inputs), context)
+            self._start(_start_flags(self.inputs), context)
 
     def stopped(self) -> list[Problem]:
         return [
             Problem("nodes", f"{each.get('Name', self.name)}: {part} is {each[part]}")
-            for each in self.statuses()
+            for each in self._statuses()
             for part in _PARTS
             if each.get(part) not in {"Running", "Irrelevant", None}
         ]
 
     def kubeconfig(self) -> str:
-        with _aside() as own:
-            self.run("update-context", variables=own)
-            return reduced(Path(own["KUBECONFIG"]).read_text(), self.name)
+        with tempfile.TemporaryDirectory(prefix="slipway-minikube-") as directory:
+            file = Path(directory, "kubeconfig")
+            self.run("update-context", kubeconfig=file)
+            return reduced(file.read_text(), self.name)
 
     def delete(self) -> None:
         if self.exists():
-            with _aside() as own:
-                self.run("delete", limit=_DELETE_SECONDS, variables=own)
+            self.run("delete", limit=_DELETE_SECONDS)
+
+    def load(self, archive: Path, cancelled: threading.Event) -> None:
+        self.run("image", "load", str(archive), limit=_CREATE_SECONDS, cancelled=cancelled)
+
+    def nodes(self) -> list[str]:
+        return [str(each["Name"]) for each in self._statuses()]
+
+    def execute(self, node: str, *command: str, limit: float) -> str:
+        return self.run("ssh", f"--node={node}", "--", "sudo", *command, limit=limit)
 
     def _start(self, flags: list[str], context: Context) -> None:
         lines: list[str] = []
 
         def show(line: str) -> None:
             lines.append(line)
-            if (step := command_line.step(line)) is not None:
+            if (step := _step(line)) is not None:
                 context.status(step)
 
-        with _aside() as own:
-            try:
-                self.run(
-                    "start",
-                    *flags,
-                    variables=own,
-                    limit=CREATE_SECONDS,
-                    line=show,
-                    cancelled=context.cancelled,
-                )
-            except CommandFailed as error:
-                reason = command_line.failure(lines)
-                if reason is None:
-                    raise
-                raise CommandFailed(f"minikube could not start {self.name}: {reason}") from error
+        try:
+            self.run(
+                *("start", *flags), limit=_CREATE_SECONDS, line=show, cancelled=context.cancelled
+            )
+        except CommandFailed as error:
+            if (reason := _failure(lines)) is None:
+                raise
+            raise CommandFailed(f"minikube could not start {self.name}: {reason}") from error
 
     def _profile(self) -> Mapping[str, Any] | None:
-        text = run(str(find("minikube")), "profile", "list", "--output=json", variables=_QUIET)
-        listed = json.loads(text)
+        listed = json.loads(self.run("profile", "list", "--output=json"))
         every = [*(listed.get("valid") or []), *(listed.get("invalid") or [])]
         return next((each for each in every if each["Name"] == self.name), None)
 
-    def statuses(self) -> list[Mapping[str, Any]]:
+    def _statuses(self) -> list[Mapping[str, Any]]:
         """Return what minikube reports of each node; it exits non-zero when one doesn't run."""
         lines: list[str] = []
         with suppress(CommandFailed):
@@ -131,26 +156,64 @@ class MinikubeTool(Tool):
                 return found if isinstance(found, list) else [found]
         raise CommandFailed(f"`minikube status` of {self.name} can't be read: {' '.join(lines)}")
 
-    def run(
-        self,
-        *arguments: str,
-        limit: float = _ANSWER_SECONDS,
-        variables: Mapping[str, str] | None = None,
-        line: Callable[[str], None] = lambda _text: None,
-        cancelled: threading.Event | None = None,
-    ) -> str:
-        """Run minikube on the profile and return what it prints; raises as `core.process.run`."""
-        return run(
-            *(str(find("minikube")), f"--profile={self.name}", *arguments),
-            variables={**_QUIET, **(variables or {})},
-            limit=limit,
-            line=line,
-            cancelled=cancelled,
-        )
+
+class MinikubeHandler(ToolHandler):
+    """`slipway:clusters:Minikube`: a profile as a resource of the local provider."""
+
+    tool = MinikubeTool
 
 
-@contextmanager
-def _aside() -> Iterator[dict[str, str]]:
-    """Yield what keeps minikube from the user's own kubeconfig: another file, which goes."""
-    with tempfile.TemporaryDirectory(prefix="slipway-minikube-") as directory:
-        yield {"KUBECONFIG": str(Path(directory, "kubeconfig"))}
+@dataclass(frozen=True)
+class MinikubeImages(NodeImages):
+    """The images of the profile of minikube's by that name."""
+
+    profile: str
+
+    @property
+    def tool(self) -> MinikubeTool:
+        return MinikubeTool({"name": self.profile})
+
+
+def create_flags(inputs: Mapping[str, Any]) -> list[str]:
+    """Return the flags of `minikube start` for a resource's inputs.
+
+    https://minikube.sigs.k8s.io/docs/commands/start/, at second hand: quoted elsewhere, and
+    tried on a double of minikube alone.
+    """
+    flags = [f"{flag}={inputs[key]}" for key, flag in _SHAPE.items() if inputs.get(key) is not None]
+    if ports := inputs.get("ports"):
+        flags.append(f"--ports={','.join(ports)}")
+    return [*flags, f"--container-runtime={_RUNTIME}", *_start_flags(inputs)]
+
+
+def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
+    """Return the flags that start the existing profile as it was made."""
+    flags = ["--force"] if inputs.get("force") else []
+    if mount := inputs.get("mount"):
+        flags += ["--mount", f"--mount-string={mount['host']}:{mount['node']}"]
+    return [*flags, *_EVERY_TIME]
+
+
+def _step(line: str) -> str | None:
+    """Return what minikube is at, by a line of its output in JSON; None when the line has no step.
+
+    https://minikube.sigs.k8s.io/docs/contrib/json_output/
+    """
+    event = json_map(line)
+    if event.get("type") != _STEP:
+        return None
+    data = event.get("data") or {}
+    place = f"{data.get('currentstep', '?')}/{data.get('totalsteps', '?')}"
+    return f"minikube {place}: {' '.join(str(data.get('message', '')).split())}"
+
+
+def _failure(lines: Iterable[str]) -> str | None:
+    """Return why it failed, and what it advises; None when it reports neither."""
+    data = [each["data"] for each in map(json_map, lines) if each.get("type") == _ERROR]
+    texts = [
+        " ".join(str(text).split())
+        for each in data
+        for text in (each.get("message"), each.get("advice"))
+        if text
+    ]
+    return "; ".join(texts) or None

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 
+from slipway.events import Events
 from slipway_trainer import datasets, report
 from slipway_trainer.demos.mnist import Net
-from slipway_trainer.events import Events
 from slipway_trainer.metrics import ClassAccuracy, Metric, TopKAccuracy
 from slipway_trainer.validation import validation_round
 

@@ -12,6 +12,8 @@ from torch import nn, optim
 from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision import datasets, transforms
 
+import slipway
+
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
     """Two convolutions and two linear layers."""
@@ -68,12 +70,13 @@ def run(args: argparse.Namespace, rank: int, size: int) -> None:
     train_batches = DataLoader(train_set, args.batch_size, shuffle=True)
     model = Net()
     optimizer = optim.SGD(model.parameters(), lr=0.01, momentum=0.5)
-    for epoch in range(args.epochs):
+    for epoch in range(1, args.epochs + 1):
         epoch_loss = 0.0
         for data, target in train_batches:
             loss = train_one_batch(model, optimizer, data, target)
             epoch_loss += loss.item()
-        print(f"rank {rank}, epoch {epoch}: {epoch_loss / len(train_batches)}")
+        slipway.log(epoch=epoch, loss=epoch_loss / len(train_batches))
+    slipway.finish(dataset="mnist")
 
 
 if __name__ == "__main__":

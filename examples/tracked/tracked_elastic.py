@@ -17,9 +17,9 @@ from torch import nn, optim
 from torch.utils.data import DataLoader, Dataset, Subset
 from torchvision import datasets, transforms
 
+from slipway.events import Events
 from slipway_trainer import report
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
-from slipway_trainer.events import Events
 from slipway_trainer.goals import task1_time_to_accuracy_goal
 from slipway_trainer.metrics import TopKAccuracy
 from slipway_trainer.tracker import Tracker

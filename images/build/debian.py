@@ -8,7 +8,6 @@ import platform
 import shlex
 import shutil
 import tempfile
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +25,8 @@ PULL_LIMIT = 180.0
 _DOCKERFILE = 'FROM scratch\nADD base.tar /\nCMD ["bash"]\n'
 _POCKETS = ("", "-updates", "-security")
 _UNPACK_LIMIT = 300.0
+_FRESHNESS = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
+"""apt's settings on a machine that takes package lists from a mirror that stands still."""
 # What Debian's own slim images leave out, too.
 _LEFT_OUT = ("man", "info", "locale", "lintian", "doc")
 
@@ -37,12 +38,6 @@ class NoPackage(Exception):
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str = SUITE) -> str:
     """Return the reference of a Debian that `engine` has, after printing which it is.
 
-    Args:
-        engine: What builds on it.
-        runner: Runs the commands.
-        work: A directory for temporary files.
-        suite: The Debian that is needed.
-
     Raises:
         BuildFailed: it can be neither pulled nor made.
         core.toolchain.ToolMissing: it can't be pulled, and mmdebstrap is missing.
@@ -52,18 +47,17 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str = SUITE) -
         runner.run(f"pulling {published}", engine.pull(published), PULL_LIMIT)
     except BuildFailed:
         # The log has the reason: most often the registry is unreachable, which is no problem here.
-        return _own_base(engine, runner, work, suite, published)
+        own = f"localhost/slipway-base:{suite}"
+        there = (each for each in (published, own) if answer(*engine.digest(each)))
+        return next(there, None) or _make_base(engine, runner, work, suite, own)
     runner.reporter.info(f"base image {published}, pulled: {answer(*engine.digest(published))}")
     return published
 
 
-def _own_base(engine: Engine, runner: Runner, work: Path, suite: str, published: str) -> str:
-    own = f"localhost/slipway-base:{suite}"
-    for earlier in (published, own):
-        if answer(*engine.digest(earlier)):
-            return earlier
+def _make_base(engine: Engine, runner: Runner, work: Path, suite: str, name: str) -> str:
     mirrors = sources(suite)
     origin = " and ".join(mirrors) or "Debian's own mirror"
+    published = PUBLISHED.replace(SUITE, suite)
     runner.reporter.info(
         f"base image {published} can't be pulled; made of Debian's packages: {origin}"
     )
@@ -73,63 +67,49 @@ def _own_base(engine: Engine, runner: Runner, work: Path, suite: str, published:
     command = bootstrap(toolchain.path("mmdebstrap"), context / "base.tar", mirrors, suite)
     runner.run("making the base image", command)
     plan = Plan(context, context / "Dockerfile")
-    runner.run("importing the base image", engine.build(plan, own))
+    runner.run("importing the base image", engine.build(plan, name))
     shutil.rmtree(context)
-    return own
+    return name
 
 
-def mirror_lines(indextargets: str, codename: str, suite: str = SUITE) -> list[str]:
-    """Return the sources of a suite on the mirrors that this machine uses for its own Debian.
+def sources(suite: str) -> list[str]:
+    """Return the lines of sources for a Debian on the mirrors that this machine uses for its own.
 
-    Args:
-        indextargets: What `indextargets` printed: apt itself has read sources of both formats.
-        codename: Of this machine's Debian; its suites' names begin with it.
-        suite: Which.
+    apt itself has read the machine's sources, of both formats. None where it is no Debian.
     """
-    lines = {
-        f"deb {uri} {suite}{release.removeprefix(codename)} main": None
-        for uri, release, component in (line.split("|") for line in indextargets.split())
-        if component == "main" and release in [f"{codename}{pocket}" for pocket in _POCKETS]
-    }
-    return list(lines)
-
-
-def sources(suite: str = SUITE) -> list[str]:
-    """Return `mirror_lines` of this machine; none where it is no Debian."""
     try:
         release = platform.freedesktop_os_release()
     except OSError:
         return []
+    codename = release.get("VERSION_CODENAME")
     targets = answer(
         "apt-get", "indextargets", "--no-release-info",
         "--format", "$(REPO_URI)|$(RELEASE)|$(COMPONENT)", "Created-By: Packages",
     )  # fmt: skip
-    if release["ID"] != "debian" or "VERSION_CODENAME" not in release or targets is None:
+    if release["ID"] != "debian" or codename is None or targets is None:
         return []
-    return mirror_lines(targets, release["VERSION_CODENAME"], suite)
+    lines = {
+        f"deb {uri} {suite}{name.removeprefix(codename)} main": None
+        for uri, name, component in (line.split("|") for line in targets.split())
+        if component == "main" and name in [f"{codename}{pocket}" for pocket in _POCKETS]
+    }
+    return list(lines)
 
 
 def proxies() -> dict[str, str]:
     """Return the proxy variables that hold for a build, from the environment, else from apt."""
     names = ("http_proxy", "https_proxy", "no_proxy")
     found = {name: os.environ.get(name, os.environ.get(name.upper(), "")) for name in names}
-    for name, option in (("http_proxy", "http"), ("https_proxy", "https")):
-        if not found[name]:
-            setting = answer("apt-config", "shell", "proxy", f"Acquire::{option}::Proxy")
-            found[name] = _value(setting or "")
+    for scheme in ("http", "https"):
+        name = f"{scheme}_proxy"
+        found[name] = found[name] or _apt(f"Acquire::{scheme}::Proxy")
     return {name: value for name, value in found.items() if value and value != "DIRECT"}
 
 
-def bootstrap(
-    mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str = SUITE
-) -> tuple[str, ...]:
+def bootstrap(mmdebstrap: Path, archive: Path, mirrors: list[str], suite: str) -> tuple[str, ...]:
     """Return the command that writes a minimal Debian to `archive`, as a tar file.
 
-    Args:
-        mmdebstrap: The program.
-        archive: Where to.
-        mirrors: Lines of sources; without any it is Debian's own mirror.
-        suite: The Debian that is needed.
+    Without `mirrors`, lines of sources, it takes the packages from Debian's own mirror.
     """
     options = [
         "--variant=minbase",
@@ -138,7 +118,7 @@ def bootstrap(
         *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in _LEFT_OUT),
         "--dpkgopt=path-include=/usr/share/doc/*/copyright",
         '--aptopt=Acquire::Languages "none"',
-        *(f'--aptopt={name} "{value}"' for name, value in _freshness().items()),
+        *(f'--aptopt={name} "{value}"' for name in _FRESHNESS if (value := _apt(name))),
     ]
     return (str(mmdebstrap), *options, suite, str(archive), *mirrors)
 
@@ -172,13 +152,7 @@ def unpack(package: str, directory: Path) -> None:
             raise NoPackage(str(error)) from None
 
 
-def _freshness() -> Mapping[str, str]:
-    """Whether this machine takes package lists from a mirror that stands still."""
-    names = ("Acquire::Check-Valid-Until", "Acquire::Check-Date")
-    values = {name: _value(answer("apt-config", "shell", "it", name) or "") for name in names}
-    return {name: value for name, value in values.items() if value}
-
-
-def _value(assignment: str) -> str:
-    """Return what `apt-config shell` assigns: `it='false'` is `false`."""
-    return shlex.split(assignment)[0].partition("=")[2] if assignment else ""
+def _apt(name: str) -> str:
+    """Return apt's setting of that name, empty without one."""
+    printed = answer("apt-config", "shell", "it", name)  # it='false'
+    return shlex.split(printed)[0].partition("=")[2] if printed else ""

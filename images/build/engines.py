@@ -1,8 +1,4 @@
-"""The programs that build images: docker, podman or buildah, as command lines.
-
-Their methods return command lines and run nothing. podman and buildah keep everything in a storage
-of ours; docker has its daemon's.
-"""
+"""The programs that build images: docker, podman or buildah, as command lines."""
 
 import shutil
 import tarfile
@@ -37,127 +33,99 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Docker:
-    """A docker daemon. Its methods are those of every engine."""
-
-    name: str = "docker"
-    """As a message names it."""
-
-    def pull(self, reference: str) -> Command:
-        """Get the newest image of that name from its registry."""
-        return ("docker", "pull", reference)
-
-    def digest(self, reference: str) -> Command:
-        """Print something that identifies the image's content; fail without the image."""
-        return ("docker", "image", "inspect", "--format", "{{.Id}}", reference)
-
-    def load(self, archive: Path) -> Command:
-        """Import an archive, by the reference that it was written with."""
-        return ("docker", "load", "--input", str(archive))
-
-    def build(self, plan: Plan, reference: str) -> Command:
-        """Build an image of that name; steps that were built before are not run again."""
-        return ("docker", "build", *_options(plan, reference), str(plan.context))
-
-    def save(self, reference: str, archive: Path) -> Command:
-        """Write the image to a file that `ctr images import` reads."""
-        return ("docker", "save", "--output", str(archive), reference)
-
-    def push(self, reference: str, name: str, config: Path, *, plain: bool) -> Sequence[Command]:
-        """Send the image to a registry.
-
-        Args:
-            reference: What it is called here.
-            name: Its name in the registry, with the registry's host.
-            config: A file `config.json` as docker has it, in a directory of its own: every user of
-                this machine could read a login in a command line.
-            plain: Whether the registry speaks HTTP without TLS.
-        """
-        # Its daemon takes HTTP from loopback, and has to be configured for other registries.
-        push = ("docker", "--config", str(config.parent), "push", "--quiet", name)
-        return (("docker", "tag", reference, name), push, self.remove(name))
-
-    def names(self) -> Command:
-        """Print the references of all images, one a line."""
-        return ("docker", "images", "--format", "{{.Repository}}:{{.Tag}}")
-
-    def remove(self, reference: str) -> Command:
-        """Remove a reference, and the image when it has no other."""
-        return ("docker", "rmi", reference)
-
-    def prune(self) -> Sequence[Command]:
-        """Remove layers that no image uses, such as the steps of builds that failed."""
-        return ()  # Its daemon has everybody's.
-
-    def tidy(self) -> Sequence[Command]:
-        """Remove what a build that was killed left behind."""
-        return ()
-
-
-@dataclass(frozen=True)
-class Buildah:
-    """buildah, or podman, which takes the same commands.
+class Engine:
+    """An engine. Its methods return command lines and run nothing.
 
     Args:
-        name: buildah or podman.
-        program: Its path.
-        storage: A directory of ours for images.
-        scratch: A directory for what lives as long as a command.
-        driver: How layers are stacked: overlay, or vfs, which copies and works everywhere.
+        name: docker, podman or buildah, which takes podman's commands.
+        call: What its command lines begin with. podman and buildah keep everything in a storage
+            of ours; docker has its daemon's.
+        keeps_steps: Whether the next build may use the steps of this one.
     """
 
     name: str
-    program: str
-    storage: Path
-    scratch: Path
-    driver: str
+    call: Command
+    keeps_steps: bool = True
 
     def pull(self, reference: str) -> Command:
-        return (*self._us, "pull", reference)
+        """Get the newest image of that name from its registry."""
+        return (*self.call, "pull", reference)
 
     def digest(self, reference: str) -> Command:
-        return (*self._us, "images", "--no-trunc", "--quiet", reference)
+        """Print something that identifies the image's content; fail without the image."""
+        if self._is_docker:
+            return (*self.call, "image", "inspect", "--format", "{{.Id}}", reference)
+        return (*self.call, "images", "--no-trunc", "--quiet", reference)
 
     def load(self, archive: Path) -> Command:
-        return (*self._us, "pull", f"{_format(archive)}:{archive}")
+        """Import an archive, by the reference that it was written with."""
+        if self._is_docker:
+            return (*self.call, "load", "--input", str(archive))
+        with tarfile.open(archive) as tar:
+            # docker's own newer archives are of both formats.
+            kind = "docker-archive" if "manifest.json" in tar.getnames() else "oci-archive"
+        return (*self.call, "pull", f"{kind}:{archive}")
 
     def build(self, plan: Plan, reference: str) -> Command:
-        # With vfs each layer is a copy of the image so far, so no step is kept for the next build.
-        layers = "--layers=true" if self.driver == "overlay" else "--layers=false"
-        # With chroot isolation a build needs no container runtime and runs inside containers, too.
-        options = (layers, "--isolation", "chroot", *_options(plan, reference))
-        mounts = (f"--volume={file}:{place}:ro" for place, file in plan.mounts.items())
-        return (*self._us, "build", *options, *mounts, str(plan.context))
+        """Build an image of that name."""
+        arguments = (word for argument in plan.arguments for word in ("--build-arg", argument))
+        options = ["--file", str(plan.dockerfile), "--tag", reference, *arguments]
+        if not self._is_docker:
+            options += (f"--volume={file}:{place}:ro" for place, file in plan.mounts.items())
+            options += (f"--layers={str(self.keeps_steps).lower()}",)
+            # A build needs no container runtime then, and runs inside containers, too.
+            options += ("--isolation", "chroot")
+        return (*self.call, "build", *options, str(plan.context))
 
     def save(self, reference: str, archive: Path) -> Command:
-        target = f"oci-archive:{archive}:{reference}"
-        return (*self._us, *_SEND, reference, target)
+        """Write the image to a file that `ctr images import` reads."""
+        if self._is_docker:
+            return (*self.call, "save", "--output", str(archive), reference)
+        return (*self.call, *_SEND, reference, f"oci-archive:{archive}:{reference}")
 
     def push(self, reference: str, name: str, config: Path, *, plain: bool) -> Sequence[Command]:
+        """Send the image to a registry, by the `name` that it has there.
+
+        The login is in a docker config.json, in a directory of its own: every user of this machine
+        could read it in a command line. A `plain` registry speaks HTTP without TLS.
+        """
+        if self._is_docker:
+            # Its daemon takes HTTP from loopback, and has to be configured for other registries.
+            push = ("--config", str(config.parent), "push", "--quiet", name)
+            tag = (*self.call, "tag", reference, name)
+            return (tag, (*self.call, *push), self.remove(name))
         options = ("--authfile", str(config), *(("--tls-verify=false",) if plain else ()))
-        return ((*self._us, *_SEND, *options, reference, f"docker://{name}"),)
+        return ((*self.call, *_SEND, *options, reference, f"docker://{name}"),)
 
     def names(self) -> Command:
-        return (*self._us, "images", "--format", "{{.Name}}:{{.Tag}}")
+        """Print the references of all images, one a line."""
+        name = "{{.Repository}}" if self._is_docker else "{{.Name}}"
+        return (*self.call, "images", "--format", f"{name}:{{{{.Tag}}}}")
 
     def remove(self, reference: str) -> Command:
-        return (*self._us, "rmi", reference)
+        """Remove a reference, and the image when it has no other."""
+        return (*self.call, "rmi", reference)
 
     def prune(self) -> Sequence[Command]:
-        prune = ("image", "prune", "--force") if self.name == "podman" else ("rmi", "--prune")
-        return ((*self._us, *prune),)
+        """Remove layers that no image uses, such as the steps of builds that failed."""
+        prunes: Mapping[str, Sequence[Command]] = {
+            "docker": (),  # Its daemon has everybody's.
+            "podman": ((*self.call, "image", "prune", "--force"),),
+            "buildah": ((*self.call, "rmi", "--prune"),),
+        }
+        return prunes[self.name]
 
     def tidy(self) -> Sequence[Command]:
+        """Remove what a build that was killed left behind."""
         # Every container in this storage is one of a build's steps.
-        return ((*self._us, "rm", "--all"),)
+        return () if self._is_docker else ((*self.call, "rm", "--all"),)
 
     @property
-    def _us(self) -> Command:
-        roots = ("--root", str(self.storage), "--runroot", str(self.scratch / "run"))
-        return (self.program, *roots, "--storage-driver", self.driver)
+    def _is_docker(self) -> bool:
+        return self.name == "docker"
 
 
-Engine = Docker | Buildah
+DOCKER = Engine("docker", ("docker",))
 
 
 def choose(storage: Path, scratch: Path) -> Engine:
@@ -167,10 +135,27 @@ def choose(storage: Path, scratch: Path) -> Engine:
         core.toolchain.ToolMissing: none does; buildah is what `make setup` provides.
     """
     if answer("docker", "version", "--format", "{{.Server.Version}}") is not None:
-        return Docker()
+        return DOCKER
     if answer("podman", "info") is not None and (podman := shutil.which("podman")) is not None:
-        return best_driver("podman", podman, storage, scratch)
-    return best_driver("buildah", str(toolchain.path("buildah")), storage, scratch)
+        return with_storage("podman", podman, storage, scratch)
+    return with_storage("buildah", str(toolchain.path("buildah")), storage, scratch)
+
+
+def with_storage(name: str, program: str, storage: Path, scratch: Path) -> Engine:
+    """Return podman or buildah with a storage of our own.
+
+    Layers are stacked by the kernel's overlay or else by vfs, which works everywhere. With vfs each
+    one is a copy of the image so far, so no step is kept. What one began, the other can't open.
+    What lives as long as a command goes to `scratch`.
+    """
+
+    def stacked(driver: str) -> Engine:
+        roots = ("--root", str(storage / driver), "--runroot", str(scratch / "run"))
+        call = (program, *roots, "--storage-driver", driver)
+        return Engine(name, call, keeps_steps=driver == "overlay")
+
+    overlay = stacked("overlay")
+    return overlay if answer(*overlay.names()) is not None else stacked("vfs")
 
 
 def answer(*command: str, limit: float = 10.0) -> str | None:
@@ -179,22 +164,3 @@ def answer(*command: str, limit: float = 10.0) -> str | None:
         return run(*command, limit=limit).strip()
     except CommandFailed:
         return None
-
-
-def best_driver(name: str, program: str, storage: Path, scratch: Path) -> Buildah:
-    """Each driver has a storage of its own: what one began, another can't open."""
-    overlay = Buildah(name, program, storage / "overlay", scratch, "overlay")
-    if answer(*overlay.names()) is not None:
-        return overlay
-    return Buildah(name, program, storage / "vfs", scratch, "vfs")
-
-
-def _format(archive: Path) -> str:
-    """Return what podman calls an archive's format; docker's own newer ones are both."""
-    with tarfile.open(archive) as tar:
-        return "docker-archive" if "manifest.json" in tar.getnames() else "oci-archive"
-
-
-def _options(plan: Plan, reference: str) -> Command:
-    arguments = (word for argument in plan.arguments for word in ("--build-arg", argument))
-    return ("--file", str(plan.dockerfile), "--tag", reference, *arguments)

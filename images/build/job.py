@@ -12,7 +12,7 @@ from core.context import Context
 from images.build import pip
 from images.build.engines import Engine, Plan, answer
 from images.build.runner import BuildFailed, Runner
-from images.build.spec import BuildSpec, digest_of
+from images.build.spec import DIGITS, BuildSpec, digest_of
 from images.build.trainer import trainer_of
 
 PULL_LIMIT = 1200.0
@@ -48,9 +48,11 @@ class JobImageSpec(BuildSpec):
     trainer: str | None = None
     prefix: ClassVar[str] = PREFIX
     type: ClassVar[str] = "slipway:images:JobImage"
+    estimate = "as long as its Dockerfile takes, and its own size"
 
     @classmethod
     def of(cls, inputs: Mapping[str, Any]) -> "JobImageSpec":
+        """Return what the resource with these inputs is made of."""
         context = Path(inputs["context"])
         return cls(inputs["name"], context, inputs["dockerfile"], inputs.get("trainer"))
 
@@ -64,24 +66,21 @@ class JobImageSpec(BuildSpec):
             "trainer": self.trainer,
         }
 
-    @property
-    def estimate(self) -> str:
-        return "as long as its Dockerfile takes, and its own size"
-
     @cached_property
     def content_hash(self) -> str:
-        """64 hexadecimal digits that change with the context and the Dockerfile's name.
-
-        Raises:
-            OSError: a file can't be read.
-        """
-        digest = hashlib.sha256(f"{self.dockerfile}\0".encode() + digest_of(self.context))
-        return digest.hexdigest()
+        """64 hexadecimal digits that change with the context and the Dockerfile's name."""
+        counted = f"{self.dockerfile}\0".encode() + digest_of(self.context)
+        return hashlib.sha256(counted).hexdigest()
 
     @cached_property
     def wants_trainer(self) -> bool:
         """Whether the Dockerfile uses the trainer's image, with `ARG TRAINER`."""
         return _TRAINER.search(self._instructions) is not None
+
+    @property
+    def origin(self) -> str:
+        """A description of what it is built from, for a preview; raises when that can't be read."""
+        return str(self.context / self.dockerfile)
 
     @property
     def bases(self) -> list[str]:
@@ -106,16 +105,12 @@ class JobImageSpec(BuildSpec):
 
     @property
     def version(self) -> str:
-        """Digits that change with anything that goes into the image."""
-        return hashlib.sha256(f"{self.content_hash}\0{self.trainer}".encode()).hexdigest()[:12]
+        counted = f"{self.content_hash}\0{self.trainer}".encode()
+        return hashlib.sha256(counted).hexdigest()[:DIGITS]
 
     def build(self, reporter: Context) -> Path:
-        """Build the trainer's image before, where it is what this one starts from.
-
-        Raises:
-            RuntimeError: the trainer's files have changed since they were hashed.
-        """
-        trainer = None if self.trainer is None else trainer_of(self.trainer)
+        """Build the trainer's image before, where it is what this one starts from."""
+        trainer = trainer_of(self.trainer)
         if trainer is not None:
             trainer.build(reporter)
             if trainer.reference != self.trainer:
@@ -123,26 +118,22 @@ class JobImageSpec(BuildSpec):
         return super().build(reporter)
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Get the images that it starts from.
-
-        Raises:
-            images.build.runner.BuildFailed: a base image can't be pulled; with what to do.
-        """
-        trainer = None if self.trainer is None else trainer_of(self.trainer)
+        """Get the images that it starts from."""
+        trainer, path = trainer_of(self.trainer), self.context / self.dockerfile
         if trainer is not None and not answer(*engine.digest(trainer.reference)):
             runner.run("taking in the trainer's image", engine.load(trainer.archive))
         # A prebuilt one is a base like any other.
-        foreign = [self.trainer] if self.trainer is not None and trainer is None else []
-        for name in (*foreign, *self.bases):
+        prebuilt = [self.trainer] if self.trainer is not None and trainer is None else []
+        for name in (*prebuilt, *self.bases):
             if answer(*engine.digest(name)):
                 continue
             try:
                 runner.run(f"pulling {name}", engine.pull(name), PULL_LIMIT)
             except BuildFailed as error:
-                where = f"{self.context / self.dockerfile}: FROM {name}"
-                raise BuildFailed(f"{where} can't be pulled. {_HOW}.\n{error}") from None
+                raise BuildFailed(
+                    f"{path}: FROM {name} can't be pulled. {_HOW}.\n{error}"
+                ) from None
         arguments = () if self.trainer is None else (f"TRAINER={self.trainer}",)
-        path = self.context / self.dockerfile
         return Plan(self.context, path, arguments, pip.mounts(work))
 
     @cached_property

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from core import toolchain
 from core.paths import CHECKOUT
@@ -32,13 +32,15 @@ _PROGRAMS = (
     "local-path-provisioner",
     "pause",
 )
-_DIGITS = 12
 
 
 @dataclass(frozen=True)
 class KindNode(BuildSpec):
     """A node of kind's, with the images of Kubernetes' own pods in it."""
 
+    name: str = "slipway-kind-node"
+    context: Path = CHECKOUT / "images" / "kind_node"
+    estimate = "about 2 minutes, and 3 GB"
     TOOLS: ClassVar[tuple[str, ...]] = (_FILES, _VOLUMES, *_PROGRAMS, "buildah", "mmdebstrap")
     """What it is built with and from."""
 
@@ -50,14 +52,6 @@ class KindNode(BuildSpec):
         except toolchain.ToolMissing:
             return False
 
-    @classmethod
-    def of(cls, inputs: Mapping[str, Any]) -> "KindNode":  # noqa: ARG003  # it has none
-        return cls("slipway-kind-node", CHECKOUT / "images" / "kind_node")
-
-    @property
-    def inputs(self) -> dict[str, Any]:
-        return {}
-
     @cached_property
     def content_hash(self) -> str:
         digest = hashlib.sha256(digest_of(self.context) + digest_of(toolchain.path(_FILES)))
@@ -65,14 +59,6 @@ class KindNode(BuildSpec):
             tool = toolchain.tool(name)
             digest.update(f"\0{name}\0{tool.version}".encode())
         return digest.hexdigest()
-
-    @property
-    def version(self) -> str:
-        return self.content_hash[:_DIGITS]
-
-    @property
-    def estimate(self) -> str:
-        return "about 2 minutes, and 3 GB"
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         arguments = (f"BASE={debian.base_image(engine, runner, work, _SUITE)}",)
@@ -91,11 +77,7 @@ class KindNode(BuildSpec):
 
 
 def volumes(source: str) -> tuple[str, Mapping[str, str]]:
-    """Return kind's manifest of its StorageClass, and what it calls the images in it.
-
-    Args:
-        source: Of the Go file in which kind has them.
-    """
+    """Return kind's manifest of its StorageClass, and the images in it, out of a Go file of its."""
     names = dict(re.findall(r'const (\w+) = "(.*?)"', source))
     (text,) = re.findall(r"const defaultStorageManifest = `(.*)`", source, re.DOTALL)
     manifest = re.sub(r"` \+ (\w+) \+ `", lambda match: names[match[1]], text)

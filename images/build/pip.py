@@ -19,8 +19,6 @@ from images.build import debian
 from images.build.engines import answer
 from images.build.runner import Runner
 
-LOCK = "requirements.lock"
-"""The file of a context that lists them: versions and hashes."""
 LIMIT = 1200.0
 _ANY = ("--platform=any", "--abi=none", "--implementation=py")
 _X86_64 = (
@@ -39,28 +37,11 @@ _RUNS_ON: Mapping[str, tuple[str, ...]] = {"requirements.cuda.lock": _X86_64}
 """What compiled packages may be taken for, by lock file; elsewhere what is compiled is Debian's."""
 
 
-def lock(variant: str) -> str:
-    """Return the name of the lock file of a variant such as `.cuda`; with none it is `LOCK`."""
-    stem, _, suffix = LOCK.rpartition(".")
-    return f"{stem}{variant}.{suffix}"
-
-
-def folder(lock: Path) -> str:
-    """Return where the packages of a lock file go in a context."""
-    variant = lock.stem.removeprefix(Path(LOCK).stem)
-    return f"site-packages{variant}"
-
-
 def install(lock: Path, target: Path, runner: Runner) -> None:
     """Put the packages of `lock` into `target`, as Python's `site-packages` has them.
 
-    Args:
-        lock: Versions and hashes of all of them: pip resolves nothing.
-        target: A directory that does not exist yet, on the same file system as the cache.
-        runner: Runs pip.
-
-    Raises:
-        images.build.runner.BuildFailed: pip could not get one, or it is something else.
+    The file has versions and hashes of all of them: pip resolves nothing. The directory does not
+    exist yet, and is on the same file system as the cache. Raises `BuildFailed`.
     """
     version = hashlib.sha256(lock.read_bytes()).hexdigest()[:12]
     kept = cache_dir() / "packages" / lock.stem / version
@@ -86,18 +67,11 @@ def _command(lock: Path, target: Path) -> tuple[str, ...]:
 
 
 def mounts(work: Path) -> Mapping[str, Path]:
-    """Return files for the steps of a build, by where they read them; none without settings.
-
-    Args:
-        work: A directory for those that are written here.
-    """
+    """Write files into `work` for the steps of a build; return them by where they are read."""
     found = settings(answer(sys.executable, "-m", "pip", "config", "list") or "")
-    mine = [
-        found.get("cert"),
-        os.environ.get("REQUESTS_CA_BUNDLE"),
-        os.environ.get("SSL_CERT_FILE"),
-    ]
-    bundle = next((Path(each) for each in mine if each and Path(each).is_file()), None)
+    variables = (os.environ.get(name) for name in ("REQUESTS_CA_BUNDLE", "SSL_CERT_FILE"))
+    mine = (Path(each) for each in (found.get("cert"), *variables) if each)
+    bundle = next((each for each in mine if each.is_file()), None)
     kept = {name: found[name] for name in _KEPT if name in found}
     if bundle is None and not kept:
         return {}

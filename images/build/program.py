@@ -3,12 +3,10 @@
 import hashlib
 import io
 import json
-import os
 import platform
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,12 +15,11 @@ from typing import IO, Any, ClassVar
 from core.context import Context
 from core.paths import cache_dir
 from core.toolchain import Tool
-from images.build.spec import Spec
+from images.build.spec import DIGITS, Spec
 
 NONROOT = "65532:65532"
 ENTRYPOINTS = {"training-operator": "/manager", "tcp-wait": "/tcp-wait"}
 """What every cluster needs from here, and where the program is in its image."""
-_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,7 @@ class Program(Spec):
 
     @classmethod
     def of(cls, inputs: Mapping[str, Any]) -> "Program":
+        """Return what the resource with these inputs is made of."""
         path = Path(inputs["path"])
         return cls(inputs["name"], path, inputs["version"], inputs["entrypoint"])
 
@@ -63,26 +61,27 @@ class Program(Spec):
 
     @cached_property
     def content_hash(self) -> str:
-        """64 hexadecimal digits that change with the program and its place."""
         with self.context.open("rb") as file:
             program = hashlib.file_digest(file, "sha256").hexdigest()
         return hashlib.sha256(f"{self.entrypoint}\0{NONROOT}\0{program}".encode()).hexdigest()
 
     @property
     def version(self) -> str:
-        return f"{self.tool_version}-{self.content_hash[:_DIGITS]}"
+        return f"{self.tool_version}-{self.content_hash[:DIGITS]}"
 
     def build(self, reporter: Context) -> Path:
-        """Write the archive, which takes a second, to a new file: another stack may be at it, too.
+        """Write the archive to a new file, to be removed once it was brought in.
 
-        It is to be removed once it was brought in.
+        That takes a second, and another stack may be at it, too.
         """
         images = cache_dir() / "images"
         images.mkdir(parents=True, exist_ok=True)
-        made = tempfile.mkstemp(prefix=f"{self.repository}-", suffix=".tar", dir=images)
-        with os.fdopen(made[0], "wb") as file:
+        prefix = f"{self.repository}-"
+        with tempfile.NamedTemporaryFile(
+            prefix=prefix, suffix=".tar", dir=images, delete=False
+        ) as file:
             write_archive(file, self.reference, self.context, self.entrypoint)
-        return Path(made[1])
+        return Path(file.name)
 
 
 def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> None:
@@ -90,9 +89,17 @@ def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> 
 
     The same program gives the same bytes: no time or user of this machine is in them.
     """
-    with _layer(binary, entrypoint) as (layer, digest), tarfile.open(fileobj=file, mode="w") as tar:
+    with tempfile.TemporaryFile() as layer, tarfile.open(fileobj=file, mode="w") as tar:
+        with tarfile.open(fileobj=layer, mode="w") as content, binary.open("rb") as program:
+            # Programs expect it; webhook servers write their certificates to it.
+            scratch = tarfile.TarInfo("tmp")
+            scratch.type, scratch.mode = tarfile.DIRTYPE, 0o1777
+            content.addfile(scratch)
+            _add(content, entrypoint.lstrip("/"), program, mode=0o755)
+        layer.seek(0)
+        digest = hashlib.file_digest(layer, "sha256").hexdigest()
         config = {
-            "architecture": _architecture(),
+            "architecture": {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()],
             "os": "linux",
             "config": {"Entrypoint": [entrypoint], "User": NONROOT, "WorkingDir": "/"},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
@@ -105,29 +112,9 @@ def write_archive(file: IO[bytes], name: str, binary: Path, entrypoint: str) -> 
         _add(tar, "manifest.json", io.BytesIO(json.dumps(manifest).encode()))
 
 
-@contextmanager
-def _layer(binary: Path, entrypoint: str) -> Iterator[tuple[IO[bytes], str]]:
-    with tempfile.TemporaryFile() as layer:
-        with tarfile.open(fileobj=layer, mode="w") as tar:
-            # Programs expect it; webhook servers write their certificates to it.
-            scratch = tarfile.TarInfo("tmp")
-            scratch.type, scratch.mode = tarfile.DIRTYPE, 0o1777
-            tar.addfile(scratch)
-            with binary.open("rb") as program:
-                _add(tar, entrypoint.lstrip("/"), program, mode=0o755)
-        layer.seek(0)
-        digest = hashlib.file_digest(layer, "sha256").hexdigest()
-        layer.seek(0)
-        yield layer, digest
-
-
 def _add(tar: tarfile.TarFile, name: str, content: IO[bytes], mode: int = 0o644) -> None:
     entry = tarfile.TarInfo(name)
     entry.mode = mode
     entry.size = content.seek(0, io.SEEK_END)
     content.seek(0)
     tar.addfile(entry, content)
-
-
-def _architecture() -> str:
-    return {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]

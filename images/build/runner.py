@@ -32,17 +32,14 @@ class BuildFailed(Exception):
 
 @dataclass(frozen=True)
 class Runner:
-    """Runs the commands of one build.
-
-    Args:
-        log: Takes all that they print.
-        reporter: Shows which step they are at.
-        environment: Variables besides this process's own.
-    """
+    """Runs the commands of one build."""
 
     log: Path
+    """Takes all that they print."""
     reporter: Context
+    """Shows which step they are at."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    """Variables besides this process's own."""
 
     def __post_init__(self) -> None:
         """Begin with an empty log."""
@@ -81,7 +78,7 @@ class Runner:
                     raise InterruptedError(f"{title}: stopped")
 
             try:
-                return start, run_logged(
+                code = run_logged(
                     (*_isolated(), *command),
                     log,
                     limit=limit,
@@ -90,10 +87,9 @@ class Runner:
                     env={**os.environ, **self.environment},
                     umask=0o022,  # other users read what it creates
                 )
-            except InterruptedError:
-                raise
-            except OSError as error:
+            except (FileNotFoundError, PermissionError) as error:
                 raise self._failed(title, f"can't be run: {error}") from error
+        return start, code
 
     def _failed(self, title: str, what: str) -> BuildFailed:
         lines = [f"{title}: {what}. The end of its log:", *tail(self.log, lines=_TAIL_LINES)]
@@ -103,9 +99,8 @@ class Runner:
 def _isolated() -> tuple[str, ...]:
     """Return a prefix for commands: all their processes and mounts end with them, and they with us.
 
-    A build step has children in sessions of their own and mounts that a killed builder would
-    leave in the host's table. Both need root; other users' builders make a user namespace
-    themselves.
+    A killed builder would leave a step's children, in sessions of their own, and mounts. Both need
+    root; other users' builders make a user namespace themselves.
     """
     if os.geteuid() != 0:
         return ()

@@ -6,31 +6,28 @@ import re
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from core import files
 from core.context import Context
 from core.paths import build_log, cache_dir
 from images.build import debian, engines
 from images.build.engines import Engine, Plan, answer
-from images.build.runner import Runner
+from images.build.runner import BuildFailed, Runner
 
+DIGITS = 12
+"""Of a hash, in a version."""
 _REMOVE_LIMIT = 60.0
 LEFT_OUT = frozenset({".git", "__pycache__"})
 """Their content changes when the files that count do not."""
 
 
 def files_of(directory: Path, without: Collection[str] = ()) -> Iterator[Path]:
-    """Yield every file and every link below `directory`, in a fixed order.
-
-    Args:
-        directory: Which.
-        without: Names of files right in it that are left out.
-    """
+    """Yield every file and link below `directory` in a fixed order, `without` some right in it."""
     for name, folders, plain in os.walk(directory):
         here = Path(name)
         links = [folder for folder in folders if (here / folder).is_symlink()]
@@ -47,14 +44,20 @@ def digest_of(directory: Path, without: Collection[str] = ()) -> bytes:
         if path.is_symlink():
             # It is copied as a link; what it leads to counts where that lies.
             digest.update(f"link\0{path.readlink()}\0".encode())
-            continue
-        if not path.is_file():
-            # A pipe or a socket: it has no content, and reading a pipe would wait for a writer.
-            continue
-        digest.update(b"x" if path.stat().st_mode & 0o100 else b"-")
-        with path.open("rb") as file:
-            digest.update(hashlib.file_digest(file, "sha256").digest())
+        elif path.is_file():
+            # Not a pipe, whose reader would wait for a writer.
+            digest.update(b"x" if path.stat().st_mode & 0o100 else b"-")
+            with path.open("rb") as file:
+                digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.digest()
+
+
+def others(path: Path) -> list[Path]:
+    """Return what lies beside `<name>-<digits>.<suffix>` of other contents of the same name."""
+    name, _, _ = path.stem.rpartition("-")
+    # Not by `<name>-*`: that is how another image's name may go on.
+    same = re.compile(rf"{re.escape(name)}-[0-9a-f]+{re.escape(path.suffix)}")
+    return [each for each in path.parent.iterdir() if same.fullmatch(each.name) and each != path]
 
 
 @dataclass(frozen=True)
@@ -72,15 +75,11 @@ class Spec(ABC):
     type: ClassVar[str]
     """Of the resource that brings it into a cluster."""
 
-    @classmethod
-    @abstractmethod
-    def of(cls, inputs: Mapping[str, Any]) -> Self:
-        """Return what the resource with these inputs is made of."""
-
     @property
-    @abstractmethod
     def inputs(self) -> dict[str, Any]:
         """The resource's inputs, but for `target`."""
+        names = {"name": self.name, "context": str(self.context)}
+        return {**names, "contentHash": self.content_hash}
 
     @property
     def repository(self) -> str:
@@ -93,9 +92,9 @@ class Spec(ABC):
         """64 hexadecimal digits that change with anything that the image is declared with."""
 
     @property
-    @abstractmethod
     def version(self) -> str:
         """The image's tag, which changes with anything that goes into it."""
+        return self.content_hash[:DIGITS]
 
     @property
     def reference(self) -> str:
@@ -118,10 +117,8 @@ class Spec(ABC):
 class BuildSpec(Spec):
     """An image that an engine builds."""
 
-    @property
-    @abstractmethod
-    def estimate(self) -> str:
-        """A description of the time and space that its build takes."""
+    estimate: str
+    """A description of the time and space that its build takes."""
 
     @property
     def archive(self) -> Path:
@@ -130,18 +127,18 @@ class BuildSpec(Spec):
 
     @abstractmethod
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Fetch everything that the build needs into the directory `work`.
+        """Fetch everything that the build needs into the directory `work`; raises as `build`."""
 
-        Raises:
-            images.build.runner.BuildFailed: a step failed.
-        """
+    def explained(self, failure: BuildFailed) -> BuildFailed:
+        """Return what is raised when a step of its Dockerfile fails."""
+        return failure
 
     def build(self, reporter: Context) -> Path:
         """Return its archive; build it unless it is in the cache.
 
         Raises:
             images.build.runner.BuildFailed: a step failed; with the end of its log.
-            images.datasets.source.NotAvailable: a data set can't be fetched.
+            images.datasets.dataset.NotAvailable: a data set can't be fetched.
             InterruptedError: the user stopped the program.
             core.toolchain.ToolMissing: no program to build with is installed.
             TimeoutError: another build did not end.
@@ -163,7 +160,10 @@ class BuildSpec(Spec):
         plan = self.prepare(engine, runner, work)
         plan = replace(plan, arguments=(*plan.arguments, *debian.proxies()))
         finished = work / "image.tar"
-        runner.run(f"building {self.repository}", engine.build(plan, self.reference))
+        try:
+            runner.run(f"building {self.repository}", engine.build(plan, self.reference))
+        except BuildFailed as failure:
+            raise self.explained(failure) from None
         runner.run(f"writing {self.repository}", engine.save(self.reference, finished))
         finished.replace(self.archive)
         self._forget_others(engine)
@@ -172,11 +172,8 @@ class BuildSpec(Spec):
 
     def _forget_others(self, engine: Engine) -> None:
         """Remove the images and archives of other contents of the same name."""
-        # Not by `<name>-*`: that is how another image's name may go on.
-        ours = re.compile(re.escape(self.repository) + r"-[0-9a-f]+\.tar")
-        for archive in self.archive.parent.iterdir():
-            if ours.fullmatch(archive.name) and archive != self.archive:
-                archive.unlink()
+        for archive in others(self.archive):
+            archive.unlink()
         prefix = self.reference.rpartition(":")[0]
         for name in (answer(*engine.names()) or "").split():
             if name.startswith(f"{prefix}:") and name != self.reference:
@@ -189,13 +186,8 @@ class BuildSpec(Spec):
 def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Path]]:
     """Yield what one build or push at a time works with, until the end of the block.
 
-    Args:
-        name: Of the log: see `core.paths.build_log`.
-        reporter: Shows progress.
-
-    Returns:
-        The engine, what runs its commands, and an empty directory: what a build or a push that was
-        killed left in it goes, a login included.
+    That is the engine, what runs its commands and logs to `build_log(name)`, and a directory that
+    is empty: what a build or a push that was killed left in it goes, a login included.
     """
     images = cache_dir() / "images"
     with files.locked(

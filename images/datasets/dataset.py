@@ -1,19 +1,52 @@
-"""A data set: fetched once, verified by checksum, kept in the cache; or one of several."""
+"""A data set: fetched once, verified by checksum, kept in the cache; and what fetches it."""
 
 import hashlib
 import json
 import shutil
+import tarfile
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from core import files
 from core.context import Context
-from images.datasets.source import NotAvailable, Source, kept
+from core.paths import cache_dir
 
 DESCRIPTION = "DATASET"
 """The file that an image has beside a data set's own: what it is, as JSON."""
+CONNECT_LIMIT, READ_LIMIT, LIMIT = 5.0, 30.0, 1200.0
+"""Seconds for a download: until a server answers, between two of its bytes, and in total."""
+_CHUNK = 1 << 20
+
+
+class NotAvailable(Exception):
+    """A source does not have the data; the text has why."""
+
+
+def kept() -> Path:
+    """Where the verified data sets are kept."""
+    return cache_dir() / "datasets"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A place to get the whole data set from.
+
+    Args:
+        name: As a message names it.
+        fetch: Puts every file into the directory that it is given, and shows its progress;
+            raises `NotAvailable`, or `InterruptedError`.
+        at_hand: Whether it is surely there, on this machine, where the user has put it.
+    """
+
+    name: str
+    fetch: Callable[[Path, Context], None]
+    at_hand: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)
@@ -26,6 +59,8 @@ class Dataset:
         files: The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set.
         sources: In the order in which they are tried.
         size: For the message that says what will be fetched.
+        stand_in: What takes its place, read the same way, on machines that can't get it.
+        advice: How the user gets this one there.
     """
 
     name: str
@@ -33,15 +68,20 @@ class Dataset:
     files: Mapping[str, str]
     sources: Sequence[Source]
     size: str
+    stand_in: "Dataset | None" = None
+    advice: str = ""
+
+    @classmethod
+    def of(cls, name: str, sources: Sequence[Source], **more: Any) -> "Dataset":
+        """Return the data set of that name in datasets.yaml, with where to get it."""
+        file = Path(__file__).with_name("datasets.yaml")
+        listed = yaml.load(file.read_text("utf-8"), yaml.CSafeLoader)
+        return cls(name, sources=sources, **listed[name], **more)
 
     @property
     def directory(self) -> Path:
         """Where the verified files are kept."""
         return kept() / self.name
-
-    def is_at_hand(self) -> bool:
-        """Whether it can be had without asking another machine."""
-        return self.directory.is_dir() or any(source.at_hand() for source in self.sources)
 
     @property
     def fingerprint(self) -> str:
@@ -49,21 +89,53 @@ class Dataset:
         listed = (f"{path}={checksum}" for path, checksum in sorted(self.files.items()))
         return ",".join((self.name, *self.classes, *listed))
 
-    def ensure(self, reporter: Context) -> None:
-        """Fetch the files unless they are there and right.
+    @property
+    def alternatives(self) -> Sequence["Dataset"]:
+        """All that `provide` may return, the best one first."""
+        return (self,) if self.stand_in is None else (self, self.stand_in)
+
+    def taken(self) -> "Dataset | None":
+        """Return which alternative an image gets; None while nothing has been fetched."""
+        at_hand = (each for each in self.alternatives if each.is_at_hand())
+        return next(at_hand, self if self.stand_in is None else None)
+
+    def is_at_hand(self) -> bool:
+        """Whether it can be had without asking another machine."""
+        return self.directory.is_dir() or any(source.at_hand() for source in self.sources)
+
+    def provide(self, reporter: Context) -> "Dataset":
+        """Return the one that is at hand, else the best that can be fetched, after saying which.
+
+        One that is at hand but damaged, and can't be fetched again, is an error: another content
+        must not take its place unasked.
 
         Raises:
-            NotAvailable: no source had them; with what was the matter with each.
+            NotAvailable: none could be fetched; with what was the matter with each.
             InterruptedError: the user stopped the program.
-            TimeoutError: another process has been fetching them for too long.
+            TimeoutError: another process has been fetching for too long.
         """
+        taken, problems = self.taken(), []
+        for each in self.alternatives if taken is None else (taken,):
+            try:
+                each.ensure(reporter)
+            except NotAvailable as error:
+                problems.append(str(error))
+                continue
+            if each is not self:
+                stands_in = f"data set {self.name}: {each.name} stands in. {self.advice}"
+                reporter.info("\n".join([stands_in, *problems]))
+            return each
+        raise NotAvailable("\n".join([*problems, self.advice]).rstrip())
+
+    def ensure(self, reporter: Context) -> None:
+        """Fetch the files of this very one unless they are there and right; raises as `provide`."""
         with files.locked(
             kept() / f"{self.name}.lock",
             cancelled=reporter.cancelled,
             waiting=lambda: reporter.status(f"another process is fetching {self.name}"),
         ):
             if self.problem(self.directory) is not None:
-                self._fetch_from_any(reporter)
+                self._fetch(reporter)
 
     def problem(self, directory: Path) -> str | None:
         """Say which file in `directory` is missing or has another content, None when none."""
@@ -90,92 +162,82 @@ class Dataset:
         about = {"name": self.name, "classes": list(self.classes), "md5": sums}
         (directory / DESCRIPTION).write_text(json.dumps(about, indent=2) + "\n")
 
-    def _fetch_from_any(self, reporter: Context) -> None:
-        problems = []
+    def _fetch(self, reporter: Context) -> None:
+        """Let each source fill a new directory; one that is right takes the old one's place."""
+        problems = ""
         for source in self.sources:
             reporter.status(f"data set {self.name}: fetching {self.size} from {source.name}")
-            try:
-                self._fetch(source, reporter)
-            except NotAvailable as error:
-                problems.append(f"{source.name}: {error}")
-            else:
-                reporter.info(f"data set {self.name}: fetched from {source.name} and verified")
-                return
-        listed = "".join(f"\n  {problem}" for problem in problems)
+            with tempfile.TemporaryDirectory(dir=kept(), prefix=".fetch-") as name:
+                fetched = Path(name) / self.name
+                fetched.mkdir()
+                try:
+                    source.fetch(fetched, reporter)
+                    problem = self.problem(fetched)
+                except NotAvailable as error:
+                    problem = str(error)
+                if problem is None:
+                    shutil.rmtree(self.directory, ignore_errors=True)
+                    fetched.rename(self.directory)
+                    reporter.info(f"data set {self.name}: fetched from {source.name} and verified")
+                    return
+            problems += f"\n  {source.name}: {problem}"
         raise NotAvailable(
-            f"data set {self.name} could not be fetched:{listed}\n"
+            f"data set {self.name} could not be fetched:{problems}\n"
             f"Make one of these reachable, or put its files into {self.directory} yourself: "
             f"{', '.join(self.files)}"
         )
 
-    def _fetch(self, source: Source, reporter: Context) -> None:
-        """Let `source` fill a new directory, which takes the place of the old one once verified."""
-        with tempfile.TemporaryDirectory(dir=kept(), prefix=".fetch-") as name:
-            fetched = Path(name) / self.name
-            fetched.mkdir()
-            source.fetch(fetched, reporter)
-            if (problem := self.problem(fetched)) is not None:
-                raise NotAvailable(problem)
-            shutil.rmtree(self.directory, ignore_errors=True)
-            fetched.rename(self.directory)
 
+def download(url: str, target: Path, reporter: Context) -> None:
+    """Write what `url` has to a file, whose directory is made.
 
-@dataclass(frozen=True)
-class Choice:
-    """Data sets that are read the same way, or the only one of its kind.
-
-    Args:
-        name: What a program asks for.
-        alternatives: The best one first.
-        advice: How the user gets the best one where it can't be fetched.
+    Raises:
+        NotAvailable: it can't be reached, or takes longer than `LIMIT` seconds.
+        InterruptedError: the user stopped the program.
     """
+    import requests  # noqa: PLC0415 (whatever knows of data sets would load it)
 
-    name: str
-    alternatives: Sequence[Dataset]
-    advice: str = ""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    try:
+        with (
+            requests.get(url, timeout=(CONNECT_LIMIT, READ_LIMIT), stream=True) as response,
+            target.open("wb") as file,
+        ):
+            response.raise_for_status()
+            for chunk in response.iter_content(_CHUNK):
+                file.write(chunk)
+                reporter.status(f"{url}: {file.tell() // 10**7 * 10} MB")
+                if reporter.cancelled.is_set():
+                    raise InterruptedError(f"{url}: stopped")
+                if time.monotonic() - began > LIMIT:
+                    raise NotAvailable(f"{url} took longer than {LIMIT:.0f} s")
+    except requests.RequestException as error:
+        cause: BaseException = error
+        while cause.__context__ is not None:
+            # "Name or service not known", not a connection pool's story.
+            cause = cause.__context__
+        raise NotAvailable(f"{url}: {cause}") from error
 
-    @property
-    def fingerprint(self) -> str:
-        """Stands for all that it may be."""
-        return ";".join(each.fingerprint for each in self.alternatives)
 
-    def taken(self) -> Dataset | None:
-        """The only one, or the best that is at hand; None when nothing has been fetched yet."""
-        only = self.alternatives[0] if len(self.alternatives) == 1 else None
-        return next((each for each in self.alternatives if each.is_at_hand()), only)
+def unpack(packed: Path, directory: Path, members: Mapping[str, str]) -> None:
+    """Take files out of a tar archive: `members`, the name of each in it by its path afterwards.
 
-    def ensure(self, reporter: Context) -> Dataset:
-        """Return the one that is at hand, else the best that can be fetched, after saying which.
-
-        One that is at hand but damaged, and can't be fetched again, is an error: another content
-        must not take its place unasked.
-
-        Raises:
-            NotAvailable: none could be fetched; with what was the matter with each.
-            InterruptedError: the user stopped the program.
-            TimeoutError: another process has been fetching for too long.
-        """
-        problems: list[str] = []
-        taken = self.taken()
-        if taken is not None:
-            taken.ensure(reporter)
-        else:
-            taken = self._fetch_best(reporter, problems)
-        if taken is not self.alternatives[0]:
-            why = "".join(f"\n{problem}" for problem in problems)
-            reporter.info(f"data set {self.name}: {taken.name} stands in. {self.advice}{why}")
-        return taken
-
-    def _fetch_best(self, reporter: Context, problems: list[str]) -> Dataset:
-        """Return the first alternative that can be fetched; `problems` takes why others can't."""
-        for each in self.alternatives:
-            try:
-                each.ensure(reporter)
-            except NotAvailable as error:
-                problems.append(str(error))
-            else:
-                return each
-        raise NotAvailable("\n".join([*problems, self.advice]))
+    Raises:
+        NotAvailable: the archive or a file in it is missing, or it is something else.
+    """
+    try:
+        with tarfile.open(packed) as tar:
+            for name, inside in members.items():
+                member, target = tar.extractfile(inside), directory / name
+                if member is None:
+                    raise NotAvailable(f"{packed} has no file {inside}")
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(member.read())
+    except FileNotFoundError:
+        raise NotAvailable(f"{packed} is missing") from None
+    except (OSError, EOFError, KeyError, tarfile.TarError) as error:
+        raise NotAvailable(f"{packed} can't be unpacked: {error}") from error
 
 
 def _digest(path: Path, algorithm: str) -> str:

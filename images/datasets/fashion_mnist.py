@@ -18,45 +18,29 @@ import shutil
 import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from core.context import Context
 from images.build import debian
-from images.datasets.dataset import Dataset
-from images.datasets.source import NotAvailable, Source
+from images.datasets.dataset import Dataset, NotAvailable, Source
 
 PACKAGE = "dataset-fashion-mnist"
 FOLDER = "cifar-10-batches-py"
-CLASSES = (
-    "T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
-    "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot",
-)  # fmt: skip
 _IN_PACKAGE = "usr/share/datasets/fashion-mnist"
 _SIDE, _BORDER, _COLORS = 28, 2, 3
+_VALUES = _COLORS * (_SIDE + 2 * _BORDER) ** 2
 _PER_CLASS, _PER_BATCH = 5_000, 10_000
 
 Picture = tuple[int, int, bytes]
 """Its place in its file, its label, and its pixels."""
 
 
-@dataclass(frozen=True)
-class Rows:
-    """A numpy array (n, width) of uint8, by its bytes."""
-
-    data: bytes
-    width: int
-
-
-Value = str | int | Rows | Sequence["Value"]
+Value = str | int | bytes | Sequence["Value"]
+"""Of a batch. Bytes are a numpy array (n, `_VALUES`) of uint8."""
 
 
 def from_debian(directory: Path, reporter: Context) -> None:
-    """Have apt download the package, and write its pictures as batches.
-
-    Raises:
-        NotAvailable: there is no apt, it can't get the package, or that has something else.
-    """
+    """Have apt download the package, and write its pictures as batches."""
     package = directory / PACKAGE
     try:
         debian.unpack(PACKAGE, package)
@@ -76,7 +60,8 @@ def from_debian(directory: Path, reporter: Context) -> None:
         label = f"training batch {number + 1} of 5"
         (batches / f"data_batch_{number + 1}").write_bytes(_batch(chosen, label, "train"))
     (batches / "test_batch").write_bytes(_batch(test, "testing batch 1 of 1", "t10k"))
-    meta = dump({"num_cases_per_batch": _PER_BATCH, "label_names": CLASSES, "num_vis": 3072})
+    names = FASHION_MNIST.classes
+    meta = dump({"num_cases_per_batch": _PER_BATCH, "label_names": names, "num_vis": _VALUES})
     (batches / "batches.meta").write_bytes(meta)
 
 
@@ -101,12 +86,11 @@ def _balanced(pictures: Iterator[Picture]) -> Iterator[Picture]:
 
 
 def _batch(pictures: Sequence[Picture], label: str, part: str) -> bytes:
-    rows = b"".join(_enlarged(pixels) * _COLORS for _, _, pixels in pictures)
     return dump(
         {
             "batch_label": label,
             "labels": [label for _, label, _ in pictures],
-            "data": Rows(rows, _COLORS * (_SIDE + 2 * _BORDER) ** 2),
+            "data": b"".join(_enlarged(pixels) * _COLORS for _, _, pixels in pictures),
             "filenames": [f"{part}_{place:05}.png" for place, _, _ in pictures],
         }
     )
@@ -121,7 +105,7 @@ def _enlarged(pixels: bytes) -> bytes:
 
 def dump(batch: Mapping[str, Value]) -> bytes:
     """Return the pickle, in protocol 2, of a dictionary."""
-    items = b"".join(_string(key) + _value(value) for key, value in batch.items())
+    items = b"".join(_value(key) + _value(value) for key, value in batch.items())
     whole = pickle.EMPTY_DICT + pickle.MARK + items + pickle.SETITEMS
     return pickle.PROTO + b"\x02" + whole + pickle.STOP
 
@@ -129,34 +113,30 @@ def dump(batch: Mapping[str, Value]) -> bytes:
 def _value(value: Value) -> bytes:
     match value:
         case str():
-            return _string(value)
+            # A Python 2 `str`: what reads it chooses the encoding.
+            return _string(value.encode("ascii"))
         case int():
             return pickle.BININT + struct.pack("<i", value)
-        case Rows():
+        case bytes():
             return _array(value)
         case _:
             listed = b"".join(map(_value, value))
             return pickle.EMPTY_LIST + pickle.MARK + listed + pickle.APPENDS
 
 
-def _string(text: str) -> bytes:
-    """A Python 2 `str`: what reads it chooses the encoding."""
-    return _bytes(text.encode("ascii"))
-
-
-def _bytes(data: bytes) -> bytes:
+def _string(data: bytes) -> bytes:
     return pickle.BINSTRING + struct.pack("<i", len(data)) + data
 
 
-def _array(rows: Rows) -> bytes:
+def _array(rows: bytes) -> bytes:
     """What numpy's `ndarray.__reduce__` says of a C-contiguous array, by its name in numpy 1."""
-    empty = _global("numpy ndarray") + _tuple(_value(0)) + _string("b")
-    kind = _global("numpy dtype") + _tuple(_string("u1"), _value(0), _value(1)) + pickle.REDUCE
-    order = (_value(3), _string("|"), pickle.NONE, pickle.NONE, pickle.NONE)
+    empty = _global("numpy ndarray") + _tuple(_value(0)) + _value("b")
+    kind = _global("numpy dtype") + _tuple(_value("u1"), _value(0), _value(1)) + pickle.REDUCE
+    order = (_value(3), _value("|"), pickle.NONE, pickle.NONE, pickle.NONE)
     kind += _tuple(*order, _value(-1), _value(-1), _value(0)) + pickle.BUILD
-    shape = _tuple(_value(len(rows.data) // rows.width), _value(rows.width))
+    shape = _tuple(_value(len(rows) // _VALUES), _value(_VALUES))
     made = _global("numpy.core.multiarray _reconstruct") + _tuple(empty) + pickle.REDUCE
-    state = _tuple(_value(1), shape, kind, pickle.NEWFALSE, _bytes(rows.data))
+    state = _tuple(_value(1), shape, kind, pickle.NEWFALSE, _string(rows))
     return made + state + pickle.BUILD
 
 
@@ -168,19 +148,6 @@ def _tuple(*members: bytes) -> bytes:
     return pickle.MARK + b"".join(members) + pickle.TUPLE
 
 
-_CHECKSUMS = {
-    "data_batch_1": "354101ea0ca9a9e3992f40824612425bfb5f9d25890bfd25ae5914b48244ad8b",
-    "data_batch_2": "395e57690b151d967a4cbdbce765648b77283fd9a3ffbfff9048938e69b7f309",
-    "data_batch_3": "c9818bc562ceb8e0c3f7a74f28854f440715f0f29c25d0c98b20a77d059788fd",
-    "data_batch_4": "b639a255ccf856725b13bb1fad39cb95a78e7a5aeaafee840ef33157412e99a5",
-    "data_batch_5": "b1d393dd1fdcc77caa8739c5e8759a77218671764f19b0f17081f39a2d62609c",
-    "test_batch": "6bf04ebeef6250a2b028520d14d0fd8d93e2aacfb893f363cb2937e436951d96",
-    "batches.meta": "8567d3b48b2b7cd4c9b95dbf112a66ab169541999af3da28ca5652fe36a56b8d",
-}
-FASHION_MNIST = Dataset(
-    name="fashion-mnist-as-cifar10",
-    classes=CLASSES,
-    files={f"{FOLDER}/{name}": f"sha256:{checksum}" for name, checksum in _CHECKSUMS.items()},
-    sources=(Source(f"Debian's package {PACKAGE}", from_debian),),
-    size="31 MB",
+FASHION_MNIST = Dataset.of(
+    "fashion-mnist-as-cifar10", sources=(Source(f"Debian's package {PACKAGE}", from_debian),)
 )

@@ -2,27 +2,51 @@
 
 A registry's images are shared: the same content has the same name, so that another stack, or
 another user's, may run it. A registry that belongs to a stack is removed with it.
+
+It is queried by https://github.com/opencontainers/distribution-spec/blob/main/spec.md; how one gets
+a token: https://distribution.github.io/distribution/spec/auth/token/. With TLS, but for loopback.
 """
 
+import hashlib
 import json
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from core import http
-from core.context import Context
-from images.build.engines import Engine, answer
-from images.build.runner import BuildFailed, Runner
-from images.build.spec import workplace
-from images.targets.registry_api import RegistryApi
-from images.targets.registry_login import How, Login, config, docker_context, find_login, host
-from images.targets.target import Target, TargetError, within
+import requests
+from requests.utils import parse_dict_header
+from tenacity import Retrying, retry_if_exception_type, retry_if_result, stop_after_delay
+from tenacity.wait import wait_exponential
 
+from core import files, http
+from core.context import Context
+from images.build.engines import answer
+from images.build.runner import BuildFailed
+from images.build.spec import workplace
+from images.targets.registry_login import (
+    DOCKER_HUB,
+    How,
+    Login,
+    config,
+    docker_context,
+    find_login,
+    host,
+)
+from images.targets.target import Target, TargetError, repository, within
+
+LIMIT = 60.0
+"""Seconds for one query with its retries: for a busy registry, or a lost connection."""
 _PUSH_LIMIT = 3600.0
 """Seconds: the image for GPUs is 2.6 GB, which takes 45 minutes at 8 Mbit/s."""
+_BUSY = frozenset({429, 500, 502, 503, 504})
+"""Status codes after which a query is retried."""
+_REFUSED = frozenset({401, 403})
+_MANIFESTS = (
+    "application/vnd.oci.image.index.v1+json",
+    "application/vnd.oci.image.manifest.v1+json",
+    "application/vnd.docker.distribution.manifest.list.v2+json",
+    "application/vnd.docker.distribution.manifest.v2+json",
+)
 
 
 @dataclass(frozen=True)
@@ -44,53 +68,59 @@ class Registry(Target):
 
     @property
     def is_up(self) -> bool:
-        return RegistryApi(self.server, None, "").answers
+        """Whether a registry responds, whatever its answer."""
+        try:
+            return http.ask("GET", f"{self._base}/v2/").status_code not in _BUSY
+        except requests.RequestException:
+            return False
 
     def digest(self, name: str) -> str | None:
-        return RegistryApi(self.server, self._login(), self._remedy).digest(name)
+        image = repository(name)
+        path, reference = image.removeprefix(f"{host(self.server)}/"), name[len(image) + 1 :]
+        url = f"{self._base}/v2/{path}/manifests/{reference}"
+        response = self._answer("HEAD", url, path)
+        if response.status_code == 404:
+            return None
+        digest = response.headers.get("Docker-Content-Digest")
+        if digest is not None:
+            return digest
+        # The header may be missing, the digest is of the manifest's bytes.
+        content = self._answer("GET", url, path).content
+        return f"sha256:{hashlib.sha256(content).hexdigest()}"
 
     def load(self, archive: Path, reference: str, reporter: Context) -> None:
+        name, plain = self.name(reference), http.is_loopback(host(self.server))
         with workplace("push", reporter) as (engine, runner, work):
+            is_here = answer(*engine.digest(reference))
             try:
-                self._push(archive, reference, engine, runner, work)
+                if not is_here:
+                    runner.run(f"reading {archive.name}", engine.load(archive))
+                for command in engine.push(reference, name, self._config(work), plain=plain):
+                    runner.run(f"pushing {name}", command, _PUSH_LIMIT)
             except BuildFailed as error:
-                where = f"{self.name(reference)} can't be pushed; {self._remedy}"
-                raise TargetError(f"{where}\n{error}") from None
+                raise TargetError(f"{name} can't be pushed; {self._remedy}\n{error}") from None
+            if not is_here:
+                answer(*engine.remove(reference))
 
     def tag(self, name: str, other: str) -> None:
-        """Nothing: a registry knows each image by its digest."""
+        """Do nothing: a registry knows each image by its digest."""
 
     def remove(self, name: str) -> None:
-        """Nothing: others may run it."""
+        """Do nothing: others may run it."""
 
-    def _push(
-        self, archive: Path, reference: str, engine: Engine, runner: Runner, work: Path
-    ) -> None:
-        is_here = answer(*engine.digest(reference))
-        if not is_here:
-            runner.run(f"reading {archive.name}", engine.load(archive))
-        name, plain = self.name(reference), http.is_loopback(host(self.server))
-        with self._config(work) as file:
-            for command in engine.push(reference, name, file, plain=plain):
-                runner.run(f"pushing {name}", command, _PUSH_LIMIT)
-        if not is_here:
-            answer(*engine.remove(reference))
+    def _config(self, work: Path) -> Path:
+        """Write a config.json with this registry's login alone; it goes with `work`."""
+        content = config(self.server, self._login)
+        file = work / "login" / "config.json"
+        file.parent.mkdir(mode=0o700)
+        if (daemon := docker_context()) is not None:
+            # With another configuration, docker would ask another daemon.
+            content["currentContext"], contexts = daemon
+            (file.parent / "contexts").symlink_to(contexts)
+        files.write(file, json.dumps(content), mode=0o600)
+        return file
 
-    @contextmanager
-    def _config(self, work: Path) -> Iterator[Path]:
-        """Yield a config.json with this registry's login alone, for as long as it is needed."""
-        content = config(self.server, self._login())
-        with tempfile.TemporaryDirectory(dir=work) as directory:
-            file = Path(directory) / "config.json"
-            if (daemon := docker_context()) is not None:
-                # With another configuration, docker would ask another daemon.
-                content["currentContext"], contexts = daemon
-                (file.parent / "contexts").symlink_to(contexts)
-            # Private from the first moment on, not only once its mode is set.
-            with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
-                json.dump(content, out)
-            yield file
-
+    @cached_property
     def _login(self) -> Login | None:
         return find_login(self.server, self.login, self.credentials)
 
@@ -100,3 +130,69 @@ class Registry(Target):
             return "log in with `az login` as a user with the role AcrPush there"
         where = "" if self.credentials is None else f" --config {Path(self.credentials).parent}"
         return f"log in with `docker{where} login {host(self.server)}` as a user who may push"
+
+    @property
+    def _base(self) -> str:
+        name = "registry-1.docker.io" if host(self.server) in DOCKER_HUB else host(self.server)
+        return f"{'http' if http.is_loopback(name) else 'https'}://{name}"
+
+    def _answer(self, method: str, url: str, path: str) -> requests.Response:
+        try:
+            response = self._repeated(method, url, {})
+            if response.status_code == 401:
+                challenge = response.headers.get("WWW-Authenticate", "")
+                response = self._repeated(method, url, self._authorization(challenge, path))
+            problem = "it is busy" if response.status_code in _BUSY else None
+        except requests.RequestException as error:
+            problem = str(error)
+        if problem is not None:
+            raise TargetError(f"{self.server} has not answered within {LIMIT:.0f} s: {problem}")
+        if response.status_code in _REFUSED:
+            who = "anonymous requests" if self._login is None else "that login"
+            raise TargetError(
+                f"{self.server} refuses {path} to {who} ({response.status_code}); {self._remedy}"
+            )
+        if not response.ok and response.status_code != 404:
+            raise TargetError(f"{self.server} answered {response.status_code} to {method} {url}")
+        return response
+
+    def _repeated(self, method: str, url: str, headers: dict[str, str]) -> requests.Response:
+        """Ask until it is not busy and the connection holds, for `LIMIT` seconds."""
+        repeat = Retrying(
+            stop=stop_after_delay(LIMIT),
+            wait=wait_exponential(multiplier=0.5, max=8),
+            retry=retry_if_exception_type((requests.ConnectionError, requests.Timeout))
+            | retry_if_result(lambda response: response.status_code in _BUSY),
+            retry_error_callback=lambda state: state.outcome and state.outcome.result(),
+        )
+        accepted = {"Accept": ", ".join(_MANIFESTS), **headers}
+        return repeat(http.ask, method, url, headers=accepted)
+
+    def _authorization(self, challenge: str, path: str) -> dict[str, str]:
+        """Return the header that a challenge requires; empty when no credentials match."""
+        scheme, _, rest = challenge.partition(" ")
+        if scheme.lower() == "bearer":
+            return {"Authorization": f"Bearer {self._token(parse_dict_header(rest), path)}"}
+        return self._basic() if scheme.lower() == "basic" else {}
+
+    def _basic(self) -> dict[str, str]:
+        return {} if self._login is None else {"Authorization": f"Basic {self._login.auth}"}
+
+    def _token(self, challenge: dict[str, str | None], path: str) -> str:
+        realm = str(challenge.get("realm"))
+        if http.is_readable(realm):
+            raise TargetError(
+                f"{self.server} sends logins to {realm}, where they would be readable"
+            )
+        scope = {"service": challenge.get("service") or "", "scope": f"repository:{path}:pull"}
+        if self._login is not None and self._login.identity_token:
+            grant = {"grant_type": "refresh_token", "refresh_token": self._login.identity_token}
+            response = http.ask("POST", realm, data={**scope, **grant, "client_id": "slipway"})
+        else:
+            response = http.ask("GET", realm, params=scope, headers=self._basic())
+        if not response.ok:
+            raise TargetError(
+                f"{self.server} gives no token ({response.status_code}); {self._remedy}"
+            )
+        token = response.json()
+        return str(token.get("token") or token["access_token"])

@@ -6,7 +6,6 @@ https://github.com/containers/image/blob/main/docs/containers-auth.json.5.md
 """
 
 import base64
-import binascii
 import json
 import os
 import subprocess
@@ -24,9 +23,9 @@ DOCKER_HUB_KEY = "https://index.docker.io/v1/"
 AZURE_USER = "00000000-0000-0000-0000-000000000000"
 """The user's name beside a token of `az acr login --expose-token`:
 https://learn.microsoft.com/azure/container-registry/container-registry-authentication."""
+TOKEN_USER = "<token>"  # noqa: S105  # how a credential helper marks an identity token
 How = Literal["azure", "docker"]
 _LIMIT = 60.0
-_TOKEN_USER = "<token>"  # noqa: S105  # how a credential helper marks a token
 
 
 @dataclass(frozen=True)
@@ -34,20 +33,24 @@ class Login:
     """A registry's entry in a docker config.json.
 
     Args:
-        username: Empty with an identity token.
-        password: Or an identity token.
-        is_identity_token: Which of them it is.
+        auth: `user:password` in base64; without a password beside an identity token.
+        identity_token: Empty without one.
     """
 
-    username: str
-    password: str = field(repr=False)
-    is_identity_token: bool = False
+    auth: str = field(repr=False)
+    identity_token: str = field(default="", repr=False)
+
+    @classmethod
+    def of(cls, user: str, secret: str) -> "Login":
+        """Return the login of a user, or with an identity token for `TOKEN_USER`."""
+        is_token = user == TOKEN_USER
+        plain = f"{AZURE_USER}:" if is_token else f"{user}:{secret}"
+        return cls(base64.b64encode(plain.encode()).decode(), secret if is_token else "")
 
     def entry(self) -> dict[str, str]:
         """Return it as docker's file has it."""
-        if self.is_identity_token:
-            return {"auth": _encoded(f"{AZURE_USER}:"), "identitytoken": self.password}
-        return {"auth": _encoded(f"{self.username}:{self.password}")}
+        token = {"identitytoken": self.identity_token} if self.identity_token else {}
+        return {"auth": self.auth, **token}
 
 
 def host(server: str) -> str:
@@ -57,17 +60,13 @@ def host(server: str) -> str:
 
 def config(server: str, login: Login | None) -> dict[str, Any]:
     """Return a docker config.json with this one entry; without a login it has none."""
-    key = DOCKER_HUB_KEY if host(server) in DOCKER_HUB else host(server)
-    return {"auths": {} if login is None else {key: login.entry()}}
+    return {"auths": {} if login is None else {_key(server): login.entry()}}
 
 
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
-    """Return the login of a registry; None without one.
+    """Return the login of a registry, of the Azure CLI or out of a file; None without one.
 
-    Args:
-        server: Its host, with a path where it has one.
-        how: `azure` asks the Azure CLI, `docker` looks into a file.
-        credentials: The file; None for where docker and podman keep theirs.
+    Without `credentials` it looks where docker and podman keep theirs.
 
     Raises:
         TargetError: the file named has no entry for it, or the Azure CLI gives none.
@@ -92,20 +91,13 @@ def docker_context() -> tuple[str, Path] | None:
 
     Docker Desktop's daemon and a rootless one have contexts.
     """
-    home = _docker_home()
-    if not (home / "config.json").is_file():
-        return None
-    name = _content(home / "config.json").get("currentContext")
-    return None if name is None else (str(name), home / "contexts")
+    file = _docker_home() / "config.json"
+    name = _content(file).get("currentContext") if file.is_file() else None
+    return None if name is None else (str(name), file.with_name("contexts"))
 
 
 def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login | None:
-    """Return the login that a docker config.json has for a registry; None without one.
-
-    Args:
-        server: Its host, with a path where it has one.
-        file: The config.json.
-        ask_helpers: Whether to ask the credential helper that the file names.
+    """Return the login that a docker config.json, or the helper it names, has; None without one.
 
     Raises:
         TargetError: it can't be read, is none, or its credential helper fails.
@@ -116,9 +108,12 @@ def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login 
         if auths.get(key):
             return _of_entry(auths[key], key, file)
     helper = content.get("credHelpers", {}).get(host(server)) or content.get("credsStore")
-    if ask_helpers and helper:
-        return _of_helper(helper, DOCKER_HUB_KEY if host(server) in DOCKER_HUB else host(server))
-    return None
+    return _of_helper(helper, _key(server)) if ask_helpers and helper else None
+
+
+def _key(server: str) -> str:
+    """Return how docker names a registry."""
+    return DOCKER_HUB_KEY if host(server) in DOCKER_HUB else host(server)
 
 
 def _keys(server: str) -> list[str]:
@@ -132,15 +127,14 @@ def _keys(server: str) -> list[str]:
 
 def _places() -> Iterator[Path]:
     yield _docker_home() / "config.json"
-    if os.environ.get("REGISTRY_AUTH_FILE"):
-        yield Path(os.environ["REGISTRY_AUTH_FILE"])
-    if os.environ.get("XDG_RUNTIME_DIR"):
-        yield Path(os.environ["XDG_RUNTIME_DIR"]) / "containers" / "auth.json"
+    if file := os.environ.get("REGISTRY_AUTH_FILE"):
+        yield Path(file)
+    if directory := os.environ.get("XDG_RUNTIME_DIR"):
+        yield Path(directory, "containers", "auth.json")
 
 
 def _docker_home() -> Path:
-    given = os.environ.get("DOCKER_CONFIG")
-    return Path(given) if given else Path.home() / ".docker"
+    return Path(os.environ.get("DOCKER_CONFIG") or Path.home() / ".docker")
 
 
 def _content(file: Path) -> Mapping[str, Any]:
@@ -160,20 +154,18 @@ def _content(file: Path) -> Mapping[str, Any]:
 
 def _of_entry(entry: Mapping[str, str], key: str, file: Path) -> Login:
     if entry.get("identitytoken"):
-        return Login("", entry["identitytoken"], is_identity_token=True)
+        return Login.of(TOKEN_USER, entry["identitytoken"])
     if "username" in entry and "password" in entry:
-        return Login(entry["username"], entry["password"])
+        return Login.of(entry["username"], entry["password"])
     try:
-        name, colon, password = (
-            base64.b64decode(entry["auth"], validate=True).decode().partition(":")
-        )
-    except (KeyError, binascii.Error, UnicodeDecodeError):
-        colon = ""
-    if not colon:
+        plain = base64.b64decode(entry["auth"], validate=True)
+    except (KeyError, ValueError):
+        plain = b""
+    if b":" not in plain:
         raise TargetError(
             f"{file}: auths[{key!r}].auth is not base64 of `user:password`; log in again"
         )
-    return Login(name, password)
+    return Login(entry["auth"])
 
 
 def _of_helper(helper: str, key: str) -> Login | None:
@@ -186,13 +178,10 @@ def _of_helper(helper: str, key: str) -> Login | None:
         if done.returncode != 0:
             return None  # It keeps nothing for this registry; its message is not standardized.
         answer = json.loads(done.stdout)
-        name, password = answer["Username"], answer["Secret"]
+        return Login.of(answer["Username"], answer["Secret"])
     except (OSError, subprocess.TimeoutExpired, ValueError, KeyError) as error:
         why = type(error).__name__
         raise TargetError(f"`{' '.join(command)}` for {key} gives no login ({why})") from None
-    if name == _TOKEN_USER:
-        return Login("", password, is_identity_token=True)
-    return Login(name, password)
 
 
 @lru_cache(maxsize=8)
@@ -205,11 +194,7 @@ def _by_azure(name: str) -> Login:
     except CommandFailed as error:
         raise TargetError(f"{error}; {what}") from None
     try:
-        return Login(AZURE_USER, json.loads(printed)["accessToken"])
+        return Login.of(AZURE_USER, json.loads(printed)["accessToken"])
     except (ValueError, KeyError):
         shown = " ".join(command)
         raise TargetError(f"`{shown}` printed no accessToken; update the Azure CLI") from None
-
-
-def _encoded(text: str) -> str:
-    return base64.b64encode(text.encode()).decode()

@@ -2,37 +2,37 @@
 
     target_of({"kind": "registry", "server": "example.org/team"}).load(archive, reference, reporter)
 
-A kind is a frozen dataclass: the map's other keys are its fields. Its module is imported only
-when a stack needs it. A kind of cluster that has a way of its own has it in its folder, and
-`infra.provider.resources` knows them all.
+A kind of cluster that has a way of its own has it in its folder, and `infra.provider.resources`
+knows them all.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, cast
 
 from core.context import Context
-from core.handler import UNKNOWN, Unknown
+from core.handler import UNKNOWN, Placeholder
 from core.lazy import Lazy
-from core.problem import choices, quote
+from core.process import CommandFailed
+from core.toolchain import ToolMissing
 
 TARGETS: Mapping[str, Lazy] = {
     "containerd": Lazy("images.targets.containerd.Node"),
     "registry": Lazy("images.targets.registry.Registry"),
 }
-"""The class of each kind that is no cluster's own: a frozen dataclass."""
-
-OURS = frozenset({"localhost", "slipway.local"})
-"""What stands where a registry's host would, in names of images that are built here."""
+"""The class of each kind that is no cluster's own: a frozen dataclass of the map's other keys."""
 AFTER = "after"
 """A key of any kind's map: what has to exist first, such as a registry's ID. Its only use is that
 the engine waits for the resource that this output comes from."""
 
 
-class TargetError(Exception):
+class TargetError(RuntimeError):
     """An image can't be brought in or looked up; the text has the reason, and what to do."""
+
+
+PROBLEMS = (TargetError, CommandFailed, ToolMissing)
+"""What every method of a target but `name` and `is_up` may raise."""
 
 
 class Target(ABC):
@@ -52,59 +52,32 @@ class Target(ABC):
 
     @abstractmethod
     def digest(self, name: str) -> str | None:
-        """Return what stands for the content of the image of that name; None without it.
-
-        Raises:
-            TargetError: it does not answer.
-        """
+        """Return what stands for the image's content; None without it."""
 
     @abstractmethod
     def load(self, archive: Path, reference: str, reporter: Context) -> None:
-        """Bring the image in, by `name(reference)`, out of what `docker save` or buildah wrote.
+        """Bring the image in, by `name(reference)`: `reference` is what the archive calls it.
 
-        Args:
-            archive: An archive of docker's, or of OCI's layout.
-            reference: What the archive calls the image.
-            reporter: Shows progress, and knows whether the user has stopped the program; what
-                takes long is run by `images.build.runner.Runner`, which obeys that.
-
-        Raises:
-            TargetError: it can't be brought in.
-            InterruptedError: the user stopped the program.
+        The archive is one of docker's, or of OCI's layout. Where the user stops the program
+        meanwhile, it raises `InterruptedError`.
         """
 
     @abstractmethod
     def tag(self, name: str, other: str) -> None:
-        """Give an existing image another name, such as by its digest. Raises `TargetError`."""
+        """Give an existing image another name, such as by its digest."""
 
     @abstractmethod
     def remove(self, name: str) -> None:
-        """Remove a name, and what only it needed, if it exists. Raises `TargetError`."""
+        """Remove a name, and what only it needed, if it exists."""
 
 
 def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:
-    """Return what a resource's input `target` stands for.
-
-    Args:
-        target: A map with a `kind`.
-        kinds: The class of each.
-
-    Raises:
-        ValueError: the kind or one of its keys is unknown; the text has what is allowed.
-    """
-    kind = str(target.get("kind"))
-    if kind not in kinds:
-        raise ValueError(f"target.kind: {quote(kind)} is not allowed; {choices(kind, kinds)}")
-    made = kinds[kind].load()
-    allowed = [each.name for each in fields(made)]
-    given = {key: value for key, value in target.items() if key not in {"kind", AFTER}}
-    for key in given:
-        if key not in allowed:
-            raise ValueError(f"target.{key}: kind {kind} has no such key; {choices(key, allowed)}")
-    return cast("Target", made(**given))
+    """Return what a resource's input `target`, a map with a `kind` of these, stands for."""
+    made = kinds[target["kind"]].load()
+    return cast("Target", made(**{key: target[key] for key in target.keys() - {"kind", AFTER}}))
 
 
-def name_in(target: Any, reference: str) -> str | Unknown:
+def name_in(target: Any, reference: str) -> str | Placeholder:
     """Return `Target.name` as far as a program or a preview knows it.
 
     A node's runtime calls an image as it is called where it is built; a registry, which has a
@@ -122,12 +95,6 @@ def repository(name: str) -> str:
     return f"{head}{slash}{last.partition(':')[0]}"
 
 
-def tag(name: str) -> str:
-    """Return what follows the repository: the digest, else the tag, else `latest`."""
-    plain, _, digest = name.partition("@")
-    return digest or plain.rpartition("/")[2].partition(":")[2] or "latest"
-
-
 def by_digest(name: str, digest: str) -> str:
     """Return the name without its tag, which a node's runtime would drop anyway, by `digest`."""
     return f"{repository(name)}@{digest}"
@@ -143,11 +110,5 @@ def listed(listing: str, name: str) -> str | None:
 
 
 def within(server: str, reference: str) -> str:
-    """Return what an image that is built here is called in a registry.
-
-    Args:
-        server: The registry's host, with a path in it where it has one.
-        reference: Such as `localhost/slipway-trainer:0123456789ab`.
-    """
-    host, _, rest = reference.partition("/")
-    return f"{server}/{rest if host in OURS else reference}"
+    """Return what an image that is built here, `localhost/…`, is called in a registry."""
+    return f"{server}/{reference.removeprefix('localhost/')}"

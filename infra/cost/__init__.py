@@ -1,13 +1,13 @@
-"""An estimate of the cost of a stack's nodes, before any is created. Pure but for `announce`.
+"""What a stack's nodes and its jobs cost, estimated before any is created.
 
-Nothing is guessed: a pool without a price in the table is named, and left out of the sum.
+Nothing is guessed: a pool without a price in the table is named, and left out of the sum. Only
+`announce` reports to anybody.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
 
@@ -15,39 +15,16 @@ import pulumi
 
 from clusters.pools import NodePool
 from core.context import show_in_summary
-from infra.cost.prices import Price, PriceTable, default
+from core.problem import Problem
+from infra.cost.prices import Price, PriceTable, used
+from jobs.cost import TrainingCost
+from jobs.plan import shares
+from jobs.spec import TrainingJob
 
 _HOURS_OF_MONTH = 730
 _OLD = 365  # days
 _INFINIBAND = re.compile("Standard_ND")
 """https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nd-family"""
-
-
-@dataclass(frozen=True)
-class _Cost:
-    """What a pool costs by the hour.
-
-    Args:
-        pool: Which.
-        price: Of one ordinary node, or of one spot node; None where the table has none.
-        node: What one node costs at most; None where nothing is known of it.
-        capped: Why it may cost less; empty where it costs just that.
-    """
-
-    pool: NodePool
-    price: Price | None
-    node: Decimal | None
-    capped: str = ""
-
-    @property
-    def least(self) -> Decimal:
-        """With the minimum number of nodes; 0 where the price is unknown."""
-        return Decimal(0) if self.node is None or self.capped else self.pool.min_nodes * self.node
-
-    @property
-    def most(self) -> Decimal:
-        """With the maximum number of nodes; 0 where the price is unknown."""
-        return Decimal(0) if self.node is None else self.pool.max_nodes * self.node
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
@@ -58,9 +35,8 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
         own: The stack's own price table; None for the one that comes with Slipway.
     """
     if pools:
-        table = default() if own is None else own
         today = datetime.now().astimezone().date()
-        show_in_summary(estimate(pools, table, today), pulumi.log.info)
+        show_in_summary(estimate(pools, used(own), today), pulumi.log.info)
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
@@ -71,11 +47,28 @@ def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
         table: The prices.
         today: For the prices' age.
     """
-    costs = [_cost(pool, table) for pool in pools]
+    prices = [(pool, table.price_in(pool)) for pool in pools]
+    known = [(pool, price) for pool, price in prices if price is not None]
+    unknown = ", ".join(pool.name for pool, price in prices if price is None)
     lines = ["what the stack requests, and what that costs by the hour:"]
-    lines += [f"  {_nodes(each.pool)}: {_amount(each, table.currency)}" for each in costs]
-    lines += _total(costs, table.currency)
-    sources = dict.fromkeys(each.price.source for each in costs if each.price is not None)
+    lines += [f"  {_nodes(pool)}: {_amount(pool, price, table.currency)}" for pool, price in prices]
+    least = sum((_least(*each) for each in known), Decimal(0))
+    if known:
+        most = sum((pool.max_nodes * price.amount for pool, price in known), Decimal(0))
+        without = f", without {unknown}" if unknown else ""
+        amount = _range(_money(least), _money(most))
+        lines.append(f"  total: {table.currency} {amount} an hour{without}")
+    if least:
+        lines.append(
+            f"  a month ({_HOURS_OF_MONTH} hours) with as few nodes as there may be: "
+            f"{'at least ' if unknown else ''}{table.currency} {least * _HOURS_OF_MONTH:,.0f}"
+        )
+    if unknown:
+        lines.append(
+            f"  no estimate of {unknown}; a table with your own prices is set by "
+            f"`pulumi config set slipway:prices FILE` (docs/costs.md)"
+        )
+    sources = dict.fromkeys(price.source for _, price in known if price.source is not None)
     for source in sources:
         days = (today - source.date).days
         age = f" ({days * 12 // 365} months old: the prices of today may differ)"
@@ -86,25 +79,11 @@ def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
     return "\n".join(lines)
 
 
-def node_price(pool: NodePool, table: PriceTable) -> Decimal | None:
-    """Return what one node of a pool costs by the hour, at most; None without a price."""
-    return _cost(pool, table).node
-
-
-def _cost(pool: NodePool, table: PriceTable) -> _Cost:
-    node = (pool.provider, pool.region, pool.size)
-    price = table.price(*node, spot=pool.spot)
-    if price is not None or not pool.spot:
-        return _Cost(pool, price, None if price is None else price.amount)
-    # https://learn.microsoft.com/azure/virtual-machines/linux/spot-template
-    price, limits = table.price(*node), []
-    if price is not None:
-        limits.append((price.amount, "which never cost more than others"))
-    # Azure takes the limit in dollars, whatever the bill is in.
-    if pool.dollars is not None and table.currency == "USD":
-        limits.append((pool.dollars, "which are given back above maxPrice"))
-    amount, why = min(limits, default=(None, ""))
-    return _Cost(pool, price, amount, why)
+def most(pools: Sequence[NodePool], table: PriceTable) -> Decimal | None:
+    """Return what all nodes that the pools may grow to cost by the hour; None without a price."""
+    prices = [(pool.max_nodes, table.price_in(pool)) for pool in pools]
+    known = [nodes * price.amount for nodes, price in prices if price is not None]
+    return sum(known, Decimal(0)) if len(known) == len(prices) else None
 
 
 def _nodes(pool: NodePool) -> str:
@@ -117,33 +96,19 @@ def _nodes(pool: NodePool) -> str:
     return f"{pool.name}: {count} x {pool.size} in {pool.region}{gpus}{spot}"
 
 
-def _amount(cost: _Cost, currency: str) -> str:
-    if cost.node is None:
-        kind = "spot nodes" if cost.pool.spot else "nodes"
-        return f"no price for such {kind} of {cost.pool.provider}"
-    if not cost.capped:
-        return f"{currency} {_range(_money(cost.least), _money(cost.most))}"
-    why = f"no price for spot nodes, {cost.capped}: {_money(cost.node)}"
-    return f"at most {currency} {_money(cost.most)} ({why})"
+def _amount(pool: NodePool, price: Price | None, currency: str) -> str:
+    if price is None:
+        return f"no price for such {'spot nodes' if pool.spot else 'nodes'} of {pool.provider}"
+    most = _money(pool.max_nodes * price.amount)
+    if not price.capped:
+        return f"{currency} {_range(_money(_least(pool, price)), most)}"
+    why = f"no price for spot nodes, {price.capped}: {_money(price.amount)}"
+    return f"at most {currency} {most} ({why})"
 
 
-def _total(costs: Sequence[_Cost], currency: str) -> Iterator[str]:
-    unknown = ", ".join(each.pool.name for each in costs if each.node is None)
-    least = sum((each.least for each in costs), Decimal(0))
-    most = sum((each.most for each in costs), Decimal(0))
-    if any(each.node is not None for each in costs):
-        without = f", without {unknown}" if unknown else ""
-        yield f"  total: {currency} {_range(_money(least), _money(most))} an hour{without}"
-    if least:
-        yield (
-            f"  a month ({_HOURS_OF_MONTH} hours) with as few nodes as there may be: "
-            f"{'at least ' if unknown else ''}{currency} {least * _HOURS_OF_MONTH:,.0f}"
-        )
-    if unknown:
-        yield (
-            f"  no estimate of {unknown}; a table with your own prices is set by "
-            f"`pulumi config set slipway:prices FILE` (docs/costs.md)"
-        )
+def _least(pool: NodePool, price: Price) -> Decimal:
+    """Return what the fewest nodes cost, 0 where that is not known."""
+    return Decimal(0) if price.capped else pool.min_nodes * price.amount
 
 
 def _range(least: str, most: str) -> str:
@@ -153,3 +118,57 @@ def _range(least: str, most: str) -> str:
 def _money(amount: Decimal) -> str:
     """Return an amount to a thousandth: the smallest nodes cost a few of them."""
     return f"{amount:,.3f}" if amount else "0"
+
+
+def of_jobs(
+    jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
+) -> Mapping[str, TrainingCost]:
+    """Return what each job costs; those without GPUs, or a price of their nodes, are left out.
+
+    Args:
+        jobs: All of them.
+        pools: What is paid for.
+        own: As for `announce`.
+    """
+    table = used(own)
+    # A job may be on any of them, and each of their nodes has as many GPUs.
+    pools = [each for each in pools if each.gpus]
+    prices = [price for each in pools if (price := table.price_in(each)) is not None]
+    if not pools or len(prices) < len(pools):
+        return {}
+    per_node = pools[0].gpus
+    amounts = [float(price.amount) for price in prices]
+    cheapest, hourly = min(amounts), max(amounts)
+    gpus = {job.name: [share.gpus for share in shares(job) if share.gpus] for job in jobs}
+    return {
+        name: TrainingCost(
+            fewest=-(-sum(each) // per_node),
+            nodes=len(each),
+            hourly=hourly,
+            currency=table.currency,
+            cheapest=None if cheapest == hourly else cheapest,
+        )
+        for name, each in gpus.items()
+        if each
+    }
+
+
+def too_dear(
+    jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
+) -> Iterator[Problem]:
+    """Yield each job that may cost more than its `maxCost`, with what would keep it below.
+
+    All of its attempts are taken to last until its `timeout`, so a job that passes costs no more.
+    """
+    limited = {job.name: (job, job.max_cost) for job in jobs if job.max_cost is not None}
+    costs = of_jobs([job for job, _ in limited.values()], pools, own) if limited else {}
+    for name, cost in costs.items():
+        job, limit = limited[name]
+        seconds = job.timeout * (job.retries + 1)
+        if cost.most(seconds) > limit:
+            text = (
+                f"{limit:g} is less than what it may cost until the timeout of its last "
+                f"attempt, {cost.most_in_words(seconds)}; lower timeout, retries or workers, or "
+                "raise maxCost"
+            )
+            yield Problem(f"slipway:jobs.{name}.maxCost", text)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+import json
+from collections.abc import Hashable, Iterator
+from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import cache
@@ -13,6 +15,7 @@ import yaml
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
+from clusters.pools import NodePool
 from core.fields import CONFIG
 from core.paths import CHECKOUT
 from core.problem import Contradiction, Problem, choices, quote
@@ -65,10 +68,17 @@ class Tariff:
 
 @dataclass(frozen=True)
 class Price:
-    """What one node costs by the hour, in the table's currency, and the source of that."""
+    """What one node costs by the hour, in the table's currency.
+
+    Args:
+        amount: At most.
+        source: Where that is from; None where it is a limit that the stack sets itself.
+        capped: Why it may cost less; empty where it costs just that.
+    """
 
     amount: Amount
-    source: Source
+    source: Source | None
+    capped: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -122,6 +132,22 @@ class PriceTable:
                     return Price(amount, self.sources[tariff.source])
         return None
 
+    def price_in(self, pool: NodePool) -> Price | None:
+        """Return what one node of a pool costs at most; None where nothing is known of it."""
+        node = (pool.provider, pool.region, pool.size)
+        price = self.price(*node, spot=pool.spot)
+        if price is not None or not pool.spot:
+            return price
+        # https://learn.microsoft.com/azure/virtual-machines/linux/spot-template
+        if (price := self.price(*node)) is not None:
+            price = replace(price, capped="which never cost more than others")
+        # Azure takes the limit in dollars, whatever the bill is in.
+        limit = pool.dollars if self.currency == "USD" else None
+        if limit is None or (price is not None and price.amount < limit):
+            return price
+        source = None if price is None else price.source
+        return Price(limit, source, "which are given back above maxPrice")
+
 
 def read(path: str, checkout: Path = CHECKOUT) -> PriceTable | list[Problem]:
     """Return the table in a YAML file, or everything that is wrong with it.
@@ -141,7 +167,7 @@ def read(path: str, checkout: Path = CHECKOUT) -> PriceTable | list[Problem]:
     if not isinstance(document, dict):
         text = f"{quote(path)} holds no map; it takes currency, sources and prices, as "
         return [Problem(KEY, f"{text}{DEFAULT.relative_to(CHECKOUT)} has them")]
-    table = check(PriceTable, _as_json(document), "")
+    table = check(PriceTable, json.loads(json.dumps(document, default=str)), "")
     if isinstance(table, PriceTable):
         return table
     return [Problem(KEY, f"in {quote(path)}, {each}") for each in table]
@@ -160,6 +186,11 @@ def default() -> PriceTable:
     raise ValueError("; ".join(map(str, table)))
 
 
+def used(own: PriceTable | None) -> PriceTable:
+    """Return a stack's own table where it has one, else the one that comes with Slipway."""
+    return default() if own is None else own
+
+
 class _Loader(yaml.SafeLoader):
     """Refuses a key that appears twice: YAML would take the last, and a price be lost."""
 
@@ -170,16 +201,7 @@ class _Loader(yaml.SafeLoader):
                 text = f"{key.value} appears twice; remove one of them"
                 raise yaml.constructor.ConstructorError(None, None, text, key.start_mark)
             seen.add(str(key.value))
-        return super().construct_mapping(node, deep)
-
-
-def _as_json(value: Any) -> Any:
-    """Return a document as JSON has it: YAML has days, and keys that are not text."""
-    if isinstance(value, Mapping):
-        return {str(key): _as_json(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [_as_json(each) for each in value]
-    return value.isoformat() if isinstance(value, date) else value
+        return {str(key): each for key, each in super().construct_mapping(node, deep).items()}
 
 
 def _folded(*names: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def gpus_of(
     """Declare what makes a cluster's GPUs usable; None on one without.
 
     Args:
-        cluster: Where.
+        cluster: Where; its images may have another reference of the device plugin's image.
         images: The trainer's. The one for GPUs is requested only if a GPU is tested beforehand and
             a job needs it: it takes several GB.
         jobs: Of the stack.
@@ -44,34 +44,25 @@ def gpus_of(
         return None
     is_tried = cluster.gpus.min_nodes > 0 and any(map(wants_gpus, jobs))
     image = images.cuda.reference if is_tried else None
-    return Gpus("gpus", cluster=cluster, pool=cluster.gpus, image=image, after=after, opts=opts)
+    return Gpus(cluster, cluster.gpus, image, ResourceOptions(depends_on=list(after)), opts)
 
 
 class Gpus(pulumi.ComponentResource):
-    """NVIDIA's device plugin, unless installed otherwise, and the proof that a GPU computes.
-
-    Args:
-        cluster: Where; its images may have another reference of the plugin's image.
-        pool: Its nodes with GPUs.
-        image: The trainer's for GPUs; None where no job of the stack needs it.
-        after: What has to exist first; see `TrainingOperator`.
-    """
+    """NVIDIA's device plugin, unless installed otherwise, and the proof that a GPU computes."""
 
     cuda: Output[dict[str, Any]]
     """`state`: verified or unverified, with what is known of the GPUs or the `reason`."""
 
-    def __init__(  # noqa: PLR0913 - all but the name by name
+    def __init__(
         self,
-        name: str,
-        *,
         cluster: Cluster,
         pool: GpuPool,
         image: Input[str] | None,
-        after: Sequence[pulumi.Resource],
+        after: ResourceOptions,
         opts: ResourceOptions,
     ) -> None:
-        super().__init__("slipway:infra:Gpus", name, None, opts)
-        child = ResourceOptions(parent=self, depends_on=list(after))
+        super().__init__("slipway:infra:Gpus", "gpus", None, opts)
+        child = ResourceOptions.merge(ResourceOptions(parent=self), after)
         manifests = _plugin(pool, cluster) if pool.device_plugin else []
         made: list[pulumi.Resource] = []
         for manifest in manifests:
@@ -88,8 +79,8 @@ class Gpus(pulumi.ComponentResource):
             "cuda": None,
         }
         own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
-        ready = "slipway:infra:GpuReady"
-        self.cuda = GpuReady(ready, name, properties, ResourceOptions.merge(child, own)).cuda
+        whole = ResourceOptions.merge(child, own)
+        self.cuda = GpuReady("slipway:infra:GpuReady", "gpus", properties, whole).cuda
         self.register_outputs({})
 
 
@@ -127,23 +118,21 @@ def judge_cuda(
         tried: What the pod found; None when no pod ran, for a reason that is reported elsewhere.
         results: Of the jobs that request GPUs; None of one that did not run.
     """
-    before = tried or {"state": "unverified", "reason": "no GPU was tested"}
+    before = dict(tried or {"state": "unverified", "reason": "no GPU was tested"})
     if before["state"] == "verified":
-        return dict(before)
+        return before
     ran = {name: result for name, result in results.items() if result is not None}
     for name, result in ran.items():
         if result.get("device") == "cuda":
             device = {"device_name": result["device_name"]} if "device_name" in result else {}
-            kept = {key: before[key] for key in ("nodes", "gpus") if key in before}
+            kept = {key: before[key] for key in before if key in {"nodes", "gpus"}}
             return {"state": "verified", "by": f"job {name}", **device, **kept}
-    on_cpu = [name for name, result in ran.items() if result.get("device") == "cpu"]
-    if on_cpu:
-        reason = (
-            f"job {on_cpu[0]} was given GPUs and ran on the CPU: the capacity is not real, its "
+    if on_cpu := next((name for name in ran if ran[name].get("device") == "cpu"), None):
+        before["reason"] = (
+            f"job {on_cpu} was given GPUs and ran on the CPU: the capacity is not real, its "
             "image has no CUDA, or it was started with --no-cuda"
         )
-        return {**before, "reason": reason}
-    return dict(before)
+    return before
 
 
 def _plugin(pool: GpuPool, cluster: Cluster) -> list[Manifest]:

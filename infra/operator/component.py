@@ -1,11 +1,12 @@
 """Kubeflow's training operator: installed for PyTorchJobs alone, or an existing one."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import pulumi
 
-from clusters.cluster import Cluster, ExistingOperator
+from clusters.cluster import Cluster
 from clusters.training_operator import NAME, NAMESPACE
 from core import toolchain
 from core.manifests import digest, marked
@@ -50,7 +51,8 @@ class TrainingOperator(pulumi.ComponentResource):
             properties |= {"deployment": NAME, "rollout": rollout}
             child = _with(child, [running])
         else:
-            properties["existing"] = _seen(cluster.operator)
+            seen = asdict(cluster.operator).items()
+            properties["existing"] = {key: value for key, value in seen if value is not None}
         ready = "slipway:infra:OperatorReady"  # see infra.operator.handler
         self.ready = pulumi.CustomResource(ready, name, properties, child)
         self.register_outputs({})
@@ -71,17 +73,6 @@ def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Re
     program = deployment(source, jobs, image, wait_image)
     running = declare(marked(program), _with(child, [home, *needed]))
     return running, digest(program)
-
-
-def _seen(operator: ExistingOperator) -> dict[str, Any]:
-    """Return what is known of an existing operator."""
-    known = {
-        "version": operator.version,
-        "namespace": operator.namespace,
-        "deployment": operator.deployment,
-        "judges": operator.judges,
-    }
-    return {key: value for key, value in known.items() if value is not None}
 
 
 def _with(

@@ -19,40 +19,36 @@ def explain(api: client.ApiClient, namespace: str, deployment: str) -> str:
 
     A part that can't be read is replaced by the reason.
     """
+    name = f"Deployment {namespace}/{deployment}"
     see_also = f"See also: kubectl --namespace {namespace} describe deployment {deployment}"
-    try:
-        return "\n".join([*_lines(api, namespace, deployment), see_also])
-    except ApiException as error:
-        return f"Deployment {namespace}/{deployment} can't be read: {api_message(error)}"
-    except urllib3.exceptions.HTTPError as error:
-        return f"Deployment {namespace}/{deployment} can't be read: {error}"
-
-
-def _lines(api: client.ApiClient, namespace: str, deployment: str) -> list[str]:
     inside = f"/api/v1/namespaces/{namespace}"
-    place = f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}"
-    found = ask(api, Request("GET", place), limit=_LIMIT_SECONDS)
-    labels = found["spec"]["selector"]["matchLabels"]
-    selector = ",".join(f"{name}={value}" for name, value in labels.items())
-    chosen = Request("GET", f"{inside}/pods", {"labelSelector": selector})
-    pods = ask(api, chosen, limit=_LIMIT_SECONDS)["items"]
-    events = ask(api, Request("GET", f"{inside}/events"), limit=_LIMIT_SECONDS)["items"]
 
+    def read(path: str, query: dict[str, str] | None = None) -> Any:
+        return ask(api, Request("GET", path, query or {}), limit=_LIMIT_SECONDS)
+
+    try:
+        found = read(f"/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}")
+        labels = found["spec"]["selector"]["matchLabels"]
+        selector = ",".join(f"{key}={value}" for key, value in labels.items())
+        pods = read(f"{inside}/pods", {"labelSelector": selector})["items"]
+        events = read(f"{inside}/events")["items"]
+    except (ApiException, urllib3.exceptions.HTTPError) as error:
+        return f"{name} can't be read: {api_message(error)}"
     lines = [
-        f"Deployment {namespace}/{deployment}: {condition['type']}={condition['status']}, "
-        f"{condition.get('message', '')}"
-        for condition in found["status"].get("conditions", [])
+        f"{name}: {each['type']}={each['status']}, {each.get('message', '')}"
+        for each in found["status"].get("conditions", [])
     ]
     for pod in pods:
         lines.append(f"Pod {pod['metadata']['name']}: {_state(pod)}")
-        lines += [f"  log: {line}" for line in _log(api, pod)]
+        log = f"{inside}/pods/{pod['metadata']['name']}/log"
+        lines += [f"  log: {line}" for line in _end(api, log)]
     uids = {pod["metadata"]["uid"] for pod in pods}
     about = [event for event in events if event["involvedObject"].get("uid") in uids]
     lines += [
         f"Event: {event['type']} {event['reason']}, {event.get('message', '')}"
         for event in about[-_EVENTS:]
     ]
-    return lines
+    return "\n".join([*lines, see_also])
 
 
 def _state(pod: dict[str, Any]) -> str:
@@ -66,14 +62,11 @@ def _state(pod: dict[str, Any]) -> str:
     return "; ".join([status["phase"], *troubles(pod), *unmet])
 
 
-def _log(api: client.ApiClient, pod: dict[str, Any]) -> list[str]:
-    metadata = pod["metadata"]
-    place = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/log"
+def _end(api: client.ApiClient, log: str) -> list[str]:
+    request = Request("GET", log, {"tailLines": str(_LOG_LINES)})
     try:
-        text = send(
-            api, Request("GET", place, {"tailLines": str(_LOG_LINES)}), limit=_LIMIT_SECONDS
-        )
+        text = send(api, request, limit=_LIMIT_SECONDS).data
     except (ApiException, urllib3.exceptions.HTTPError):
         # A container that never ran has none; its state, above, has the reason.
         return []
-    return text.data.decode(errors="replace").splitlines()
+    return text.decode(errors="replace").splitlines()

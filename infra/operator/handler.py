@@ -9,16 +9,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, ClassVar
+from typing import Any
 
 import urllib3
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 
-from clusters.existing.webhook import judges
+from clusters import late_roles
+from clusters.operator_webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
 from core.context import Context
-from core.handler import UNKNOWN, Change, Handler, Properties, compare
+from core.handler import Change, Handler, Properties
 from core.kube import Request, api_message, ask, connect
 from core.wait import NotYet, until
 from infra.operator.diagnosis import explain
@@ -33,14 +34,7 @@ _REQUEST_SECONDS = 5
 class OperatorReadyHandler(Handler):
     """Waits until the operator is ready, and on every `up` looks whether it still is."""
 
-    type: ClassVar[str] = "slipway:infra:OperatorReady"
-
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
-        changes = compare(state, inputs)
-        if changes or UNKNOWN in inputs.values():
-            return changes
+    def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
             Operator.of(inputs).probe()
         except NotYet:
@@ -48,27 +42,44 @@ class OperatorReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Wait until the operator is ready.
+
+        Raises:
+            TimeoutError: after `LIMIT_SECONDS`, with what the cluster reports about the operator;
+                later where a new role may be why its image is refused (`clusters.late_roles`).
+            InterruptedError: the user pressed Ctrl-C.
+        """
         operator = Operator.of(inputs)
-        _wait(operator, context)
+
+        def attempt() -> None:
+            operator.deliver_certificate()
+            operator.probe()
+
+        def wait(seconds: float) -> None:
+            def overdue(missing: str) -> str:
+                late = f"the training operator was not ready within {seconds:g} s: {missing}"
+                return f"{late}\n{operator.explain()}"
+
+            what = "the training operator"
+            until(attempt, seconds, what, context, every=_POLL_SECONDS, overdue=overdue)
+
+        try:
+            wait(LIMIT_SECONDS)
+        except TimeoutError as error:
+            # Its image is the first one that nodes pull.
+            if not late_roles.may_be(str(error)):
+                raise
+            context.warn(late_roles.ADVICE)
+            wait(late_roles.SECONDS)
         return str(operator), {}
 
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        return {}
-
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
-        _wait(Operator.of(inputs), context)
-        return {}
-
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+    def delete(self, state: Properties, context: Context) -> None:
         """Stop the runs that no state holds, while the operator still manages them.
 
         A shared namespace is left alone: the owner of its runs is unknown.
         """
-        if state.get("shared"):
-            return
-        submit.stop_all(state["kubeconfig"], state["jobNamespace"], context)
+        if not state.get("shared"):
+            submit.stop_all(state["kubeconfig"], state["jobNamespace"], context)
 
 
 @dataclass(frozen=True)
@@ -87,38 +98,37 @@ class Operator:
     api: client.ApiClient
     job_namespace: str
     deployment: str | None
-    namespace: str = NAMESPACE
-    judges: bool = True
-    own: bool = True
+    namespace: str
+    judges: bool
+    own: bool
 
     @classmethod
     def of(cls, inputs: Properties) -> "Operator":
         """Connect to the operator that a gate's inputs name."""
-        api, jobs = connect(inputs["kubeconfig"]), inputs["jobNamespace"]
-        existing = inputs.get("existing")
-        if existing is None:
-            return cls(api, jobs, inputs["deployment"])
+        own = "existing" not in inputs
+        seen = {"deployment": inputs["deployment"], "judges": True} if own else inputs["existing"]
         return cls(
-            api,
-            jobs,
-            existing.get("deployment"),
-            existing.get("namespace", NAMESPACE),
-            judges=existing["judges"],
-            own=False,
+            connect(inputs["kubeconfig"]),
+            inputs["jobNamespace"],
+            seen.get("deployment"),
+            seen.get("namespace", NAMESPACE),
+            seen["judges"],
+            own,
         )
 
     def __str__(self) -> str:
         return "PyTorchJobs" if self.deployment is None else f"{self.namespace}/{self.deployment}"
 
     def probe(self) -> None:
-        """Return when the operator is ready.
+        """Return when the operator is ready: it is rolled out, and its webhook judges.
 
         Raises:
             NotYet: with what is missing.
         """
         with _not_ready_on_errors():
             self._probe_rollout()
-            self._probe_webhook()
+            if not judges(self.api, self.job_namespace) and self.judges:
+                raise NotYet("the API server does not ask the operator's webhook yet")
 
     def deliver_certificate(self) -> None:
         """Have the kubelet bring the webhook's certificate to the operator's pod now.
@@ -144,6 +154,15 @@ class Operator:
                 place = f"{inside}/pods/{pod['metadata']['name']}"
                 self._ask(Request("PATCH", place, body=change))
 
+    def explain(self) -> str:
+        """Return what the cluster reports about it, or who knows more."""
+        if self.deployment is None:
+            return (
+                "This account can't see its Deployment, so ask whoever has installed it; or see "
+                "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
+            )
+        return explain(self.api, self.namespace, self.deployment)
+
     def _probe_rollout(self) -> None:
         if self.deployment is None:
             return
@@ -164,45 +183,6 @@ class Operator:
 
     def _ask(self, request: Request) -> Any:
         return ask(self.api, request, limit=_REQUEST_SECONDS)
-
-    def _probe_webhook(self) -> None:
-        """Try a good job, and one that nothing but the webhook refuses."""
-        if not judges(self.api, self.job_namespace) and self.judges:
-            raise NotYet("the API server does not ask the operator's webhook yet")
-
-
-def _wait(operator: Operator, context: Context) -> None:
-    """Wait until `operator` is ready.
-
-    Raises:
-        TimeoutError: after `LIMIT_SECONDS`, with what the cluster reports about the operator.
-        InterruptedError: the user pressed Ctrl-C.
-    """
-
-    def attempt() -> None:
-        operator.deliver_certificate()
-        operator.probe()
-
-    until(
-        attempt,
-        LIMIT_SECONDS,
-        "the training operator",
-        context,
-        every=_POLL_SECONDS,
-        overdue=lambda missing: (
-            f"the training operator was not ready within {LIMIT_SECONDS} s: {missing}\n"
-            f"{_explained(operator)}"
-        ),
-    )
-
-
-def _explained(operator: Operator) -> str:
-    if operator.deployment is None:
-        return (
-            "This account can't see its Deployment, so ask whoever has installed it; or see "
-            "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
-        )
-    return explain(operator.api, operator.namespace, operator.deployment)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-import grpc
 from pulumi.provider.experimental.property_value import Computed, PropertyValue
 from pulumi.runtime import rpc
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc
@@ -62,13 +61,6 @@ class EngineContext:
                 severity=severity, message=message, urn=self.urn, ephemeral=ephemeral
             )
         )
-
-
-def connect(address: str) -> grpc.Channel:
-    """Open the channel to the engine that started this plugin (its first argument)."""
-    # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
-    # and a channel that fell idle looks the same as an engine that has gone.
-    return grpc.insecure_channel(address, options=[("grpc.client_idle_timeout_ms", 2**31 - 1)])
 
 
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:

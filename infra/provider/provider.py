@@ -1,8 +1,10 @@
 """The engine's protocol on one side, `Handler`s on the other."""
 
 import asyncio
+import re
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from pulumi.provider.experimental import provider as protocol
 from pulumi.provider.experimental.property_value import PropertyValue
@@ -12,109 +14,88 @@ from core.context import Context, Silence
 from core.handler import Change, Handler, Properties
 from infra.provider.engine import EngineContext, plain_map, wrap_map
 
-_KINDS = {
-    ("add", False): protocol.PropertyDiffKind.ADD,
-    ("add", True): protocol.PropertyDiffKind.ADD_REPLACE,
-    ("update", False): protocol.PropertyDiffKind.UPDATE,
-    ("update", True): protocol.PropertyDiffKind.UPDATE_REPLACE,
-    ("delete", False): protocol.PropertyDiffKind.DELETE,
-    ("delete", True): protocol.PropertyDiffKind.DELETE_REPLACE,
-}
-
 
 class SlipwayProvider(protocol.Provider):
     """Hands each request to the handler of the resource's type.
+
+    Args:
+        served: Makes the handler of a type, when the engine first uses that.
+        engine: Shows what handlers report.
 
     Raises:
         LookupError: a resource type that no handler serves.
     """
 
-    def __init__(self, handlers: Mapping[str, Handler], engine: engine_pb2_grpc.EngineStub) -> None:
-        self._handlers = handlers
+    def __init__(
+        self, served: Mapping[str, Callable[[], Handler]], engine: engine_pb2_grpc.EngineStub
+    ) -> None:
+        self._served = served
+        self._handlers: dict[str, Handler] = {}
         self._engine = engine
         self._cancelled = threading.Event()
         self._printed: set[tuple[str, str]] = set()
         self._refreshed: set[str] = set()
         self._passing: dict[str, dict[str, PropertyValue]] = {}
 
-    def _handler(self, type_token: str) -> Handler:
+    def _handler(self, request: Any) -> Handler:
         # The SDK reads it from the URN, where a child's type follows its parents': `parent$child`.
-        handler = self._handlers.get(type_token.rpartition("$")[2])
-        if handler is None:
+        token = request.type.rpartition("$")[2]
+        if token not in self._served:
             raise LookupError(
-                f"no resource type {type_token!r}; there are {', '.join(sorted(self._handlers))}"
+                f"no resource type {token!r}; there are {', '.join(sorted(self._served))}"
             )
-        return handler
+        if token not in self._handlers:
+            self._handlers[token] = self._served[token]()
+        return self._handlers[token]
 
     def _context(self, urn: str) -> EngineContext:
-        return EngineContext(self._engine, urn, self._cancelled)
-
-    def _once(self, urn: str) -> EngineContext:
-        """Return the context of a call that the engine may repeat in one command."""
         return EngineContext(self._engine, urn, self._cancelled, self._printed)
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
-        handler = self._handler(request.type)
-        failures = handler.check(plain_map(request.new_inputs))
+        handler = self._handler(request)
+        problems = handler.check(plain_map(request.new_inputs))
         # The engine stores what a check returns, and sends that with all that follows.
         stored = dict(request.new_inputs)
         passing = handler.passing_inputs & stored.keys()
         self._passing[request.urn] = {key: stored.pop(key) for key in passing}
-        return protocol.CheckResponse(
-            stored,
-            [protocol.CheckFailure(failure.property, failure.reason) for failure in failures],
-        )
+        failures = [protocol.CheckFailure(each.key, each.text) for each in problems]
+        return protocol.CheckResponse(stored, failures)
 
     def _whole(self, urn: str, inputs: Mapping[str, PropertyValue]) -> Properties:
         """Return the inputs, with those that `check` has kept from the engine."""
         return plain_map({**inputs, **self._passing.get(urn, {})})
 
-    def _of_diff(self, urn: str) -> Context:
-        """Return the context for a diff: it reports what an update would do, unlike a refresh."""
-        if urn in self._refreshed:
-            # The engine calls diff after it has read the resource, to show what has changed.
-            self._refreshed.discard(urn)
-            return Silence(urn, self._cancelled)
-        return self._once(urn)
-
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
-        handler = self._handler(request.type)
-        changes = await asyncio.to_thread(
-            handler.diff,
-            request.resource_id,
-            plain_map(request.old_state),
-            self._whole(request.urn, request.new_inputs),
-            self._of_diff(request.urn),
-        )
-        ignored = tuple(request.ignore_changes)
-        return response([change for change in changes if change.path not in ignored])
+        handler = self._handler(request)
+        context: Context = self._context(request.urn)
+        if request.urn in self._refreshed:
+            # The engine calls diff after it has read the resource, to show what has changed. What
+            # an update would do is none of a refresh's business.
+            self._refreshed.discard(request.urn)
+            context = Silence(request.urn, self._cancelled)
+        inputs = self._whole(request.urn, request.new_inputs)
+        state = plain_map(request.old_state)
+        changes = await asyncio.to_thread(handler.diff, state, inputs, context)
+        return response([each for each in changes if each.path not in request.ignore_changes])
 
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
-        handler = self._handler(request.type)
+        handler, inputs = self._handler(request), request.properties
         if request.preview:
-            known = await self._preview(handler, request.urn, None, request.properties)
-            return protocol.CreateResponse("", _properties(handler, request.properties, known))
-        resource_id, outputs = await asyncio.to_thread(
-            handler.create,
-            self._whole(request.urn, request.properties),
-            self._context(request.urn),
-        )
-        return protocol.CreateResponse(
-            resource_id, _properties(handler, request.properties, outputs)
-        )
+            made, outputs = "", await self._preview(handler, request.urn, None, inputs)
+        else:
+            made, outputs = await asyncio.to_thread(
+                handler.create, self._whole(request.urn, inputs), self._context(request.urn)
+            )
+        return protocol.CreateResponse(made, _properties(handler, inputs, outputs))
 
     async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
-        handler = self._handler(request.type)
-        state = plain_map(request.olds)
+        handler, state = self._handler(request), plain_map(request.olds)
         if request.preview:
             outputs = await self._preview(handler, request.urn, state, request.news)
         else:
+            inputs = self._whole(request.urn, request.news)
             outputs = await asyncio.to_thread(
-                handler.update,
-                request.resource_id,
-                state,
-                self._whole(request.urn, request.news),
-                self._context(request.urn),
+                handler.update, state, inputs, self._context(request.urn)
             )
         return protocol.UpdateResponse(_properties(handler, request.news, outputs))
 
@@ -126,16 +107,13 @@ class SlipwayProvider(protocol.Provider):
         inputs: Mapping[str, PropertyValue],
     ) -> Properties:
         plain, shown = plain_map(inputs), plain_map(inputs, hide_secrets=True)
-        return await asyncio.to_thread(handler.preview, state, plain, shown, self._once(urn))
+        return await asyncio.to_thread(handler.preview, state, plain, shown, self._context(urn))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
-        handler = self._handler(request.type)
+        handler = self._handler(request)
         self._refreshed.add(request.urn)
         outputs = await asyncio.to_thread(
-            handler.read,
-            request.resource_id,
-            plain_map(request.properties),
-            self._context(request.urn),
+            handler.read, plain_map(request.properties), self._context(request.urn)
         )
         if outputs is None:
             return protocol.ReadResponse("")
@@ -144,13 +122,8 @@ class SlipwayProvider(protocol.Provider):
         )
 
     async def delete(self, request: protocol.DeleteRequest) -> None:
-        handler = self._handler(request.type)
-        await asyncio.to_thread(
-            handler.delete,
-            request.resource_id,
-            plain_map(request.properties),
-            self._context(request.urn),
-        )
+        state = plain_map(request.properties)
+        await asyncio.to_thread(self._handler(request).delete, state, self._context(request.urn))
 
     async def cancel(self) -> None:
         self._cancelled.set()
@@ -170,11 +143,13 @@ def response(changes: list[Change]) -> protocol.DiffResponse:
         replaces=[change.path for change in changes if change.replace],
         # One PyTorchJob name, one cluster directory: the old has to go before the new can be.
         delete_before_replace=True,
-        diffs=[change.path.split(".")[0] for change in changes],
-        detailed_diff={
-            change.path: protocol.PropertyDiff(
-                _KINDS[change.kind, change.replace], input_diff=not change.drift
-            )
-            for change in changes
-        },
+        diffs=[re.split(r"[.\[]", change.path)[0] for change in changes],
+        detailed_diff={each.path: _difference(each) for each in changes},
+    )
+
+
+def _difference(change: Change) -> protocol.PropertyDiff:
+    kind = f"{change.kind}_replace" if change.replace else change.kind
+    return protocol.PropertyDiff(
+        protocol.PropertyDiffKind[kind.upper()], input_diff=not change.drift
     )

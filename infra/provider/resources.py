@@ -1,6 +1,7 @@
 """Every resource type of the local provider. A new one is one line here, or its cluster's kind."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 
 from clusters import CLUSTERS
 from core.handler import Handler
@@ -29,27 +30,12 @@ def image_targets() -> Mapping[str, Lazy]:
     return {**TARGETS, **{name: target for each in own for name, target in each.items()}}
 
 
-class Handlers(Mapping[str, Handler]):
-    """The handlers by their types, each imported when the engine first uses its type."""
-
-    def __init__(self) -> None:
-        own = (kind.own for kind in CLUSTERS.values() if kind.own is not None)
-        self._makers: dict[str, Callable[..., Handler]] = {
-            **_SERVED,
-            **_IMAGES,
-            **{each.type: each.handler for each in own},
-            **{name: each for kind in CLUSTERS.values() for name, each in kind.handlers.items()},
-        }
-        self._made: dict[str, Handler] = {}
-
-    def __getitem__(self, token: str) -> Handler:
-        if token not in self._made:
-            arguments = (image_targets(),) if token in _IMAGES else ()
-            self._made[token] = self._makers[token](*arguments)
-        return self._made[token]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
-
-    def __len__(self) -> int:
-        return len(self._makers)
+def handlers() -> dict[str, Callable[[], Handler]]:
+    """Return by its type what makes a handler, which is imported only then."""
+    served: dict[str, Callable[[], Handler]] = {**_SERVED}
+    served |= {name: partial(each, image_targets()) for name, each in _IMAGES.items()}
+    for kind in CLUSTERS.values():
+        served |= kind.handlers
+        if kind.own is not None:
+            served[kind.own.type] = kind.own.handler
+    return served

@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ import grpc
 import grpc.aio
 from pulumi.provider.experimental.provider import Provider
 from pulumi.provider.experimental.server import ProviderServicer
-from pulumi.runtime.proto import provider_pb2_grpc
+from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2_grpc
 
 # A message holds a complete resource; the engine sends up to this many bytes and so do we.
 _MESSAGE_LIMIT = 400 << 20
@@ -31,8 +32,7 @@ _LOST = (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SH
 _WITH_TRACEBACK = "SLIPWAY_TRACEBACK"
 _STRANGER = "this plugin serves the user who started it"
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_TRUSTED_SECONDS = 1.0
-"""Too short for the port of a connection that has ended to become another user's."""
+_LOOKS = 3
 _ESTABLISHED = "01"
 """A socket that its process has closed has no owner, which these tables show as root's."""
 
@@ -44,10 +44,6 @@ class Answers(grpc.aio.ServerInterceptor):
     With SLIPWAY_TRACEBACK set, the traceback goes to stderr as well.
     """
 
-    def __init__(self) -> None:
-        self._trusted: dict[str, float] = {}
-        """When a peer was looked up last, by `time.monotonic`."""
-
     async def intercept_service(
         self,
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[Any]],
@@ -58,7 +54,7 @@ class Answers(grpc.aio.ServerInterceptor):
             return handler
 
         async def answer(request: Any, context: grpc.aio.ServicerContext[Any, Any]) -> Any:
-            if not self.trusts(context.peer()):
+            if not _is_trusted_in(int(time.monotonic()), context.peer()):
                 await context.abort(grpc.StatusCode.PERMISSION_DENIED, _STRANGER)
             try:
                 return await handler.unary_unary(request, context)
@@ -76,23 +72,17 @@ class Answers(grpc.aio.ServerInterceptor):
             answer, handler.request_deserializer, handler.response_serializer
         )
 
-    def trusts(self, peer: str) -> bool:
-        """Whether a peer may be served; see `is_trusted`."""
-        # The engine has one connection and asks a hundred times a second; reading the kernel's
-        # tables each time cost a fifth of a preview.
-        now = time.monotonic()
-        if now - self._trusted.get(peer, -_TRUSTED_SECONDS) < _TRUSTED_SECONDS:
-            return True
-        self._trusted = {peer: now} if is_trusted(peer) else {}
-        return bool(self._trusted)
 
-
-def exit_with(channel: grpc.Channel) -> None:
-    """End this process once `channel`, the connection to the engine, is lost or can't be made.
+def connect(address: str) -> grpc.Channel:
+    """Connect to the engine, and end this process once that is lost or can't be reached.
 
     The engine listens before it starts a plugin: who can't reach it at first was started by one
     that has been killed since.
     """
+    # Never idle: a training run may have nothing to report for longer than gRPC's 30 minutes,
+    # and a channel that fell idle looks the same as an engine that has gone.
+    never = ("grpc.client_idle_timeout_ms", 2**31 - 1)
+    channel = grpc.insecure_channel(address, options=[never])
     connected = threading.Event()
 
     def watch(state: grpc.ChannelConnectivity) -> None:
@@ -103,15 +93,25 @@ def exit_with(channel: grpc.Channel) -> None:
             os._exit(1)
 
     channel.subscribe(watch, try_to_connect=True)
+    return channel
 
 
 def serve(
-    provider: Provider,
-    engine_address: str,
+    make: Callable[[engine_pb2_grpc.EngineStub], Provider],
     version: str,
     servicer_class: type[ProviderServicer] = ProviderServicer,
 ) -> None:
-    """Serve `provider` on a free loopback port, printed on stdout as the engine expects."""
+    """Serve a provider on a free loopback port, printed on stdout as the engine expects.
+
+    Args:
+        make: Makes it for the engine, whose address is this process's first argument.
+        version: The plugin's.
+        servicer_class: Speaks the protocol.
+    """
+    address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
+    # Without a reference to it the connection would be watched no more.
+    channel = connect(address)
+    provider = make(engine_pb2_grpc.EngineStub(channel))
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
@@ -126,7 +126,7 @@ def serve(
             ],
             interceptors=[Answers()],
         )
-        servicer = servicer_class([], version, provider, engine_address=engine_address)
+        servicer = servicer_class([], version, provider, engine_address=address)
         provider_pb2_grpc.add_ResourceProviderServicer_to_server(servicer, server)
         port = server.add_insecure_port("127.0.0.1:0")
         await server.start()
@@ -135,6 +135,17 @@ def serve(
         await server.wait_for_termination()
 
     asyncio.run(run())
+
+
+@lru_cache(maxsize=16)
+def _is_trusted_in(_second: int, peer: str) -> bool:
+    """Whether a peer is trusted in a second of the clock, which it is looked up once in.
+
+    The engine has one connection and asks a hundred times a second; reading the kernel's tables
+    each time cost a fifth of a preview. A second is too short for the port of a connection that
+    has ended to become another user's.
+    """
+    return is_trusted(peer)
 
 
 def is_trusted(peer: str) -> bool:
@@ -149,7 +160,10 @@ def is_trusted(peer: str) -> bool:
         return True
     kind, _, place = peer.partition(":")
     address, _, port = place.rpartition(":")
-    owners = set(_owners(address, int(port))) if kind == "ipv4" else set()
+    # The kernel does not show a table in one piece: where connections come and go, one that stays
+    # may be missing from it.
+    looks = (set(_owners(address, int(port))) for _ in range(_LOOKS if kind == "ipv4" else 0))
+    owners = next(filter(None, looks), set())
     # Several where the port has connections elsewhere, too: one of another user's may be the peer.
     return bool(owners) and owners <= {0, os.geteuid()}
 

@@ -28,7 +28,8 @@ class Exit:
         message: Its termination message.
         started: When it began, ISO 8601 with seconds.
         finished: When it ended, likewise.
-        container_id: Which of the replica's containers it was; a restart gets a new one.
+        container_id: Which of the replica's containers it was, without the runtime's name; a
+            restart gets a new one.
     """
 
     code: int
@@ -93,25 +94,6 @@ class Exit:
         return f"exited with code {self.code}{by}"
 
 
-@dataclass(frozen=True)
-class FailedInit:
-    """An init container that failed, so that its replica's program has not begun.
-
-    Args:
-        ranks: Which ranks were to run in it, in words.
-        pod: The pod's name.
-        container: Its name.
-        exit: How it ended.
-        again: Whether it had been started again when that was seen.
-    """
-
-    ranks: str
-    pod: str
-    container: str
-    exit: Exit
-    again: bool
-
-
 def moment(text: str) -> datetime:
     """Return a time that the API server reports; the beginning of time when it is missing."""
     try:
@@ -128,5 +110,10 @@ def exit_of(terminated: Mapping[str, Any]) -> Exit:
         message=str(terminated.get("message", "")),
         started=str(terminated.get("startedAt", "")),
         finished=str(terminated.get("finishedAt", "")),
-        container_id=str(terminated.get("containerID", "")),
+        container_id=short_id(terminated),
     )
+
+
+def short_id(status: Mapping[str, Any]) -> str:
+    """Return the id of the container in a status or state, without the runtime's name before it."""
+    return str(status.get("containerID", "")).rpartition("://")[2]

@@ -8,8 +8,10 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
+from core.manifests import condition, holds
 from jobs.judge.exits import NEVER, Exit, moment
 from jobs.judge.replica import Replica
+from jobs.spec.names import CONTAINER
 
 _BURST = timedelta(seconds=10)
 """How far apart the failures may be that have one cause; kubelets report full seconds."""
@@ -55,10 +57,17 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """A replica's container that ended, and took the run along: with code 0 if too early."""
+    """A container that ended, and took the run along: with code 0 if too early.
+
+    Args:
+        replica: Whose, as its pod showed it then.
+        exit: How it ended.
+        container: Its name: the program's, or that of an init container.
+    """
 
     replica: Replica
     exit: Exit
+    container: str = CONTAINER
 
     @property
     def rank(self) -> int:
@@ -171,33 +180,32 @@ class Disruption:
         return timedelta(0) <= cause.finished - self.at <= _SOON
 
 
-def disruption(pod: Mapping[str, Any]) -> Disruption | None:
-    """Return how the cluster took a pod away; None for one that it did not."""
+def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
+    """Return how the cluster took a pod away; None for one that it did not.
+
+    Args:
+        pod: The pod.
+        is_running: Whether its program runs, so that its deletion is one, too.
+    """
     name, status = pod["metadata"]["name"], pod.get("status") or {}
-    for condition in status.get("conditions") or []:
-        if condition["type"] == _CONDITION and condition["status"] == "True":
-            reason = str(condition.get("reason", ""))
-            what = _DISRUPTIONS.get(reason, "was taken away")
-            detail = ": ".join(part for part in (reason, str(condition.get("message", ""))) if part)
-            return _of(pod, f"pod {name} {what} ({detail})", condition.get("lastTransitionTime"))
+    if holds(pod, _CONDITION):
+        found = condition(pod, _CONDITION)
+        what = _DISRUPTIONS.get(found.get("reason", ""), "was taken away")
+        detail = ": ".join(filter(None, (found.get("reason"), found.get("message"))))
+        return _of(pod, f"pod {name} {what} ({detail})", found.get("lastTransitionTime"))
     if status.get("reason") in _LOST:
         return _of(pod, f"pod {name} was lost ({status['reason']}: {status.get('message', '')})")
+    if is_running and "deletionTimestamp" in pod["metadata"]:
+        return _of(pod, f"pod {name} was deleted while its program ran")
     return None
-
-
-def deleted(pod: Mapping[str, Any]) -> Disruption | None:
-    """Return the disruption of a pod that is being deleted; None of one that is not."""
-    if "deletionTimestamp" not in pod["metadata"]:
-        return None
-    return _of(pod, f"pod {pod['metadata']['name']} was deleted while its program ran")
 
 
 def on_lost_nodes(
     pods: Iterable[Mapping[str, Any]], nodes: Iterable[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Return those of the pods whose node is gone or doesn't answer."""
-    well = {None, *(node["metadata"]["name"] for node in nodes if _is_ready(node))}
-    return [pod for pod in pods if _node_of(pod) not in well]
+    well = {None, *(node["metadata"]["name"] for node in nodes if holds(node, "Ready"))}
+    return [pod for pod in pods if pod.get("spec", {}).get("nodeName") not in well]
 
 
 def lost_node(
@@ -205,21 +213,11 @@ def lost_node(
 ) -> Disruption | None:
     """Return which node of these pods is gone or doesn't answer; None when all are well."""
     for pod in on_lost_nodes(pods, nodes):
-        name = pod["metadata"]["name"]
-        return _of(pod, f"node {_node_of(pod)}, where pod {name} ran, is gone or not Ready")
+        name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
+        return _of(pod, f"node {node}, where pod {name} ran, is gone or not Ready")
     return None
-
-
-def _node_of(pod: Mapping[str, Any]) -> str | None:
-    node: str | None = pod.get("spec", {}).get("nodeName")
-    return node
 
 
 def _of(pod: Mapping[str, Any], text: str, at: str | None = None) -> Disruption:
     when = datetime.now(UTC) if at is None else datetime.fromisoformat(at)
     return Disruption(text, str(pod["metadata"]["uid"]), when)
-
-
-def _is_ready(node: Mapping[str, Any]) -> bool:
-    conditions = (node.get("status") or {}).get("conditions") or []
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

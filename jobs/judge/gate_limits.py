@@ -34,39 +34,22 @@ def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
     if (least := inputs.get("minAccuracy")) is not None:
         yield from _accuracy(least, result)
     if (most := inputs.get("maxDuration")) is not None:
-        yield from _too_long("maxDuration", most, "a duration", result.duration_seconds)
-    if (most := inputs.get("maxTimeToAccuracy")) is not None:
-        found = result.time_to_accuracy_seconds
-        if found is None:
-            yield _NO_TIME.format(most, result.goal or "none")
+        if result.duration_seconds is None:
+            yield f"it has no duration, so `maxDuration` {most:g} can't be judged"
         else:
-            yield from _too_long("maxTimeToAccuracy", most, "a time to its goal", found)
-
+            yield from _seconds("a duration", result.duration_seconds, "maxDuration", most)
+    if (most := inputs.get("maxTimeToAccuracy")) is not None:
+        if result.time_to_accuracy_seconds is None:
+            yield (
+                f"no time to accuracy was reported, so `maxTimeToAccuracy` {most:g} can't be "
+                f"judged (its goal: {result.goal or 'none'}): give the job a `goal` that it "
+                "reaches, or let its program write time_to_accuracy_seconds (docs/results.md)"
+            )
+        else:
+            found = result.time_to_accuracy_seconds
+            yield from _seconds("a time to its goal", found, "maxTimeToAccuracy", most)
     for name, bounds in (inputs.get("require") or {}).items():
         yield from _out_of_bounds(name, bounds, result)
-
-
-def _out_of_bounds(name: str, bounds: Mapping[str, float], result: RunResult) -> Iterator[str]:
-    value = result.figure(name)
-    if value is None:
-        known = ", ".join(result.metrics or ()) or "none"
-        yield (
-            f"no {name} was reported, so `require` can't judge it (its metrics: {known}): let its "
-            "program write one (docs/results.md), or take it out of `require`"
-        )
-        return
-    least, most = bounds.get("min"), bounds.get("max")
-    if least is not None and not value >= least:
-        yield f"{name} is {value:g}, which is {least - value:.4g} less than its `min` {least:g}"
-    if most is not None and not value <= most:
-        yield f"{name} is {value:g}, which is {value - most:.4g} more than its `max` {most:g}"
-
-
-_NO_TIME = (
-    "no time to accuracy was reported, so `maxTimeToAccuracy` {:g} can't be judged (its goal: {}): "
-    "give the job a `goal` that it reaches, or let its program write time_to_accuracy_seconds "
-    "(docs/results.md)"
-)
 
 
 def _accuracy(least: float | Mapping[str, float], result: RunResult) -> Iterator[str]:
@@ -86,31 +69,48 @@ def _accuracy(least: float | Mapping[str, float], result: RunResult) -> Iterator
             f"no accuracy was reported, so `minAccuracy` {least:g} can't be judged: let its "
             "program write one (docs/results.md), or take the `minAccuracy` out"
         )
-    elif not accuracy >= least:
+    elif beyond := _beyond(accuracy, "minAccuracy", least, ".4f"):
+        # As many digits as set it apart from its limit.
+        shown = f"{accuracy:.4f}" if abs(accuracy - least) >= _SMALLEST else f"{accuracy!r}"
+        yield f"an accuracy of {shown}, {beyond}"
+
+
+def _seconds(what: str, value: float, limit: str, most: float) -> Iterator[str]:
+    if beyond := _beyond(value, limit, most, ".1f", " s"):
+        yield f"{what} of {value:g} s, {beyond}"
+
+
+def _out_of_bounds(name: str, bounds: Mapping[str, float], result: RunResult) -> Iterator[str]:
+    value = result.figure(name)
+    if value is None:
+        known = ", ".join(result.metrics or ()) or "none"
         yield (
-            f"an accuracy of {_figure(accuracy, least)}, which is {_difference(least - accuracy)} "
-            f"less than its `minAccuracy` {least:g}"
+            f"no {name} was reported, so `require` can't judge it (its metrics: {known}): let its "
+            "program write one (docs/results.md), or take it out of `require`"
         )
+        return
+    for limit, bound in sorted(bounds.items(), reverse=True):
+        if beyond := _beyond(value, limit, bound, ".4g"):
+            yield f"{name} is {value:g}, {beyond}"
 
 
-def _too_long(limit: str, most: float, what: str, seconds: float | None) -> Iterator[str]:
-    if seconds is None:
-        yield f"it has no duration, so `{limit}` {most:g} can't be judged"
-    elif not seconds <= most:
-        yield (
-            f"{what} of {seconds:g} s, which is {_difference(seconds - most, 1)} s more than its "
-            f"`{limit}` {most:g}"
-        )
+def _beyond(value: float, limit: str, bound: float, form: str, unit: str = "") -> str | None:
+    """Return by how much a figure misses a limit, never as 0; None where it keeps to it.
 
-
-def _figure(value: float, limit: float) -> str:
-    """Return a figure with as many digits as set it apart from its limit."""
-    return f"{value:.4f}" if abs(value - limit) >= _SMALLEST else f"{value!r}"
-
-
-def _difference(amount: float, digits: int = 4) -> str:
-    """Return by how much a limit was missed, never as 0."""
-    return f"{amount:.{digits}f}" if amount >= 10**-digits else f"{amount:.2g}"
+    Args:
+        value: The figure.
+        limit: What its limit is called: a least one begins with min.
+        bound: The limit.
+        form: How a difference is written, as for `format`.
+        unit: What follows a difference.
+    """
+    is_least = limit.startswith("min")
+    if value >= bound if is_least else value <= bound:
+        return None
+    amount = abs(value - bound)
+    shown = format(amount, form)
+    shown = shown if float(shown) != 0 else f"{amount:.2g}"
+    return f"which is {shown}{unit} {'less' if is_least else 'more'} than its `{limit}` {bound:g}"
 
 
 _SMALLEST = 0.0001

@@ -1,45 +1,45 @@
 """Makes a run's result of the job's status and the replicas' termination messages. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from datetime import datetime
 from typing import Any
 
-from jobs.judge.exits import Exit
+from jobs.judge.exits import Exit, moment
+from jobs.judge.progress import figure
 from jobs.judge.replica import Replica
-from jobs.result import End, FailureDetails, RunResult, State, TrainingReport
+from jobs.judge.run_state import RunState
+from jobs.result import FIGURES, End, FailureDetails, RunResult, State, TrainingReport
 from jobs.spec.names import run_of
-from jobs.topology import Topology, ranks_of
+from jobs.topology import Topology
 
-_KNOWN = frozenset(
-    {
-        *(each.name for each in fields(TrainingReport)),
-        *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds"),
-    }
-)
+_FROM_RANK_0 = {each.name for each in fields(TrainingReport)}
+_KNOWN = _FROM_RANK_0 | {
+    *("rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds")
+}
 """What a summary says besides figures."""
-_FROM_RANK_0 = tuple(each.name for each in fields(TrainingReport))
+_MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
+Whole = Callable[[int], Mapping[str, Any]]
 
 
-def result(  # noqa: PLR0913, PLR0917  # what was seen of a run, apart
+def result(
     end: End,
-    job: Mapping[str, Any],
-    replicas: Mapping[int, Replica],
-    failed: Mapping[int, Exit],
+    run: RunState,
     seen_at: str,
     failure: FailureDetails | None = None,
+    whole: Whole = lambda _: {},
 ) -> RunResult:
     """Return the result of a run that has come to its end.
 
     Args:
         end: How it ended, and why.
-        job: The PyTorchJob, for the times of its start and completion.
-        replicas: As far as their pods are known.
-        failed: How replicas were seen to fail, also in pods that others have replaced since.
+        run: What was seen of it.
         seen_at: When the end was seen, ISO 8601; for a job that the operator did not complete.
         failure: What is known of one that did not succeed.
+        whole: Returns the whole message of a replica, by its number, where 4 KB did not hold it.
     """
-    topology = Topology.of(job)
+    job, topology, replicas = run.job, run.topology, run.replicas
+    # Also in pods that others have replaced since.
+    failed = {each.replica.number: each.exit for each in run.failures}
     ends = {
         number: _deciding_exit(replica, end.state) or failed.get(number)
         for number, replica in replicas.items()
@@ -49,19 +49,24 @@ def result(  # noqa: PLR0913, PLR0917  # what was seen of a run, apart
         for number, ended in ends.items()
         if ended is not None and ended.code == 0 and (message := ended.report) is not None
     }
-    first = _of_rank_0(summaries, topology)
+    number, first = _of_rank_0(summaries, topology)
+    if "cut" in first:
+        first = {**first, **whole(number)}
     status = job.get("status") or {}
     started = status.get("startTime") or job["metadata"].get("creationTimestamp")
     completed = status.get("completionTime") or seen_at
     reported = {name: first.get(name) for name in _FROM_RANK_0}
+    metrics, histories = _metrics(first), _histories(first)
     reported |= {
-        "accuracy": _number(first.get("accuracy")),
+        # A field of the result may as well be among the program's own figures.
+        **{name: figure(first.get(name, metrics.get(name))) for name in FIGURES},
+        "step_seconds": _numbers(first.get("step_seconds")) or None,
         "artifacts": artifacts(first),
-        "metrics": _metrics(first) or None,
+        "metrics": {name: metrics[name] for name in metrics if name not in FIGURES} or None,
+        "epoch_accuracies": histories.get("accuracy"),
+        "epoch_metrics": histories or None,
     }
-    codes = {
-        _key(number, topology): ended.code for number, ended in ends.items() if ended is not None
-    }
+    codes = {topology.span(number): each.code for number, each in ends.items() if each is not None}
     return RunResult(
         **reported,
         state=end.state,
@@ -70,7 +75,7 @@ def result(  # noqa: PLR0913, PLR0917  # what was seen of a run, apart
         world_size=topology.world_size,
         samples_seen=_samples_seen(first, summaries, topology),
         training_seconds=first.get("duration_seconds"),
-        duration_seconds=_seconds(started, completed),
+        duration_seconds=(moment(completed) - moment(started)).total_seconds(),
         started=started,
         completed=completed,
         image=next((each.image for each in replicas.values() if each.image), None),
@@ -80,11 +85,12 @@ def result(  # noqa: PLR0913, PLR0917  # what was seen of a run, apart
     )
 
 
-def _of_rank_0(summaries: Mapping[int, Mapping[str, Any]], topology: Topology) -> Mapping[str, Any]:
-    """Return what rank 0 left behind: in an elastic job any replica may have been it at last."""
-    if not topology.elastic:
-        return summaries.get(0, {})
-    return next((message for message in summaries.values() if message.get("rank") == 0), {})
+def _of_rank_0(
+    summaries: Mapping[int, Mapping[str, Any]], topology: Topology
+) -> tuple[int, Mapping[str, Any]]:
+    """Return rank 0's replica and what it left: in an elastic job any may have been it at last."""
+    ranks_0 = (each for each in summaries.items() if each[1].get("rank") == 0)
+    return next(ranks_0, (0, {})) if topology.elastic else (0, summaries.get(0, {}))
 
 
 def _samples_seen(
@@ -102,17 +108,28 @@ def _samples_seen(
     return sum(known) if len(known) == topology.replicas else None
 
 
-def _number(value: object) -> float | None:
-    """Return a figure that a user's program reported; None when it is none."""
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
 def _metrics(message: Mapping[str, Any]) -> dict[str, float]:
     """Return the figures that a program names itself: in `metrics`, or beside what is known."""
-    own = message.get("metrics")
     named = {key: message[key] for key in message if key not in _KNOWN}
-    every = {**named, **(own if isinstance(own, dict) else {})}
-    return {key: value for key, text in every.items() if (value := _number(text)) is not None}
+    return {**_numbers(named), **_numbers(message.get("metrics"))}
+
+
+def _numbers(found: object) -> dict[str, float]:
+    """Return what of a map is numbers."""
+    every = found if isinstance(found, dict) else {}
+    return {key: value for key, text in every.items() if (value := figure(text)) is not None}
+
+
+def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
+    """Return the figures of each epoch, by their names."""
+    own = message.get("epoch_metrics")
+    every = {"accuracy": message.get("epoch_accuracies"), **(own if isinstance(own, dict) else {})}
+    found = {
+        name: [value for text in values[-_MOST_EPOCHS:] if (value := figure(text)) is not None]
+        for name, values in list(every.items())[:_MOST_HISTORIES]
+        if isinstance(values, list)
+    }
+    return {name: values for name, values in found.items() if values}
 
 
 def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
@@ -126,12 +143,6 @@ def artifacts(message: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     return found or None
 
 
-def _key(number: int, topology: Topology) -> str:
-    """Return the key of a replica's exit code: its rank, or the first and the last of several."""
-    ranks = ranks_of(number, topology.processes)
-    return str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"
-
-
 def _deciding_exit(replica: Replica, state: State) -> Exit | None:
     """Return how a replica ended; where the run failed, its first failure, not what followed."""
     exits = replica.exits
@@ -139,10 +150,6 @@ def _deciding_exit(replica: Replica, state: State) -> Exit | None:
     if state != "Succeeded" and failures:
         return failures[0]
     return exits[-1] if exits else None
-
-
-def _seconds(started: str, completed: str) -> float:
-    return (datetime.fromisoformat(completed) - datetime.fromisoformat(started)).total_seconds()
 
 
 def refused(reason: str, job: Mapping[str, Any]) -> RunResult:

@@ -8,6 +8,10 @@ from typing import Any
 from core.process import json_map
 
 _LONGEST_LINE = 80
+_TRAINS = frozenset({"step", "epoch", "metrics"})
+"""Events of a training that goes on."""
+_SHOWN = 3
+"""Of figures of other names."""
 
 
 @dataclass(frozen=True)
@@ -23,6 +27,7 @@ class Point:
         loss: Of this step, or of the epoch.
         accuracy: After the epoch.
         rate: Samples per second of rank 0.
+        others: Figures of other names.
     """
 
     epoch: int
@@ -33,14 +38,16 @@ class Point:
     loss: float | None
     accuracy: float | None
     rate: float | None
+    others: Mapping[str, float]
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> "Point | None":
         """Return the point that an event reports; None of another event, or without an epoch."""
         epoch, step, steps = (_count(event.get(key)) for key in ("epoch", "step", "steps"))
-        ends = event.get("event") == "epoch"
-        if epoch is None or event.get("event") not in {"step", "epoch"}:
+        if epoch is None or event.get("event") not in _TRAINS:
             return None
+        own = _own(event)
+        ends = event["event"] == "epoch" or (event["event"] == "metrics" and step is None)
         share = None if step is None or not steps else min(1.0, (step + 1) / steps)
         return cls(
             epoch,
@@ -48,9 +55,10 @@ class Point:
             step=float("inf") if ends else step or 0,
             at=_time(event.get("time")),
             samples=_count(event.get("samples")),
-            loss=_number(event.get("loss")),
-            accuracy=_number(event.get("accuracy")),
-            rate=_number(event.get("samples_per_second")),
+            loss=figure(event.get("loss", own.pop("loss", None))),
+            accuracy=figure(event.get("accuracy", own.pop("accuracy", None))),
+            rate=figure(event.get("samples_per_second")),
+            others=own,
         )
 
     @property
@@ -88,11 +96,13 @@ class Progress:
     def see(self, line: str) -> None:
         """Take in a line of the log: it may be an event."""
         event = json_map(line)
-        self.has_stepped |= event.get("event") in {"step", "epoch"}
+        self.has_stepped |= event.get("event") in _TRAINS
         if event.get("event") == "started":
             self._epochs = _count(event.get("epochs"))
         elif (point := Point.of(event)) is not None:
             self._see(point)
+        elif event.get("event") == "metrics":
+            self._line = ", ".join(_shown(_own(event))) or self._line
         elif "event" not in event:
             self._line = line.strip() or self._line
 
@@ -124,37 +134,40 @@ class Progress:
     def _figures(self, point: Point) -> list[str]:
         accuracy = None if self._ended is None else self._ended.accuracy
         after = "" if point.ends_its_epoch else f" after epoch {self.epochs_done}"
-        rate = point.rate if point.ends_its_epoch else self._rate(point)
+        begun = self._begun or point
+        within = _pace(begun, begun.samples, point, point.samples)
+        rate = point.rate if point.ends_its_epoch else within
         return [
             "" if point.loss is None else f"loss {point.loss:.4f}",
             "" if accuracy is None else f"accuracy {accuracy:.4f}{after}",
+            *_shown(point.others),
             "" if rate is None else f"{rate * self.world_size:,.0f} samples/s",
         ]
 
-    def _rate(self, point: Point) -> float | None:
-        """Return rank 0's samples per second in this epoch so far."""
-        begun = self._begun
-        if begun is None or begun.samples is None or point.samples is None:
-            return None
-        seconds = _seconds(begun, point)
-        return None if not seconds else (point.samples - begun.samples) / seconds
-
     def _left(self, point: Point) -> str:
         """Return how long the rest will take at the pace so far; empty before that is known."""
-        if self._first is None:
+        first, done = self._first or point, self._done(point)
+        pace = _pace(first, self._done(first), point, done)
+        if done is None or pace is None or pace <= 0 or done >= 1:
             return ""
-        before, done, seconds = self._done(self._first), self._done(point), None
-        if before is not None and done is not None and before < done < 1:
-            seconds = _seconds(self._first, point)
-        if before is None or done is None or seconds is None:
-            return ""
-        return f"about {duration(seconds * (1 - done) / (done - before))} left"
+        return f"about {duration((1 - done) / pace)} left"
 
     def _done(self, point: Point) -> float | None:
         """Return which part of all epochs is done."""
         if not self._epochs or point.share is None:
             return None
         return (point.epoch - 1 + point.share) / self._epochs
+
+
+def _own(event: Mapping[str, Any]) -> dict[str, float]:
+    """Return the figures of any name that an event tells of."""
+    told = event.get("metrics")
+    every = told.items() if isinstance(told, dict) else ()
+    return {str(name): value for name, each in every if (value := figure(each)) is not None}
+
+
+def _shown(figures: Mapping[str, float]) -> list[str]:
+    return [f"{_cut(name)} {value:.6g}" for name, value in list(figures.items())[:_SHOWN]]
 
 
 def duration(seconds: float) -> str:
@@ -166,10 +179,12 @@ def duration(seconds: float) -> str:
     return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"
 
 
-def _seconds(begun: Point, now: Point) -> float | None:
-    if begun.at is None or now.at is None or now.at <= begun.at:
+def _pace(first: Point, before: float | None, then: Point, now: float | None) -> float | None:
+    """Return by how much a figure grows per second between two points; None if not known."""
+    if before is None or now is None or first.at is None or then.at is None:
         return None
-    return (now.at - begun.at).total_seconds()
+    seconds = (then.at - first.at).total_seconds()
+    return (now - before) / seconds if seconds > 0 else None
 
 
 def _time(value: object) -> datetime | None:
@@ -180,13 +195,15 @@ def _time(value: object) -> datetime | None:
     return at if at.tzinfo is not None else None
 
 
-def _count(value: object) -> int | None:
-    is_count = isinstance(value, int) and not isinstance(value, bool) and value >= 0
-    return value if is_count and isinstance(value, int) else None
-
-
-def _number(value: object) -> float | None:
+def figure(value: object) -> float | None:
+    """Return a figure that a user's program reported; None when it is none."""
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _count(value: object) -> int | None:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    return None
 
 
 def _cut(line: str) -> str:

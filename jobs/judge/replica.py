@@ -6,7 +6,9 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from jobs.judge.exits import Exit, FailedInit, exit_of, moment
+from clusters import late_roles
+from core.manifests import condition
+from jobs.judge.exits import Exit, exit_of, moment, short_id
 from jobs.spec.names import CONTAINER, INPUTS_CONTAINER
 from jobs.spec.replicas import GPU
 from jobs.topology import Topology
@@ -16,17 +18,10 @@ _INDEX_LABEL = "training.kubeflow.org/replica-index"
 
 # https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/kubelet/images/types.go and
 # .../pkg/kubelet/kuberuntime/kuberuntime_container.go
-_CANNOT_START = frozenset(
-    {
-        "ErrImagePull",
-        "ImagePullBackOff",
-        "InvalidImageName",
-        "ErrImageNeverPull",
-        "ImageInspectError",
-        "CreateContainerConfigError",
-        "CreateContainerError",
-    }
-)
+_CANNOT_START = frozenset({
+    "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
+    "ImageInspectError", "CreateContainerConfigError", "CreateContainerError",
+})  # fmt: skip
 _CRASH_LOOP = "CrashLoopBackOff"
 
 
@@ -59,6 +54,10 @@ class Replica:
         """The pod's name."""
         return str(self.pod["metadata"]["name"])
 
+    def __str__(self) -> str:
+        """Name it by its ranks and its pod."""
+        return f"{self.ranks} ({self.name})"
+
     @property
     def uid(self) -> str:
         """The pod's identity."""
@@ -70,20 +69,18 @@ class Replica:
 
     @cached_property
     def _container(self) -> Mapping[str, Any]:
-        statuses = self._status.get("containerStatuses") or []
-        return next((each for each in statuses if each["name"] == CONTAINER), {})
+        return self._status_of(CONTAINER)
 
-    @property
-    def container_id(self) -> str | None:
-        """The container of its latest start, None before the first one."""
-        return self._container.get("containerID")
+    def container_id(self, name: str = CONTAINER) -> str:
+        """Return the id of a container's latest start; empty before the first one."""
+        return short_id(self._status_of(name))
 
     @property
     def unready_since(self) -> str:
         """Since when its pod has not been ready, as the API server reports; empty where it is."""
-        condition = self._condition("Ready")
-        is_unready = condition.get("status", "True") != "True"
-        return str(condition.get("lastTransitionTime", "")) if is_unready else ""
+        ready = condition(self.pod, "Ready")
+        is_unready = ready.get("status", "True") != "True"
+        return str(ready.get("lastTransitionTime", "")) if is_unready else ""
 
     @property
     def evicted(self) -> str | None:
@@ -150,10 +147,11 @@ class Replica:
         return self.running or bool(self.exits)
 
     @property
-    def gpus(self) -> bool:
-        """Whether it has GPUs."""
+    def gpus(self) -> int:
+        """How many GPUs it has."""
         containers = self.pod["spec"].get("containers") or []
-        return any(GPU in (each.get("resources", {}).get("limits") or {}) for each in containers)
+        limits = [each.get("resources", {}).get("limits") or {} for each in containers]
+        return sum(int(each.get(GPU, 0)) for each in limits)
 
     @property
     def memory_limit(self) -> str | None:
@@ -167,20 +165,21 @@ class Replica:
     @property
     def unschedulable(self) -> str | None:
         """The scheduler's reason while no node fits it."""
-        condition = self._condition("PodScheduled")
-        if condition.get("status") != "False":
+        scheduled = condition(self.pod, "PodScheduled")
+        if scheduled.get("status") != "False":
             return None
-        return str(condition.get("message", condition.get("reason", "")))
+        return str(scheduled.get("message", scheduled.get("reason", "")))
 
     @property
     def cannot_start(self) -> str | None:
         """Why a container of it, its init container included, is not going to start."""
-        for status in self._statuses:
-            waiting = status.get("state", {}).get("waiting", {})
-            if waiting.get("reason") in _CANNOT_START:
-                image = f"image {status['image']}: " if "mage" in waiting["reason"] else ""
-                return f"{image}{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
-        return None
+        return next(filter(None, map(self._blocked, self._statuses)), None)
+
+    @property
+    def is_refused_login(self) -> bool:
+        """Whether its node may pull an image once a new role applies; other images are in order."""
+        found = [each for each in map(self._blocked, self._statuses) if each is not None]
+        return bool(found) and all(map(late_roles.may_be, found))
 
     @property
     def crash_loop(self) -> str | None:
@@ -196,16 +195,15 @@ class Replica:
         return None
 
     @property
-    def failed_init(self) -> FailedInit | None:
-        """The init container that failed last; None once the program has begun."""
+    def failed_init(self) -> tuple[str, Exit] | None:
+        """The init container that failed last, and how; None once the program has begun."""
         if self.started:
             return None
         for status in self._inits:
             states = (status.get("state", {}), status.get("lastState", {}))
             ended = next((each["terminated"] for each in states if "terminated" in each), None)
             if ended is not None and ended["exitCode"] != 0:
-                name, again = str(status["name"]), "running" in states[0]
-                return FailedInit(self.ranks, self.name, name, exit_of(ended), again)
+                return str(status["name"]), exit_of(ended)
         return None
 
     def was_deleted(self, at: datetime) -> bool:
@@ -218,11 +216,8 @@ class Replica:
 
     def has_done(self, init_container: str) -> bool:
         """Return whether an init container has succeeded."""
-        return any(
-            status["name"] == init_container
-            and status.get("state", {}).get("terminated", {}).get("exitCode") == 0
-            for status in self._inits
-        )
+        state = self._status_of(init_container).get("state", {})
+        return bool(state.get("terminated", {}).get("exitCode") == 0)
 
     @property
     def stage(self) -> str:
@@ -240,10 +235,18 @@ class Replica:
             return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
         return "starting" if "nodeName" in self.pod.get("spec", {}) else "pending"
 
-    def _condition(self, type_: str) -> Mapping[str, Any]:
-        """Return a condition of the pod; empty without it."""
-        conditions = self._status.get("conditions") or []
-        return next((each for each in conditions if each["type"] == type_), {})
+    @staticmethod
+    def _blocked(status: Mapping[str, Any]) -> str | None:
+        """Return why a container is not going to start, by its status."""
+        waiting = status.get("state", {}).get("waiting", {})
+        if waiting.get("reason") not in _CANNOT_START:
+            return None
+        image = f"image {status['image']}: " if "mage" in waiting["reason"] else ""
+        return f"{image}{waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
+
+    def _status_of(self, container: str) -> Mapping[str, Any]:
+        """Return the status of a container of the pod; empty without it."""
+        return next((each for each in self._statuses if each["name"] == container), {})
 
     @property
     def _inits(self) -> list[Mapping[str, Any]]:

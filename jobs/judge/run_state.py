@@ -8,9 +8,11 @@ from typing import Any
 
 from clusters import autoscaler
 from clusters.autoscaler import Growth
+from core.manifests import condition, holds
 from jobs.judge import first_failure
-from jobs.judge.exits import FailedInit, moment
-from jobs.judge.first_failure import Disruption, Failure, Origin, deleted, disruption
+from jobs.judge.exits import moment
+from jobs.judge.first_failure import Disruption, Failure, Origin, disruption
+from jobs.judge.gpu_use import Gpu, GpuUse
 from jobs.judge.progress import Progress
 from jobs.judge.replica import Replica, is_of, is_replica, replicas
 from jobs.judge.shortage import Shortage
@@ -42,11 +44,15 @@ class RunState:
     """Why it could make no nodes."""
     gone: bool = False
     """Whether the job was deleted, not by Slipway."""
+    gpu_use: GpuUse = field(default_factory=GpuUse)
+    """How busy its GPUs were, as far as that is measured."""
+    refused_until: float = 0.0
+    """When a pull was last refused for want of a role, in seconds since it was submitted."""
     _since: dict[str, float] = field(default_factory=dict)
     """When each condition of `lasted` was first judged, in seconds since it was submitted."""
     _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     _started: set[int] = field(default_factory=set)
-    _failed_inits: dict[int, FailedInit] = field(default_factory=dict)
+    _failed_inits: dict[int, Failure] = field(default_factory=dict)
     """Each replica's latest: its pod no longer shows it while it is tried once more."""
     _ended_well: list[Failure] = field(default_factory=list)
     """Exits with code 0, in the order in which they were seen."""
@@ -102,15 +108,21 @@ class RunState:
     @property
     def failure(self) -> str | None:
         """What ended the run, in words; None while nothing failed."""
-        if len(silent := self.silent) != 1:
-            return None if self.cause is None else str(self.cause)
-        [one] = silent
-        return f"{one.ranks} ({one.name}) did not answer its peers: {self.cause}"
+        if len(silent := self.silent) == 1:
+            return f"{silent[0]} did not answer its peers: {self.cause}"
+        return None if self.cause is None else str(self.cause)
 
     @property
     def hanging(self) -> list[Replica]:
         """Of a run that got nowhere, those that still run; all of them, where none is suspected."""
-        return [each for each in self.silent or self.replicas.values() if each.active]
+        suspected = self.silent or self.idle or self.replicas.values()
+        return [each for each in suspected if each.active]
+
+    @property
+    def idle(self) -> list[Replica]:
+        """Those that run with a GPU that has been idle for too long."""
+        uids = {uid for uid, _ in self.gpu_use.idle}
+        return [each for each in self.replicas.values() if each.running and each.uid in uids]
 
     @property
     def followers(self) -> int:
@@ -122,7 +134,7 @@ class RunState:
         return len(after - {cause.replica.number})
 
     @property
-    def failed_init(self) -> FailedInit | None:
+    def failed_init(self) -> Failure | None:
         """Of the first replica that could not begin, the init container that failed."""
         return self._failed_inits[min(self._failed_inits)] if self._failed_inits else None
 
@@ -190,28 +202,38 @@ class RunState:
 
     def _see_failed_inits(self, seen: Mapping[int, Replica]) -> None:
         for number, replica in seen.items():
-            failed = replica.failed_init or self._failed_inits.pop(number, None)
-            if failed is None or replica.started or replica.has_done(failed.container):
-                continue
-            self._failed_inits[number] = failed
+            if (found := replica.failed_init) is not None:
+                container, ended = found
+                self._failed_inits[number] = Failure(replica, ended, container)
+            failed = self._failed_inits.get(number)
+            if failed is not None and (replica.started or replica.has_done(failed.container)):
+                del self._failed_inits[number]
 
     def _see_disruption(self, pod: Mapping[str, Any]) -> None:
         """Note what took a pod away, unless a failure did: then the operator clears up."""
         if self.disruption is not None or (self.failures and not self.topology.elastic):
             return
-        self.disruption = disruption(pod)
         is_running = is_replica(pod) and Replica(pod, self.topology).running
-        if self.disruption is None and is_running and self.condition("Succeeded") is None:
-            self.disruption = deleted(pod)
+        ran_on = is_running and self.condition("Succeeded") is None
+        self.disruption = disruption(pod, is_running=ran_on)
 
     def see_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> None:
         """Take in the cluster's nodes."""
         left = (each.pod for each in self.replicas.values() if each.active)
         self.lost_node = first_failure.lost_node(left, nodes)
 
+    def see_gpus(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
+        """Take in the utilization of GPUs by pod name; see `GpuUse.see`."""
+        having = [each for each in self.replicas.values() if each.running and each.gpus]
+        uids = {each.name: each.uid for each in having}
+        found = {(uids[pod], gpu): each for (pod, gpu), each in measured.items() if pod in uids}
+        self.gpu_use.see(at, found, least)
+
     def see_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Take in Kubernetes' events of the job and its pods."""
-        self.growth = autoscaler.growth(self._of_waiting_pods(events))
+        waiting = {each.uid for each in self.replicas.values() if each.unschedulable is not None}
+        about = [event for event in events if event["involvedObject"].get("uid") in waiting]
+        self.growth = autoscaler.growth(about)
         for event in events:
             if event.get("reason") == "FailedCreatePod":
                 message = str(event.get("message", ""))
@@ -230,6 +252,11 @@ class RunState:
             self._since.pop(what, None)
             return 0.0
         return elapsed - self._since.setdefault(what, elapsed)
+
+    @property
+    def refused_logins(self) -> list[Replica]:
+        """Those whose images the registry refuses to their nodes, as long as a role is new."""
+        return [each for each in self.replicas.values() if each.is_refused_login]
 
     @property
     def all_started(self) -> bool:
@@ -256,15 +283,9 @@ class RunState:
 
     def condition(self, type_: str) -> str | None:
         """Return the message of a condition of the job that holds; None where it does not."""
-        for condition in (self.job.get("status") or {}).get("conditions") or []:
-            if condition["type"] == type_ and condition["status"] == "True":
-                return str(condition.get("message", ""))
-        return None
-
-    def _of_waiting_pods(self, events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        """Return those of `events` that are about a pod without a node."""
-        waiting = {each.uid for each in self.replicas.values() if each.unschedulable is not None}
-        return [event for event in events if event["involvedObject"].get("uid") in waiting]
+        if not holds(self.job, type_):
+            return None
+        return str(condition(self.job, type_).get("message", ""))
 
 
 _WAITING = "waiting for a node"

@@ -15,6 +15,7 @@ from core.fields import gibibytes
 Amounts = dict[str, Decimal]
 _NONE = Decimal(0)
 _BYTES = frozenset({"memory", "ephemeral-storage"})
+_SCOPES = ("requests.", "limits.")
 _ENDED = frozenset({"Succeeded", "Failed"})
 
 
@@ -58,21 +59,24 @@ def without_node(
         which = f"none of {len(nodes)} nodes has the labels {labels}" if nodes else "there is none"
         return Shortage(f"{request}, and {which}", final=False)
     # What no node has at all may come with it: a plugin that starts late announces its GPUs.
-    most = _largest(map(_allocatable, matching))
+    room = {
+        each["metadata"]["name"]: _amounts(each["status"].get("allocatable")) for each in matching
+    }
+    most = _largest(room.values())
     never = {key for key, value in needed.items() if value > most.get(key, value)}
     if never and not may_grow:
         allocatable = _listed({key: most[key] for key in sorted(never)})
         return Shortage(f"{request}, and no node has more than {allocatable} for pods", final=True)
-    taken: dict[str, Amounts] = {}
     for other in pods:
         name = other["spec"].get("nodeName")
         leaves = "deletionTimestamp" in other["metadata"]
-        if name is not None and not leaves and other.get("status", {}).get("phase") not in _ENDED:
-            taken[name] = _plus(taken.get(name, {}), _requests(other["spec"]))
-    free = [_less(_allocatable(node), taken.get(node["metadata"]["name"], {})) for node in matching]
+        if name in room and not leaves and other.get("status", {}).get("phase") not in _ENDED:
+            room[name] = _sum(room[name], _requests(other["spec"]), times=-1)
+    free = room.values()
     if any(all(value <= each.get(key, _NONE) for key, value in needed.items()) for each in free):
         return None
-    listed = _listed({key: _largest(free).get(key, _NONE) for key in needed})
+    most_free = _largest(free)
+    listed = _listed({key: most_free.get(key, _NONE) for key in needed})
     return Shortage(f"{request}, and the most that a node has free is {listed}", final=False)
 
 
@@ -86,23 +90,21 @@ def over_quota(job: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> S
     requested: Amounts = {}
     for replicas in job["spec"]["pytorchReplicaSpecs"].values():
         each = _counted(replicas["template"]["spec"])
-        requested = _plus(
-            requested, {key: value * replicas["replicas"] for key, value in each.items()}
-        )
+        requested = _sum(requested, each, times=replicas["replicas"])
     for quota in quotas:
-        hard = _amounts((quota.get("status") or {}).get("hard") or quota["spec"].get("hard") or {})
+        hard = _amounts((quota.get("status") or {}).get("hard") or quota["spec"].get("hard"))
         over = {key for key in hard if requested.get(key, 0) > hard[key]}
         if over:
             key = min(over)
             name = quota["metadata"]["name"]
-            text = f"the job asks for {_listed({key: requested[key]})}, and quota {name} has "
-            return Shortage(f"{text}{_listed({key: hard[key]})} in all", final=True)
+            text = f"the job asks for {_one(key, requested[key])}, and quota {name} has "
+            return Shortage(f"{text}{_one(key, hard[key])} in all", final=True)
     return None
 
 
 def _counted(spec: Mapping[str, Any]) -> Amounts:
     """Return what a pod counts for in each possible quota."""
-    requests, limits = _requests(spec), _sum(spec, "limits")
+    requests, limits = _requests(spec), _of_containers(spec, "limits")
     return {
         "pods": Decimal(1),
         "count/pods": Decimal(1),
@@ -114,41 +116,31 @@ def _counted(spec: Mapping[str, Any]) -> Amounts:
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:
     """Return what a pod requests: the sum of its containers, or more for an init container."""
-    first = [_amounts((each.get("resources") or {}).get("requests") or {})
-             for each in spec.get("initContainers") or []]  # fmt: skip
-    return _largest([_sum(spec, "requests"), *first])
+    inits = [{"containers": [each]} for each in spec.get("initContainers") or []]
+    return _largest(_of_containers(each, "requests") for each in (spec, *inits))
 
 
-def _sum(spec: Mapping[str, Any], kind: str) -> Amounts:
+def _of_containers(spec: Mapping[str, Any], kind: str) -> Amounts:
     total: Amounts = {}
     for container in spec["containers"]:
-        total = _plus(total, _amounts((container.get("resources") or {}).get(kind) or {}))
+        total = _sum(total, _amounts((container.get("resources") or {}).get(kind)))
     return total
 
 
 def _largest(amounts: Iterable[Amounts]) -> Amounts:
     most: Amounts = {}
     for each in amounts:
-        for key, value in each.items():
-            most[key] = max(value, most.get(key, value))
+        most |= {key: max(value, most.get(key, value)) for key, value in each.items()}
     return most
 
 
-def _plus(some: Amounts, others: Amounts) -> Amounts:
-    return {key: some.get(key, _NONE) + others.get(key, _NONE) for key in some | others}
+def _sum(some: Amounts, others: Amounts, times: int = 1) -> Amounts:
+    return {key: some.get(key, _NONE) + others.get(key, _NONE) * times for key in some | others}
 
 
-def _less(amounts: Amounts, taken: Amounts) -> Amounts:
-    return {key: value - taken.get(key, _NONE) for key, value in amounts.items()}
-
-
-def _allocatable(node: Mapping[str, Any]) -> Amounts:
-    return _amounts(node["status"].get("allocatable") or {})
-
-
-def _amounts(quantities: Mapping[str, Any]) -> Amounts:
+def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:
     # The client's own function has no types.
-    return {key: parse_quantity(value) for key, value in quantities.items()}  # type: ignore[no-untyped-call]
+    return {key: parse_quantity(value) for key, value in (quantities or {}).items()}  # type: ignore[no-untyped-call]
 
 
 def _labels(node: Mapping[str, Any]) -> Mapping[str, str]:
@@ -161,12 +153,7 @@ def _listed(amounts: Amounts) -> str:
 
 
 def _one(key: str, value: Decimal) -> str:
-    scope, _, name = (
-        key.rpartition(".") if key.startswith(("requests.", "limits.")) else ("", "", key)
-    )
-    kind = f" ({scope})" if scope else ""
-    if name == "cpu":
-        return f"{float(value):g} cores{kind}"
-    if name in _BYTES:
-        return f"{gibibytes(int(value))} {name}{kind}"
-    return f"{float(value):g} {name}{kind}"
+    scope, _, name = key.rpartition(".") if key.startswith(_SCOPES) else ("", "", key)
+    amount = gibibytes(int(value)) if name in _BYTES else f"{float(value):g}"
+    unit = "cores" if name == "cpu" else name
+    return f"{amount} {unit} ({scope})" if scope else f"{amount} {unit}"

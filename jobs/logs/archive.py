@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from core.files import write
 from core.paths import state_dir
 from jobs.logs.lines import LONGEST, Cursor, Line
 from jobs.topology import Topology
@@ -55,17 +56,24 @@ class Log:
         except OSError:
             return False
 
-    def lines(self) -> Iterator[Line]:
-        """Yield its lines; none without a file. One that is being written is left out."""
+    def lines(self, tail: int | None = None) -> Iterator[Line]:
+        """Yield its lines; none without a file. One that is being written is left out.
+
+        Args:
+            tail: Only those in so many bytes at its end.
+        """
         try:
-            with self.path.open("rb") as file:
-                for raw in file:
-                    if raw.endswith(b"\n"):
-                        line = Line.parse(raw[:-1].decode(errors="replace"))
-                        if line is not None:
-                            yield line
+            file = self.path.open("rb")
         except FileNotFoundError:
             return
+        with file:
+            if tail is not None:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - tail))
+            for raw in file:
+                # A first one that is cut has no time before it.
+                line = Line.parse(raw[:-1].decode(errors="replace"))
+                if raw.endswith(b"\n") and line is not None:
+                    yield line
 
     def cursor(self) -> Cursor:
         """Return how far the container's log was read to get this.
@@ -74,16 +82,7 @@ class Log:
             OSError: it exists and can't be read.
         """
         cursor = Cursor()
-        try:
-            with self.path.open("rb") as file:
-                file.seek(max(0, file.seek(0, os.SEEK_END) - _TAIL))
-                for raw in file:
-                    # A first one that is cut has no time before it.
-                    line = Line.parse(raw.removesuffix(b"\n").decode(errors="replace"))
-                    if line is not None:
-                        cursor.see([line])
-        except FileNotFoundError:
-            pass
+        cursor.see(self.lines(tail=_TAIL))
         return cursor
 
 
@@ -121,9 +120,7 @@ class Run:
         Raises:
             OSError: it can't be written.
         """
-        file = self.directory / ABOUT
-        file.touch(0o600)
-        file.write_text(json.dumps(asdict(topology)))
+        write(self.directory / ABOUT, json.dumps(asdict(topology)), mode=0o600)
 
     def log(self, replica: int, container: str) -> Log:
         """Return where the log of a container is, or would be."""
@@ -165,16 +162,9 @@ class Archive:
 
 
 def of(urn: str) -> Archive:
-    """Return the archive of the resource with this URN.
-
-    Raises:
-        ValueError: it is no URN.
-    """
-    # urn:pulumi:<stack>::<project>::<types>::<name>
-    parts = urn.split("::")
-    if len(parts) < 4 or not parts[0].startswith("urn:pulumi:"):
-        raise ValueError(f"{urn!r} is no URN of a resource")
-    return of_job(parts[0].removeprefix("urn:pulumi:"), "::".join(parts[3:]))
+    """Return the archive of the resource urn:pulumi:<stack>::<project>::<types>::<name>."""
+    stack, _project, _types, name = urn.removeprefix("urn:pulumi:").split("::", 3)
+    return of_job(stack, name)
 
 
 def of_job(stack: str, job: str) -> Archive:

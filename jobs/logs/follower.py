@@ -2,17 +2,19 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
 from kubernetes.client.exceptions import ApiException
 
+from core.kube import api_message
 from jobs.api import JobApi, Unreachable
-from jobs.judge.replica import Replica
+from jobs.judge.replica import Replica, is_replica
 from jobs.logs.lines import Cursor, Line
-from jobs.spec.names import CONTAINER
+from jobs.spec.names import run_of
 from jobs.streams import LogPart
+from jobs.topology import Topology
 
 LIVE = 64
 """So many containers are followed while they run; those beyond are read when they have ended."""
@@ -43,42 +45,28 @@ class Container:
     previous: bool
 
 
-def containers(replica: Replica) -> list[Container]:
-    """Return the containers of a replica's pod that Kubernetes still lists, oldest first."""
+def containers(
+    pods: Iterable[Mapping[str, Any]], topology: Topology, run_id: str | None
+) -> list[Container]:
+    """Return the containers of a run's pods that Kubernetes still lists.
+
+    They are in the order of their replicas, those of a replica oldest first.
+    """
+    mine = [Replica(pod, topology) for pod in pods if is_replica(pod) and run_of(pod) == run_id]
+    mine.sort(key=lambda each: (each.number, str(each.pod["metadata"].get("creationTimestamp"))))
+    return [container for replica in mine for container in _starts(replica)]
+
+
+def _starts(replica: Replica) -> list[Container]:
     ended = [end.container_id for end in replica.exits if end.container_id]
-    running = [replica.container_id] if replica.running and replica.container_id else []
+    running = [replica.container_id()] if replica.running and replica.container_id() else []
     ids = list(dict.fromkeys([*ended, *running]))
     return [
         Container(
-            replica.number,
-            replica.name,
-            short_id(id_),
-            ended=id_ not in running,
-            previous=id_ != ids[-1],
+            replica.number, replica.name, each, ended=each not in running, previous=each != ids[-1]
         )
-        for id_ in ids
+        for each in ids
     ]
-
-
-def short_id(container_id: str) -> str:
-    """Return a container's id without the runtime's name before it."""
-    return container_id.rpartition("://")[2]
-
-
-def place(pod: Mapping[str, Any], container: Container) -> Literal["latest", "previous", "gone"]:
-    """Return where a container is in its pod, which may have been started again meanwhile."""
-    statuses = (pod.get("status") or {}).get("containerStatuses") or []
-    status = next((each for each in statuses if each["name"] == CONTAINER), None)
-    if status is None:
-        return "latest"
-    ended = (status.get("lastState") or {}).get("terminated") or {}
-    if container.id in _ids(status, (status.get("state") or {}).get("terminated") or {}):
-        return "latest"
-    return "previous" if container.id in _ids(ended) else "gone"
-
-
-def _ids(*states: Mapping[str, Any]) -> set[str]:
-    return {str(each.get("containerID") or "").rpartition("://")[2] for each in states}
 
 
 class Taker(Protocol):
@@ -93,9 +81,6 @@ class Taker(Protocol):
     def take(self, container: Container, lines: Sequence[Line]) -> None:
         """Take lines that come next."""
 
-    def end(self, container: Container) -> None:
-        """Be done for now, whether the log is at its end or broke off."""
-
 
 @dataclass
 class Follower:
@@ -104,14 +89,15 @@ class Follower:
     Args:
         api: Of the job.
         taker: Who wants the lines.
-        contact: Called at each answer.
-        trouble: Called with what went wrong: with an answer of the API server, it is tried again.
     """
 
     api: JobApi
     taker: Taker
-    contact: Callable[[], None] = lambda: None
-    trouble: Callable[[Exception], None] = lambda _: None
+    contact: float = field(default_factory=time.monotonic)
+    """When the API server answered last, by the monotonic clock."""
+    last_error: str = ""
+    """What it refused last, or why it did not answer; that is tried again."""
+    _broken: Exception | None = None
     _busy: dict[str, bool] = field(default_factory=dict)
     """Which containers are being read, and whether that follows them."""
     _cursors: dict[str, Cursor] = field(default_factory=dict)
@@ -128,33 +114,40 @@ class Follower:
         """Whether any log is being read."""
         return bool(self._busy)
 
+    def failed(self, error: Exception) -> None:
+        """Remember what went wrong; what was not expected is raised where reading goes on."""
+        if isinstance(error, ApiException | Unreachable):
+            self.last_error = api_message(error)
+        else:
+            self._broken = error
+
     def follow(self, containers: Sequence[Container]) -> None:
-        """Go on with these containers; to be called again and again."""
+        """Go on with these containers; to be called again and again.
+
+        Raises:
+            Exception: what a thread did not expect.
+        """
         self._go_on(containers, follow=True)
 
     def finish(self, containers: Sequence[Container], limit_seconds: float) -> bool:
         """Read the logs of these containers so far; return whether the time was enough."""
         deadline = time.monotonic() + limit_seconds
-        targets = {each.id: self._last_stamp(each) for each in containers if self._follows(each)}
+        followed = [each for each in containers if not each.ended and self._busy.get(each.id)]
+        targets = {each.id: self._last_stamp(each) for each in followed}
         read: set[str] = set()
-        while True:
-            left = [each for each in containers if not self._has_all(each, targets, read)]
-            if not left:
-                return True
+        while left := [each for each in containers if not self._has_all(each, targets, read)]:
             if time.monotonic() > deadline:
                 return False
             read |= self._go_on(left, follow=False)
             time.sleep(_POLL_SECONDS)
-
-    def _follows(self, container: Container) -> bool:
-        return not container.ended and self._busy.get(container.id, False)
+        return True
 
     def _has_all(self, container: Container, targets: dict[str, str], read: set[str]) -> bool:
         if container.id in self._done:
             return True
         if container.id in targets:
-            cursor = self._cursors.get(container.id)
-            return (cursor.stamp if cursor and cursor.stamp else "") >= targets[container.id]
+            cursor = self._cursors.get(container.id, Cursor())
+            return (cursor.stamp or "") >= targets[container.id]
         # A container that runs on is read once.
         return not container.ended and container.id in read and container.id not in self._busy
 
@@ -165,11 +158,13 @@ class Follower:
                 if batch:
                     return batch[-1].stamp
         except (ApiException, Unreachable) as error:
-            self.trouble(error)
+            self.failed(error)
         return ""
 
     def _go_on(self, containers: Sequence[Container], *, follow: bool) -> set[str]:
         """Start reading as many as threads are free; return those that were started."""
+        if self._broken is not None:
+            raise self._broken
         now = time.monotonic()
         busy = list(self._busy.values())
         free = {True: LIVE - busy.count(True), False: _READERS - busy.count(False)}
@@ -193,13 +188,11 @@ class Follower:
             # A log that is followed ends also when its node's kubelet is started again.
             if self._read_on(container, follow=follow) and container.ended:
                 self._done.add(id_)
-        except (ApiException, Unreachable) as error:
+        except Exception as error:  # noqa: BLE001 - see `failed`
             if container.ended and isinstance(error, ApiException) and error.status in _NOT_THERE:
                 self._done.add(id_)
             self._again_at[id_] = time.monotonic() + _PAUSE_SECONDS
-            self.trouble(error)
-        except Exception as error:  # noqa: BLE001 - raised where this was started
-            self.trouble(error)
+            self.failed(error)
         finally:
             self._busy.pop(id_, None)
 
@@ -207,12 +200,8 @@ class Follower:
         """Pass a log on; return whether it came to its end, as far as Kubernetes has it."""
         cursor = self.taker.begin(container, self._cursors.get(container.id))
         self._cursors[container.id] = cursor
-        try:
-            is_previous = container.previous or self._pass_on(container, cursor, follow=follow)
-            if is_previous:
-                self._pass_on(replace(container, previous=True), cursor, follow=False)
-        finally:
-            self.taker.end(container)
+        if container.previous or self._pass_on(container, cursor, follow=follow):
+            self._pass_on(replace(container, previous=True), cursor, follow=False)
         return not self._closed.is_set()
 
     def _pass_on(self, container: Container, cursor: Cursor, *, follow: bool) -> bool:
@@ -221,7 +210,7 @@ class Follower:
         expected = "previous" if container.previous else "latest"
         checked = False
         for batch in cursor.fresh(self.api.log_lines(container.pod, part)):
-            self.contact()
+            self.contact = time.monotonic()
             # The log is that of the container that is in its place now, whatever was requested.
             if not checked and (now := self._place(container, expected)) != expected:
                 return now == "previous"
@@ -233,5 +222,12 @@ class Follower:
         return False
 
     def _place(self, container: Container, expected: str) -> str:
+        """Return where a container is in its pod, which may have been started again meanwhile."""
         pod = self.api.pod(container.pod)
-        return expected if pod is None else place(pod, container)
+        if pod is None:
+            return expected
+        starts = _starts(Replica(pod, Topology(1)))
+        now = next((each for each in starts if each.id == container.id), None)
+        if now is None:
+            return "gone"
+        return "previous" if now.previous else "latest"

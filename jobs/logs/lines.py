@@ -73,18 +73,15 @@ class Cursor:
         left = self.repeats
         begun = False
         for batch in batches:
-            new = batch
-            if left > 0:
-                # Kubelets keep a part of a long log, which then begins after what was read.
-                if not begun and batch and batch[0].stamp > str(self.stamp):
-                    left = 0
-                begun = begun or bool(batch)
-                new = batch if left == 0 else []
-                for position, line in enumerate(batch if left > 0 else []):
-                    left -= line.stamp == self.stamp
-                    if left == 0:
-                        new = batch[position + 1 :]
-                        break
+            # Kubelets keep a part of a long log, which then begins after what was read.
+            if left > 0 and not begun and batch and batch[0].stamp > str(self.stamp):
+                left = 0
+            begun = begun or bool(batch)
+            known = 0
+            while left > 0 and known < len(batch):
+                left -= batch[known].stamp == self.stamp
+                known += 1
+            new = batch[known:]
             yield new
             # Only what was taken counts: a caller that breaks off here gets these lines again.
             self.see(new)

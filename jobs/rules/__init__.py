@@ -1,22 +1,19 @@
-"""Known mistakes in jobs, looked for before anything is made.
-
-A new one is a function, and a line in its module's RULES.
-"""
+"""Known mistakes in jobs, looked for before anything is made."""
 
 from collections.abc import Sequence
 
-from jobs.rules import containers, distributed, elastic, nodes
+from jobs.rules import containers, distributed, nodes
 from jobs.rules.rule import Finding, Rule, Surroundings
 from jobs.spec import TrainingJob
 
-__all__ = ["RULES", "Finding", "Rule", "Surroundings", "judge"]
+__all__ = ["RULES", "Rule", "Surroundings", "judge"]
 
-RULES: Sequence[Rule] = (
-    *distributed.RULES,
-    *nodes.RULES,
-    *elastic.RULES,
-    *containers.RULES,
-)
+RULES: Sequence[Rule] = [
+    each
+    for module in (distributed, nodes, containers)
+    for each in vars(module).values()
+    if isinstance(each, Rule)
+]
 
 
 def judge(job: TrainingJob, around: Surroundings) -> list[tuple[Rule, Finding]]:

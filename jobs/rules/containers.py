@@ -5,13 +5,16 @@ from posixpath import normpath
 from urllib.parse import urlsplit
 
 from core.fields import cores, mebibytes, size
-from core.problem import Path, quote
-from jobs.rules.rule import Finding, Findings, Rule, Surroundings
+from core.problem import quote
+from jobs.rules.rule import Finding, Findings, Surroundings, place, rule
 from jobs.spec import TrainingJob
 from jobs.spec.modules import MODULES
 from jobs.spec.replicas import roles, share
 
+_CONCEPTS = "https://kubernetes.io/docs/concepts"
 
+
+@rule(f"{_CONCEPTS}/containers/images/#image-names")
 def _unpinned_image(job: TrainingJob, _: Surroundings) -> Findings:
     if job.image is None or "@" in job.image:
         return
@@ -27,6 +30,7 @@ def _unpinned_image(job: TrainingJob, _: Surroundings) -> Findings:
         )
 
 
+@rule("docs/azure-local.md#without-the-internet")
 def _image_out_of_reach(job: TrainingJob, around: Surroundings) -> Findings:
     reach = around.reach
     if job.image is not None and reach is not None and not reach.has(job.image):
@@ -38,25 +42,28 @@ def _image_out_of_reach(job: TrainingJob, around: Surroundings) -> Findings:
         )
 
 
-def _less_memory_than_needed(job: TrainingJob, _: Surroundings) -> Findings:
+@rule("docs/resources.md#resources")
+def _less_than_needed(job: TrainingJob, _: Surroundings) -> Findings:
     if job.module is None:
         return
     needed = size(MODULES[job.module].memory) * job.processes_per_node
     for role in roles(job):
-        limit = share(job, role).memory_limit
-        if size(limit) < needed:
-            is_limited = job.limits is not None and job.limits.memory is not None
-            field: Path = ("limits", "memory") if is_limited else ("memory",)
+        found = share(job, role)
+        if size(found.memory_limit) < needed:
+            memory, limit = place(job, role, "memory"), place(job, role, "limits", "memory")
+            # A Master's own memory is its limit, too, unless it has limits of its own.
+            is_own = memory[0] == "master" and limit[0] != "master"
             processes = job.processes_per_node
             each = f" in each of its {processes} processes" if processes > 1 else ""
             yield Finding(
-                (*_of(job, role), *field),
-                f"{limit} is less than {job.module} needs{each}: {mebibytes(needed)} in all. The "
-                "kernel would end it",
+                memory if is_own or found.limits.memory is None else limit,
+                f"{found.memory_limit} is less than {job.module} needs{each}: {mebibytes(needed)} "
+                "in all. The kernel would end it",
                 "raise it",
             )
 
 
+@rule(f"{_CONCEPTS}/configuration/manage-resources-containers/")
 def _limit_below_request(job: TrainingJob, _: Surroundings) -> Findings:
     for role in roles(job):
         found = share(job, role)
@@ -68,9 +75,10 @@ def _limit_below_request(job: TrainingJob, _: Surroundings) -> Findings:
         for name, amount, request, limit in pairs:
             if limit is not None and request is not None and amount(limit) < amount(request):
                 reason = f"{limit} is less than the {request} that it asks for"
-                yield Finding((*_of(job, role), "limits", name), reason, "raise it")
+                yield Finding(place(job, role, "limits", name), reason, "raise it")
 
 
+@rule("https://github.com/kubeflow/trainer/issues/2045")
 def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
     if job.restart_policy == "ExitCode" and job.backoff_limit is not None:
         yield Finding(
@@ -81,6 +89,7 @@ def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
         )
 
 
+@rule(f"{_CONCEPTS}/workloads/pods/pod-lifecycle/#restart-policy", warns=True)
 def _always(job: TrainingJob, _: Surroundings) -> Findings:
     if job.restart_policy == "Always":
         yield Finding(
@@ -90,7 +99,8 @@ def _always(job: TrainingJob, _: Surroundings) -> Findings:
         )
 
 
-def _not_kept(job: TrainingJob, _: Surroundings) -> Findings:
+@rule("docs/files.md#outputs")
+def _outputs_not_kept(job: TrainingJob, _: Surroundings) -> Findings:
     url = job.outputs
     if url is None or urlsplit(url).scheme not in {"file", "local"}:
         return
@@ -110,7 +120,8 @@ def _not_kept(job: TrainingJob, _: Surroundings) -> Findings:
         )
 
 
-def _cut_short(job: TrainingJob, _: Surroundings) -> Findings:
+@rule("docs/files.md#outputs", warns=True)
+def _outputs_cut_short(job: TrainingJob, _: Surroundings) -> Findings:
     if job.outputs is not None and job.clean_pod_policy != "None" and job.replicas > 1:
         yield Finding(
             ("cleanPodPolicy",),
@@ -118,31 +129,3 @@ def _cut_short(job: TrainingJob, _: Surroundings) -> Findings:
             "also one that is still copying its `outputs`",
             "leave it out where all their files count",
         )
-
-
-def _of(job: TrainingJob, role: str) -> Path:
-    """Return where the fields of a role are: the Master's own, where it differs."""
-    return ("master",) if role == "Master" and job.master is not None else ()
-
-
-_CONCEPTS = "https://kubernetes.io/docs/concepts"
-RULES = (
-    Rule(
-        "exit-code-with-backoff",
-        "https://github.com/kubeflow/trainer/issues/2045",
-        _exit_code_with_backoff,
-    ),
-    Rule(
-        "always", f"{_CONCEPTS}/workloads/pods/pod-lifecycle/#restart-policy", _always, warns=True
-    ),
-    Rule("unpinned-image", f"{_CONCEPTS}/containers/images/#image-names", _unpinned_image),
-    Rule("image-out-of-reach", "docs/azure-local.md#without-the-internet", _image_out_of_reach),
-    Rule("less-than-needed", "docs/resources.md#resources", _less_memory_than_needed),
-    Rule(
-        "limit-below-request",
-        f"{_CONCEPTS}/configuration/manage-resources-containers/",
-        _limit_below_request,
-    ),
-    Rule("outputs-not-kept", "docs/files.md#outputs", _not_kept),
-    Rule("outputs-cut-short", "docs/files.md#outputs", _cut_short, warns=True),
-)

@@ -1,13 +1,14 @@
-"""What a rule is, and what it knows besides the job."""
+"""What a rule is, and what it knows besides the job: a new one is a function with `rule`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from clusters.capacity import Capacity
+from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
-from clusters.reach import Reach
 from core.problem import Path, Problem, located
 from jobs.spec import TrainingJob
+from jobs.spec.replicas import Role
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Surroundings:
     gpus_per_node: int | None = None
     capacity: Capacity | None = None
     pool: GpuPool | None = None
-    reach: Reach | None = None
+    reach: Registry | None = None
     pools: tuple[NodePool, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
 
@@ -48,6 +49,7 @@ class Finding:
 
 
 Findings = Iterator[Finding]
+Find = Callable[[TrainingJob, Surroundings], Findings]
 
 
 @dataclass(frozen=True)
@@ -63,10 +65,21 @@ class Rule:
 
     name: str
     pointer: str
-    find: Callable[[TrainingJob, Surroundings], Findings]
+    find: Find
     warns: bool = False
 
     def problem(self, finding: Finding, key: str) -> Problem:
         """Return the message about a finding in the job at `key` of the configuration."""
         text = f"{finding.reason}; {finding.remedy}; see {self.pointer}"
         return Problem(located(key, finding.path), text)
+
+
+def rule(pointer: str, *, warns: bool = False) -> Callable[[Find], Rule]:
+    """Make a rule, of the same name, of the function that looks for its mistake."""
+    return lambda find: Rule(find.__name__[1:].replace("_", "-"), pointer, find, warns)
+
+
+def place(job: TrainingJob, role: Role, *field: str) -> Path:
+    """Return where a role's field is declared: the Master's own, where it has one."""
+    is_own = role == "Master" and getattr(job.master, field[0], None) is not None
+    return ("master", *field) if is_own else field

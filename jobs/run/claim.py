@@ -4,16 +4,16 @@ Pulumi's Kubernetes provider refuses to create what exists. Where the volume is 
 exists once its job was removed or renamed.
 """
 
-from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, ClassVar, Literal
 
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
+from kubernetes.config import ConfigException
 
 from core import kube
 from core.context import Context
-from core.handler import Change, Handler, Properties, compare
+from core.handler import Change, Handler, Properties
 from core.kube import Request
 from core.manifests import MADE_BY
 from core.wait import NotYet, until
@@ -24,18 +24,27 @@ _SECONDS = 60
 
 
 class ClaimHandler(Handler):
-    """Its life. Where it is kept, the engine never calls `delete`: it is declared as retained."""
+    """Its life. Where it is kept, the engine never calls `delete`: it is declared as retained.
 
-    type: ClassVar[str] = "slipway:jobs:Claim"
+    In another namespace, of another class or with another access mode it is another claim; a size
+    may grow. Its name is the resource's.
+    """
 
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
-        """In another namespace it is another claim; a size may grow. Its name is the resource's."""
-        return [
-            replace(change, replace=change.path == "manifest.metadata.namespace")
-            for change in compare(state, inputs)
-        ]
+    replaced_by: ClassVar[frozenset[str]] = frozenset(
+        {
+            "manifest.metadata.namespace",
+            "manifest.spec.accessModes",
+            "manifest.spec.storageClassName",
+        }
+    )
+
+    def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        """Return that it is gone: without it no pod that mounts it starts."""
+        try:
+            is_gone = _ask(kube.connect(state["kubeconfig"]), state, "GET") is None
+        except (NotYet, RuntimeError, Unreachable, ConfigException):
+            return []  # a cluster that does not answer has not lost it
+        return [Change("manifest", drift=True)] if is_gone else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Make the claim, or adopt the one that this stack has left.
@@ -48,61 +57,55 @@ class ClaimHandler(Handler):
             context.info(f"{_name(inputs)} is there already: it is taken up with its files")
         return _name(inputs), {}
 
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
+    def read(self, state: Properties, context: Context) -> Properties | None:
         return None if _ask(kube.connect(state["kubeconfig"]), state, "GET") is None else {}
 
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
+    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         """Bring it to another size, or make it in a cluster that was made anew."""
         _apply(inputs, context)
         return {}
 
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+    def delete(self, state: Properties, context: Context) -> None:
         """Remove it with its files, and wait until it is gone: a pod that ends may hold it."""
         api = kube.connect(state["kubeconfig"])
 
         def attempt() -> None:
             try:
-                exists = _ask(api, state, "DELETE") is not None
+                if _ask(api, state, "DELETE") is not None:
+                    raise NotYet("a pod uses it: `kubectl describe persistentvolumeclaim` names it")
             except Unreachable:
                 if not kube.may_be_gone():
                     raise
-                exists = False
-            if exists:
-                raise NotYet("a pod uses it: `kubectl describe persistentvolumeclaim` names it")
 
-        until(attempt, _SECONDS, f"the end of {resource_id}", context)
+        until(attempt, _SECONDS, f"the end of {_name(state)}", context)
 
 
 def _apply(inputs: Properties, context: Context) -> bool:
     """Bring the claim to its manifest, and return whether it existed."""
-    api = kube.connect(inputs["kubeconfig"])
-    return until(lambda: _apply_once(api, inputs), _SECONDS, _name(inputs), context)
+    api, desired = kube.connect(inputs["kubeconfig"]), inputs["manifest"]
 
+    def attempt() -> bool:
+        existing = _ask(api, inputs, "GET")
+        if existing is None:
+            _ask(api, inputs, "POST", desired)
+            return False
+        if "deletionTimestamp" in existing["metadata"]:
+            raise NotYet("one of that name is being deleted")
+        own = desired["metadata"]["annotations"]
+        annotations = existing["metadata"].get("annotations") or {}
+        if annotations.get(MADE_BY) != own[MADE_BY]:
+            raise RuntimeError(
+                f"{_name(inputs)} is there already, made by {annotations.get(MADE_BY, 'others')}. "
+                f"To use it, give the volume `claim: {desired['metadata']['name']}` in place of "
+                "`size`; otherwise give the volume another name"
+            )
+        resources = desired["spec"]["resources"]
+        if existing["spec"]["resources"] != resources or not own.items() <= annotations.items():
+            change = {"metadata": {"annotations": own}, "spec": {"resources": resources}}
+            _ask(api, inputs, "PATCH", change)
+        return True
 
-def _apply_once(api: ApiClient, inputs: Properties) -> bool:
-    desired = inputs["manifest"]
-    existing = _ask(api, inputs, "GET")
-    if existing is None:
-        _ask(api, inputs, "POST", desired)
-        return False
-    if "deletionTimestamp" in existing["metadata"]:
-        raise NotYet("one of that name is being deleted")
-    own = desired["metadata"]["annotations"]
-    annotations = existing["metadata"].get("annotations") or {}
-    if annotations.get(MADE_BY) != own[MADE_BY]:
-        name = desired["metadata"]["name"]
-        raise RuntimeError(
-            f"{_name(inputs)} is there already, made by {annotations.get(MADE_BY, 'others')}. To "
-            f"use it, give the volume `claim: {name}` in place of `size`; otherwise give the "
-            "volume another name"
-        )
-    resources = desired["spec"]["resources"]
-    if existing["spec"]["resources"] != resources or not own.items() <= annotations.items():
-        change = {"metadata": {"annotations": own}, "spec": {"resources": resources}}
-        _ask(api, inputs, "PATCH", change)
-    return True
+    return until(attempt, _SECONDS, _name(inputs), context)
 
 
 def _ask(

@@ -3,8 +3,6 @@
 A resource of its own beside the run, so that the run's result is kept whatever it is.
 """
 
-from typing import ClassVar
-
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
 from jobs.judge.gate_limits import LIMITS, missed
@@ -12,18 +10,17 @@ from jobs.result import RunResult, explain
 
 
 class GateHandler(Handler):
-    """Its life: it exists exactly while the run's result is a success that misses no limit."""
+    """Its life: it exists exactly while the run's result is a success that misses no limit.
 
-    type: ClassVar[str] = "slipway:jobs:Gate"
+    It exists in the state alone, and is replaced rather than updated.
+    """
 
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
+    def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Every new result is judged anew, and by new limits the existing one."""
-        changed = {change.path.split(".")[0]: change.kind for change in compare(state, inputs)}
+        changed = {change.path.split(".")[0] for change in compare(state, inputs)}
         # The inputs name no limit that was removed, and no missing result.
         gone = {each for each in ("result", *LIMITS) if each in state and each not in inputs}
-        return [Change(path, replace=True) for path in sorted(changed.keys() | gone)]
+        return [Change(path, replace=True) for path in sorted(changed | gone)]
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Let a success pass.
@@ -42,19 +39,6 @@ class GateHandler(Handler):
         if misses := list(missed(inputs, result)):
             raise RuntimeError(_message(job, misses))
         return job, {}
-
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        """A judgement stands."""
-        return {}
-
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
-        """See `diff`: a gate is replaced, never changed."""
-        raise NotImplementedError("a gate is replaced, never updated")
-
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        """Do nothing: a gate exists in the state alone."""
 
 
 def _earlier(result: RunResult) -> str:

@@ -12,19 +12,20 @@ from kubernetes.client.exceptions import ApiException
 from core import kube
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
-from jobs.api import JobApi, Unreachable, error_message
+from core.kube import api_message
+from jobs.api import JobApi, Unreachable
 from jobs.cost import TrainingCost
 from jobs.judge.outcome import refused
-from jobs.judge.timeouts import Limits
+from jobs.judge.verdict import Limits
 from jobs.logs import archive
 from jobs.result import RunResult
-from jobs.run import changes as in_place
 from jobs.run import retry
-from jobs.run.changes import ARTIFACTS
+from jobs.run.changes import ARTIFACTS, bring, is_in_place
 from jobs.run.describe import describe
-from jobs.run.preview import Preview, ask
+from jobs.run.preview import ask, show
 from jobs.run.retry import AttemptContext
 from jobs.run.submit import remove, submit
+from jobs.spec.checkpoints import resuming
 from jobs.spec.inputs import filled, require
 from jobs.spec.names import RUN_LABEL
 from jobs.watch.wait import Wait
@@ -37,15 +38,12 @@ _REFUSALS = frozenset({400, 403, 404, 413, 422})
 class PyTorchJobHandler(Handler):
     """The life of a run."""
 
-    type: ClassVar[str] = "slipway:jobs:PyTorchJob"
     outputs: ClassVar[tuple[str, ...]] = ("result",)
 
     def __init__(self) -> None:
-        self._preview = Preview()
+        self._printed: set[str] = set()
 
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
+    def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Train again for what can alter the result, and after a run that did not succeed.
 
         The object itself is not looked at: a result stays true when its job was cleaned away.
@@ -65,7 +63,7 @@ class PyTorchJobHandler(Handler):
     ) -> Properties:
         """Show what is to be submitted, and check whether the API server admits it."""
         if state is None:
-            self._preview.show(inputs, shown, context)
+            show(inputs, shown, self._printed, context)
         elif _trains(_changes(state, inputs)):
             ask(inputs)
         return super().preview(state, inputs, shown, context)
@@ -79,22 +77,14 @@ class PyTorchJobHandler(Handler):
         api = _api(inputs)
         try:
             result = _train(api, inputs, context)
-        except ApiException as error:
+        except (ApiException, Unreachable) as error:
             raise RuntimeError(
-                f"PyTorchJob {api.name} was not submitted: {error_message(error)}"
+                f"PyTorchJob {api.name} was not submitted: {api_message(error)}"
             ) from error
-        except Unreachable as error:
-            raise RuntimeError(f"PyTorchJob {api.name} was not submitted: {error}") from error
         context.status(str(result))
-        return f"{inputs['namespace']}/{api.name}", {"result": result.as_map()}
+        return _id(inputs), {"result": result.as_map()}
 
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        """A refresh never loses a result."""
-        return {"result": state["result"]}
-
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
+    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         """Bring what can change in place to the job and its pods, where they still exist.
 
         Raises:
@@ -103,13 +93,13 @@ class PyTorchJobHandler(Handler):
         require(inputs.get(ARTIFACTS, {}))
         if _trains(_changes(state, inputs)):
             ask(inputs)
-            raise RuntimeError(f"PyTorchJob {resource_id} is no longer refused: try again")
+            raise RuntimeError(f"PyTorchJob {_id(inputs)} is no longer refused: try again")
         try:
             if state["manifest"] != inputs["manifest"]:
-                in_place.bring(_api(inputs), state["manifest"], inputs["manifest"])
+                bring(_api(inputs), state["manifest"], inputs["manifest"])
         except (ApiException, Unreachable) as error:
             raise RuntimeError(
-                f"PyTorchJob {resource_id} was not changed: {error_message(error)}. Nothing was "
+                f"PyTorchJob {_id(inputs)} was not changed: {api_message(error)}. Nothing was "
                 "trained, the result is kept. Correct what is refused, or remove the job with "
                 f"`kubectl --namespace {inputs['namespace']} delete pytorchjob "
                 f"{inputs['manifest']['metadata']['name']}`, as the result does not need it; then "
@@ -117,7 +107,7 @@ class PyTorchJobHandler(Handler):
             ) from error
         return {"result": state["result"]}
 
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
+    def delete(self, state: Properties, context: Context) -> None:
         """Stop the run and remove it, its pods first, and what was kept of its logs."""
         api = _api(state)
         try:
@@ -125,16 +115,16 @@ class PyTorchJobHandler(Handler):
         except Unreachable as error:
             if not kube.may_be_gone():
                 raise RuntimeError(
-                    f"PyTorchJob {resource_id} cannot be deleted, its cluster does not answer: "
-                    f"{error_message(error)}. {kube.IF_GONE}"
+                    f"PyTorchJob {_id(state)} cannot be deleted, its cluster does not answer: "
+                    f"{api_message(error)}. {kube.IF_GONE}"
                 ) from error
-            context.warn(f"{resource_id}: its cluster does not answer, so it is taken for gone")
+            context.warn(f"{_id(state)}: its cluster does not answer, so it is taken for gone")
         archive.of(context.urn).remove()
 
 
 def _changes(state: Properties, inputs: Properties) -> list[Change]:
     return [
-        replace(change, replace=not in_place.is_in_place(change))
+        replace(change, replace=not is_in_place(change))
         for change in compare(state, inputs)
         if change.path.partition(".")[0] not in {"room", "cost"}  # what a preview shows
     ]
@@ -161,46 +151,52 @@ def _is_refused(inputs: Properties) -> bool:
 
 
 def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
-    """Submit the job, as often as `retries` allows while its cluster takes it away, and wait.
+    """Submit the job, as often as `retries` allows for what `retryOn` names, and wait.
 
     Raises:
         ApiException: the API server does not answer as it should; a refusal is a result.
         Unreachable: no answer came.
         InterruptedWait: the wait ended before the run.
     """
-    manifest = filled(inputs["manifest"], inputs.get(ARTIFACTS, {}))
-    retries = inputs.get("retries", 0)
-    limits = Limits(inputs["timeoutSeconds"], inputs["startTimeoutSeconds"])
+    manifest = resuming(
+        filled(inputs["manifest"], inputs.get(ARTIFACTS, {})), inputs.get("checkpoint")
+    )
+    retries = inputs["retries"]
+    limits = Limits(
+        total=inputs["timeoutSeconds"],
+        start=inputs["startTimeoutSeconds"],
+        gpu_utilization=inputs.get("minGpuUtilization"),
+        cost=TrainingCost(**cost) if (cost := inputs.get("cost")) else None,
+    )
+    logs = archive.of(context.urn)
     before: list[retry.Attempt] = []
     while True:
         try:
             patient = api.retrying(_RETURN_SECONDS) if before else api
-            submitted = submit(patient, manifest, context, before)
+            job = submit(patient, manifest, context, before, kept=inputs.get("kept"))
         except ApiException as error:
             if error.status not in _REFUSALS:
                 raise
-            return _with_attempts(refused(error_message(error), manifest), before)
-        before = retry.earlier(submitted.job)
+            return replace(refused(api_message(error), manifest), attempts=before or None)
+        before = retry.earlier(job)
         attempt = AttemptContext(context, len(before) + 1, retries + 1)
         row = attempt if retries > 0 else context
-        on_cancel = inputs.get("onCancel", "keep")
-        run_ids = [each["run_id"] for each in before if "run_id" in each]
-        logs = archive.of(context.urn)
-        run_id = submitted.job["metadata"]["labels"][RUN_LABEL]
-        logs.keep([run_id, *run_ids])
-        kept = logs.run(run_id)
-        wait = Wait(api, submitted.job, limits, submitted.age, row, on_cancel, kept)
-        result = wait.to_the_end()
-        if retry.lost(result) is None or len(before) >= retries:
-            return _with_attempts(result, before)
-        before = retry.with_lost(before, result)
+        run_id = job["metadata"]["labels"][RUN_LABEL]
+        logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
+        on_cancel, kept = inputs["onCancel"], logs.run(run_id)
+        result = Wait(api, job, limits, api.age(job), row, on_cancel, kept).to_the_end()
+        reason = retry.curable(result, inputs.get("retryOn", ["lostNode"]))
+        if reason is None or len(before) >= retries:
+            return retry.complete(result, before)
+        before = retry.with_ended(before, result, reason)
         # Should this process be killed now, the remaining job records its attempt.
         api.patch({"metadata": {"annotations": retry.annotations(before)}})
-        context.warn(f"{attempt} was lost: {before[-1]['reason']}. The job is submitted anew")
+        word = "failed" if result.failure is None or not result.failure.disruption else "was lost"
+        context.warn(f"{attempt} {word}: {before[-1]['reason']}. The job is submitted anew")
 
 
-def _with_attempts(result: RunResult, before: list[retry.Attempt]) -> RunResult:
-    return replace(result, attempts=before) if before else result
+def _id(properties: Properties) -> str:
+    return f"{properties['namespace']}/{properties['manifest']['metadata']['name']}"
 
 
 def _api(properties: Properties) -> JobApi:

@@ -1,6 +1,5 @@
 """What a preview shows of a new run: its PyTorchJob, what it needs, and whether it is refused."""
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,63 +8,49 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from core.context import Context
-from core.handler import SECRET, UNKNOWN
-from jobs.api import JobApi, Unreachable, error_message
+from core.handler import SECRET, UNKNOWN, Placeholder
+from core.kube import api_message
+from jobs.api import JobApi, Unreachable
 from jobs.cost import TrainingCost
 from jobs.plan import described, requested
+from jobs.spec.checkpoints import resuming
+from jobs.spec.kept import keeping
 
-_WIDTH = 100
-_STAND_IN = "not-known-yet"
 _REFUSALS = frozenset({400, 403, 413, 422})
 _WORDS = {UNKNOWN: "<known later>", SECRET: "<secret>"}
 
 
-class Preview:
-    """Shows runs before they are made. One for all: what holds for the stack is shown once."""
+def show(
+    inputs: Mapping[str, Any], shown: Mapping[str, Any], printed: set[str], context: Context
+) -> None:
+    """Show a new run's PyTorchJob and its needs, and check it with a running API server.
 
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._shown: set[str] = set()
+    Args:
+        inputs: Of the run; values may be UNKNOWN.
+        shown: The same with SECRET for what is secret.
+        printed: What holds for the whole stack, and was shown with another run already.
+        context: Where to.
 
-    def show(self, inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) -> None:
-        """Show a run's PyTorchJob and its needs, and check it with a running API server.
-
-        Args:
-            inputs: Of the run; values may be UNKNOWN.
-            shown: The same with SECRET for what is secret.
-            context: Where to.
-
-        Raises:
-            RuntimeError: the API server or the operator's webhook refuses it, with their message.
-        """
-        # The first line is what the resource's own row has room for.
-        lines = [f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"]
-        if cost := inputs.get("cost"):
-            seconds = inputs["timeoutSeconds"] * (inputs.get("retries", 0) + 1)
-            lines[0] += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
-        room = inputs.get("room")
-        if isinstance(room, str) and self._is_new(room):
-            lines.append(room)
-        lines.append(render(shown["manifest"]))
-        context.info("\n".join(lines))
-
-    def _is_new(self, text: str) -> bool:
-        with self._lock:
-            if text in self._shown:
-                return False
-            self._shown.add(text)
-            return True
+    Raises:
+        RuntimeError: the API server or the operator's webhook refuses it, with their message.
+    """
+    # The first line is what the resource's own row has room for.
+    lines = [f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"]
+    if cost := inputs.get("cost"):
+        seconds = inputs["timeoutSeconds"] * (inputs["retries"] + 1)
+        lines[0] += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
+    if (room := inputs["room"]) not in printed:
+        printed.add(room)
+        lines.append(room)
+    complete = resuming(shown["manifest"], inputs.get("checkpoint"))
+    complete = keeping(complete, inputs.get("kept"))
+    context.info("\n".join([*lines, render(complete)]))
 
 
 def render(manifest: Mapping[str, Any]) -> str:
     """Return a PyTorchJob as YAML; secrets and unknown values by name."""
-    return yaml.dump(
-        _ordered(_plain(manifest, _WORDS)),
-        Dumper=_Dumper,
-        sort_keys=False,
-        width=_WIDTH,
-        allow_unicode=True,
-    )
+    shown = _plain(manifest, _WORDS)
+    return yaml.dump(shown, Dumper=_Dumper, sort_keys=False, width=100, allow_unicode=True)
 
 
 def ask(inputs: Mapping[str, Any]) -> str:
@@ -80,13 +65,13 @@ def ask(inputs: Mapping[str, Any]) -> str:
     name = manifest["metadata"]["name"]
     try:
         api = JobApi.connect(inputs["kubeconfig"], namespace, name)
-        api.admit(_plain(manifest, {UNKNOWN: _STAND_IN}))
+        api.admit(_plain(manifest, {UNKNOWN: "not-known-yet"}))
     except ApiException as error:
         if error.status in _REFUSALS:
             raise RuntimeError(
-                f"PyTorchJob {namespace}/{name} would be refused: {error_message(error)}"
+                f"PyTorchJob {namespace}/{name} would be refused: {api_message(error)}"
             ) from error
-        return f"the API server could not judge it: {error_message(error)}"
+        return f"the API server could not judge it: {api_message(error)}"
     except Unreachable:
         return "its API server does not answer, so it was not asked"
     except ConfigException as error:
@@ -94,20 +79,17 @@ def ask(inputs: Mapping[str, Any]) -> str:
     return "the API server admits it"
 
 
-def _ordered(value: Any) -> Any:
-    """Return `value` in an order that stays: the engine knows none. A name comes first."""
+def _plain(value: Any, words: Mapping[Any, str]) -> Any:
+    """Return `value` with words for what is secret or not known, in an order that stays.
+
+    The engine knows no order. A name comes first.
+    """
     if isinstance(value, Mapping):
         keys = sorted(value, key=lambda key: (key != "name", key))
-        return {key: _ordered(value[key]) for key in keys}
-    return [_ordered(each) for each in value] if isinstance(value, list) else value
-
-
-def _plain(value: Any, words: Mapping[Any, str]) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(each, words) for key, each in value.items()}
+        return {key: _plain(value[key], words) for key in keys}
     if isinstance(value, list):
         return [_plain(each, words) for each in value]
-    return words.get(value, value) if isinstance(value, type(UNKNOWN) | type(SECRET)) else value
+    return words.get(value, value) if isinstance(value, Placeholder) else value
 
 
 class _Dumper(yaml.SafeDumper):

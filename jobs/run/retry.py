@@ -1,4 +1,4 @@
-"""The attempts at one run: a job that its cluster took away may be submitted anew.
+"""The attempts at one run: a job that its cluster took away, or that failed, may be submitted anew.
 
 The PyTorchJob itself records the attempts before it, so that they are not lost with the process
 that waits.
@@ -6,11 +6,12 @@ that waits.
 
 import json
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from core.context import Context
+from jobs.judge.exits import moment
 from jobs.result import RunResult
 from jobs.spec.names import run_of
 
@@ -26,24 +27,45 @@ Attempt = dict[str, Any]
 
 def earlier(job: Mapping[str, Any]) -> list[Attempt]:
     """Return the attempts before a PyTorchJob's, oldest first; of one that was lost itself, too."""
-    text = (job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")
-    try:
-        attempts = json.loads(text)
-    except ValueError:  # Another program has written it.
-        return []
-    return attempts if isinstance(attempts, list) else []
+    attempts: list[Attempt] = json.loads(
+        (job["metadata"].get("annotations") or {}).get(ANNOTATION, "[]")
+    )
+    return attempts
 
 
-def lost(result: RunResult) -> str | None:
-    """Return what the cluster did that ended a run, which a retry may cure; None otherwise."""
-    return None if result.failure is None else result.failure.disruption
+def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
+    """Return why a run ended that a retry may cure; None when it is not for that.
+
+    Args:
+        result: How it ended.
+        retry_on: What the job's retries are for.
+    """
+    disruption = None if result.failure is None else result.failure.disruption
+    if disruption is not None:
+        return disruption if "lostNode" in retry_on else None
+    is_own = result.state == "Failed" and "ownFailure" in retry_on
+    return result.reason if is_own else None
 
 
-def with_lost(before: Sequence[Attempt], result: RunResult) -> list[Attempt]:
-    """Return the attempts `before` and the one that ended with `result`, which its cluster lost."""
+def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> list[Attempt]:
+    """Return the attempts `before` and the one that ended with `result`, for `reason`."""
     kept = {key: value for key in _KEPT if (value := getattr(result, key)) is not None}
-    reason = str(lost(result))[:_LONGEST_REASON]
-    return [*before, {"number": len(before) + 1, **kept, "reason": reason}]
+    return [*before, {"number": len(before) + 1, **kept, "reason": reason[:_LONGEST_REASON]}]
+
+
+def complete(result: RunResult, before: Sequence[Attempt]) -> RunResult:
+    """Return a run's result with the attempts `before` it, and its goodput over all of them.
+
+    Steps that a checkpoint brought from an earlier run count for that one.
+    """
+    result = replace(result, attempts=before or None)
+    begun = next((each["started"] for each in before if "started" in each), result.started)
+    if not result.succeeded or result.step_seconds is None or not (begun and result.completed):
+        return result
+    runs = {result.run_id, *(each.get("run_id") for each in before)}
+    useful = sum(seconds for run, seconds in result.step_seconds.items() if run in runs)
+    total = (moment(result.completed) - moment(begun)).total_seconds()
+    return replace(result, goodput=round(min(1.0, useful / total), 3)) if total > 0 else result
 
 
 def is_closed(job: Mapping[str, Any]) -> bool:
@@ -55,11 +77,6 @@ def is_closed(job: Mapping[str, Any]) -> bool:
     return any(each.get("run_id") == run_id for each in earlier(job))
 
 
-def labels(before: Sequence[Attempt]) -> dict[str, str]:
-    """Return the labels of the job that follows the attempts `before`."""
-    return {LABEL: str(len(before) + 1)}
-
-
 def annotations(before: Sequence[Attempt]) -> dict[str, str]:
     """Return the annotations of a job with which its earlier attempts are remembered."""
     return {ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {}
@@ -67,13 +84,7 @@ def annotations(before: Sequence[Attempt]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class AttemptContext:
-    """A `Context` whose row names the attempt.
-
-    Args:
-        context: What it passes everything on to.
-        number: Of the attempt, from 1 on.
-        most: The largest number.
-    """
+    """A `Context` whose row names the attempt; numbers go from 1 to `most`."""
 
     context: Context
     number: int

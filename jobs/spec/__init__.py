@@ -7,19 +7,26 @@ Pure: the same job always gives the same manifest, whatever the time, host or cl
     job = TrainingJob(name="mine", script="train.py", workers=3, args=("--epochs", "2"))
 """
 
-from core.manifests import MANAGED_BY
 from jobs.spec.job import TrainingJob
-from jobs.spec.names import API_VERSION, CONTAINER, JOB_LABEL
-from jobs.spec.parts import Build, Elastic, JobInput, Limits, Master, SecretKey, Toleration, Volume
+from jobs.spec.parts import (
+    Build,
+    Checkpoint,
+    Data,
+    Elastic,
+    JobInput,
+    Limits,
+    Master,
+    SecretKey,
+    Toleration,
+    Volume,
+)
 from jobs.spec.pytorchjob import manifest
 from jobs.spec.script import Script
 
 __all__ = [
-    "API_VERSION",
-    "CONTAINER",
-    "JOB_LABEL",
-    "MANAGED_BY",
     "Build",
+    "Checkpoint",
+    "Data",
     "Elastic",
     "JobInput",
     "Limits",

@@ -12,9 +12,18 @@ from urllib.parse import parse_qsl, urlsplit
 from pydantic.alias_generators import to_camel
 
 from core.fields import size
-from core.problem import Contradiction, Path, quote
+from core.problem import Contradiction, Path, choices, dotted, quote
 from jobs.spec.modules import HYPERPARAMETERS, MODULES
-from jobs.spec.names import DATA, INPUT_DIR, OTHER_VOLUMES, OWN_VOLUMES, PACKAGES, SCRIPT, THREADS
+from jobs.spec.names import (
+    CACHED_DATA,
+    DATA,
+    INPUT_DIR,
+    OTHER_VOLUMES,
+    OWN_VOLUMES,
+    PACKAGES,
+    SCRIPT,
+    THREADS,
+)
 from jobs.spec.replicas import roles, share
 
 if TYPE_CHECKING:
@@ -24,69 +33,57 @@ if TYPE_CHECKING:
 START_TIMEOUT = 300
 """Seconds: the default."""
 
+NO_PROGRAM = "has nothing to run; a job has a `script`, a `build`, or an `image` and a `command`"
 _PROGRAMS = ("script", "build", "image")
-_OWN = (*_PROGRAMS, "command", "script_entry")
+_OWN = (*_PROGRAMS, "command", "script_entry", "requirements")
 
 
 def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return the contradictions between fields of `job`."""
     rules = (
-        *(_program, _command, _hyperparameters, _gate, _elastic, _threads, _gpus, _timeouts),
-        *(_shared_memory, _volumes, _tolerations, _outputs, _require),
+        _own_program if job.module is None else _catalogues_program,
+        *(_elastic, _threads, _gpus, _timeouts, _shared_memory, _volumes, _tolerations, _outputs),
+        *(_data, _requirements, _env, _require, _retries),
     )
     return [each for rule in rules for each in rule(job)]
 
 
-def _program(job: TrainingJob) -> Iterator[Contradiction]:
+def _catalogues_program(job: TrainingJob) -> Iterator[Contradiction]:
+    text = f"{job.name} runs the catalogue's program; give a job of one's own another name"
+    for name in _OWN:
+        if getattr(job, name) is not None:
+            yield _of((name,), text)
+    if job.max_time_to_accuracy is not None and job.goal is None:
+        text = "goes with a `goal`, such as accuracy=0.98: the time until it was reached is judged"
+        yield _of(("max_time_to_accuracy",), text, "goal")
+    if job.elastic is None and MODULES[str(job.module)].is_elastic:
+        yield _of(("elastic",), f"is missing; {job.name} needs it", "module")
+
+
+def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
     given = [name for name in _PROGRAMS if getattr(job, name) is not None]
-    if job.module is not None:
-        text = f"{job.name} runs the catalogue's program; give a job of one's own another name"
-        for name in _OWN:
-            if getattr(job, name) is not None:
-                yield _of((name,), text)
-    elif not given and job.command is None:
-        yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
     for name in given[1:]:
         text = f"goes with no `{given[0]}`; a job has exactly one of script, build and image"
         yield _of((name,), text, given[0])
-
-
-NO_PROGRAM = "has nothing to run; a job has a `script`, a `build`, or an `image` and a `command`"
-
-
-def _command(job: TrainingJob) -> Iterator[Contradiction]:
-    if job.module is not None:
-        return
-    if job.command is not None and job.script is not None:
-        yield _of(
-            ("command",), "goes with no `script`, which python3 runs; it has `args`", "script"
-        )
-    elif job.command is not None and job.image is None and job.build is None:
+    if not given and job.command is None:
+        yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
+    elif not given:
         yield _of(("image",), "is missing; a `command` has an `image` or a `build`", "command")
+    if job.command is not None and job.script is not None:
+        text = "goes with no `script`, which python3 runs; it has `args`"
+        yield _of(("command",), text, "script")
     if job.image is not None and job.command is None:
         yield _of(("command",), "is missing; an `image` has it", "image")
     if job.script_entry is not None and job.script is None:
         yield _of(("script_entry",), "goes with a `script` that is a folder", "script")
-
-
-def _hyperparameters(job: TrainingJob) -> Iterator[Contradiction]:
-    if job.module is not None or all(getattr(job, name) is None for name in _OWN):
-        return
-    for name in HYPERPARAMETERS:
-        if getattr(job, name) is not None:
-            yield _of((name,), "only the catalogue's programs take it; one's own has `args`")
-
-
-def _gate(job: TrainingJob) -> Iterator[Contradiction]:
-    if job.module is not None and job.max_time_to_accuracy is not None and job.goal is None:
-        text = "goes with a `goal`, such as accuracy=0.98: the time until it was reached is judged"
-        yield _of(("max_time_to_accuracy",), text, "goal")
+    if any(getattr(job, name) is not None for name in _OWN):
+        for name in HYPERPARAMETERS:
+            if getattr(job, name) is not None:
+                yield _of((name,), "only the catalogue's programs take it; one's own has `args`")
 
 
 def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
     if job.elastic is None:
-        if job.module is not None and MODULES[job.module].is_elastic:
-            yield _of(("elastic",), f"is missing; {job.name} needs it", "module")
         return
     least, most = job.elastic.least(job.workers), job.elastic.max_replicas
     if job.workers < least:
@@ -99,6 +96,29 @@ def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
         yield _of(("master",), "an elastic job has no Master, only Workers", "elastic")
 
 
+def _requirements(job: TrainingJob) -> Iterator[Contradiction]:
+    if job.module is None and job.script is None and job.requirements is not None:
+        text = "goes with a `script`; a `build` and an `image` bring their packages themselves"
+        yield _of(("requirements",), text, "script")
+
+
+def _env(job: TrainingJob) -> Iterator[Contradiction]:
+    for name, value in job.env.items():
+        if isinstance(value, str):
+            continue
+        if value.config is not None:
+            if value.secret is not None or value.key is not None:
+                text = "has `config`, which goes with neither `secret` nor `key`"
+                yield _of(("env", name), text)
+            continue
+        for field in ("secret", "key"):
+            if getattr(value, field) is None:
+                text = "is missing; it takes `secret` and `key`, or `config` alone"
+                # Of this key alone: one that is misspelt beside it does not hide it.
+                path = ("env", name, field)
+                yield Contradiction(path, text, frozenset({dotted(path)}))
+
+
 def _threads(job: TrainingJob) -> Iterator[Contradiction]:
     value = job.env.get(THREADS)
     if value is not None and not (isinstance(value, str) and re.fullmatch(r"0*[1-9]\d*", value)):
@@ -109,16 +129,17 @@ def _threads(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
+    has_some = any(share(job, role).gpus for role in roles(job))
+    if job.min_gpu_utilization is not None and not has_some:
+        text = "goes with GPUs, of which the job has none; set `gpus`, or `backend: nccl`"
+        yield _of(("min_gpu_utilization",), text, "backend", "gpus", "master")
     if job.backend != "nccl":
         return
-    text = "nccl needs a GPU for each process, and `processesPerNode` is {}"
-    for path, gpus in (
-        (("gpus",), job.gpus),
-        (("master", "gpus"), None if job.master is None else job.master.gpus),
-    ):
+    need = f"nccl needs a GPU for each process, and `processesPerNode` is {job.processes_per_node}"
+    own = None if job.master is None else job.master.gpus
+    for path, gpus in ((("gpus",), job.gpus), (("master", "gpus"), own)):
         if gpus is not None and gpus < job.processes_per_node:
-            reason = f"{gpus} is too few: {text.format(job.processes_per_node)}"
-            yield _of(path, reason, "backend", "processes_per_node")
+            yield _of(path, f"{gpus} is too few: {need}", "backend", "processes_per_node")
 
 
 def _timeouts(job: TrainingJob) -> Iterator[Contradiction]:
@@ -144,7 +165,7 @@ _SYSTEM = (
     *("/bin", "/dev", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr/bin", "/usr/lib"),
     *("/etc/hostname", "/etc/hosts", "/etc/resolv.conf"),
 )
-_CLOSED = ("/dev", "/proc", "/sys", PACKAGES, SCRIPT, INPUT_DIR, OTHER_VOLUMES)
+_CLOSED = ("/dev", "/proc", "/sys", PACKAGES, SCRIPT, INPUT_DIR, OTHER_VOLUMES, CACHED_DATA)
 """Below these no runtime can make a directory to mount on, or what it hides is needed."""
 
 
@@ -172,6 +193,8 @@ def _hidden(place: str, job: TrainingJob) -> str | None:
     if job.inputs:
         needed[INPUT_DIR] = "the job's inputs"
         needed[OTHER_VOLUMES] = "the volumes that its inputs come from"
+    if job.data is not None and job.data.volume is None:
+        needed[CACHED_DATA] = "the job's data"
     mounted = PurePosixPath(place)
     for path, what in needed.items():
         if place == path:
@@ -208,6 +231,11 @@ def _require(job: TrainingJob) -> Iterator[Contradiction]:
             yield _of(("require", name, "min"), text)
 
 
+def _retries(job: TrainingJob) -> Iterator[Contradiction]:
+    if job.retry_on is not None and job.retries == 0:
+        yield _of(("retry_on",), "goes with `retries`, of which the job has none", "retries")
+
+
 def _tolerations(job: TrainingJob) -> Iterator[Contradiction]:
     for index, each in enumerate(job.tolerations):
         if each.operator == "Exists" and each.value is not None:
@@ -227,15 +255,46 @@ _SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signatur
 def _outputs(job: TrainingJob) -> Iterator[Contradiction]:
     if job.outputs is None:
         return
-    url = urlsplit(job.outputs)
+    yield from _secret_in(job.outputs, ("outputs",))
+
+
+def _secret_in(text: str, path: Path) -> Iterator[Contradiction]:
+    url = urlsplit(text)
     signed = any(name.lower() in _SIGNATURES for name, _ in parse_qsl(url.query, True))
     if url.password is not None or signed:
         what = "a signature" if signed else "a password"
         yield _of(
-            ("outputs",),
+            path,
             f"has {what} in it, which would stand in clear in the stack's state; leave it out, and "
             "give the store's client its own variable by `env`, from a Secret",
         )
+
+
+def _data(job: TrainingJob) -> Iterator[Contradiction]:
+    data = job.data
+    if data is None:
+        return
+    if data.url is None and data.volume is None:
+        yield _of(("data",), "takes a `url` with its `sha256`, or a `volume` that has the data")
+    if data.url is None and data.sha256 is not None:
+        yield _of(
+            ("data", "sha256"), "goes with a `url`; the files of a volume are taken as they are"
+        )
+    if data.url is not None:
+        yield from _secret_in(data.url, ("data", "url"))
+        if data.sha256 is None:
+            text = "is missing; what the `url` gives is proven by it (sha256sum prints it)"
+            yield _of(("data", "sha256"), text)
+    if data.volume is None:
+        return
+    volume = job.volumes.get(data.volume)
+    if volume is None:
+        known = choices(data.volume, job.volumes)
+        text = f"{quote(data.volume)} is none of the job's `volumes`; {known}"
+        yield _of(("data", "volume"), text, "volumes")
+    elif volume.read_only and data.url is not None:
+        text = f"{quote(data.volume)} can't be written to, so nothing can be fetched into it"
+        yield _of(("data", "volume"), text, "volumes")
 
 
 def _of(path: Path, text: str, *others: str) -> Contradiction:

@@ -2,13 +2,13 @@
 
 import json
 import re
-from typing import Annotated
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from core.fields import also, exact, integer
-from jobs.spec.names import OWN_VOLUMES
+from core.fields import also, exact, integer, number
+from jobs.spec.names import DATA_CACHE, OWN_VOLUMES
 
 _TAKEN = frozenset(
     {
@@ -18,6 +18,7 @@ _TAKEN = frozenset(
 )
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _DURATIONS = "a duration such as 90s, 5m or 1h30m"
+_INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
 _URL = "a URL that fsspec knows, such as file:///results or abfs://container/folder"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
@@ -26,9 +27,19 @@ def _seconds(value: object) -> object:
     """Let 90s, 5m and 1h30m stand for so many seconds."""
     found = _DURATION.fullmatch(value) if isinstance(value, str) and value else None
     if found is None:
-        return integer(value)
+        return number(integer(value))
     hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return 3600 * hours + 60 * minutes + seconds
+
+
+def _interval(text: str) -> str:
+    """Return an interval as pods read it: so many steps, or seconds."""
+    if found := re.fullmatch(r"([1-9]\d*) ?steps?", text):
+        return f"{found[1]} steps"
+    seconds = _seconds(re.sub(r" (m|s)(in)?$", r"\1", text))
+    if not isinstance(seconds, int) or seconds < 1:
+        raise ValueError(_INTERVAL)
+    return f"{seconds} s"
 
 
 def _word(value: object) -> object:
@@ -68,7 +79,7 @@ def _input(name: str) -> str:
 def _volume(name: str) -> str:
     if not re.fullmatch(r"[a-z0-9]([-a-z0-9]{0,28}[a-z0-9])?", name):
         raise ValueError("at most 30 of a-z, 0-9 and -, and no - first or last")
-    if name in OWN_VOLUMES:
+    if name in {*OWN_VOLUMES, DATA_CACHE}:
         raise ValueError(f"a name that Slipway has not taken ({', '.join(OWN_VOLUMES)})")
     return name
 
@@ -106,6 +117,13 @@ ObjectName = Annotated[
         description="an object's name: a-z, 0-9, - and ., and none of - and . first or last",
     ),
 ]
+ConfigKey = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z_][-\w.]*$",
+        description="a key of the stack's configuration without `slipway:`, such as hfToken",
+    ),
+]
 FilePath = Annotated[
     str, Field(min_length=1, description="a path, relative to the checkout, or absolute")
 ]
@@ -115,20 +133,29 @@ Url = Annotated[
     Field(pattern=r"^[a-z][a-z0-9+.-]*://\S+$", description=_URL),
     AfterValidator(_url),
 ]
+Sha256 = Annotated[
+    str,
+    Field(pattern=r"^[0-9a-f]{64}$", description="64 of 0-9 and a-f, as sha256sum prints them"),
+]
 Goal = Annotated[
     str,
     Field(
-        pattern=r"^accuracy=(0?\.\d+|1(\.0+)?)$",
-        description="accuracy= and a share of at most 1, such as accuracy=0.98",
+        pattern=r"^(?:(?:top5_)?accuracy=(?:0?\.\d+|1(?:\.0+)?)"
+        r"|(?:val|test)_loss=(?:\d*[1-9]\d*(?:\.\d+)?|\d*\.\d*[1-9]\d*))$",
+        description="accuracy or top5_accuracy with a share of at most 1, or val_loss with a value "
+        "above 0, such as accuracy=0.98 or val_loss=0.3",
     ),
 ]
-Accuracy = Annotated[float, Field(ge=0, le=1)]
-Figure = Annotated[float, Field(allow_inf_nan=False)]
+Accuracy = Annotated[float, Field(ge=0, le=1), BeforeValidator(number)]
+Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(number)]
+Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
+Percent = Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)]
+Figure = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(number)]
 MetricName = Annotated[
     str,
     Field(pattern=r"^[A-Za-z_][\w./-]*$", max_length=63, description="a name such as val_loss"),
 ]
-Cost = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Cost = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(number)]
 Seconds = Annotated[
     float,
     Field(
@@ -148,5 +175,9 @@ WholeSeconds = Annotated[
     ),
     BeforeValidator(_seconds),
 ]
+Retriable = Annotated[
+    Literal["lostNode", "ownFailure"], Field(description="one of lostNode, ownFailure")
+]
+Interval = Annotated[str, Field(description=_INTERVAL), AfterValidator(_interval)]
 Replicas = Annotated[int, Field(ge=1, le=999), BeforeValidator(integer)]
 Workers = Annotated[int, Field(ge=0, le=999), BeforeValidator(integer)]

@@ -6,14 +6,14 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import PurePosixPath
 from posixpath import normpath
 from typing import Any
 from urllib.parse import urlsplit
 
 from jobs.spec.job import TrainingJob
-from jobs.spec.names import INPUT_DIR, INPUTS_CONTAINER, OTHER_VOLUMES
+from jobs.spec.names import INPUT_DIR, INPUTS_CONTAINER, KEPT, KEPT_VOLUME, OTHER_VOLUMES
 from jobs.spec.volumes import claim_name
 
 FETCH = ("python3", "-m", "slipway_trainer.inputs")
@@ -21,12 +21,7 @@ FETCH = ("python3", "-m", "slipway_trainer.inputs")
 
 @dataclass(frozen=True)
 class OtherVolume:
-    """A volume of another job, in which an input lies.
-
-    Args:
-        claim: Its claim.
-        mount_path: Where that job's pods have it.
-    """
+    """A volume of another job, in which an input lies: its claim, and where that job mounts it."""
 
     claim: str
     mount_path: str
@@ -45,51 +40,52 @@ def arguments(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[str]:
 
     `filled` adds what the other jobs' results have.
     """
-    return [
-        json.dumps(
-            {
-                "name": name,
-                "job": source.job,
-                "artifact": source.artifact,
-                "path": _path(name, source.artifact),
-                **({"mounted": [others[name].mount_path, _place(name)]} if name in others else {}),
-            }
-        )
-        for name, source in job.inputs.items()
-    ]
+    found = []
+    for name, source in job.inputs.items():
+        path = _path(name, source.artifact)
+        known: dict[str, Any] = {"name": name, **asdict(source), "path": path}
+        if name in others:
+            known["mounted"] = [others[name].mount_path, f"{OTHER_VOLUMES}/{name}"]
+        found.append(json.dumps(known))
+    return found
 
 
 def volumes(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[dict[str, Any]]:
     """Return the volumes that a pod has for its inputs alone, each claim once."""
-    own = _own(job)
-    claims = dict.fromkeys(each.claim for each in others.values() if each.claim not in own)
     return [
-        {"name": _volume(claim), "persistentVolumeClaim": {"claimName": claim}} for claim in claims
+        {"name": name, "persistentVolumeClaim": {"claimName": claim}}
+        for claim, name in _volume_names(job, others).items()
+        if name not in job.volumes
     ]
 
 
 def mounts(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[dict[str, Any]]:
     """Return where the fetching container finds the volumes that its inputs lie in."""
-    own = _own(job)
+    names = _volume_names(job, others)
     return [
-        {
-            "name": own.get(each.claim, _volume(each.claim)),
-            "mountPath": _place(name),
-            "readOnly": True,
-        }
+        {"name": names[each.claim], "mountPath": f"{OTHER_VOLUMES}/{name}", "readOnly": True}
         for name, each in others.items()
     ]
 
 
-def other_volumes(job: TrainingJob, others: Mapping[str, TrainingJob]) -> dict[str, OtherVolume]:
-    """Return the volumes of other jobs in which inputs of `job` lie, by the input's name."""
-    found = {name: _output_volume(others[source.job]) for name, source in job.inputs.items()}
+def other_volumes(
+    job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
+) -> dict[str, OtherVolume]:
+    """Return the volumes of other jobs in which inputs of `job` lie, by the input's name.
+
+    With `has_volume` the stack has one on which jobs without `outputs` keep their files.
+    """
+    found = {
+        name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
+    }
     return {name: volume for name, volume in found.items() if volume is not None}
 
 
-def _output_volume(job: TrainingJob) -> OtherVolume | None:
-    """Return the volume that a job copies its outputs to; None when that is another store."""
-    url = urlsplit("" if job.outputs is None else job.outputs)
+def _output_volume(job: TrainingJob, has_volume: bool) -> OtherVolume | None:
+    """Return the volume that a job's files are copied to; None when that is another store."""
+    if job.outputs is None:
+        return OtherVolume(KEPT_VOLUME, KEPT) if has_volume else None
+    url = urlsplit(job.outputs)
     if url.scheme not in {"file", "local"}:
         return None
     directory = PurePosixPath(normpath(url.path))
@@ -105,26 +101,22 @@ def _output_volume(job: TrainingJob) -> OtherVolume | None:
 def found(job: TrainingJob, results: Mapping[str, Mapping[str, Any] | None]) -> dict[str, Any]:
     """Return url and sha256 of each of a job's inputs, or under `missing` why it has none.
 
-    Args:
-        job: Which takes them.
-        results: Of the jobs before it, by name; None of one that did not run.
+    `results` has those of the jobs before it, by name; None of one that did not run.
     """
-    return {
-        name: _found(name, source.job, source.artifact, results[source.job] or {})
-        for name, source in job.inputs.items()
-    }
-
-
-def _found(name: str, job: str, artifact: str, result: Mapping[str, Any]) -> dict[str, str]:
-    left = result.get("artifacts") or {}
-    if artifact in left:
-        return {key: left[artifact][key] for key in ("url", "sha256")}
-    has = f"has {', '.join(sorted(left))}" if left else "has none"
-    return {
-        "missing": f"input {name}: job {job} succeeded but left no artifact {artifact}; its result "
-        f"{has}. Let its program write the file into SLIPWAY_OUTPUT_DIR, or name another one; of "
-        "very many files a result has only some (docs/files.md#outputs)"
-    }
+    known = {}
+    for name, source in job.inputs.items():
+        left = (results[source.job] or {}).get("artifacts") or {}
+        if (artifact := left.get(source.artifact)) is not None:
+            known[name] = {key: artifact[key] for key in ("url", "sha256")}
+            continue
+        text = (
+            f"input {name}: job {source.job} succeeded but left no artifact {source.artifact}; its "
+            f"result has {', '.join(sorted(left)) or 'none'}. Let its program write the file into "
+            "SLIPWAY_OUTPUT_DIR, or name another one; of very many files a result has only some, "
+            "and none where nothing is kept (docs/files.md)"
+        )
+        known[name] = {"missing": text}
+    return known
 
 
 def require(artifacts: Mapping[str, Mapping[str, str]]) -> None:
@@ -152,8 +144,9 @@ def filled(
         for container in replicas["template"]["spec"].get("initContainers", []):
             if container["name"] == INPUTS_CONTAINER:
                 inputs = map(json.loads, container["args"])
-                container["args"] = [
-                    literal(json.dumps({**each, **artifacts[each["name"]]})) for each in inputs
+                container["args"] = [  # the job's data have no name, and are known already
+                    literal(json.dumps({**each, **artifacts.get(each.get("name"), {})}))
+                    for each in inputs
                 ]
     return complete
 
@@ -168,19 +161,16 @@ def _path(name: str, artifact: str) -> str:
     return f"{INPUT_DIR}/{name}/{PurePosixPath(artifact).name}"
 
 
-def _own(job: TrainingJob) -> dict[str, str]:
-    """Return the job's own volumes that are claims: their names, by claim."""
-    return {
+def _volume_names(job: TrainingJob, others: Mapping[str, OtherVolume]) -> dict[str, str]:
+    """Return the names of the pod's volumes in which inputs lie, by claim: the job's own, if any.
+
+    No volume of a job can have the name of another one, which is longer than 30 characters.
+    """
+    own = {KEPT_VOLUME: KEPT_VOLUME} | {
         claim_name(job.name, name, volume): name
         for name, volume in job.volumes.items()
         if volume.empty_dir is None
     }
-
-
-def _place(name: str) -> str:
-    return f"{OTHER_VOLUMES}/{name}"
-
-
-def _volume(claim: str) -> str:
-    """Return a volume's name that no volume of a job can have: it is longer than 30 characters."""
-    return f"lent-{hashlib.sha256(claim.encode()).hexdigest()[:32]}"
+    claims = dict.fromkeys(each.claim for each in others.values())
+    hashed = {claim: hashlib.sha256(claim.encode()).hexdigest()[:32] for claim in claims}
+    return {claim: own.get(claim, f"lent-{digest}") for claim, digest in hashed.items()}

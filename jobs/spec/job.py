@@ -9,40 +9,9 @@ from pydantic.dataclasses import dataclass
 
 from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory, NodeKey, Positive
 from core.validation import contradictory
+from jobs.spec import fields, parts
 from jobs.spec.consistency import START_TIMEOUT, contradictions
-from jobs.spec.fields import (
-    Accuracy,
-    Cost,
-    FilePath,
-    Goal,
-    InnerPath,
-    InputName,
-    MetricName,
-    Name,
-    ObjectName,
-    Seconds,
-    Url,
-    Value,
-    Variable,
-    VolumeName,
-    WholeSeconds,
-    Word,
-    Workers,
-)
 from jobs.spec.modules import MODULES, ModuleName
-from jobs.spec.parts import (
-    Bounds,
-    Build,
-    Elastic,
-    JobInput,
-    Limits,
-    Master,
-    SecretKey,
-    Toleration,
-    Volume,
-)
-
-_ELASTIC_SLACK = 1
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -65,6 +34,8 @@ class TrainingJob:
         module: A program of the trainer's image: what the entries of the catalogue run.
         script: A Python file or a folder, relative to the checkout, or absolute, put into the pods.
         script_entry: Which file of a folder is started; `train.py` unless said.
+        requirements: A file that lists the script's Python packages, as pip reads it; they are
+            built into a layer over the trainer's image.
         build: An image to build and run.
         image: An image that is there.
         command: What to run in it; `{hosts}`, `{rank}` and `{run_id}` are filled in, in `args` too.
@@ -104,14 +75,18 @@ class TrainingJob:
         learning_rate: Of one rank; the trainer scales it with the world size.
         momentum: Of the optimizer.
         seed: Of the weights and the order of the samples.
-        goal: Stop when it is reached, such as `accuracy=0.98`.
+        goal: Stop when a validation reaches it: `accuracy=0.98` or above, `val_loss=0.3` or below.
         outputs: Where SLIPWAY_OUTPUT_DIR is copied to at the end, as a URL that fsspec knows.
         depends_on: Jobs that must have succeeded, and passed their gates, before this one starts.
         inputs: Files that such jobs leave, by the name that this one has for them: in
             SLIPWAY_INPUT_<NAME> it finds the path.
-        retries: How often the job is submitted anew when it failed for what a retry may cure: a
-            node that was lost, or a pod that had to make room. The program's own failures, running
-            out of memory among them, are not.
+        data: What it trains on, fetched once for each node: the path is in SLIPWAY_DATA_DIR.
+        checkpoint: Write the training's state now and then: a retry and a rerun of the same
+            program and settings go on from the newest one. Own scripts use `slipway.save`.
+        retries: How often the job is submitted anew when it failed for what `retry_on` names.
+        retry_on: What a retry is for: `lostNode`, a node that was lost or a pod that had to make
+            room, and nothing else unless said; `ownFailure`, the program's own failures, running
+            out of memory among them.
         on_cancel: Whether Ctrl-C leaves the job running, for the next `up` to wait for, or deletes
             it.
         min_accuracy: With less than this the update fails although the run succeeded; one number,
@@ -120,6 +95,8 @@ class TrainingJob:
         max_time_to_accuracy: Seconds; likewise with `time_to_accuracy_seconds`, which a run with a
             `goal` has.
         require: Bounds of figures by name, `accuracy` and `loss` among them; likewise.
+        min_gpu_utilization: Per cent; the run is stopped when one of its GPUs stays below it for 10
+            minutes, as far as NVIDIA's DCGM exporter measures them.
         max_cost: What its nodes with GPUs may cost, in the currency of the stack's prices: a job
             that could cost more, in all its attempts until its `timeout`, is refused.
 
@@ -127,59 +104,66 @@ class TrainingJob:
         pydantic.ValidationError: with every field that is not allowed.
     """
 
-    name: Name
+    name: fields.Name
     module: ModuleName | None = None
-    script: FilePath | None = None
-    script_entry: InnerPath | None = None
-    build: Build | None = None
+    script: fields.FilePath | None = None
+    script_entry: fields.InnerPath | None = None
+    requirements: fields.FilePath | None = None
+    build: parts.Build | None = None
     image: Image | None = None
-    command: Annotated[tuple[Word, ...], Field(min_length=1)] | None = None
-    args: tuple[Word, ...] = ()
+    command: Annotated[tuple[fields.Word, ...], Field(min_length=1)] | None = None
+    args: tuple[fields.Word, ...] = ()
     backend: Annotated[Literal["gloo", "nccl", "mpi"], Field(description="one of gloo, nccl")] = (
         "gloo"
     )
-    workers: Workers = 1
+    workers: fields.Workers = 1
     processes_per_node: Annotated[int, Field(ge=1, le=64)] = 1
-    master: Master | None = None
+    master: parts.Master | None = None
     cpu: Cpu = "400m"
     memory: Memory = "1Gi"
     ephemeral_storage: Memory | None = None
     gpus: Count | None = None
-    limits: Limits | None = None
+    limits: parts.Limits | None = None
     shared_memory: Memory | None = None
     node_selector: dict[NodeKey, LabelValue] = Field(default_factory=dict)
-    tolerations: tuple[Toleration, ...] = ()
-    volumes: dict[VolumeName, Volume] = Field(default_factory=dict)
+    tolerations: tuple[parts.Toleration, ...] = ()
+    volumes: dict[fields.VolumeName, parts.Volume] = Field(default_factory=dict)
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
-    pull_secrets: tuple[ObjectName, ...] = ()
+    pull_secrets: tuple[fields.ObjectName, ...] = ()
     restart_policy: Literal["OnFailure", "Never", "Always", "ExitCode"] = "OnFailure"
     backoff_limit: Count | None = None
-    timeout: WholeSeconds = 3600
-    start_timeout: WholeSeconds = START_TIMEOUT
+    timeout: fields.WholeSeconds = 3600
+    start_timeout: fields.WholeSeconds = START_TIMEOUT
     ttl_seconds_after_finished: Annotated[int, Field(ge=60)] | None = None
     clean_pod_policy: Literal["None", "Running", "All"] = "None"
-    priority_class: ObjectName | None = None
-    elastic: Elastic | None = None
+    priority_class: fields.ObjectName | None = None
+    elastic: parts.Elastic | None = None
     gang_scheduling: bool = False
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
-    annotations: dict[LabelKey, Value] = Field(default_factory=dict)
-    env: dict[Variable, Value | SecretKey] = Field(default_factory=dict)
+    annotations: dict[LabelKey, fields.Value] = Field(default_factory=dict)
+    env: dict[fields.Variable, fields.Value | parts.SecretKey] = Field(default_factory=dict)
     epochs: Positive | None = None
     batch_size: Positive | None = None
-    learning_rate: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
-    momentum: Annotated[float, Field(ge=0, lt=1)] | None = None
+    learning_rate: fields.Rate | None = None
+    momentum: fields.Momentum | None = None
     seed: Count | None = None
-    goal: Goal | None = None
-    outputs: Url | None = None
-    depends_on: tuple[Name, ...] = ()
-    inputs: dict[InputName, JobInput] = Field(default_factory=dict)
+    goal: fields.Goal | None = None
+    outputs: fields.Url | None = None
+    depends_on: tuple[fields.Name, ...] = ()
+    inputs: dict[fields.InputName, parts.JobInput] = Field(default_factory=dict)
+    data: parts.Data | None = None
+    checkpoint: parts.Checkpoint | None = None
     retries: Annotated[int, Field(ge=0, le=10)] = 0
+    retry_on: Annotated[tuple[fields.Retriable, ...], Field(min_length=1)] | None = None
     on_cancel: Literal["keep", "delete"] = "keep"
-    min_accuracy: Accuracy | Annotated[dict[str, Accuracy], Field(min_length=1)] | None = None
-    max_duration: Seconds | None = None
-    max_time_to_accuracy: Seconds | None = None
-    require: dict[MetricName, Bounds] = Field(default_factory=dict)
-    max_cost: Cost | None = None
+    min_accuracy: (
+        fields.Accuracy | Annotated[dict[str, fields.Accuracy], Field(min_length=1)] | None
+    ) = None
+    max_duration: fields.Seconds | None = None
+    max_time_to_accuracy: fields.Seconds | None = None
+    require: dict[fields.MetricName, parts.Bounds] = Field(default_factory=dict)
+    min_gpu_utilization: fields.Percent | None = None
+    max_cost: fields.Cost | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -202,8 +186,13 @@ class TrainingJob:
         return self.replicas * self.processes_per_node
 
     @property
+    def fetches(self) -> bool:
+        """Whether a container of the trainer's image fetches files before the program starts."""
+        return bool(self.inputs) or (self.data is not None and self.data.url is not None)
+
+    @property
     def max_restarts(self) -> int:
         """The backoff limit that applies."""
         if self.backoff_limit is not None:
             return self.backoff_limit
-        return 1 if self.elastic is None else self.elastic.max_restarts + _ELASTIC_SLACK
+        return 1 if self.elastic is None else self.elastic.max_restarts + 1

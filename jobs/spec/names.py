@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
+
 API_VERSION = "kubeflow.org/v1"
 CONTAINER = "pytorch"
 """The name by which the training operator finds a replica's container."""
@@ -18,10 +20,19 @@ TMP, SHARED_MEMORY, WORK, SCRIPT = "/tmp", "/dev/shm", "/work", "/opt/script"  #
 DATA, PACKAGES = "/data", "/opt/slipway"
 """Where the trainer's image has its data sets and slipway_trainer."""
 OUTPUT_DIR, INPUT_DIR = f"{WORK}/outputs", f"{WORK}/inputs"
+KEPT, KEPT_VOLUME = KEPT_DIRECTORY, KEPT_CLAIM
+"""Where a pod finds the volume on which the stack keeps its jobs' files, and what it calls it."""
 OTHER_VOLUMES = "/opt/inputs"
 """Where the container that fetches inputs finds volumes of other jobs."""
+DATA_CACHE, CACHED_DATA = "slipway-data", "/opt/data"
+"""The volume in which a node keeps what jobs' `data` were fetched to, its claim, and its place."""
 OWN_VOLUMES = {"tmp": TMP, "shm": SHARED_MEMORY, "work": WORK, "script": SCRIPT}
 """The volumes that each pod has besides the job's, and where they are mounted."""
+
+
+def secret_name(job: str) -> str:
+    """Return the name of the Secret with what a job's `env` has from the stack's configuration."""
+    return f"{job}-env"
 
 
 def run_of(thing: Mapping[str, Any]) -> str | None:

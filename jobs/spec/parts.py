@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeKey
-from jobs.spec.fields import (
-    ArtifactPath,
-    Figure,
-    FilePath,
-    InnerPath,
-    Name,
-    ObjectName,
-    Replicas,
-)
+from core.fields import CONFIG, Count, Cpu, Directory, LabelValue, Memory, NodeKey, integer
+from jobs.spec import fields
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -68,7 +60,7 @@ class Volume:
     """
 
     mount_path: Directory
-    claim: ObjectName | None = None
+    claim: fields.ObjectName | None = None
     size: Memory | None = None
     keep: bool | None = None
     empty_dir: Literal[True] | Memory | None = None
@@ -87,8 +79,8 @@ class Elastic:
         max_restarts: How often a replica may be started again, all of them together.
     """
 
-    min_replicas: Replicas | None = None
-    max_replicas: Replicas | None = None
+    min_replicas: fields.Replicas | None = None
+    max_replicas: fields.Replicas | None = None
     max_restarts: Count = 10
 
     def most(self, workers: int) -> int:
@@ -101,6 +93,19 @@ class Elastic:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Checkpoint:
+    """How often a training's state is written, for a later attempt to go on from.
+
+    Args:
+        every: How far apart checkpoints are: `500 steps`, or `10 min`.
+        keep: How many of them stay.
+    """
+
+    every: fields.Interval = "600 s"
+    keep: Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)] = 2
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Build:
     """An image to build.
 
@@ -109,8 +114,8 @@ class Build:
         dockerfile: In that folder.
     """
 
-    context: FilePath
-    dockerfile: InnerPath = "Dockerfile"
+    context: fields.FilePath
+    dockerfile: fields.InnerPath = "Dockerfile"
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -135,15 +140,18 @@ class Toleration:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SecretKey:
-    """A value that is in a Secret of the jobs' namespace.
+    """A value out of a Secret of the jobs' namespace: an existing one, or the job's own.
 
     Args:
-        secret: The Secret's name.
+        secret: The name of a Secret that is there.
         key: Which of its keys.
+        config: A secret of the stack's configuration, set by `pulumi config set --secret`: the
+            job's own Secret gets its value. Instead of `secret` and `key`.
     """
 
-    secret: ObjectName
-    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)]
+    secret: fields.ObjectName | None = None
+    key: Annotated[str, Field(pattern=r"^[-._a-zA-Z0-9]+$", max_length=253)] | None = None
+    config: fields.ConfigKey | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -151,12 +159,27 @@ class JobInput:
     """A file that another job leaves, which is there when this one starts.
 
     Args:
-        job: The other job, which has `outputs`.
+        job: The other job, which has `outputs` or whose files the stack keeps.
         artifact: The file's path below that job's SLIPWAY_OUTPUT_DIR.
     """
 
-    job: Name
-    artifact: ArtifactPath
+    job: fields.Name
+    artifact: fields.ArtifactPath
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Data:
+    """What a job trains on: a URL with its sha256, or a volume that has it.
+
+    Args:
+        url: An archive (tar, zip), which is unpacked, or another file; any URL that fsspec knows.
+        sha256: What that file has.
+        volume: The job's volume with the data; with a `url` the one that keeps what was fetched.
+    """
+
+    url: fields.Url | None = None
+    sha256: fields.Sha256 | None = None
+    volume: fields.VolumeName | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -168,5 +191,5 @@ class Bounds:
         max: No more than this.
     """
 
-    min: Figure | None = None
-    max: Figure | None = None
+    min: fields.Figure | None = None
+    max: fields.Figure | None = None

@@ -1,13 +1,17 @@
-"""What a container runs, and the environment that it finds."""
+"""What a container runs, and the environment that it finds. Pure."""
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Mapping
+from itertools import chain
 from typing import Any
 
-from jobs.spec import inputs
+from core.manifests import MANAGED_BY, Manifest
+from jobs.spec import data, inputs
 from jobs.spec.job import TrainingJob
 from jobs.spec.modules import MODULES
-from jobs.spec.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP
+from jobs.spec.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, secret_name
 from jobs.spec.parts import SecretKey
 from jobs.spec.replicas import Share, roles
 
@@ -16,20 +20,38 @@ DEFAULT_ENTRY = "train.py"
 
 
 def program(job: TrainingJob, share: Share, entry: str | None) -> dict[str, Any]:
-    """Return a container's command and arguments.
+    """Return a container's command and arguments; of a script `entry` is the file to start.
 
-    Args:
-        job: What to run.
-        share: What the container has.
-        entry: Of a job's script, the file that is started, relative to the script's folder.
+    Kubernetes fills in $(…) from the environment.
     """
+    processes = job.processes_per_node
+    launch = ["python3", "-m", "slipway_trainer.launch", "--processes", str(processes), "--"]
     command, args = list(job.command or ()), list(job.args)
-    if job.module is not None:
-        command, args = _of_catalogue(job, share)
     if entry is not None:
-        command = [*_launch(job), f"{SCRIPT}/{entry}"]
+        command = [*launch, f"{SCRIPT}/{entry}"]
+    if job.module is not None:
+        module = MODULES[job.module]
+        options = {
+            "--backend": job.backend,
+            **{option: getattr(job, name) for name, option in module.options.items()},
+            "--threads": share.threads(processes),
+        }
+        given = ((option, str(value)) for option, value in options.items() if value is not None)
+        command = [*launch, "-m", f"slipway_trainer.{job.module}"]
+        args = [*module.arguments, *chain.from_iterable(given), *args]
+    placeholders = {
+        "{hosts}": ",".join(_hosts(job)),
+        RANK_PLACEHOLDER: "$(RANK)",
+        "{run_id}": "$(SLIPWAY_RUN_ID)",
+    }
+
+    def filled(word: str) -> str:
+        for placeholder, value in placeholders.items():
+            word = word.replace(placeholder, value)
+        return word
+
     written = {"command": command, "args": args}
-    return {key: [_filled(word, job) for word in words] for key, words in written.items() if words}
+    return {key: [*map(filled, words)] for key, words in written.items() if words}
 
 
 def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
@@ -41,6 +63,7 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
         "SLIPWAY_OUTPUT_DIR": OUTPUT_DIR,
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),
         **inputs.environment(job),
+        **data.environment(job),
         # Of several processes each gets its own from torchrun.
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,
@@ -50,11 +73,27 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
     of_torchrun = ["TORCHELASTIC_RUN_ID"] if job.processes_per_node == 1 and not job.elastic else []
     return [
         *({"name": name, "valueFrom": run_id} for name in ("SLIPWAY_RUN_ID", *of_torchrun)),
-        *(_variable(name, value) for name, value in sorted(variables.items())),
+        *(_variable(job.name, name, value) for name, value in sorted(variables.items())),
     ]
 
 
-def hosts(job: TrainingJob) -> list[str]:
+def secrets(job: TrainingJob, namespace: str, values: Mapping[str, str]) -> list[Manifest]:
+    """Return the Secret with what `job` has from the stack's configuration; none without any.
+
+    `values` has at least those secrets of the configuration that the job names, in plain text.
+    """
+    data = {
+        name: base64.b64encode(values[each.config].encode()).decode()
+        for name, each in job.env.items()
+        if isinstance(each, SecretKey) and each.config is not None
+    }
+    metadata = {"name": secret_name(job.name), "namespace": namespace, "labels": {**MANAGED_BY}}
+    # Its name is not one of its content: even a hash of a secret is not for publication.
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data}
+    return [secret] if data else []
+
+
+def _hosts(job: TrainingJob) -> list[str]:
     """Return the DNS name of each replica, rank 0's first: the operator's Services have them."""
     return [
         f"{job.name}-{role.lower()}-{index}"
@@ -63,42 +102,10 @@ def hosts(job: TrainingJob) -> list[str]:
     ]
 
 
-def _of_catalogue(job: TrainingJob, share: Share) -> tuple[list[str], list[str]]:
-    module = MODULES[str(job.module)]
-    options = {
-        "--backend": job.backend,
-        **{option: getattr(job, name) for name, option in module.options.items()},
-        "--threads": share.threads(job.processes_per_node),
-    }
-    words = [
-        word
-        for option, value in options.items()
-        if value is not None
-        for word in (option, str(value))
-    ]
-    command = [*_launch(job), "-m", f"slipway_trainer.{job.module}"]
-    return command, [*module.arguments, *words, *job.args]
-
-
-def _launch(job: TrainingJob) -> list[str]:
-    processes = str(job.processes_per_node)
-    return ["python3", "-m", "slipway_trainer.launch", "--processes", processes, "--"]
-
-
-def _filled(word: str, job: TrainingJob) -> str:
-    """Fill in what is known before the start; Kubernetes fills in $(…) from the environment."""
-    known = {
-        "{hosts}": ",".join(hosts(job)),
-        RANK_PLACEHOLDER: "$(RANK)",
-        "{run_id}": "$(SLIPWAY_RUN_ID)",
-    }
-    for placeholder, value in known.items():
-        word = word.replace(placeholder, value)
-    return word
-
-
-def _variable(name: str, value: str | SecretKey) -> dict[str, Any]:
+def _variable(job: str, name: str, value: str | SecretKey) -> dict[str, Any]:
     if isinstance(value, SecretKey):
         reference = {"name": value.secret, "key": value.key}
+        if value.config is not None:
+            reference = {"name": secret_name(job), "key": name}
         return {"name": name, "valueFrom": {"secretKeyRef": reference}}
     return {"name": name, "value": value}

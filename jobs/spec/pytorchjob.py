@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic.alias_generators import to_camel
 
 from core.manifests import MANAGED_BY
-from jobs.spec import inputs
+from jobs.spec import data, inputs
 from jobs.spec.inputs import OtherVolume
 from jobs.spec.job import TrainingJob
 from jobs.spec.names import API_VERSION, CONTAINER, INPUTS_CONTAINER, JOB_LABEL, WORK
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 _BACKSTOP_SECONDS = 120
 _SECONDS_TO_STOP = 10
-_SECONDS_TO_COPY_OUT = 60
+SECONDS_TO_COPY_OUT = 60
+"""Between SIGTERM and SIGKILL: what a program leaves is copied in that time."""
 _USER = 65532
 """Debian's and distroless images' usual "nonroot"; numeric, so that the kubelet can check it."""
 _RESTRICTED_POD = {
@@ -48,7 +49,7 @@ _CONTAINER = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "FallbackToLogsOnError",
 }
-_OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
+OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
 """Variables that mean something in the image of the job's program alone."""
 
 
@@ -61,6 +62,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
     script: Script | None = None,
     fetch_image: Input[str] | None = None,
     other_volumes: Mapping[str, OtherVolume] = MappingProxyType({}),
+    keeps_data: bool = False,
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs `job`.
 
@@ -73,6 +75,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
         script: The files of its `script`, where it has one.
         fetch_image: The trainer's image that fetches its `inputs`; `trainer_image` by default.
         other_volumes: The volumes of other jobs in which inputs lie, by the input's name.
+        keeps_data: Whether the claim `slipway-data` keeps the `data` of jobs; else each pod's goes.
 
     Raises:
         ValueError: `script` is missing, or the job has none.
@@ -81,7 +84,56 @@ def manifest(  # noqa: PLR0913 - all but the job by name
         raise ValueError(f"job {job.name}: `script` goes with a job that has one, and it must")
     image = trainer_image if job.image is None else job.image
     fetcher = trainer_image if fetch_image is None else fetch_image
-    pods = _Pods(job, service_account, image, script, fetcher, other_volumes)
+
+    def template(share: Share) -> dict[str, Any]:
+        variables = environment(job, share)
+        container = {
+            "name": CONTAINER,
+            "image": image,
+            "imagePullPolicy": job.pull_policy,
+            **program(job, share, None if script is None else script.entry),
+            "env": variables,
+            "resources": share.manifest(),
+            "volumeMounts": [*mounts(job, script), *data.mounts(job, read_only=True)],
+            **_CONTAINER,
+        }
+        fetching = {
+            "name": INPUTS_CONTAINER,
+            "image": fetcher,
+            "imagePullPolicy": "IfNotPresent",
+            "command": list(inputs.FETCH),
+            "args": [*inputs.arguments(job, other_volumes), *data.arguments(job)],
+            "env": [each for each in variables if each["name"] not in OF_THE_PROGRAM],
+            # A pod requests the most that its containers need one after the other, so this one
+            # adds nothing.
+            "resources": replace(share, gpus=0).manifest(),
+            "volumeMounts": [
+                *mounts(job, None),
+                *inputs.mounts(job, other_volumes),
+                *data.mounts(job, read_only=False),
+            ],
+            **_CONTAINER,
+        }
+        volumes = [
+            *pod_volumes(job, share, script),
+            *inputs.volumes(job, other_volumes),
+            *data.volumes(job, is_kept=keeps_data),
+        ]
+        return {
+            "metadata": {
+                "labels": dict(labels),
+                # A mesh's sidecar would never exit, and would stand between the ranks.
+                "annotations": {"sidecar.istio.io/inject": "false", **job.annotations},
+            },
+            "spec": {
+                **_pod(job, service_account),
+                **({"initContainers": [fetching]} if job.fetches else {}),
+                "containers": [container],
+                "volumes": volumes,
+            },
+        }
+
+    labels = {**job.labels, **MANAGED_BY, JOB_LABEL: job.name}
     spec = {
         "runPolicy": _run_policy(job),
         # The operator's own default is "auto", which torchrun takes for the node's cores.
@@ -90,7 +142,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
             role: {
                 "replicas": count,
                 "restartPolicy": job.restart_policy,
-                "template": pods.template(share(job, role)),
+                "template": template(share(job, role)),
             }
             for role, count in roles(job).items()
         },
@@ -102,95 +154,36 @@ def manifest(  # noqa: PLR0913 - all but the job by name
             "maxRestarts": job.elastic.max_restarts,
             "rdzvBackend": "c10d",
         }
-    metadata: dict[str, Any] = {"name": job.name, "namespace": namespace, "labels": _labels(job)}
+    metadata: dict[str, Any] = {"name": job.name, "namespace": namespace, "labels": labels}
     if job.annotations:
         metadata["annotations"] = dict(job.annotations)
     return {"apiVersion": API_VERSION, "kind": "PyTorchJob", "metadata": metadata, "spec": spec}
 
 
-@dataclass(frozen=True)
-class _Pods:
-    """What the pods of all roles have in common; see `manifest`."""
-
-    job: TrainingJob
-    service_account: str
-    image: Input[str]
-    script: Script | None
-    fetch_image: Input[str]
-    other_volumes: Mapping[str, OtherVolume]
-
-    def template(self, share: Share) -> dict[str, Any]:
-        """Return the template of the pods that request `share`."""
-        job = self.job
-        optional = {
-            "nodeSelector": job.node_selector,
-            "tolerations": [_plain(each) for each in job.tolerations],
-            "imagePullSecrets": [{"name": name} for name in job.pull_secrets],
-            "priorityClassName": job.priority_class,
-        }
-        return {
-            "metadata": {
-                "labels": _labels(job),
-                # A mesh's sidecar would never exit, and would stand between the ranks.
-                "annotations": {"sidecar.istio.io/inject": "false", **job.annotations},
-            },
-            "spec": {
-                "serviceAccountName": self.service_account,
-                "automountServiceAccountToken": False,
-                "enableServiceLinks": False,
-                # Python as process 1 ignores SIGTERM, so a stop would always take all of it.
-                "terminationGracePeriodSeconds": (
-                    _SECONDS_TO_STOP if job.outputs is None else _SECONDS_TO_COPY_OUT
-                ),
-                "securityContext": _RESTRICTED_POD,
-                **{key: value for key, value in optional.items() if value},
-                **({"initContainers": [self._fetching(share)]} if job.inputs else {}),
-                "containers": [self._container(share)],
-                "volumes": [
-                    *pod_volumes(job, share, self.script),
-                    *inputs.volumes(job, self.other_volumes),
-                ],
-            },
-        }
-
-    def _container(self, share: Share) -> dict[str, Any]:
-        return {
-            "name": CONTAINER,
-            "image": self.image,
-            "imagePullPolicy": self.job.pull_policy,
-            **program(self.job, share, None if self.script is None else self.script.entry),
-            "env": environment(self.job, share),
-            "resources": share.manifest(),
-            "volumeMounts": mounts(self.job, self.script),
-            **_CONTAINER,
-        }
-
-    def _fetching(self, share: Share) -> dict[str, Any]:
-        """Return the init container that fetches the job's inputs."""
-        variables = environment(self.job, share)
-        return {
-            "name": INPUTS_CONTAINER,
-            "image": self.fetch_image,
-            "imagePullPolicy": "IfNotPresent",
-            "command": list(inputs.FETCH),
-            "args": inputs.arguments(self.job, self.other_volumes),
-            "env": [each for each in variables if each["name"] not in _OF_THE_PROGRAM],
-            # A pod requests the most that its containers need one after the other, so this one
-            # adds nothing.
-            "resources": replace(share, gpus=0).manifest(),
-            "volumeMounts": [*mounts(self.job, None), *inputs.mounts(self.job, self.other_volumes)],
-            **_CONTAINER,
-        }
-
-
-def _labels(job: TrainingJob) -> dict[str, str]:
-    """Return the labels of a job and its pods."""
-    return {**job.labels, **MANAGED_BY, JOB_LABEL: job.name}
+def _pod(job: TrainingJob, service_account: str) -> dict[str, Any]:
+    """Return what the pods of all roles have, besides their containers and volumes."""
+    optional = {
+        "nodeSelector": job.node_selector,
+        "tolerations": [_plain(each) for each in job.tolerations],
+        "imagePullSecrets": [{"name": name} for name in job.pull_secrets],
+        "priorityClassName": job.priority_class,
+    }
+    return {
+        "serviceAccountName": service_account,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        # Python as process 1 ignores SIGTERM, so a stop would always take all of it.
+        "terminationGracePeriodSeconds": (
+            _SECONDS_TO_STOP if job.outputs is None else SECONDS_TO_COPY_OUT
+        ),
+        "securityContext": _RESTRICTED_POD,
+        **{key: value for key, value in optional.items() if value},
+    }
 
 
 def _plain(toleration: Toleration) -> dict[str, Any]:
-    fields = {name: getattr(toleration, name) for name in Toleration.__dataclass_fields__}
-    return {to_camel(name): value for name, value in fields.items() if value is not None}
+    fields = asdict(toleration).items()
+    return {to_camel(name): value for name, value in fields if value is not None}
 
 
 def _run_policy(job: TrainingJob) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Role = Literal["Master", "Worker"]
 GPU = "nvidia.com/gpu"
+_RESOURCES = ("cpu", "memory", "ephemeral-storage", GPU)
 
 
 @dataclass(frozen=True)
@@ -47,33 +48,30 @@ class Share:
 
     def manifest(self) -> dict[str, Any]:
         """Return it as a container's resources."""
-        gpus = {GPU: str(self.gpus)} if self.gpus else {}
-        requests = {
-            "cpu": self.cpu,
-            "memory": self.memory,
-            "ephemeral-storage": self.ephemeral_storage,
+        gpus = str(self.gpus) if self.gpus else None
+        resources = {
+            "requests": (self.cpu, self.memory, self.ephemeral_storage, gpus),
+            "limits": (self.limits.cpu, self.memory_limit, self.limits.ephemeral_storage, gpus),
         }
-        limits = {
-            "cpu": self.limits.cpu,
-            "memory": self.memory_limit,
-            "ephemeral-storage": self.limits.ephemeral_storage,
+        return {
+            kind: {name: of for name, of in zip(_RESOURCES, amounts, strict=True) if of is not None}
+            for kind, amounts in resources.items()
         }
-        return {"requests": {**_given(requests), **gpus}, "limits": {**_given(limits), **gpus}}
 
 
 def share(job: TrainingJob, role: Role) -> Share:
     """Return what a replica of `job` in a role requests."""
     own = job.master if role == "Master" and job.master is not None else Master()
-    default_gpus = job.processes_per_node if job.backend == "nccl" else 0
-    gpus = own.gpus if own.gpus is not None else job.gpus
+
+    def amount(name: str) -> Any:
+        of_role = getattr(own, name)
+        return getattr(job, name) if of_role is None else of_role
+
+    gpus = amount("gpus")
+    if gpus is None:
+        gpus = job.processes_per_node if job.backend == "nccl" else 0
     return Share(
-        cpu=job.cpu if own.cpu is None else own.cpu,
-        memory=job.memory if own.memory is None else own.memory,
-        ephemeral_storage=(
-            job.ephemeral_storage if own.ephemeral_storage is None else own.ephemeral_storage
-        ),
-        gpus=default_gpus if gpus is None else gpus,
-        limits=_limits(job, own),
+        amount("cpu"), amount("memory"), amount("ephemeral_storage"), gpus, _limits(job, own)
     )
 
 
@@ -88,9 +86,4 @@ def _limits(job: TrainingJob, own: Master) -> Limits:
         return own.limits
     limits = Limits() if job.limits is None else job.limits
     # A limit that was chosen for the Workers' memory means nothing to a Master with its own.
-    memory = limits.memory if own.memory is None else own.memory
-    return Limits(cpu=limits.cpu, memory=memory, ephemeral_storage=limits.ephemeral_storage)
-
-
-def _given(amounts: dict[str, str | None]) -> dict[str, str]:
-    return {name: amount for name, amount in amounts.items() if amount is not None}
+    return limits if own.memory is None else replace(limits, memory=own.memory)

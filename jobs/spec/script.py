@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from core.manifests import MANAGED_BY, Manifest
 
-_BYTES_PER_FILE = 64
-"""What a file costs besides its content and its names."""
 _LONGEST_KEY = 200
 
 
@@ -71,14 +69,6 @@ class Script:
             "immutable": True,
             **{name: files for name, files in contents.items() if files},
         }
-
-    @property
-    def size(self) -> int:
-        """What it takes of a ConfigMap's room, in bytes."""
-        return sum(
-            len(self.files[path]) + len(key) + len(path) + _BYTES_PER_FILE
-            for key, path in self.items.items()
-        )
 
 
 def _text(content: bytes) -> str | None:

@@ -70,9 +70,9 @@ def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
     for name, volume in job.volumes.items():
         if volume.host_path is None:
             continue
-        claim = claim_name(job.name, name, volume)
+        own = claim_name(job.name, name, volume)
         # Volumes are in no namespace, and their names are unique in the cluster.
-        bound = {"storageClassName": "", "volumeName": f"{namespace}-{claim}"}
+        bound = {"storageClassName": "", "volumeName": f"{namespace}-{own}"}
         mode = "ReadOnlyMany" if volume.read_only else "ReadWriteOnce"
         yield {
             "apiVersion": "v1",
@@ -88,25 +88,47 @@ def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
                     "apiVersion": "v1",
                     "kind": "PersistentVolumeClaim",
                     "namespace": namespace,
-                    "name": claim,
+                    "name": own,
                 },
                 # A missing directory is an error and not an empty volume.
                 "hostPath": {"path": volume.host_path, "type": "Directory"},
             },
         }
-        yield _claim(claim, namespace, mode, _NOMINAL, bound)
+        yield _claim(own, namespace, mode, _NOMINAL, bound)
 
 
 def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
     """Yield the claim of each of `job`'s volumes with a size, and whether it is kept."""
     for name, volume in job.volumes.items():
         if volume.size is not None:
-            keep = volume.keep is not False
-            claim = _claim(
-                claim_name(job.name, name, volume), namespace, "ReadWriteOnce", volume.size, {}
-            )
-            claim["metadata"]["annotations"] = {KEPT: str(keep).lower()}
-            yield claim, keep
+            stays = volume.keep is not False
+            made = claim(claim_name(job.name, name, volume), namespace, volume.size, keep=stays)
+            yield made, stays
+
+
+def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
+    name: str,
+    namespace: str,
+    size: str,
+    *,
+    mode: str = "ReadWriteOnce",
+    storage_class: str | None = None,
+    keep: bool = False,
+) -> Manifest:
+    """Return a claim of a size.
+
+    Args:
+        name: Its name.
+        namespace: Its namespace.
+        size: Of the volume.
+        mode: How many nodes can use it, as Kubernetes says it.
+        storage_class: Of the volume; the cluster's default one unless said.
+        keep: Whether it stays with its files when nothing declares it any more.
+    """
+    bound = {} if storage_class is None else {"storageClassName": storage_class}
+    made = _claim(name, namespace, mode, size, bound)
+    made["metadata"]["annotations"] = {KEPT: str(keep).lower()}
+    return made
 
 
 def _source(job: str, name: str, volume: Volume) -> dict[str, Any]:

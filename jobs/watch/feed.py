@@ -6,32 +6,25 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
-from jobs.api import JobApi, Object, Unreachable, error_message
-from jobs.judge.replica import Replica, is_of, is_replica
+from jobs.api import JobApi, Object, Unreachable
+from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run
 from jobs.logs.follower import Container, Follower, containers
-from jobs.logs.recording import Recorder, Recording
-from jobs.topology import Topology
+from jobs.logs.lines import Line
+from jobs.logs.recording import Recording
+from jobs.spec.names import run_of
 
 _PAUSE_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class Seen:
-    """One thing that was seen: all jobs of this name, all its pods, or a line of a log."""
-
-    kind: Literal["jobs", "pods", "line"]
-    what: Any
+See = Callable[[Any], None]
 
 
 @dataclass
 class Feed:
-    """Follows one job in threads of its own, from `with` on, and records its replicas' logs.
+    """Follows one run in threads of its own, from `with` on, and records its replicas' logs.
 
     A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a fresh
     listing, so nothing that lasts is missed. Lines are those of replica 0; where replicas of an
@@ -39,36 +32,31 @@ class Feed:
 
     Args:
         api: Of the job.
-        job: As it was submitted or adopted.
-        kept: Where its logs are kept; None to keep none.
+        run: Sees its jobs and pods, and the lines of its progress.
+        kept: Where its logs are kept.
         warn: Takes what the user should know.
     """
 
     api: JobApi
-    job: Mapping[str, Any]
-    kept: Run | None = None
-    warn: Callable[[str], None] = lambda _: None
-    last_error: str = ""
-    _seen: "queue.SimpleQueue[Seen]" = field(default_factory=queue.SimpleQueue)
+    run: RunState
+    kept: Run
+    warn: Callable[[str], None]
+    _seen: "queue.SimpleQueue[tuple[See, Any]]" = field(default_factory=queue.SimpleQueue)
     _closed: threading.Event = field(default_factory=threading.Event)
-    _contact: float = field(default_factory=time.monotonic)
     _pods: Sequence[Mapping[str, Any]] = ()
     _resources: ExitStack = field(default_factory=ExitStack)
-    _broken: Exception | None = None
-    _recording: Recording | None = None
+    _speaker: int = 0
 
     def __enter__(self) -> "Feed":
-        if self.kept is not None:
-            self._recording = Recording(self.kept, self._topology, self.warn)
-            self._resources.enter_context(self._recording)
-        self._recorder = Recorder(
-            self._recording,
-            speak=lambda line: self._seen.put(Seen("line", line)),
-        )
-        self._follower = Follower(self.api, self._recorder, self._touch, self._trouble)
-        self._resources.callback(self._follower.close)
-        self._start(lambda: self._repeat("jobs", self.api.watch_job))
-        self._start(lambda: self._repeat("pods", self.api.watch_pods))
+        self._recording = Recording(self.kept, self.run.topology, self.warn, heard=self._hear)
+        self._resources.enter_context(self._recording)
+        self.follower = Follower(self.api, self._recording)
+        self._resources.callback(self.follower.close)
+        for watched in (
+            (self.run.see_jobs, self.api.watch_job),
+            (self.run.see_pods, self.api.watch_pods),
+        ):
+            threading.Thread(target=self._repeat, args=watched, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -76,45 +64,39 @@ class Feed:
         self._closed.set()
         self._resources.close()
 
-    @property
-    def silent_seconds(self) -> float:
-        """How long ago the API server answered last."""
-        return time.monotonic() - self._contact
-
-    def next(self, wait_seconds: float) -> list[Seen]:
-        """Return what was seen since the last call, having waited when that was nothing yet.
+    def take_in(self, wait_seconds: float) -> None:
+        """Let the run see what came since the last call, having waited when that was nothing yet.
 
         Each call also goes on with the logs: one that broke off is read on from where it was.
 
         Raises:
             Exception: whatever a thread did not expect.
         """
-        if self._broken is not None:
-            raise self._broken
         seen = self._take(wait_seconds)
-        listings = [each.what for each in seen if each.kind == "pods"]
+        for see, what in seen:
+            see(what)
         # Also those in between: a short-lived container may be in one alone.
-        for pods in listings or [self._pods]:
+        for pods in [what for see, what in seen if see == self.run.see_pods] or [self._pods]:
             self._pods = pods
-            self._follow()
-        return seen
+            current = self._containers(pods)
+            if self.run.topology.elastic:
+                running = [each.replica for each in current if not each.ended]
+                self._speaker = min(running, default=self._speaker)
+            self.follower.follow(current)
 
     def finish(self, limit_seconds: float) -> None:
         """Fetch what is missing of the logs, before any of the pods is deleted."""
-        if self._recording is None:
-            return
         try:
-            containers = self._containers(self.api.pods())
+            self._pods = self.api.pods()
         except (ApiException, Unreachable) as error:
-            self._trouble(error)
-            containers = self._containers(self._pods)
-        if self._follower.finish(containers, limit_seconds):
+            self.follower.failed(error)
+        if self.follower.finish(self._containers(self._pods), limit_seconds):
             self._recording.seal()
         else:
-            reason = f": {self.last_error}" if self.last_error else ""
+            reason = f": {self.follower.last_error}" if self.follower.last_error else ""
             self.warn(f"not all logs were read within {limit_seconds:g} s{reason}")
 
-    def _take(self, wait_seconds: float) -> list[Seen]:
+    def _take(self, wait_seconds: float) -> list[tuple[See, Any]]:
         try:
             seen = [self._seen.get(timeout=wait_seconds)]
         except queue.Empty:
@@ -123,45 +105,22 @@ class Feed:
             seen.append(self._seen.get())
         return seen
 
-    def _follow(self) -> None:
-        containers = self._containers(self._pods)
-        if self._topology.elastic:
-            running = [each.replica for each in containers if not each.ended]
-            self._recorder.speaker = min(running, default=self._recorder.speaker)
-        self._follower.follow(containers)
-
-    @cached_property
-    def _topology(self) -> Topology:
-        return Topology.of(self.job)
-
     def _containers(self, pods: Iterable[Mapping[str, Any]]) -> list[Container]:
-        uid = self.job["metadata"]["uid"]
-        mine = (Replica(pod, self._topology) for pod in pods if is_replica(pod) and is_of(pod, uid))
-        ordered = sorted(mine, key=lambda replica: replica.number)
-        return [each for replica in ordered for each in containers(replica)]
+        return containers(pods, self.run.topology, run_of(self.run.job))
 
-    def _touch(self) -> None:
-        self._contact = time.monotonic()
+    def _hear(self, replica: int, lines: Iterable[Line]) -> None:
+        if replica == self._speaker:
+            for line in lines:
+                self._seen.put((self.run.progress.see, line.text))
 
-    def _trouble(self, error: Exception) -> None:
-        if isinstance(error, ApiException | Unreachable):
-            self.last_error = error_message(error)
-        else:
-            self._broken = error  # raised by `next`
-
-    def _start(self, target: Callable[[], object]) -> None:
-        threading.Thread(target=target, daemon=True).start()
-
-    def _repeat(
-        self, kind: Literal["jobs", "pods"], watch: Callable[[], Iterable[list[Object]]]
-    ) -> None:
+    def _repeat(self, see: See, watch: Callable[[], Iterable[list[Object]]]) -> None:
         while not self._closed.is_set():
             try:
                 for what in watch():
-                    self._touch()
-                    self._seen.put(Seen(kind, what))
+                    self.follower.contact = time.monotonic()
+                    self._seen.put((see, what))
                     if self._closed.is_set():
                         break
-            except Exception as error:  # noqa: BLE001 - see `_trouble`
-                self._trouble(error)
+            except Exception as error:  # noqa: BLE001 - see `failed`
+                self.follower.failed(error)
                 self._closed.wait(_PAUSE_SECONDS)

@@ -1,23 +1,32 @@
-"""The end of each failed container's log, read before its pod is gone."""
+"""The end of each log that matters, and in it where a rank stood when it was stopped."""
 
+import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
+from core.process import json_map
 from jobs.api import JobApi, Unreachable
-from jobs.judge.exits import Exit, FailedInit
+from jobs.judge.exits import Exit
 from jobs.judge.failure_report import LOG_LINES
 from jobs.judge.first_failure import Failure
-from jobs.judge.replica import Replica, replicas
+from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run
-from jobs.logs.follower import short_id
 from jobs.spec.names import CONTAINER
-from jobs.watch.stacks import before_stacks, stack_frames, waits_for_peers
+from jobs.streams import LogPart
 
-_FETCHED = 20
-"""Of so many failures: when all of 1,000 ranks fail, the rest are alike."""
+_SUMMARY = "summary"
+_STACKS = 20
+"""Of so many ranks: when all of 1,000 hang, the rest are alike."""
+_FRAMES = 6
+# https://docs.python.org/3/library/faulthandler.html
+_BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
+_FRAME = re.compile(r'  File "(.*)", line (\d+) in (.*)$')
+# Of gloo, whose calls return when all have taken part; DDP's are in the engine that runs backward.
+_WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
 
 @dataclass
@@ -25,73 +34,69 @@ class LogEnds:
     """What the containers of a run printed last.
 
     Args:
-        api: Of the job.
-        kept: Where full logs are kept, which win: what the API server has is of the latest start
-            alone, and of the one before it. None where none are kept.
+        api: Of the job; asked for what is not kept, as on a full disk.
+        run: What was seen of it.
+        kept: Where full logs are kept.
     """
 
     api: JobApi
-    kept: Run | None
-    _fetched: dict[str, list[str]] = field(default_factory=dict)
+    run: RunState
+    kept: Run
 
-    def note(self, failed: Failure) -> bool:
-        """Take a failed container's log; return whether its failure is new."""
-        container = failed.exit.container_id
-        if container in self._fetched:
-            return False
-        log = self._fetch(failed) if len(self._fetched) < _FETCHED else []
-        self._fetched[container] = log or _left(failed.exit)
-        return True
+    def relevant(self) -> list[str]:
+        """Return the log that matters: of the cause's container, otherwise of replica 0.
 
-    def relevant(self, run: RunState, silent: Sequence[Replica]) -> list[str]:
-        """Return the log that matters: of the cause's replica, otherwise of replica 0.
-
-        Args:
-            run: What was seen of it.
-            silent: Who did not answer its peers, as `silent` returns it.
+        Where a single replica hangs or leaves its GPUs idle, it is that one's.
         """
-        if len(silent) == 1:
-            return self._before_dump(silent[0])
-        if run.cause is not None:
-            return self._of(run.cause) or self._fetch(run.cause)
-        if (init := run.failed_init) is not None:
-            return self._of_init(init)
-        first = run.replicas.get(0)
+        if len(suspected := self.silent() or self.run.idle) == 1:
+            return self._before_dump(suspected[0])
+        if (failed := self.run.cause or self.run.failed_init) is not None:
+            return self._of(failed)
+        first = self.run.replicas.get(0)
         return self._before_dump(first) if first is not None and first.started else []
 
-    def before(self, run: RunState) -> list[str]:
+    def before(self) -> list[str]:
         """Return the log of the start before in the replica that failed, if that failed, too."""
-        cause = run.cause
+        cause = self.run.cause
         if cause is None:
             return []
         number, finished = cause.replica.number, cause.finished
         before = [
             each
-            for each in run.failures
+            for each in self.run.failures
             if each.replica.number == number and each.finished < finished
         ]
-        return self._of(before[-1]) if before else []
+        return self._kept(before[-1]) or _left(before[-1].exit) if before else []
 
-    def stacks(self, run: RunState) -> dict[str, list[str]]:
+    def stacks(self) -> dict[str, list[str]]:
         """Return where ranks that hang stood when they were stopped, by name; some don't report."""
-        return {replica.ranks: frames for replica, frames in self._stood(run)}
+        return {replica.ranks: frames for replica, frames in self._stood()}
 
-    def silent(self, run: RunState) -> list[Replica]:
+    def summary(self, number: int) -> dict[str, Any]:
+        """Return what a replica left when it ended, by an event in its log; empty without it.
+
+        Its termination message has 4 KB alone.
+        """
+        lines = self._now(self.run.replicas[number])
+        events = (json_map(line) for line in reversed(lines) if _SUMMARY in line)
+        found = (each.get(_SUMMARY) for each in events if each.get("event") == _SUMMARY)
+        return next((each for each in found if isinstance(each, dict)), {})
+
+    def silent(self) -> list[Replica]:
         """Return who did not answer its peers.
 
         By their failures; of a run that got nowhere without any, the only one that stood
         outside of torch while others waited in it. On GPUs a stack does not show that: a
         collective's call returns before its end.
         """
-        gpus = any(each.gpus for each in run.replicas.values())
-        is_shown = run.all_started and not run.failures and not gpus
-        stood = self._stood(run) if is_shown else []
-        apart = [replica for replica, frames in stood if not waits_for_peers(frames)]
-        return apart if len(apart) == 1 < len(stood) else run.silent
+        gpus = any(each.gpus for each in self.run.replicas.values())
+        is_shown = self.run.all_started and not self.run.failures and not gpus
+        stood = self._stood() if is_shown else []
+        apart = [each for each, frames in stood if not any(map(_WAITS.search, frames))]
+        return apart if len(apart) == 1 < len(stood) else self.run.silent
 
-    def _stood(self, run: RunState) -> list[tuple[Replica, list[str]]]:
-        hanging = run.hanging[:_FETCHED]
-        found = ((each, stack_frames(self._now(each))) for each in hanging)
+    def _stood(self) -> list[tuple[Replica, list[str]]]:
+        found = ((each, stack_frames(self._now(each))) for each in self.run.hanging[:_STACKS])
         return [(replica, frames) for replica, frames in found if frames]
 
     def _before_dump(self, replica: Replica) -> list[str]:
@@ -99,49 +104,61 @@ class LogEnds:
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the log of a replica's latest container, to its present end."""
-        if self.kept is None or replica.container_id is None:
-            return self._read(replica.name)
-        log = self.kept.log(replica.number, short_id(replica.container_id))
-        return [line.text for line in log.lines()]
+        log = self.kept.log(replica.number, replica.container_id())
+        if log.path.exists():
+            return [line.text for line in log.lines()]
+        return self._read(replica.name, CONTAINER, previous=False)
 
-    def _of_init(self, init: FailedInit) -> list[str]:
-        # It may have been started again just then, and of those before the kubelet keeps one.
-        logs = (
-            self._read(init.pod, init.container, previous=previous)
-            for previous in (init.again, not init.again)
-        )
-        return next(filter(None, logs), _left(init.exit))
+    def _kept(self, failed: Failure) -> list[str]:
+        log = self.kept.log(failed.replica.number, failed.exit.container_id)
+        return [line.text for line in log.lines()][-LOG_LINES:]
 
     def _of(self, failed: Failure) -> list[str]:
-        container = failed.exit.container_id
-        if self.kept is not None:
-            log = self.kept.log(failed.replica.number, short_id(container))
-            if lines := [line.text for line in log.lines()][-LOG_LINES:]:
-                return lines
-        return self._fetched.get(container, [])
+        if lines := self._kept(failed):
+            return lines
+        now = self.run.replicas.get(failed.replica.number, failed.replica)
+        restarted = now.container_id(failed.container) != failed.exit.container_id
+        # An init container may have been started again just then; the kubelet keeps one before.
+        others = [] if failed.container == CONTAINER else [not restarted]
+        logs = (
+            self._read(failed.replica.name, failed.container, previous=previous)
+            for previous in (restarted, *others)
+        )
+        return next(filter(None, logs), _left(failed.exit))
 
-    def _fetch(self, failed: Failure) -> list[str]:
-        log = self._read(failed.replica.name, previous=not self._is_latest(failed))
-        # It may have been started again just then: what was read is the next one's.
-        return log if self._is_latest(failed) else self._read(failed.replica.name, previous=True)
-
-    def _is_latest(self, failed: Failure) -> bool:
-        """Return whether the container that failed is still its replica's latest."""
+    def _read(self, pod: str, container: str, *, previous: bool) -> list[str]:
+        part = LogPart(previous=previous, tail=LOG_LINES, container=container)
         try:
-            now = replicas(self.api.pods(), failed.replica.topology).get(failed.replica.number)
-        except (ApiException, Unreachable):
-            now = failed.replica
-        latest = failed.replica if now is None else now
-        return latest.container_id == failed.exit.container_id
-
-    def _read(self, pod: str, container: str = CONTAINER, *, previous: bool = False) -> list[str]:
-        try:
-            text = self.api.log(pod, container, lines=LOG_LINES, previous=previous)
+            return [line.text for batch in self.api.log_lines(pod, part) for line in batch]
         except (ApiException, Unreachable):
             return []  # The pod or the container has gone; its termination message has to do.
-        return text.splitlines()
 
 
 def _left(ended: Exit) -> list[str]:
     """Return the end of the log that a container left as its message, where it is that."""
     return ended.message.splitlines() if ended.error is None else []
+
+
+def stack_frames(lines: Sequence[str]) -> list[str]:
+    """Return the innermost frames of the main thread in the last dump of a log, innermost first.
+
+    A dump has a block for each thread, the main thread's last. Nothing without a dump.
+    """
+    starts = _starts(lines)
+    frames: list[str] = []
+    for line in lines[starts[-1] + 1 :] if starts else ():
+        found = _FRAME.search(line)
+        if found is None:
+            break
+        frames.append("{}:{} in {}".format(*found.groups()))
+    return frames[:_FRAMES]
+
+
+def before_stacks(lines: Sequence[str]) -> Sequence[str]:
+    """Return what a log has before its first dump."""
+    starts = _starts(lines)
+    return lines[: starts[0]] if starts else lines
+
+
+def _starts(lines: Sequence[str]) -> list[int]:
+    return [number for number, line in enumerate(lines) if _BEGINS.search(line)]

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from kubernetes.client.exceptions import ApiException
 
-from clusters import autoscaler
-from jobs.api import JobApi, Object, Unreachable, error_message
+from clusters import autoscaler, late_roles
+from core.kube import api_message
+from jobs.api import JobApi, Object, Unreachable
 from jobs.judge.failure_report import warnings
 from jobs.judge.run_state import RunState
 from jobs.judge.shortage import Shortage, over_quota, without_node
@@ -27,10 +28,12 @@ class Obstacles:
 
     Args:
         api: Of the job.
+        run: What is seen of it.
         warn: Takes what the user should know, each message however often.
     """
 
     api: JobApi
+    run: RunState
     warn: Callable[[str], None]
     _unplaced: dict[str, float] = field(default_factory=dict)
     """When a pod was first seen without a node, by its uid."""
@@ -38,40 +41,40 @@ class Obstacles:
     _room_at: float = 0.0
     _nodes_at: float = 0.0
 
-    def look(self, run: RunState) -> None:
+    def look(self) -> None:
         """Show what is in the way, and let the run judge whether that is the end."""
-        now = time.monotonic()
+        now, run = time.monotonic(), self.run
         if now - self._nodes_at >= _NODES_SECONDS:
             self._nodes_at = now
-            self.see_nodes(run)
+            self.see_nodes()
         if run.all_started or now - self._events_at < _EVENTS_SECONDS:
             return
         self._events_at = now
-        events = self._events(run)
+        events = self._events()
         run.see_events(events)
-        for warning in warnings(self._lasting(events, run, _PLACING_SECONDS)):
+        for warning in warnings(self._lasting(events, _PLACING_SECONDS)):
             self.warn(warning)
+        if run.refused_logins:
+            self.warn(f"{run.refused_logins[0]}: {late_roles.ADVICE}")
         if run.growth is not None and not run.growth.coming:
             self.warn(autoscaler.explained(str(run.growth)))
         if now - self._room_at < _ROOM_SECONDS:
             return
         try:
-            run.shortage = self._shortage(run)
+            run.shortage = self._shortage()
         except (ApiException, Unreachable) as error:
             # An account that may only submit sees the scheduler's events all the same.
-            self.warn(
-                f"the cluster's room for {self.api.name} is not known: {error_message(error)}"
-            )
+            self.warn(f"the cluster's room for {self.api.name} is not known: {api_message(error)}")
             self._room_at = now
         if run.shortage is not None:
             self._room_at = now
             self.warn(run.shortage.text)
-            self._see_setbacks(run)
+            self._see_setbacks()
 
-    def _lasting(self, events: Iterable[Object], run: RunState, seconds: float) -> Iterator[Object]:
+    def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
         """Return events without a scheduler's about pods that have lacked a node for less time."""
         now = time.monotonic()
-        unplaced = {each.uid for each in run.replicas.values() if each.unschedulable}
+        unplaced = {each.uid for each in self.run.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}
         for event in events:
             since = self._unplaced.get(event["involvedObject"].get("uid"))
@@ -79,47 +82,46 @@ class Obstacles:
             if lasts or event.get("reason") != "FailedScheduling":
                 yield event
 
-    def events(self, run: RunState) -> list[Object]:
+    def events(self) -> list[Object]:
         """Return Kubernetes' events that still matter when a run has ended."""
-        return list(self._lasting(self._events(run), run, 0))
+        return list(self._lasting(self._events(), 0))
 
-    def _events(self, run: RunState) -> list[Object]:
+    def _events(self) -> list[Object]:
         """Return Kubernetes' events of the job and its pods; none when they can't be read."""
-        uids = {run.uid, *(replica.uid for replica in run.replicas.values())}
+        uids = {self.run.uid, *(replica.uid for replica in self.run.replicas.values())}
         try:
             return self.api.events(uids)
         except (ApiException, Unreachable) as error:
-            self.warn(f"the events of {self.api.name} cannot be read: {error_message(error)}")
+            self.warn(f"the events of {self.api.name} cannot be read: {api_message(error)}")
             return []
 
-    def see_nodes(self, run: RunState) -> None:
+    def see_nodes(self) -> None:
         """Let the run see whether a node was lost, as far as this account may."""
-        if run.nodes:
+        if self.run.nodes:
             with suppress(ApiException, Unreachable):
-                run.see_nodes(self.api.nodes())
+                self.run.see_nodes(self.api.nodes())
 
-    def _see_setbacks(self, run: RunState) -> None:
+    def _see_setbacks(self) -> None:
         """Report why the autoscaler makes no nodes, if the cluster has one."""
         try:
             status = self.api.autoscaler_status()
             failed = [] if status is None else self.api.autoscaler_events()
         except (ApiException, Unreachable):
             return  # It is another namespace, which not everybody may look into.
-        run.setbacks = autoscaler.setbacks(status, failed)
-        for setback in run.setbacks:
+        self.run.setbacks = autoscaler.setbacks(status, failed)
+        for setback in self.run.setbacks:
             self.warn(f"the cluster's autoscaler makes no node: {setback}")
 
-    def _shortage(self, run: RunState) -> Shortage | None:
+    def _shortage(self) -> Shortage | None:
         """Return what a pod that has no node lacks, or one that can't even be."""
-        for replica in run.replicas.values():
+        for replica in self.run.replicas.values():
             if replica.unschedulable is not None:
                 grows = self.api.autoscaler_status() is not None
                 nodes, pods = self.api.nodes(), self.api.all_pods()
                 found = without_node(replica.pod, nodes, pods, may_grow=grows)
                 if found is None:
                     continue
-                text = f"{replica.ranks} ({replica.name}) has no node: {found.text}"
-                return Shortage(text, found.final)
-        if len(run.replicas) < run.topology.replicas:
-            return over_quota(run.job, self.api.quotas())
+                return Shortage(f"{replica} has no node: {found.text}", found.final)
+        if len(self.run.replicas) < self.run.topology.replicas:
+            return over_quota(self.run.job, self.api.quotas())
         return None

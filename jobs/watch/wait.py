@@ -13,11 +13,11 @@ from jobs.judge.first_failure import Origin
 from jobs.judge.outcome import result
 from jobs.judge.progress import Progress
 from jobs.judge.run_state import RunState
-from jobs.judge.timeouts import Limits
-from jobs.judge.verdict import is_stuck, judge
+from jobs.judge.verdict import Limits, is_stuck, judge
 from jobs.logs.archive import Run
 from jobs.result import End, RunResult
 from jobs.watch.feed import Feed
+from jobs.watch.gpu_meter import GpuMeter
 from jobs.watch.log_ends import LogEnds
 from jobs.watch.obstacles import Obstacles
 
@@ -47,11 +47,11 @@ class Wait:
     Args:
         api: Of the job.
         job: As it was submitted or adopted.
-        limits: How long it may take.
+        limits: How long it may take, and how idle its GPUs may be.
         age: How many seconds ago it was submitted.
         context: Where to show what happens.
         on_cancel: What Ctrl-C does with the job: `keep` it, or `delete` it.
-        kept: Where its logs are kept; None to keep none.
+        kept: Where its logs are kept.
     """
 
     api: JobApi
@@ -59,14 +59,20 @@ class Wait:
     limits: Limits
     age: float
     context: Context
-    on_cancel: Literal["keep", "delete"] = "keep"
-    kept: Run | None = None
+    on_cancel: Literal["keep", "delete"]
+    kept: Run
     _warned: set[str] = field(default_factory=set)
+    _reported: int = 0
 
     def __post_init__(self) -> None:
+        self._run = RunState(self.job)
         self._row = _Row(self.context)
-        self._logs = LogEnds(self.api, self.kept)
-        self._obstacles = Obstacles(self.api, self._warn_once)
+        self._logs = LogEnds(self.api, self._run, self.kept)
+        self._obstacles = Obstacles(self.api, self._run, self._warn_once)
+        least = self.limits.gpu_utilization
+        self._gpus = (
+            None if least is None else GpuMeter(self.api, self._run, least, self._warn_once)
+        )
 
     def to_the_end(self) -> RunResult:
         """Return the run's result, whatever it is, and stop what is left running of it.
@@ -74,63 +80,52 @@ class Wait:
         Raises:
             InterruptedWait: Ctrl-C, or no contact to the API server for two minutes.
         """
-        run = RunState(self.job)
-        begun = time.monotonic() - self.age
+        run, begun = self._run, time.monotonic() - self.age
         # What was adopted may be older than the limit for the start of its replicas.
         run.see_pods(self.api.pods())
-        with Feed(self.api, self.job, self.kept, self._warn_once) as feed:
+        with Feed(self.api, run, self.kept, self._warn_once) as feed:
             while (end := judge(run, time.monotonic() - begun, self.limits)) is None:
-                self._take_in(feed, run)
-                self._show(run)
+                self._take_in(feed)
                 self._check(feed)
-            self._settle(feed, run)
+            self._see_pods()
+            self._settle(feed)
             end = judge(run, 0, self.limits) or end
             if stuck := is_stuck(run, end):
-                self._stop_survivors(end, run)
-                self._await_stacks(feed, run)
+                self._stop_survivors(end)
+                self._await_stacks()
             feed.finish(_LOGS_SECONDS)
         if not stuck:
             # What was stopped by now does not count.
-            run.see_pods(self.api.pods())
-            self._report(run)
+            self._see_pods()
             end = judge(run, 0, self.limits) or end
-        return self._conclude(run, end)
+        return self._conclude(end)
 
-    def _settle(self, feed: Feed, run: RunState) -> None:
-        """See the pods once more, and wait for the failure that the others followed, if it lacks.
+    def _take_in(self, feed: Feed) -> None:
+        feed.take_in(_TICK_SECONDS)
+        self._report()
+        self._row.show(self._run.status, self._run.progress)
+        self._obstacles.look()
+        if self._gpus is not None:
+            self._gpus.look()
 
-        Its node may report it with a delay.
-        """
-        # The job and its pods are watched apart, so its end may have come before theirs.
-        run.see_pods(self.api.pods())
-        self._report(run)
-        seconds = _NODE_SECONDS if run.missed_another_node else _SETTLE_SECONDS
+    def _see_pods(self) -> None:
+        """See the pods once more: they are watched apart from the job, whose end may come first."""
+        self._run.see_pods(self.api.pods())
+        self._report()
+
+    def _settle(self, feed: Feed) -> None:
+        """Wait for the failure that the others followed, if it lacks: nodes report with a delay."""
+        seconds = _NODE_SECONDS if self._run.missed_another_node else _SETTLE_SECONDS
         deadline = time.monotonic() + seconds
-        while run.cause_may_be_to_come and time.monotonic() < deadline:
-            self._take_in(feed, run)
-            self._report(run)
-            self._obstacles.look(run)
+        while self._run.cause_may_be_to_come and time.monotonic() < deadline:
+            self._take_in(feed)
 
-    def _await_stacks(self, feed: Feed, run: RunState) -> None:
+    def _await_stacks(self) -> None:
         """Wait until each rank that was stopped has reported where it stood, if it does."""
         deadline = time.monotonic() + _STACKS_SECONDS
-        hanging = len(run.hanging)
-        while len(self._logs.stacks(run)) < hanging and time.monotonic() < deadline:
-            feed.next(_TICK_SECONDS)
-
-    def _take_in(self, feed: Feed, run: RunState) -> None:
-        for seen in feed.next(_TICK_SECONDS):
-            if seen.kind == "jobs":
-                run.see_jobs(seen.what)
-            elif seen.kind == "pods":
-                run.see_pods(seen.what)
-            else:
-                run.progress.see(seen.what)
-
-    def _show(self, run: RunState) -> None:
-        self._report(run)
-        self._row.show(run.status, run.progress)
-        self._obstacles.look(run)
+        hanging = len(self._run.hanging)
+        while len(self._logs.stacks()) < hanging and time.monotonic() < deadline:
+            time.sleep(_TICK_SECONDS)  # The run is to see nothing of what was stopped.
 
     def _check(self, feed: Feed) -> None:
         job = f"{self.api.namespace}/{self.api.name}"
@@ -145,17 +140,19 @@ class Wait:
                 f"stopped waiting for PyTorchJob {job}, which continues. The next `make up` waits "
                 "for it again; `make down` ends it"
             )
-        if feed.silent_seconds > _SILENCE_SECONDS:
+        if time.monotonic() - feed.follower.contact > _SILENCE_SECONDS:
             raise InterruptedWait(
                 f"no answer from the API server for {_SILENCE_SECONDS:g} s while waiting for "
-                f"PyTorchJob {job}: {feed.last_error}. Once it answers, the next "
+                f"PyTorchJob {job}: {feed.follower.last_error}. Once it answers, the next "
                 "`make up` waits for it again"
             )
 
-    def _report(self, run: RunState) -> None:
-        """Show a failure at once unless it followed another one, and keep the log of each."""
-        for failed in run.failures:
-            if self._logs.note(failed) and failed.origin is not Origin.PEER:
+    def _report(self) -> None:
+        """Show a failure at once unless it followed another one."""
+        new = self._run.failures[self._reported :]
+        self._reported += len(new)
+        for failed in new:
+            if failed.origin is not Origin.PEER:
                 self._warn_once(str(failed))
 
     def _warn_once(self, message: str) -> None:
@@ -163,37 +160,42 @@ class Wait:
             self._warned.add(message)
             self.context.warn(message)
 
-    def _conclude(self, run: RunState, end: End) -> RunResult:
+    def _conclude(self, end: End) -> RunResult:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         failure = None
         if end.state != "Succeeded":
-            self._obstacles.see_nodes(run)
-            silent = self._logs.silent(run)
+            self._obstacles.see_nodes()
+            silent = self._logs.silent()
             if end.state == "TimedOut" and len(silent) == 1:
-                [one] = silent
-                reason = f"{end.reason}; the others waited for {one.ranks} ({one.name})"
-                end = replace(end, reason=reason)
+                end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
             evidence = Evidence(
-                log=self._logs.relevant(run, silent),
-                events=self._obstacles.events(run),
-                before=self._logs.before(run),
-                followers=run.followers,
+                log=self._logs.relevant(),
+                events=self._obstacles.events(),
+                before=self._logs.before(),
                 silent=silent,
-                stacks=self._logs.stacks(run),
-                failed_init=run.failed_init,
+                stacks=self._logs.stacks(),
             )
-            failure = details(end, run.cause, evidence, run.cured_by_a_retry)
-        self._stop_survivors(end, run)
-        exits = {each.replica.number: each.exit for each in run.failures}
-        return result(end, run.job, run.replicas, exits, seen_at=now, failure=failure)
+            failure = details(end, self._run, evidence)
+        self._stop_survivors(end)
+        return result(end, self._run, now, failure, self._whole)
 
-    def _stop_survivors(self, end: End, run: RunState) -> None:
+    def _whole(self, number: int) -> Mapping[str, Any]:
+        """Return what a replica could not write into its termination message as a whole."""
+        found = self._logs.summary(number)
+        if not found:
+            self._warn_once(
+                "the result lacks a part of what rank 0 reported: that is longer than 4 KB, and "
+                "not in its log, as it should be; the log was lost, or a line has over 256 KB"
+            )
+        return found
+
+    def _stop_survivors(self, end: End) -> None:
         """Stop what still runs of a run that has ended; pods that are done stay, to be read."""
-        if end.state in {"TimedOut", "CannotStart"} or run.goes_on:
+        if end.state in {"TimedOut", "CannotStart"} or self._run.goes_on:
             # To the operator it has not ended: without its job no pod is made again.
             self.api.delete()
             return
-        for replica in run.replicas.values():
+        for replica in self._run.replicas.values():
             if replica.active:
                 self.api.delete_pod(replica.name)
 

@@ -1,4 +1,4 @@
-"""What the Makefile calls for a stack: up, preview, down, rerun, logs, results, env."""
+"""What the Makefile calls for a stack: up, preview, down, rerun, logs, results, fetch, env."""
 
 import sys
 

@@ -22,6 +22,7 @@ _FUNCTIONS = {
     "kubeconfig": "kubeconfig:merge",
     "results": "results:show",
     "logs": "logs.command:show",
+    "fetch": "fetch.command:fetch",
 }
 """Each command imports what it needs itself: importing all of them takes a second."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
@@ -45,7 +46,10 @@ def main() -> int:
 
 def _run(command: str, **arguments: object) -> int:
     if command == "env":
-        return _print_environment()
+        toolchain.path("pulumi")  # raises before set-up has run
+        prepare()
+        print(shell(os.environ))
+        return 0
     variables = applied(os.environ)
     os.environ.clear()
     os.environ.update(variables)
@@ -57,13 +61,6 @@ def _run(command: str, **arguments: object) -> int:
     return code
 
 
-def _print_environment() -> int:
-    toolchain.path("pulumi")  # raises before set-up has run
-    prepare()
-    print(shell(os.environ))
-    return 0
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m scripts.cli", description=__doc__)
     subcommands = parser.add_subparsers(dest="command", required=True)
@@ -71,10 +68,13 @@ def _parser() -> argparse.ArgumentParser:
     for name in _FUNCTIONS:
         subcommand = subcommands.add_parser(name)
         subcommand.add_argument("stack")
-        if name in {"rerun", "results", "logs"}:
+        if name in {"rerun", "results", "logs", "fetch"}:
             subcommand.add_argument("job")
         if name == "results":
             subcommand.add_argument("format", choices=("text", "json"))
+        if name == "fetch":
+            subcommand.add_argument("to", nargs="?", default="")
+            subcommand.add_argument("run", nargs="?", default="")
         if name == "logs":
             subcommand.add_argument("rank", nargs="?", type=_rank)
             subcommand.add_argument("follow", nargs="?", type=_follow, default=True)

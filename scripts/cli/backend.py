@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,10 @@ def exported(stack: str) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except ValueError as error:
-        raise CommandError(f"the state of {stack}, {file}, can't be read: {error}") from error
+        raise CommandError(
+            f"the state of {stack}, {file}, can't be read: {error}\n"
+            f"Pulumi keeps the state before it in {file.name}.bak; copy that over it."
+        ) from error
     return {"deployment": (document.get("checkpoint") or {}).get("latest")}
 
 
@@ -56,10 +60,19 @@ def rows(export: Mapping[str, Any], kind: str) -> list[Any]:
     return (export.get("deployment") or {}).get(kind) or []
 
 
+def name_of(resource: Mapping[str, Any]) -> str:
+    """The name of a resource in an exported state."""
+    return str(resource["urn"]).rsplit("::", 1)[-1]
+
+
 def locks(stack: str) -> list[Lock]:
     """The locks on a stack; more than one only while processes race for it."""
-    found = map(_lock, sorted(lock_directory(stack).glob("*.json")))
-    return [lock for lock in found if lock is not None]
+    found = []
+    for file in sorted(lock_directory(stack).glob("*.json")):
+        with suppress(FileNotFoundError):  # its holder has released it meanwhile
+            lock = json.loads(file.read_text())
+            found.append(Lock(file, lock["pid"], lock["hostname"], lock["timestamp"]))
+    return found
 
 
 def state_file(stack: str) -> Path:
@@ -75,7 +88,8 @@ def lock_directory(stack: str) -> Path:
 def files(stack: str) -> list[Path]:
     """Every file that is kept for a stack: its state, locks, history and backups."""
     state = state_file(stack)
-    kept = [lock_directory(stack), *(bookkeeping(part, project(), stack) for part in _PAST)]
+    past = (bookkeeping(part, project(), stack) for part in ("backups", "history"))
+    kept = [lock_directory(stack), *past]
     found = [file for directory in kept for file in directory.rglob("*") if file.is_file()]
     return sorted([*found, *state.parent.glob(f"{state.name}*")])
 
@@ -105,18 +119,6 @@ def latest_settings(stack: str) -> Mapping[str, Any]:
 def bookkeeping(*parts: str) -> Path:
     """A path in Pulumi's own directory of the backend."""
     return backend().joinpath(".pulumi", *parts)
-
-
-_PAST = ("backups", "history")
-
-
-def _lock(file: Path) -> Lock | None:
-    """A lock; None when its holder has released it meanwhile."""
-    try:
-        lock = json.loads(file.read_text())
-    except FileNotFoundError:
-        return None
-    return Lock(file, lock["pid"], lock["hostname"], lock["timestamp"])
 
 
 def project() -> str:

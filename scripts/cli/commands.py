@@ -8,7 +8,7 @@ from typing import Any
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
 from scripts.cli import CommandError, echo
-from scripts.cli.backend import exists, exported, rows
+from scripts.cli.backend import exists, exported, name_of, rows
 from scripts.cli.config import check, ensure_own
 from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import recover
@@ -22,10 +22,6 @@ success only if the API server admits it (`jobs/run/handler.py`).
 """
 
 _RUN = "slipway:jobs:PyTorchJob"
-
-
-class NoRun(CommandError):
-    """The job has no run that could be repeated. The text lists the jobs that have one."""
 
 
 def up(stack: str) -> int:
@@ -61,12 +57,12 @@ def rerun(stack: str, job: str) -> int:
 
     Raises:
         StackFileError: the stack does not exist.
-        NoRun: it has no run of that job.
+        CommandError: it has no run of that job.
     """
     check(stack)
     runs = run_urns(exported(stack))
     if job not in runs:
-        raise NoRun(_refusal(stack, job, runs))
+        raise CommandError(_refusal(stack, job, runs))
     cli = prepared(stack)
     echo(f"Training {job} again.")
     return _update(cli, "--replace", runs[job])
@@ -100,7 +96,7 @@ def run_urns(export: Mapping[str, Any]) -> dict[str, str]:
     """The runs in an exported state: their URNs by the jobs' names."""
     resources = rows(export, "resources")
     return {
-        each["urn"].rsplit("::", 1)[-1]: each["urn"]
+        name_of(each): each["urn"]
         for each in resources
         # One that was replaced and could not be deleted yet is no run to be repeated.
         if each["type"] == _RUN and not each.get("delete")

@@ -111,7 +111,11 @@ def load_settings(stack: str) -> Settings | None:
             key: value if isinstance(value, str) else json.dumps(value)
             for key, value in config.items()
         }
-        return settings.parse(values, stack)
+        # What Pulumi has encrypted stays so here.
+        secrets = [
+            key for key, each in config.items() if isinstance(each, dict) and "secure" in each
+        ]
+        return settings.parse(values, stack, secrets)
     except (StackFileError, settings.SettingsError):
         return None
 

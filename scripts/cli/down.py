@@ -3,7 +3,7 @@
 import json
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from scripts.cli.backend import (
     files,
     hidden_states,
     latest_settings,
+    name_of,
     project,
     rows,
 )
@@ -45,51 +46,43 @@ def down(stack: str) -> int:
     """
     with temporary_config(stack):
         cluster_of(stack)  # raises for an unreadable file, before anything is done
-        return _down(stack)
-
-
-def _down(stack: str) -> int:
-    if exists(stack):
-        code = _destroy(Cli(stack))
+        code = 0
+        if exists(stack):
+            code = _destroy(Cli(stack))
+        elif hidden := hidden_states(stack):
+            raise CommandError(
+                f"The state of {stack} is in {hidden[0]}, which this command does not read, so "
+                "nothing was removed. Take the stack down with the settings of Pulumi's backend "
+                "that it was made with, or convert it with `pulumi stack export` and `pulumi stack "
+                "import`."
+            )
+        else:
+            echo(f"Stack {stack} does not exist: nothing to destroy.")
+        code = code or _remove_cluster(stack, "what an interrupted run left behind in")
         if code != 0:
             return code
-    elif hidden := hidden_states(stack):
-        raise CommandError(
-            f"The state of {stack} is in {hidden[0]}, which this command does not read, so nothing "
-            "was removed. Take the stack down with the settings of Pulumi's backend that it was "
-            "made with, or convert it with `pulumi stack export` and `pulumi stack import`."
-        )
-    else:
-        echo(f"Stack {stack} does not exist: nothing to destroy.")
-    code = _remove_cluster(stack, "what an interrupted run left behind in")
-    if code != 0:
-        return code
-    for file in files(stack):
-        file.unlink()
-    shutil.rmtree(archive.of_stack(stack), ignore_errors=True)
-    return 0 if prove(stack, cluster_of(stack)) else 1
+        for file in files(stack):
+            file.unlink()
+        shutil.rmtree(archive.of_stack(stack), ignore_errors=True)
+        return 0 if prove(stack, cluster_of(stack)) else 1
 
 
 def _destroy(cli: Cli) -> int:
     recover(cli)
     code = _destroy_resources(cli)
-    if code not in {0, INTERRUPTED} and _may_remove_cluster(cli):
-        echo("Not all could be deleted; the cluster is the stack's own, so it goes with all in it.")
-        code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
+    if code not in {0, INTERRUPTED}:
+        recover(cli)  # raises `StackBusy` when another process has begun to use the stack
+        resources = rows(exported(cli.stack), "resources")
+        is_protected = any(resource.get("protect") for resource in resources)
+        if not is_protected and _cluster_directory(cli.stack) is not None:
+            echo(
+                "Not all could be deleted; the cluster is the stack's own, so it goes with all in "
+                "it."
+            )
+            code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
     if code != 0:
         return code
     return cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
-
-
-def _may_remove_cluster(cli: Cli) -> bool:
-    """Whether the stack's cluster may be removed with all that is in it.
-
-    Not one that another process has begun to use meanwhile: `recover` raises `StackBusy`.
-    """
-    recover(cli)
-    resources = rows(exported(cli.stack), "resources")
-    is_protected = any(resource.get("protect") for resource in resources)
-    return _cluster_directory(cli.stack) is not None and not is_protected
 
 
 def _destroy_resources(cli: Cli) -> int:
@@ -176,22 +169,16 @@ def cluster_in(export: Mapping[str, Any]) -> dict[str, Any] | None:
 
     One that an interrupted run had begun to make is among what is pending.
     """
-    own = {kind.own.type: name for name, kind in CLUSTERS.items() if kind.own is not None}
+    kinds = {kind.own.type: name for name, kind in CLUSTERS.items() if kind.own is not None}
     pending = [each["resource"] for each in rows(export, "pending_operations")]
     for resource in [*rows(export, "resources"), *pending]:
-        if resource["type"] in own:
-            name = resource["urn"].rsplit("::", 1)[-1]
-            return {"kind": own[resource["type"]], "name": name}
+        if resource["type"] in kinds:
+            return {"kind": kinds[resource["type"]], "name": name_of(resource)}
     return None
 
 
 def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
-    """Print that nothing of a stack is left, or what is and how to remove it; return which.
-
-    Args:
-        stack: Its name.
-        cluster: Its settings.
-    """
+    """Print that nothing of a stack is left, or what is and how to remove it; return which."""
     deadline = time.monotonic() + _WAIT_SECONDS
     while any((found := _remains(stack, cluster)).values()) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
@@ -206,20 +193,18 @@ def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
 
 
 def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
-    found = {kind: list(things) for kind, things in _of_cluster(stack, cluster).items()}
-    processes = [f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)]
-    logs = archive.of_stack(stack)
-    paths = [*files(stack), *([logs] if logs.exists() else [])]
-    kept = [f"{path}: rm -r {path}" for path in paths]
-    for kind, things in (("processes", processes), ("files", kept)):
-        found[kind] = [*found.get(kind, []), *things]
-    return found
-
-
-def _of_cluster(stack: str, cluster: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
-    """Invalid settings never made a cluster: `pulumi up` refuses them immediately."""
     try:
         parsed = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
+        remains = CLUSTERS[parsed.kind].remains(parsed.options, called(project(), stack))
+        found = {kind: list(things) for kind, things in remains.items()}
     except settings.SettingsError:
-        return {}
-    return CLUSTERS[parsed.kind].remains(parsed.options, called(project(), stack))
+        found = {}  # `pulumi up` refuses such settings, so they never made a cluster.
+    logs = archive.of_stack(stack)
+    kept = [*files(stack), *([logs] if logs.exists() else [])]
+    ours = {
+        "processes": [
+            f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)
+        ],
+        "files": [f"{path}: rm -r {path}" for path in kept],
+    }
+    return {**found, **{kind: [*found.get(kind, []), *things] for kind, things in ours.items()}}

@@ -16,28 +16,21 @@ from scripts.cli.config import check
 from scripts.cli.state import read_state
 
 
-class NoKubeconfig(CommandError):
-    """Nothing can be merged; the text names the remedy."""
-
-
 def merge(stack: str) -> int:
     """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it.
 
-    The user's current context stays the current one.
-
-    Returns:
-        The exit status: 0.
+    The user's current context stays the current one. Exits with 0.
 
     Raises:
         StackFileError: the stack does not exist.
-        NoKubeconfig: it has no cluster, or kubectl refuses.
+        CommandError: it has no cluster, or kubectl refuses.
         core.process.CommandFailed: its state can't be read.
         core.toolchain.ToolMissing: kubectl is missing.
     """
     check(stack)
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
-        raise NoKubeconfig(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
+        raise CommandError(f"Stack {stack} has no cluster yet; `make up STACK={stack}` creates it.")
     name, file = f"slipway-{stack}", own()
     merged = _merged(named(kubeconfig, name), file)
     place = file.resolve()  # a link stays a link
@@ -104,7 +97,7 @@ def _merged(added: str, file: Path) -> str:
             command = (str(toolchain.path("kubectl")), "config", "view", "--raw")
             return process.run(*command, variables={"KUBECONFIG": paths})
         except process.CommandFailed as error:
-            raise NoKubeconfig(f"kubectl can't merge into {file}: {error}") from error
+            raise CommandError(f"kubectl can't merge into {file}: {error}") from error
 
 
 def _part(document: Any, section: str, part: str, name: str) -> dict[str, Any]:

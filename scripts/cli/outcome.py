@@ -63,42 +63,31 @@ def outcomes(
         builds: The log of each job's own image, where one was begun to be built.
     """
     declared = {job.name: job for job in jobs}
-    names = dict.fromkeys([*declared, *state.jobs])
     reasons = {} if is_busy else _not_run(jobs, state)
     found = {}
-    for name in names:
+    for name in dict.fromkeys([*declared, *state.jobs]):
         known = state.jobs.get(name)
         if known is not None and known.result is not None:
             # An operation may be pending all the same: of an interrupted run that was taken up.
-            found[name] = _ended(known, declared.get(name))
-        elif known is not None and known.operation is not None:
-            found[name] = _begun(known, is_busy=is_busy)
+            found[name] = _ended(known, known.result, declared.get(name))
+            continue
+        reached, note = "no result", "it has not started yet"
+        if known is not None and known.operation is not None:
+            reached, note = "interrupted", "the next `make up` continues its run"
+            if is_busy:
+                reached, note = "running", "`make logs` follows it"
         elif not is_busy and name in builds and name not in state.images:
-            note = (
-                f"its image was not built: {builds[name]} has the reason; `make up` builds it again"
-            )
-            found[name] = Outcome(name, "no image", note=note)
-        else:
-            found[name] = Outcome(name, "no result", note=reasons.get(name, _waiting(is_busy)))
+            log = builds[name]
+            reached = "no image"
+            note = f"its image was not built: {log} has the reason; `make up` builds it again"
+        elif not is_busy:
+            waits = "`make up` trains it, or waits for its run where one is still going on"
+            note = reasons.get(name, waits)
+        found[name] = Outcome(name, reached, note=note)
     return found
 
 
-def _waiting(is_busy: bool) -> str:
-    return (
-        "it has not started yet"
-        if is_busy
-        else "`make up` trains it, or waits for its run where one is still going on"
-    )
-
-
-def _begun(job: JobState, *, is_busy: bool) -> Outcome:
-    if is_busy:
-        return Outcome(job.name, "running", note="`make logs` follows it")
-    return Outcome(job.name, "interrupted", note="the next `make up` continues its run")
-
-
-def _ended(job: JobState, declared: TrainingJob | None) -> Outcome:
-    result = job.result or {}
+def _ended(job: JobState, result: Mapping[str, Any], declared: TrainingJob | None) -> Outcome:
     state = str(result.get("state"))
     if state != "Succeeded":
         return Outcome(job.name, state, result)
@@ -113,12 +102,9 @@ def _not_run(jobs: Sequence[TrainingJob], state: StackState) -> dict[str, str]:
     """Return why jobs did not run that needed others."""
     if not jobs:
         return {}
-    from jobs.plan import not_run  # noqa: PLC0415 - see above
+    from jobs.plan import not_run  # noqa: PLC0415 - it takes a second
 
-    known = {job.name: state.jobs.get(job.name) for job in jobs}
-    states = {
-        name: None if job is None or job.result is None else str(job.result["state"])
-        for name, job in known.items()
-    }
-    passed = {name: job is not None and job.passed for name, job in known.items()}
-    return not_run(jobs, states, passed)
+    ended: dict[str, str | None] = {job.name: None for job in jobs}
+    ended |= {name: str(job.result["state"]) for name, job in state.jobs.items() if job.result}
+    passed = {name: name in state.jobs and state.jobs[name].passed for name in ended}
+    return not_run(jobs, ended, passed)

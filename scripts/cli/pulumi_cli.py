@@ -3,10 +3,7 @@
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 
 from core import toolchain
 from core.paths import CHECKOUT
@@ -33,21 +30,19 @@ class Cli:
         Returns:
             Its exit status; `INTERRUPTED` when Ctrl-C has ended it.
         """
-        with (
-            _leaving_interrupts_to_pulumi() as pressed,
-            subprocess.Popen(
-                self._command(arguments), cwd=CHECKOUT, env={**os.environ, **variables}
-            ) as process,
-        ):
-            code = process.wait()
+        # The terminal sends Ctrl-C to pulumi, too, which ends in good order: the first time it
+        # cancels what it is at, the second time it ends immediately.
+        pressed: list[int] = []
+        before = signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
+        try:
+            command, env = self._command(arguments), {**os.environ, **variables}
+            code = subprocess.run(command, cwd=CHECKOUT, env=env, check=False).returncode
+        finally:
+            signal.signal(signal.SIGINT, before)
         return INTERRUPTED if pressed and code != 0 else code
 
     def query(self, *arguments: str, stdin: str = "") -> str:
-        """Runs a short command and returns what it prints.
-
-        Args:
-            arguments: The command and its options; the stack is added.
-            stdin: Its standard input.
+        """Runs a short command, which reads `stdin`, and returns what it prints.
 
         Raises:
             CommandFailed: it exited non-zero, or did not end in time.
@@ -56,22 +51,3 @@ class Cli:
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:
         return [str(toolchain.path("pulumi")), *arguments, "--stack", self.stack]
-
-
-@contextmanager
-def _leaving_interrupts_to_pulumi() -> Iterator[list[int]]:
-    """Go on when Ctrl-C is pressed, and yield a list of how often it was.
-
-    The terminal sends it to pulumi, too, which ends in good order: the first time it cancels what
-    it is at, the second time it ends immediately.
-    """
-    pressed: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        pressed.append(number)
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield pressed
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -12,10 +12,9 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from core import files
@@ -27,6 +26,7 @@ from scripts.cli.backend import (
     exported,
     lock_directory,
     locks,
+    name_of,
     rows,
     state_file,
 )
@@ -34,7 +34,6 @@ from scripts.cli.pulumi_cli import Cli
 
 _WRITING_SECONDS = 2.0
 """Writing one of these files takes less: what is half-written after this was abandoned."""
-_PROC = Path("/proc")
 _LANGUAGE_HOST = "pulumi-language-python"
 
 
@@ -77,13 +76,13 @@ def recover(cli: Cli) -> None:
         each.file.unlink(missing_ok=True)
         each.file.with_name(f"{each.file.name}.attrs").unlink(missing_ok=True)
     end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
-    pending = pending_operations(exported(cli.stack))
+    pending = [
+        f"{each['type']} {name_of(each['resource'])}"
+        for each in rows(exported(cli.stack), "pending_operations")
+    ]
     if pending:
-        echo(
-            "An earlier run was interrupted while "
-            + ", ".join(pending)
-            + "; continuing from there."
-        )
+        begun = ", ".join(pending)
+        echo(f"An earlier run was interrupted while {begun}; continuing from there.")
         cli.query("stack", "import", stdin=cli.query("stack", "export"))
 
 
@@ -94,20 +93,12 @@ def require_stale(lock: Lock, stack: str) -> None:
             f"Stack {stack} is locked by process {lock.pid} on {lock.hostname} since "
             f"{lock.timestamp}. If that has ended: pulumi cancel --stack {stack}"
         )
-    if _is_pulumi(lock.pid):
+    # After a reboot the number may be another program's.
+    if "pulumi" in _process(lock.pid).get("Name", ""):
         raise StackBusy(
             f"Stack {stack} is in use by pulumi, process {lock.pid}, since {lock.timestamp}. "
             "Wait for its end, or stop that process."
         )
-
-
-def pending_operations(deployment: Any) -> list[str]:
-    """What was begun and not ended, as "creating NAME", from an exported state."""
-    operations = rows(deployment, "pending_operations")
-    return [
-        f"{operation['type']} {operation['resource']['urn'].rsplit('::', 1)[-1]}"
-        for operation in operations
-    ]
 
 
 def repair_files(stack: str) -> list[Path]:
@@ -119,51 +110,39 @@ def repair_files(stack: str) -> list[Path]:
     * a `.tmp` among a stack's locks, which Pulumi takes for one more lock and can't read;
     * an empty `X.attrs`, with which it can't read X.
 
-    A machine that loses power may leave an empty X as well: the one before it is kept as `X.bak`.
-
-    It waits until a file that may still be written is complete, or old enough.
+    A machine that loses power may leave an empty lock as well, or an empty state: the one before
+    is kept as `X.bak`. Where it finds any, it waits first until one that is still being written
+    must be complete.
     """
-    if any(_age(file) < _WRITING_SECONDS for file in _half_written(stack)):
+    if _half_written(stack):
         time.sleep(_WRITING_SECONDS)
     repaired = _half_written(stack)
     for file in repaired:
         file.unlink(missing_ok=True)
     state = state_file(stack)
     backup = state.with_name(f"{state.name}.bak")
-    if state in repaired:
+    if not _is_whole(state) and backup.exists() and _is_whole(backup):
         shutil.copyfile(backup, state)
+        repaired.append(state)
     return repaired
 
 
 def _half_written(stack: str) -> list[Path]:
-    locks, state = lock_directory(stack), state_file(stack)
-    parts = [*locks.glob("*.tmp"), *state.parent.glob(f"{state.name}.*tmp")]
-    attributes = [
-        *locks.glob("*.attrs"),
-        *state.parent.glob(f"{state.name}*.attrs"),
-        bookkeeping("meta.yaml.attrs"),
-    ]
-    documents = [*attributes, *locks.glob("*.json")]
-    if _is_document(state.with_name(f"{state.name}.bak")):
-        documents.append(state)
-    return [*parts, *(file for file in documents if file.exists() and not _is_document(file))]
+    state = state_file(stack)
+    kept = [*lock_directory(stack).glob("*"), bookkeeping("meta.yaml.attrs")]
+    kept += [*state.parent.glob(f"{state.name}.*tmp"), *state.parent.glob(f"{state.name}*.attrs")]
+    return [file for file in kept if file.suffix == ".tmp" or not _is_whole(file)]
 
 
-def _is_document(file: Path) -> bool:
-    """Whether it exists and is complete."""
+def _is_whole(file: Path) -> bool:
+    """Whether it is a complete document, or has gone meanwhile."""
     try:
         json.loads(file.read_bytes())
-    except (FileNotFoundError, ValueError):
+    except FileNotFoundError:
+        return True
+    except ValueError:
         return False
     return True
-
-
-def _age(file: Path) -> float:
-    """Seconds since it was written; a file that has gone meanwhile is new."""
-    try:
-        return time.time() - file.stat().st_mtime
-    except FileNotFoundError:
-        return 0.0
 
 
 def end_orphans(checkout: Path) -> list[int]:
@@ -184,43 +163,30 @@ def orphans(checkout: Path) -> list[int]:
 
     Without /proc (macOS) none is found; they end by themselves.
     """
-    return [
-        int(process.name)
-        for process in _PROC.glob("[0-9]*")
-        if _program(process) == _LANGUAGE_HOST
-        and _link(process / "cwd") == checkout
-        and _program(_PROC / _parent(process)) != "pulumi"
-    ]
+    hosts = {
+        int(place.name): _process(place.name).get("PPid", "0")
+        for place in Path("/proc").glob("[0-9]*")
+        if _program(place.name) == _LANGUAGE_HOST and (place / "cwd").resolve() == checkout
+    }
+    return [pid for pid, parent in hosts.items() if _program(parent) != "pulumi"]
 
 
-def _program(process: Path) -> str:
-    """The name of its executable; empty when it has ended, or is another user's."""
-    link = _link(process / "exe")
-    return "" if link is None else link.name.removesuffix(" (deleted)")
+def _program(pid: int | str) -> str:
+    """The name of a process' file; empty of one that has ended, or is another user's.
 
-
-def _parent(process: Path) -> str:
-    """The number of its parent; 0 when it has ended meanwhile."""
+    Its `Name` is cut, and for a moment after its start still that of what has started it.
+    """
     try:
-        # The name in brackets may hold blanks.
-        return (process / "stat").read_text().rpartition(")")[2].split()[1]
+        return Path(f"/proc/{pid}/exe").readlink().name.removesuffix(" (deleted)")
     except OSError:
-        return "0"
+        return ""
 
 
-def _link(path: Path) -> Path | None:
+def _process(pid: int | str) -> Mapping[str, str]:
+    """What the kernel tells of a process: `Name`, `PPid`; nothing of one that has ended."""
     try:
-        return path.readlink()
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
-        return None
-
-
-def _is_pulumi(pid: int) -> bool:
-    """Whether that process lives and is a pulumi: after a reboot the number may be another's."""
-    try:
-        program = (_PROC / str(pid) / "exe").readlink()
-    except FileNotFoundError:
-        return False
-    except PermissionError:  # another user's process, so its program is unknown
-        return True
-    return "pulumi" in program.name
+        return {}
+    found = dict(line.split(":\t", 1) for line in lines)
+    return {} if found["State"].startswith("Z") else found

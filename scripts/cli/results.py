@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
+from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
 from core.paths import build_log
 from core.problem import meant
 from jobs.judge.progress import duration
@@ -29,38 +30,23 @@ if TYPE_CHECKING:  # It takes a second to import.
 
 Format = Literal["text", "json"]
 
-_LEFT, _RIGHT = (
-    ("job", "state", "gate"),
-    ("accuracy", "loss", "samples", "ranks", "took", "attempts"),
-)
+_FIGURES = ("accuracy", "loss", "samples", "ranks", "took", "attempts")
+_COLUMNS = ("job", "state", "gate", *_FIGURES, "ended (UTC)")
 _PIPE_WIDTH = 10_000
 """The width without a terminal: a table is as wide as its content."""
 _IN_STORY = frozenset({"log", "previous_log", "events", "advice"})
 
 
-class NoResults(CommandError):
-    """No results exist; the text names the remedy."""
-
-
 def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
-    """Print the results of a stack's jobs, or of one job all that is known.
-
-    Args:
-        stack: Its name.
-        job: The job's name; empty for all.
-        format: `text` for users, `json` for programs.
-
-    Returns:
-        The exit status: 0.
+    """Print the results of a stack's jobs, or of one job all that is known; exits with 0.
 
     Raises:
         StackFileError: the stack does not exist.
-        NoResults: it has no results, or no such job.
-        CommandError: its state can't be read.
+        CommandError: it has no results, or no such job, or its state can't be read.
     """
     check(stack)
     if not exists(stack):
-        raise NoResults(
+        raise CommandError(
             f"Stack {stack} is not up, and `make down` keeps no results. `make up STACK={stack}` "
             "creates it and trains its jobs."
         )
@@ -93,11 +79,12 @@ def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
 
 def _builds(declared: Sequence[TrainingJob]) -> dict[str, Path]:
     """Return the log of each job's own image, where one was begun to be built."""
-    if not any(job.build for job in declared):
+    names = [job.name for job in declared if job.build or job.requirements]
+    if not names:
         return {}
     from images.build.job import PREFIX  # noqa: PLC0415 - it takes a while, and most jobs have none
 
-    logs = {job.name: build_log(f"{PREFIX}{job.name}") for job in declared if job.build}
+    logs = {name: build_log(f"{PREFIX}{name}") for name in names}
     return {name: log for name, log in logs.items() if log.exists()}
 
 
@@ -111,9 +98,12 @@ def print_results(
 ) -> None:
     """See `show`; of outcomes that are known."""
     if job and job not in found:
-        raise NoResults(_unknown(stack, found, job))
+        known = (
+            f"Jobs of {stack}: {', '.join(sorted(found))}." if found else f"{stack} has no jobs."
+        )
+        raise CommandError(f"There is no job {job!r}.{meant(job, found)} {known}")
     if all(each.state == "no result" for each in found.values()):
-        raise NoResults(
+        raise CommandError(
             f"Stack {stack} has no results yet; `make up STACK={stack}` trains its jobs."
         )
     if form == "json":
@@ -122,10 +112,17 @@ def print_results(
         print(json.dumps(document, indent=2))
     elif job:
         print(_document(found[job]))
+        if left := _files(found[job]):
+            print(f"\n{left}; `make fetch JOB={job} STACK={stack}` copies and checks them")
     else:
         _print_table(found)
-        for text in filter(None, (*map(_story, found.values()), _skipped(skipped))):
+        if any(map(_files, found.values())):
+            print(f"\nfiles that a job left: `make fetch JOB=… STACK={stack}`")
+        for text in filter(None, map(_story, found.values())):
             print(f"\n{text}")
+        if skipped:
+            lines = (f"\n  {name}: {reason}" for name, reason in skipped.items())
+            print(f"\njobs of the catalogue that this cluster can't run:{''.join(lines)}")
 
 
 def _print_table(found: Mapping[str, Outcome]) -> None:
@@ -144,11 +141,9 @@ def _print_table(found: Mapping[str, Outcome]) -> None:
         show_edge=False,
     )
     # Narrow terminals break a cell into lines; nothing is cut off.
-    for name in _LEFT:
-        table.add_column(name, overflow="fold")
-    for name in _RIGHT:
-        table.add_column(name, justify="right", overflow="fold")
-    table.add_column("ended (UTC)", overflow="fold")
+    for name in _COLUMNS:
+        justify: JustifyMethod = "right" if name in _FIGURES else "left"
+        table.add_column(name, justify=justify, overflow="fold")
     for outcome in found.values():
         table.add_row(*_cells(outcome), style=None if is_piped else _style(outcome))
     console.print(table)
@@ -204,9 +199,15 @@ def _story(outcome: Outcome) -> str:
     return ""
 
 
-def _skipped(skipped: Mapping[str, str]) -> str:
-    lines = (f"\n  {name}: {reason}" for name, reason in skipped.items())
-    return f"jobs of the catalogue that this cluster can't run:{''.join(lines)}" if skipped else ""
+def _files(outcome: Outcome) -> str:
+    """Return where the files of a job's last run are; empty where it left none."""
+    result = outcome.result or {}
+    known = result.get("artifacts") or (result.get("failure") or {}).get("artifacts") or {}
+    if "artifacts.json" not in known:
+        return ""
+    url = known["artifacts.json"]["url"].rpartition("/")[0]
+    volume = f" (volume {KEPT_CLAIM})" if url.startswith(f"file://{KEPT_DIRECTORY}/") else ""
+    return f"files: in {url}{volume}"
 
 
 def _document(outcome: Outcome) -> str:
@@ -218,8 +219,3 @@ def _document(outcome: Outcome) -> str:
         document = {**document, "result": {**outcome.result, "failure": rest}}
     text = yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=_PIPE_WIDTH)
     return f"{text}\n{story}" if story else text.rstrip("\n")
-
-
-def _unknown(stack: str, found: Mapping[str, Outcome], job: str) -> str:
-    known = f"Jobs of {stack}: {', '.join(sorted(found))}." if found else f"{stack} has no jobs."
-    return f"There is no job {job!r}.{meant(job, found)} {known}"

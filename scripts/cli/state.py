@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.topology import Topology
-from scripts.cli.backend import exists, exported, rows
+from scripts.cli.backend import exists, exported, name_of, rows
 from scripts.cli.pulumi_cli import Cli
 
 _NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
 _RUN, _GATE, _STACK = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "pulumi:pulumi:Stack"
 _READY, _IMAGE = "slipway:infra:OperatorReady", "slipway:images:JobImage"
+_TRAINER = "slipway:images:Image"
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,7 @@ class StackState:
         jobs: By name.
         skipped: Entries of the catalogue that the cluster can't run, and why.
         images: The jobs whose own images were built and brought in.
+        trainer: What a pod calls the trainer's image; None where the stack has not brought it in.
     """
 
     kubeconfig: str | None = None
@@ -66,6 +68,7 @@ class StackState:
     jobs: Mapping[str, JobState] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
     images: frozenset[str] = frozenset()
+    trainer: str | None = None
 
     def has_passed(self, names: Collection[str]) -> bool:
         """Return whether these are all its jobs, and each has a result that its gate let pass."""
@@ -77,18 +80,21 @@ class StackState:
         resources, pending = rows(export, "resources"), rows(export, "pending_operations")
         found = {each.name: each for each in _jobs(resources, pending)}
         outputs = next((_outputs(each) for each in resources if each["type"] == _STACK), {})
-        namespaces = [_name(each) for each in resources if _NAMESPACE in each["urn"]]
+        # The cluster's own: the stack's outputs appear only when `up` has ended.
+        kubeconfigs = (_plain(_outputs(each).get("kubeconfig")) for each in resources)
+        namespaces = [name_of(each) for each in resources if _NAMESPACE in each["urn"]]
         # An existing namespace is no resource of the stack.
         namespaces += [
             each["inputs"]["jobNamespace"] for each in resources if each["type"] == _READY
         ]
         namespaces += [job.namespace for job in found.values()]
         return cls(
-            kubeconfig_of(export),
+            next((each for each in kubeconfigs if isinstance(each, str)), None),
             namespaces[0] if namespaces else None,
             found,
             skipped=outputs.get("skipped") or {},
-            images=frozenset(_name(each) for each in resources if each["type"] == _IMAGE),
+            images=frozenset(name_of(each) for each in resources if each["type"] == _IMAGE),
+            trainer=_trainer(resources),
         )
 
 
@@ -111,30 +117,20 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
     return StackState.of(json.loads(Cli(stack).query("stack", "export", "--show-secrets")))
 
 
-def kubeconfig_of(export: Mapping[str, Any]) -> str | None:
-    """Return the kubeconfig in an exported state with plain secrets.
-
-    Taken from the cluster's resource, since the stack's outputs appear only when `up` has ended.
-    """
-    for resource in rows(export, "resources"):
-        value = _plain(_outputs(resource).get("kubeconfig"))
-        if isinstance(value, str):
-            return value
-    return None
-
-
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
     # A replaced resource awaits deletion, or is deleted and kept until its replacement exists.
     resources = [each for each in resources if not each.get("delete")]
     begun = {
-        _name(each): {"resource": each, "type": "replacing"}
+        name_of(each): {"resource": each, "type": "replacing"}
         for each in resources
         if each["type"] == _RUN and each.get("pendingReplacement")
     }
-    begun |= {_name(each["resource"]): each for each in pending if each["resource"]["type"] == _RUN}
+    begun |= {
+        name_of(each["resource"]): each for each in pending if each["resource"]["type"] == _RUN
+    }
     resources = [each for each in resources if not each.get("pendingReplacement")]
-    runs = {_name(each): each for each in resources if each["type"] == _RUN}
-    gates = {_name(each): each for each in resources if each["type"] == _GATE}
+    runs = {name_of(each): each for each in resources if each["type"] == _RUN}
+    gates = {name_of(each): each for each in resources if each["type"] == _GATE}
     for name in dict.fromkeys([*runs, *begun]):
         latest = begun[name]["resource"] if name in begun else runs[name]
         inputs = _plain(latest.get("inputs")) or {}
@@ -149,13 +145,19 @@ def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
         )
 
 
+def _trainer(resources: list[Any]) -> str | None:
+    """Return the trainer's image, the smallest of those that the stack has."""
+    found = {
+        name_of(each): _outputs(each).get("reference")
+        for each in resources
+        if each["type"] == _TRAINER and name_of(each).startswith("slipway-trainer")
+    }
+    return found[min(found, key=len)] if found else None
+
+
 def _outputs(resource: Mapping[str, Any]) -> Mapping[str, Any]:
     outputs: Mapping[str, Any] = resource.get("outputs") or {}
     return outputs
-
-
-def _name(resource: Mapping[str, Any]) -> str:
-    return str(resource["urn"]).rsplit("::", 1)[-1]
 
 
 def _plain(value: Any) -> Any:

@@ -5,8 +5,8 @@ what to do: install the plugin.
 """
 
 import re
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib.metadata import version as version_of_package
 from typing import Any, NoReturn
 
@@ -17,42 +17,24 @@ from pulumi.runtime.proto import engine_pb2_grpc
 
 from core.handler import UNKNOWN, Change, compare
 from core.paths import use_extra
-from infra.provider.engine import EngineContext, connect, plain_map, wrap_map
+from infra.provider.engine import EngineContext, plain_map, wrap_map
 from infra.provider.provider import response
-from infra.provider.server import exit_with, serve
+from infra.provider.server import serve
 
-_PLACE = re.compile(
+_REPLACED = re.compile(
+    # Part of a resource's ID, or what no Azure resource can change.
     r"location|name|\w+Name|scope|resourceUri|resourceProviderNamespace|parentResourcePath"
     r"|resourceType"
+    # Of a cluster, a pool, a role assignment, and what is on Azure Local.
+    r"|dnsPrefix|nodeResourceGroup|networkProfile\.(dnsServiceIP|networkDataplane|networkPlugin"
+    r"|networkPluginMode|networkPolicy|outboundType|podCidr|serviceCidr)"
+    r"|vmSize|principalId|extendedLocation(\..*)?"
 )
-"""Inputs that are part of a resource's ID, or that no Azure resource can change."""
-_GENERIC = "azure-native:resources:Resource"
-_REPLACED: Mapping[str, tuple[str, ...]] = {
-    "azure-native:containerservice:ManagedCluster": (
-        "dnsPrefix",
-        "nodeResourceGroup",
-        *(
-            f"networkProfile.{key}"
-            for key in (
-                "dnsServiceIP",
-                "networkDataplane",
-                "networkPlugin",
-                "networkPluginMode",
-                "networkPolicy",
-                "outboundType",
-                "podCidr",
-                "serviceCidr",
-            )
-        ),
-    ),
-    "azure-native:containerservice:AgentPool": ("vmSize",),
-    "azure-native:authorization:RoleAssignment": ("principalId",),
-    _GENERIC: ("extendedLocation",),
-}
-"""Inputs for which azure-native replaces a resource, besides its place, of those that Slipway sets.
+"""Inputs for which azure-native replaces a resource, of those that Slipway sets.
 
 https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
 """
+_GENERIC = "azure-native:resources:Resource"
 
 
 class NeedsPlugin(Exception):
@@ -107,7 +89,7 @@ class PreviewStub(protocol.Provider):
         old, new = (
             without_nulls(plain_map(each)) for each in (request.old_state, request.new_inputs)
         )
-        found = changes(token(request), old, new)
+        found = changes(old, new)
         return response([each for each in found if each.path not in request.ignore_changes])
 
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
@@ -148,8 +130,10 @@ class Servicer(ProviderServicer):
     async def Update(self, request: Any, context: Any) -> Any:  # noqa: N802
         if request.preview:
             # The output of an input that changes is not known yet.
-            for key in changed(request.old_inputs, request.news):
-                request.olds.fields.pop(key, None)
+            old, new = dict(request.old_inputs.fields), dict(request.news.fields)
+            for key in old.keys() | new.keys():
+                if old.get(key) != new.get(key):
+                    request.olds.fields.pop(key, None)
         return await super().Update(request, context)  # type: ignore[no-untyped-call]
 
 
@@ -161,11 +145,7 @@ def run(provider: type[PreviewStub], suffix: str) -> None:
         suffix: Marks the version as not the plugin's own.
     """
     use_extra("azure")
-    address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
-    channel = connect(address)
-    exit_with(channel)
-    made = provider(engine_pb2_grpc.EngineStub(channel))
-    serve(made, address, f"{sdk_version()}+{suffix}", Servicer)
+    serve(provider, f"{sdk_version()}+{suffix}", Servicer)
 
 
 def sdk_version() -> str:
@@ -178,20 +158,12 @@ def token(request: Any) -> str:
     return str(request.type).rpartition("$")[2]
 
 
-def changes(kind: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
-    """Yield each input that differs, and whether the resource is replaced for it."""
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
+    """Return each input that differs, and whether the resource is replaced for it."""
     gone = [Change(key, "delete") for key in sorted(old.keys() - new.keys())]
-    for found in (*compare(old, new), *gone):
-        yield Change(found.path, found.kind, replace=_replaces(kind, found.path))
-
-
-def changed(old: Any, new: Any) -> list[str]:
-    """Return the names of the inputs that differ between two of the protocol's structs."""
-    names = {*old.fields, *new.fields}
     return [
-        name
-        for name in names
-        if name not in old.fields or name not in new.fields or old.fields[name] != new.fields[name]
+        replace(each, replace=_REPLACED.fullmatch(each.path) is not None)
+        for each in (*compare(old, new), *gone)
     ]
 
 
@@ -207,18 +179,11 @@ def _known(inputs: Mapping[str, PropertyValue]) -> dict[str, Any]:
 
     Azure completes what is inside of maps and lists, so those are left open.
     """
-    plain = plain_map(inputs)
     return {
         key: value
-        for key, value in plain.items()
+        for key, value in plain_map(inputs).items()
         if value is UNKNOWN or isinstance(value, str | int | float)
     }
-
-
-def _replaces(kind: str, path: str) -> bool:
-    those = _REPLACED.get(kind, ())
-    inside = any(path == each or path.startswith((f"{each}.", f"{each}[")) for each in those)
-    return inside or _PLACE.fullmatch(path) is not None
 
 
 if __name__ == "__main__":

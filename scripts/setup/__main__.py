@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from clusters import CLUSTERS
@@ -20,12 +21,9 @@ def main() -> int:
     """Return 0 when all the tools of the stack's kind of cluster are ready."""
     parser = argparse.ArgumentParser(prog="make setup", description=__doc__)
     parser.add_argument("--stack", default="dev", help="the stack whose tools are needed")
-    parser.add_argument(
-        "--brief", action="store_true", help="print nothing when nothing was missing"
-    )
-    parser.add_argument(
-        "--preview", action="store_true", help="leave out what only `up` takes on this machine"
-    )
+    flag = partial(parser.add_argument, action="store_true")
+    flag("--brief", help="print nothing when nothing was missing")
+    flag("--preview", help="leave out what only `up` takes on this machine")
     arguments = parser.parse_args()
     source = os.environ.get("SOURCE") or "release"
     if source not in {"release", "build"}:
@@ -45,13 +43,7 @@ def main() -> int:
 
 
 def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
-    """Create the state, resolve the tools, and print the summary.
-
-    Args:
-        kind: The stack's kind of cluster; None where its settings name no known kind.
-        brief: Print the table only when a tool has been added or has changed.
-        build: Build what could be downloaded, too.
-    """
+    """Create the state and resolve the tools; see `resolve.resolve_and_report`."""
     if kind is not None and kind.extra is not None:
         bootstrap.add_extra(kind.extra, Path(sys.prefix))
         use_extra(kind.extra)

@@ -1,12 +1,18 @@
-"""Debian packages: installs them as root, after printing which, and starts no service."""
+"""Debian packages: installed as root after printing which, or unpacked; no service is started."""
 
 import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from scripts.setup.steps import Steps
+from core.paths import cache_dir
+from images.build import debian
+from scripts.setup.lookup import find, fitting, version_of
+from scripts.setup.record import Entry, Problem, Results
+from scripts.setup.steps import StepFailed, Steps
+from scripts.setup.tools import Tool
 
 POLICY = Path("/usr/sbin/policy-rc.d")
 """Maintainer scripts ask this program before they start a service; 101 means no."""
@@ -14,41 +20,53 @@ _OURS = "#!/bin/sh\n# Made by Slipway's set-up for the time of an installation.\
 _APT = ("apt-get", "--option", "DPkg::Lock::Timeout=120", "--quiet")
 
 
-def obstacle() -> str | None:
-    """Return why packages can't be installed here, or None."""
+def provide(tools: Sequence[Tool], steps: Steps) -> Results:
+    """Unpack the packages of tools, or install them, all by one command."""
+    results = {tool.name: _unpack(tool, steps) for tool in tools if tool.unpacked}
+    packages = sorted({tool.package for tool in tools if tool.package is not None})
+    obstacle = install(packages, steps) if packages else None
+    for tool in tools:
+        if tool.package is not None:
+            found = find(tool, {}, "Debian package")
+            if isinstance(found, Problem) and obstacle is not None:
+                remedy = f"As root: apt-get install {' '.join(packages)}"
+                found = Problem(tool.name, f"{found.why}; {obstacle}", remedy)
+            results[tool.name] = found
+    return results
+
+
+def install(packages: Sequence[str], steps: Steps) -> str | None:
+    """Install packages from the mirror in the machine's own apt configuration.
+
+    Returns:
+        None, or why they can't be installed; of a failed command the end of its output.
+    """
     if shutil.which("apt-get") is None:
         return "this system has no apt-get"
     if os.geteuid() != 0:
         return "only root can install packages"
-    return None
-
-
-def install(packages: Sequence[str], steps: Steps) -> None:
-    """Install packages from the mirror in the machine's own apt configuration.
-
-    Raises:
-        StepFailed: apt failed; the text has the end of its output.
-    """
     steps.console.print(f"Debian packages that will be installed: {' '.join(packages)}")
-    variables = {"DEBIAN_FRONTEND": "noninteractive"}
     options = ("--yes", "--no-remove", "--no-install-recommends")
-    with services_stay_down(POLICY):
-        steps.run(
-            "Reading the package lists",
-            (*_APT, "update"),
-            log="apt-update",
-            estimate="10 s, 50 MB",
-            limit=300.0,
-            variables=variables,
-        )
-        steps.run(
-            "Installing the packages",
-            (*_APT, "install", *options, *packages),
-            log="apt-install",
-            estimate="30 s, 250 MB",
-            limit=900.0,
-            variables=variables,
-        )
+    run = partial(steps.run, variables={"DEBIAN_FRONTEND": "noninteractive"})
+    try:
+        with services_stay_down(POLICY):
+            run(
+                "Reading the package lists",
+                (*_APT, "update"),
+                log="apt-update",
+                estimate="10 s, 50 MB",
+                limit=300.0,
+            )
+            run(
+                "Installing the packages",
+                (*_APT, "install", *options, *packages),
+                log="apt-install",
+                estimate="30 s, 250 MB",
+                limit=900.0,
+            )
+    except StepFailed as failure:
+        return str(failure)
+    return None
 
 
 @contextmanager
@@ -67,3 +85,20 @@ def services_stay_down(policy: Path) -> Iterator[None]:
     finally:
         if ours:
             policy.unlink(missing_ok=True)
+
+
+def _unpack(tool: Tool, steps: Steps) -> Entry | Problem:
+    """Unpack the packages of a tool into a directory of its own in the cache."""
+    names, directory = ", ".join(tool.unpacked), cache_dir() / tool.name
+    steps.console.print(f"Debian packages that will be unpacked, not installed: {names}")
+    shutil.rmtree(directory, ignore_errors=True)
+    try:
+        for package in tool.unpacked:
+            debian.unpack(package, directory)
+    except debian.NoPackage as error:
+        return Problem(tool.name, f"{names} can't be unpacked: {error}", tool.hint)
+    libraries = next(directory.glob("usr/lib/*-linux-gnu"), directory)
+    program = directory / "usr" / "bin" / tool.unpacked[0]
+    command = (f"LD_LIBRARY_PATH={libraries}", str(program), *tool.version_command)
+    version = version_of(Path("/usr/bin/env"), *command)
+    return fitting(tool, directory, version, "unpacked Debian packages")

@@ -6,13 +6,14 @@ links `.venv` to it, and starts `scripts.setup` inside it. The checks and tests 
 file, so that they can print what they lack.
 """
 
+import importlib.util
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -27,23 +28,19 @@ _LOCK_LIMIT = 2400  # seconds: more than a complete cold set-up
 _LOCKED = ("--require-hashes", "--only-binary=:all:", "--requirement")
 
 
-def problems() -> "list[str]":
-    """Return what this Python lacks, each with what to do."""
-    found = []
+def problem() -> "str | None":
+    """Return what this Python lacks, with what to do."""
     if sys.version_info < OLDEST:
-        found.append(
+        return (
             "Python {}.{} or newer is needed, and {} is {}.{}. Name another one: "
             "make PYTHON=python3.12 …".format(*OLDEST, sys.executable, *sys.version_info[:2])
         )
-    for module in ("venv", "ensurepip"):
-        try:
-            __import__(module)
-        except ImportError:
-            found.append(
-                f"Python's module {module} is missing: on Debian and Ubuntu, "
-                "apt-get install python3-venv."
-            )
-    return found
+    if importlib.util.find_spec("ensurepip") is None:
+        return (
+            "Python's module ensurepip is missing: on Debian and Ubuntu, "
+            "apt-get install python3-venv."
+        )
+    return None
 
 
 def exclusive(file: Path) -> "AbstractContextManager[None]":
@@ -58,13 +55,11 @@ def exclusive(file: Path) -> "AbstractContextManager[None]":
 
 def environment() -> Path:
     """Make the runtime environment unless it is complete, and return its directory."""
-    venv = venv_dir()
-    return _ensure(venv, "Python environment", "30 s, 400 MB", lambda: install(venv))
+    return _ensure(venv_dir(), "Python environment", "30 s, 400 MB", install)
 
 
 def install(venv: Path) -> None:
     """Fill the runtime environment from its lock file."""
-    venv.parent.mkdir(parents=True, exist_ok=True)
     _run(sys.executable, "-m", "venv", venv)
     _pip(venv, "install", "--no-compile", *_LOCKED, CHECKOUT / "requirements.lock")
     # Instead of pip, which compiles on one core. A module that can't be compiled is no failure.
@@ -73,34 +68,18 @@ def install(venv: Path) -> None:
 
 
 def environment_for_tests(venv: Path) -> Path:
-    """Make the environment of the checks and tests, which has the runtime's packages, too.
+    """Make the environment of the checks and tests, which sees the runtime's packages, too."""
+    borrowed = (site_packages(venv), add_extra(AZURE, venv))
 
-    Args:
-        venv: The runtime environment.
-    """
-    test_venv, borrowed = venv_dir_for_tests(), (site_packages(venv), add_extra(AZURE, venv))
-    return _ensure(
-        test_venv,
-        "Python packages for tests",
-        "15 s, 150 MB",
-        lambda: install_tests(test_venv, venv, borrowed),
-    )
+    def fill(place: Path) -> None:
+        _run(sys.executable, "-m", "venv", "--without-pip", place)
+        # What they need in turn is in one of the two lock files; a unit test looks.
+        lock = CHECKOUT / "requirements-test.lock"
+        _pip(venv, "--python", place, "install", "--no-deps", *_LOCKED, lock)
+        lines = "".join(f"{directory}\n" for directory in borrowed)
+        (site_packages(place) / "slipway.pth").write_text(lines)
 
-
-def install_tests(test_venv: Path, venv: Path, borrowed: "Sequence[Path]") -> None:
-    """Install what only tests need, and let the environment see the directories `borrowed`.
-
-    Args:
-        test_venv: The environment to fill.
-        venv: The runtime environment, whose pip is used.
-        borrowed: What else is importable in it.
-    """
-    _run(sys.executable, "-m", "venv", "--without-pip", test_venv)
-    # What they need in turn is in one of the two lock files; a unit test looks.
-    lock = CHECKOUT / "requirements-test.lock"
-    _pip(venv, "--python", test_venv, "install", "--no-deps", *_LOCKED, lock)
-    lines = "".join(f"{directory}\n" for directory in borrowed)
-    (site_packages(test_venv) / "slipway.pth").write_text(lines)
+    return _ensure(venv_dir_for_tests(), "Python packages for tests", "15 s, 150 MB", fill)
 
 
 def add_extra(extra: str, venv: Path) -> Path:
@@ -111,35 +90,25 @@ def add_extra(extra: str, venv: Path) -> Path:
     Args:
         extra: Its name.
         venv: The environment that it goes with, whose pip is used.
+    """
+
+    def fill(place: Path) -> None:
+        # What it needs in turn is in the environment's own lock file. Not compiled: hardly any of
+        # its modules is ever imported.
+        options = ("--no-deps", "--no-compile", "--target", place)
+        _pip(venv, "install", *options, *_LOCKED, CHECKOUT / f"requirements-{extra}.lock")
+
+    return _ensure(extra_dir(extra), f"Python packages for {extra}", "5 s, 155 MB", fill)
+
+
+def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None]") -> Path:
+    """Have `fill` make a directory unless it is complete, and return it.
 
     Raises:
         subprocess.SubprocessError: pip failed.
         TimeoutError: another set-up holds the lock.
     """
-    place = extra_dir(extra)
-
-    def fill() -> None:
-        partial = place.with_suffix(".partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        # What it needs in turn is in the environment's own lock file. Not compiled: hardly any of
-        # its modules is ever imported.
-        options = ("--no-deps", "--no-compile", "--target", partial)
-        _pip(venv, "install", *options, *_LOCKED, CHECKOUT / f"requirements-{extra}.lock")
-        partial.rename(place)
-
-    return _ensure(place, f"Python packages for {extra}", "5 s, 155 MB", fill, mark=place)
-
-
-def _ensure(
-    place: Path,
-    title: str,
-    estimate: str,
-    fill: "Callable[[], None]",
-    *,
-    mark: "Path | None" = None,
-) -> Path:
-    """Have `fill` fill `place` unless `mark` exists, which by default is a file in it."""
-    complete = place / ".complete" if mark is None else mark
+    complete = place / ".complete"
     if complete.exists():
         return place
     with exclusive(cache_dir() / "python.lock"):
@@ -148,9 +117,8 @@ def _ensure(
             started = time.monotonic()
             # What a killed run left incomplete goes first.
             shutil.rmtree(place, ignore_errors=True)
-            fill()
-            if mark is None:
-                complete.touch()
+            fill(place)
+            complete.touch()
             print(f"  done in {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
     return place
 
@@ -188,11 +156,10 @@ def main() -> None:
     checks and tests as well.
     """
     arguments = [argument for argument in sys.argv[1:] if argument != "--tests"]
-    # Looking for ensurepip takes a while, and a complete environment shows that it was available.
-    if sys.version_info < OLDEST or not (venv_dir() / ".complete").exists():
-        missing = problems()
-        if missing:
-            sys.exit("\n".join(missing))
+    # A complete environment shows that nothing was missing.
+    missing = None if (venv_dir() / ".complete").exists() else problem()
+    if missing is not None:
+        sys.exit(missing)
     try:
         venv = environment()
         link(venv)

@@ -1,5 +1,6 @@
 """Builds tools from their pinned Go modules."""
 
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,7 @@ from core.paths import cache_dir
 from core.process import CommandFailed, run
 from scripts.setup.record import Entry, Problem, Results
 from scripts.setup.steps import StepFailed, Steps
-from scripts.setup.tool_types import GoModule, Tool, numbers
+from scripts.setup.tools import GoModule, Tool, numbers
 
 _BUILD_LIMIT = 3600.0  # seconds; the longest takes five minutes on two cores that are its own
 _DOWNLOAD_LIMIT = 1800.0  # seconds
@@ -88,11 +89,10 @@ def _variables() -> dict[str, str]:
 def _roomy() -> bool:
     """Return whether this machine has memory to spare for builds."""
     try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        free = re.search(r"MemAvailable: *(\d+)", Path("/proc/meminfo").read_text())
     except OSError:
         return False
-    (free,) = (int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
-    return free * 1024 >= _ROOMY
+    return free is not None and int(free[1]) * 1024 >= _ROOMY
 
 
 def _go() -> str | None:
@@ -104,10 +104,9 @@ def _unfit(go: str | None, module: GoModule) -> str | None:
     needed = f"it is built with Go {module.go_version} or newer"
     if go is None:
         return f"{needed}, and there is no `go` on PATH"
-    version, *toolchain = _ask(go, "env", "GOVERSION", "GOTOOLCHAIN").split()
-    # From 1.21 on, Go fetches the toolchain that a go.mod requires, unless it has to stay local.
-    enough = module.go_version if toolchain == ["local"] else "1.21"
-    return None if numbers(version) >= numbers(enough) else f"{needed}, and {go} is {version}"
+    version = _ask(go, "env", "GOVERSION")
+    # From 1.21 on, Go fetches the toolchain that a go.mod requires, or says that it may not.
+    return None if numbers(version) >= (1, 21) else f"{needed}, and {go} is {version}"
 
 
 def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> dict[str, Path]:
@@ -140,10 +139,8 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
 
 def _copy(go: str, module: GoModule, name: str) -> Path:
     """Copy a file or directory out of Go's module cache, which is read-only and shared."""
-    required = module.requires or ""
-    _ask(go, "mod", "download", required, cwd=module.directory)
-    root = _ask(go, "list", "-m", "-f", "{{.Dir}}", required, cwd=module.directory)
-    source = Path(root) / module.copies[name]
+    command = ("mod", "download", "-json", module.requires or "")
+    source = Path(json.loads(_ask(go, *command, cwd=module.directory))["Dir"], module.copies[name])
     if source.is_file():
         target = cache_dir() / "bin" / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -153,11 +150,9 @@ def _copy(go: str, module: GoModule, name: str) -> Path:
         return target
     target = cache_dir() / f"{module.name}-{module.version}"
     shutil.rmtree(target, ignore_errors=True)
-    for directory, _, files in os.walk(source):
-        copy = target / Path(directory).relative_to(source)
-        copy.mkdir(parents=True)
-        for file in files:
-            shutil.copyfile(Path(directory, file), copy / file)
+    shutil.copytree(source, target, copy_function=shutil.copyfile)
+    for directory in (target, *filter(Path.is_dir, target.rglob("*"))):
+        directory.chmod(0o755)
     return target
 
 

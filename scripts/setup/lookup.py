@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from core.paths import CHECKOUT, cache_dir
-from scripts.setup.record import Entries, Entry
-from scripts.setup.tool_types import Tool
+from scripts.setup.record import Entries, Entry, Problem
+from scripts.setup.tools import Tool
 
 # A user's PATH often lacks these, which hold daemons and network tools.
 _SYSTEM = ("/usr/local/sbin", "/usr/sbin", "/sbin")
@@ -29,30 +29,35 @@ def search_path() -> str:
     return os.pathsep.join(directories)
 
 
-def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | str:
+def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem:
     """Look for a tool.
 
     Args:
         tool: What to look for.
         found: The tools before it, for one that has to lie beside another.
         origin: What to record as the tool's origin.
-
-    Returns:
-        Its entry, or why it has none.
     """
     if tool.directories:
         return _find_directory(tool)
     if tool.beside is not None:
-        return _find_beside(tool, found)
+        return _find_beside(tool, found.get(tool.beside))
     if tool.accepts is None:
-        return "it can't print its version, so one on PATH is not used"
+        return _without(tool, "it can't print its version, so one on PATH is not used")
     refused = []
     for program in _programs(tool.name):
-        version = version_of(program, *tool.version_command)
-        if version is not None and version in tool.accepts:
-            return Entry.of(program, version, origin, tool.stamp)
-        refused.append(f"{program} is version {version or 'unknown'}, needed is {tool.accepts}")
-    return "; ".join(refused) or "not on PATH"
+        result = fitting(tool, program, version_of(program, *tool.version_command), origin)
+        if isinstance(result, Entry):
+            return result
+        refused.append(result.why)
+    return _without(tool, "; ".join(refused) or "not on PATH")
+
+
+def fitting(tool: Tool, path: Path, version: str | None, origin: str) -> Entry | Problem:
+    """Return a tool's entry if that version of it will do."""
+    if version is None or tool.accepts is None or version not in tool.accepts:
+        why = f"{path} is version {version or 'unknown'}, needed is {tool.accepts}"
+        return _without(tool, why)
+    return Entry.of(path, version, origin, tool.stamp)
 
 
 def version_of(program: Path, *arguments: str) -> str | None:
@@ -85,31 +90,28 @@ def _programs(name: str) -> Iterator[Path]:
             yield Path(program)
 
 
-def _find_directory(tool: Tool) -> Entry | str:
+def _find_directory(tool: Tool) -> Entry | Problem:
     for directory in tool.directories:
         if all(os.access(directory / program, os.X_OK) for program in tool.holds):
-            version = _directory_version(directory, tool)
-            if version is None or tool.accepts is None or version not in tool.accepts:
-                return f"{directory} is version {version or 'unknown'}, needed is {tool.accepts}"
-            return Entry.of(directory, version, "on this machine", tool.stamp)
+            version = version_of(directory / tool.holds[0])
+            if tool.package is not None and directory.is_relative_to("/usr"):
+                # Debian's CNI plugins print none, so it is read from their package.
+                query = ("--showformat=${Version}", "--show", tool.package)
+                version = version_of(Path("/usr/bin/dpkg-query"), *query)
+            return fitting(tool, directory, version, "on this machine")
     where = " or ".join(map(str, tool.directories))
-    return f"{', '.join(tool.holds)} are not all in {where}"
+    return _without(tool, f"{', '.join(tool.holds)} are not all in {where}")
 
 
-def _directory_version(directory: Path, tool: Tool) -> str | None:
-    """Return the version; Debian's CNI plugins print none, so it is read from their package."""
-    if tool.package is not None and directory.is_relative_to("/usr"):
-        query = ("--showformat=${Version}", "--show", tool.package)
-        return version_of(Path("/usr/bin/dpkg-query"), *query)
-    return version_of(directory / tool.holds[0])
-
-
-def _find_beside(tool: Tool, found: Entries) -> Entry | str:
+def _find_beside(tool: Tool, leader: Entry | None) -> Entry | Problem:
     """A part of another tool's distribution is taken only from beside that tool."""
-    leader = found.get(tool.beside or "")
     if leader is None or leader.origin != "on PATH":
-        return f"no {tool.beside} on PATH that it could belong to"
+        return _without(tool, f"no {tool.beside} on PATH that it could belong to")
     program = Path(os.path.realpath(leader.path)).parent / tool.name
     if not os.access(program, os.X_OK):
-        return f"not beside {leader.path}"
+        return _without(tool, f"not beside {leader.path}")
     return Entry.of(program, leader.version, leader.origin, tool.stamp)
+
+
+def _without(tool: Tool, why: str) -> Problem:
+    return Problem(tool.name, why, tool.hint)

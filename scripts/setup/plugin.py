@@ -14,7 +14,7 @@ from scripts.environment import AZURE_STAND_IN, KUBERNETES_STAND_IN, downloaded,
 from scripts.setup import bootstrap
 from scripts.setup.lookup import search_path, version_of
 from scripts.setup.record import Entry, Problem, trust
-from scripts.setup.tool_types import Release
+from scripts.setup.tools import Release
 
 if TYPE_CHECKING:
     from clusters.cluster import Kind

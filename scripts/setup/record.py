@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from core import toolchain
-from scripts.setup.tool_types import Tool
+from core import files, toolchain
+from scripts.setup.tools import Tool
 
 RELEASE = "release of "
 """What the origin of a project's own release begins with."""
@@ -49,10 +49,9 @@ class Entry:
     def holds(self, stamp: str) -> bool:
         """Return whether the file is still the one that was recorded, and still what is needed."""
         try:
-            stat = Path(self.path).stat()
+            return self == Entry.of(Path(self.path), self.version, self.origin, stamp)
         except OSError:
             return False
-        return (stat.st_size, stat.st_mtime_ns, stamp) == (self.size, self.modified, self.stamp)
 
 
 Entries = dict[str, Entry]
@@ -84,35 +83,28 @@ def load() -> Entries:
 
 def save(entries: Entries) -> None:
     """Replace the recorded tools."""
-    _write({"tools": {name: asdict(entries[name]) for name in sorted(entries)}})
+    _write("tools", {name: asdict(entries[name]) for name in sorted(entries)})
 
 
 def checksums() -> dict[str, str]:
     """Return the checksums of the releases that were used, by address: they never change."""
-    found = _document().get("checksums")
-    return found if isinstance(found, dict) else {}
+    return dict(_document().get("checksums", {}))
 
 
 def trust(address: str, checksum: str) -> None:
     """Add the checksum of a release that has been used."""
     with _WRITING:
-        _write({"checksums": {**checksums(), address: checksum}})
+        _write("checksums", {**checksums(), address: checksum})
 
 
 def unchanged(entries: Entries, tools: tuple[Tool, ...], *, build: bool = False) -> Entries:
-    """Return those of the tools that need not be resolved again.
-
-    Args:
-        entries: What was recorded.
-        tools: What is needed.
-        build: Whether releases count as missing.
-    """
+    """Return those of the tools that need not be resolved again; with `build` no releases."""
     return {
-        tool.name: entries[tool.name]
+        tool.name: entry
         for tool in tools
-        if tool.name in entries
-        and entries[tool.name].holds(tool.stamp)
-        and not (build and entries[tool.name].origin.startswith(RELEASE))
+        if (entry := entries.get(tool.name)) is not None
+        and entry.holds(tool.stamp)
+        and not (build and entry.origin.startswith(RELEASE))
     }
 
 
@@ -124,11 +116,9 @@ def _document() -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _write(changed: dict[str, Any]) -> None:
-    """Replace parts of the record in one step, so that no process reads half of it."""
+def _write(part: str, content: Mapping[str, Any]) -> None:
+    """Replace a part of the record in one step, so that no process reads half of it."""
     place = toolchain.record()
     with _WRITING:
         place.parent.mkdir(parents=True, exist_ok=True)
-        partial = place.with_suffix(".partial")
-        partial.write_text(json.dumps({**_document(), **changed}, indent=2) + "\n")
-        partial.replace(place)
+        files.write(place, json.dumps({**_document(), part: content}, indent=2) + "\n", mode=0o644)

@@ -11,10 +11,10 @@ import tarfile
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import requests
@@ -23,11 +23,8 @@ from core.paths import cache_dir
 from scripts.setup import record
 from scripts.setup.record import Entries, Entry
 from scripts.setup.steps import Steps
-from scripts.setup.tool_types import GoModule, Release, Tool
-from scripts.setup.tools import COREDNS, KUBERNETES, PULUMI
+from scripts.setup.tools import MACHINES, Tool
 
-RELEASED: tuple[GoModule, ...] = (KUBERNETES, PULUMI, COREDNS)
-"""Those whose publisher serves a checksum beside each file."""
 _ANSWER_SECONDS = 5.0
 _NO_ANSWER = "no answer"
 _SILENCE_SECONDS = 30.0
@@ -40,61 +37,49 @@ class Refused(Exception):
     """A release is not used; the text has why."""
 
 
-def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
-    """Fetch what can be fetched, side by side; what can't is printed with the reason.
+class File(NamedTuple):
+    """A file of a release; `member` is where in it a tool is, or None where it is the tool."""
 
-    Sites get 5 s for the checksums, in parallel; files come only from those that answered.
-    """
+    address: str
+    checksums: str
+    version: str
+    member: str | None
+
+    @property
+    def host(self) -> str:
+        """The site."""
+        return str(urlsplit(self.address).hostname)
+
+
+def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
+    """Fetch what can be fetched, side by side; what can't is printed with the reason."""
     pool = ThreadPoolExecutor(max_workers=8)
-    questions = {pool.submit(published, *file.addresses): file for file in files_of(tools)}
-    answered, silent = wait(questions, timeout=_ANSWER_SECONDS)
-    refused = [(questions[each].host, _NO_ANSWER) for each in silent]
-    fetched = {pool.submit(_fetch, questions[each], each, steps): each for each in answered}
+    fetched = {
+        pool.submit(_fetch, file, held, steps): file for file, held in files_of(tools).items()
+    }
+    pool.shutdown(wait=False)
     entries: Entries = {}
-    for future, question in fetched.items():
+    refused: dict[str, dict[str, None]] = {}
+    for future, file in fetched.items():
         try:
             entries |= future.result()
         except Refused as why:
-            refused.append((questions[question].host, str(why)))
-    pool.shutdown(wait=False)  # a site that is silent still may hold a thread
-    for reason in dict.fromkeys(reason for _, reason in refused):
-        hosts = dict.fromkeys(host for host, other in refused if other == reason)
+            refused.setdefault(str(why), {})[file.host] = None
+    for reason, hosts in refused.items():
         text = f"No release from {', '.join(hosts)}: {reason}. It is built instead."
         steps.console.print(text, markup=False)
     return entries
 
 
-@dataclass(frozen=True)
-class File:
-    """A file of a release, and the tools that come out of it."""
-
-    module: GoModule
-    release: Release
-    tools: tuple[Tool, ...]
-
-    @property
-    def addresses(self) -> tuple[str, str]:
-        """Where it is, and its publisher's checksums."""
-        return self.release.addresses(self.module.version, self.tools[0].name)
-
-    @property
-    def host(self) -> str:
-        """The site."""
-        return str(urlsplit(self.addresses[0]).hostname)
-
-
-def files_of(tools: Sequence[Tool]) -> list[File]:
-    """Return the files that these tools are in, for this machine."""
-    found: list[File] = []
-    for module in RELEASED:
-        release = module.release
-        if release is None or platform.machine() not in release.machines:
-            continue
-        names = release.members or module.packages
-        held = tuple(tool for tool in tools if tool.name in names)
-        # An archive is fetched once for all of its tools; a program is a file of its own.
-        groups = [held] if release.members else [(tool,) for tool in held]
-        found += [File(module, release, group) for group in groups if group]
+def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
+    """Return the files that tools are in, for this machine, and which of the tools."""
+    found: dict[File, list[Tool]] = {}
+    for tool in tools:
+        module = tool.released_with or tool.module
+        release = None if module is None else module.release
+        if module is not None and release is not None and platform.machine() in MACHINES:
+            addresses = release.addresses(module.version, tool.name)
+            found.setdefault(File(*addresses, module.version, release.member), []).append(tool)
     return found
 
 
@@ -106,7 +91,8 @@ def published(address: str, checksums: str) -> str:
         checksums: Of the publisher's checksums.
 
     Raises:
-        Refused: none arrives within 5 s, or it differs from when the file was first used.
+        Refused: the site is silent for 5 s or serves none, or it differs from when the file was
+            first used.
     """
     with _answer(checksums, _ANSWER_SECONDS) as answer:
         text = answer.text
@@ -148,43 +134,41 @@ def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
         raise Refused(f"{address} has the checksum {found}, and its publisher's is {checksum}")
 
 
-def _fetch(file: File, checksum: "Future[str]", steps: Steps) -> Entries:
+def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
     """Download a file, and put the tools in it into their place once it has been checked."""
-    bin_dir, work = cache_dir() / "bin", cache_dir() / "build"
-    for directory in (bin_dir, work):
-        directory.mkdir(parents=True, exist_ok=True)
-    sha256, version = checksum.result(), file.module.version
-    names = ", ".join(tool.name for tool in file.tools)
+    checksum = published(file.address, file.checksums)
+    names, bin_dir = ", ".join(tool.name for tool in tools), cache_dir() / "bin"
+    bin_dir.mkdir(parents=True, exist_ok=True)
     with (
-        steps.shown(f"Downloading {names} {version} from {file.host}", "20 s"),
-        tempfile.TemporaryDirectory(dir=work, prefix="release-") as fresh,
+        steps.shown(f"Downloading {names} {file.version} from {file.host}", "20 s"),
+        tempfile.TemporaryDirectory(dir=cache_dir(), prefix="release-") as fresh,
     ):
-        packed = Path(fresh) / "file"
-        save(file.addresses[0], sha256, packed, steps)
+        packed = Path(fresh, "file")
+        save(file.address, checksum, packed, steps)
         made = {}
-        for tool in file.tools:
-            member = file.release.members.get(tool.name)
-            path = packed if member is None else _member(packed, member, Path(fresh) / tool.name)
+        for tool in tools:
+            path = packed
+            if file.member is not None:
+                path = Path(fresh, tool.name)
+                _unpack(packed, file.member.format(tool=tool.name), path)
             path.chmod(0o755)
             path = path.replace(bin_dir / tool.name)
             origin = f"{record.RELEASE}{file.host}"
-            made[tool.name] = Entry.of(path, version, origin, tool.stamp)
-    record.trust(file.addresses[0], sha256)
+            made[tool.name] = Entry.of(path, file.version, origin, tool.stamp)
+    record.trust(file.address, checksum)
     return made
 
 
-def _member(file: Path, member: str, target: Path) -> Path:
-    """Write a member of the archive to `target`, and return that."""
+def _unpack(file: Path, member: str, target: Path) -> None:
+    """Write a member of an archive to `target`."""
     try:
-        with tarfile.open(file) as archive:
+        with tarfile.open(file) as archive, target.open("wb") as opened:
             content = archive.extractfile(member)
             if content is None:
                 raise Refused(f"{member} is no file in the archive")
-            with content, target.open("wb") as opened:
-                shutil.copyfileobj(content, opened)
+            shutil.copyfileobj(content, opened)
     except (KeyError, tarfile.TarError, OSError) as error:
         raise Refused(f"{member} can't be unpacked: {error}") from error
-    return target
 
 
 @contextmanager

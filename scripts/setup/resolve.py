@@ -5,7 +5,6 @@ prints one table of the tools, or what keeps set-up from going on.
 """
 
 import os
-import shutil
 import sys
 import threading
 import time
@@ -19,14 +18,12 @@ from rich.text import Text
 
 from clusters.cluster import Kind
 from core.paths import cache_dir
-from images.build import debian
 from scripts.setup import apt, golang, plugin, record, releases
-from scripts.setup.lookup import find, version_of
+from scripts.setup.lookup import find
 from scripts.setup.plugin import Plugin
 from scripts.setup.record import Entries, Entry, Problem, Results
-from scripts.setup.steps import StepFailed, Steps
-from scripts.setup.tool_types import GoModule, Tool
-from scripts.setup.tools import PULUMI, tools_of
+from scripts.setup.steps import Steps
+from scripts.setup.tools import MODULES, GoModule, Tool, tools_of
 
 _LEGEND = (
     "Looked for in this order: on PATH and new enough, Debian package, the project's own release, "
@@ -56,13 +53,18 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     before = record.load()
     entries, problems = resolve(tools_of(kind), console, plugin.of_kind(kind), build=build)
     if problems:
-        show_problems(problems, kind, console)
+        console.print(f"[red]{len(problems)} of the tools can't be provided:[/red]")
+        for problem in problems:
+            console.print(Text(f"- {problem}"))
+        if kind is not None and kind.runs_on_host and os.geteuid() != 0:
+            console.print(_ELSEWHERE)
         return 1
     if brief and not changed(before, entries):
         return 0
     console.print(table(entries))
-    for line in stand_in_lines(entries):
-        console.print(line)
+    for each in (plugin.KUBERNETES, plugin.AZURE):
+        if each.name in entries and plugin.is_stand_in(entries[each.name]):
+            console.print(each.line)
     console.print(f"All tools are ready, after {time.monotonic() - started:.1f} s.")
     return 0
 
@@ -73,8 +75,13 @@ def table(entries: Entries) -> Table:
     result.add_column("tool", no_wrap=True)
     result.add_column("version", no_wrap=True)
     result.add_column("where it came from")
-    for name in sorted(entries):
-        result.add_row(name, entries[name].version, _origin(entries[name]))
+    for name, entry in sorted(entries.items()):
+        origin = entry.origin
+        if plugin.is_stand_in(entry):
+            origin = "stand-in: scripts/offline"
+        elif not Path(entry.path).is_relative_to(cache_dir()):
+            origin = f"{origin}: {entry.path}"
+        result.add_row(name, entry.version, origin)
     return result
 
 
@@ -87,34 +94,6 @@ def changed(before: Entries, after: Entries) -> bool:
     return not shown(after) <= shown(before)
 
 
-def stand_in_lines(entries: Entries) -> list[str]:
-    """Return the sentence that is due for each plugin whose stand-in is used."""
-    return [
-        each.line
-        for each in (plugin.KUBERNETES, plugin.AZURE)
-        if each.name in entries and plugin.is_stand_in(entries[each.name])
-    ]
-
-
-def show_problems(problems: list[Problem], kind: Kind | None, console: Console) -> None:
-    """Name every tool that can't be provided, each with what to do."""
-    console.print(f"[red]{len(problems)} of the tools can't be provided:[/red]")
-    for problem in problems:
-        console.print(Text(f"- {problem}"))
-    fits = sys.platform == "linux" and os.geteuid() == 0
-    if kind is not None and kind.runs_on_host and not fits:
-        console.print(_ELSEWHERE)
-
-
-def _origin(entry: Entry) -> str:
-    """What set-up made lies in the cache; for what it found, where that is."""
-    if plugin.is_stand_in(entry):
-        return "stand-in: scripts/offline"
-    if Path(entry.path).is_relative_to(cache_dir()):
-        return entry.origin
-    return f"{entry.origin}: {entry.path}"
-
-
 def resolve(
     tools: tuple[Tool, ...],
     console: Console,
@@ -124,11 +103,7 @@ def resolve(
 ) -> tuple[Entries, list[Problem]]:
     """Find, install or build the tools, and record each as soon as it is available.
 
-    Args:
-        tools: What is needed; one that lies beside another comes after it.
-        console: Where progress goes.
-        plugins: Pulumi's own that are needed.
-        build: Build what could be downloaded, too.
+    A tool that lies beside another comes after it. With `build` what could be downloaded is built.
 
     Returns:
         An entry for each available tool and plugin, and a problem for each that can't be
@@ -136,8 +111,8 @@ def resolve(
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)
-        resolver.look(resolver.missing(), "on PATH")
-        resolver.get(plugins)
+        resolver.look()
+        resolver.get(plugins, build=build)
     for tool in resolver.missing():
         if tool.only_for_up:
             console.print(Text(f"`up` will need {resolver.problems.pop(tool.name)}"))
@@ -150,7 +125,6 @@ class _Resolver:
     def __init__(self, tools: tuple[Tool, ...], steps: Steps, *, build: bool) -> None:
         self.tools = tools
         self.steps = steps
-        self.build_only = build
         self.recorded = record.load()
         self.found = record.unchanged(self.recorded, tools, build=build)
         self.problems: dict[str, Problem] = {}
@@ -160,61 +134,37 @@ class _Resolver:
         """Return the tools that have not been found yet."""
         return [tool for tool in self.tools if tool.name not in self.found]
 
-    def look(self, tools: Sequence[Tool], origin: str) -> None:
+    def look(self) -> None:
         """Take what is on this machine already."""
-        for tool in tools:
-            found = find(tool, self.found, origin)
-            result = Problem(tool.name, found, tool.hint) if isinstance(found, str) else found
-            self._note({tool.name: result})
+        for tool in self.missing():
+            self._note({tool.name: find(tool, self.found)})
 
-    def get(self, plugins: Sequence[Plugin]) -> None:
+    def get(self, plugins: Sequence[Plugin], *, build: bool) -> None:
         """Get what is missing. No tool has both a Debian package and a Go module."""
         packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
-        made = [tool for tool in self.missing() if tool.module is not None]
-        lanes = [ThreadPoolExecutor(size) for size in (1, 1, golang.at_once())]
+        fetching, compiling = ThreadPoolExecutor(2), ThreadPoolExecutor(golang.at_once())
         try:
-            packages, downloads, compilers = lanes
-            running = {"": packages.submit(self._install, packaged)}
-            if made and not self.build_only:
+            installed = fetching.submit(lambda: self._note(apt.provide(packaged, self.steps)))
+            made = [tool for tool in self.missing() if tool.module is not None]
+            if not build:
                 self._note(releases.fetch(made, self.steps))
-            by_module: dict[str, tuple[GoModule, list[Tool]]] = {}
+            by_module: dict[GoModule, list[Tool]] = {}
             for tool in made:
                 if tool.module is not None and tool.name not in self.found:
-                    by_module.setdefault(tool.module.name, (tool.module, []))[1].append(tool)
-            for module, tools in by_module.values():
-                fetched = downloads.submit(golang.download, module, self.steps)
-                running[module.name] = compilers.submit(self._build, module, tools, fetched)
-            if PULUMI.name in running:
-                running[PULUMI.name].result()
+                    by_module.setdefault(tool.module, []).append(tool)
+            built = {}
+            for module, tools in by_module.items():
+                fetched = fetching.submit(golang.download, module, self.steps)
+                built[module] = compiling.submit(self._build, module, tools, fetched)
+            if (pulumi := MODULES["pulumi"]) in built:
+                built[pulumi].result()
             for each in plugins:
                 self._add_plugin(each)
-            for future in running.values():
+            for future in (installed, *built.values()):
                 future.result()
         finally:
-            for lane in lanes:
+            for lane in (fetching, compiling):
                 lane.shutdown(wait=False, cancel_futures=True)
-
-    def _install(self, packaged: Sequence[Tool]) -> None:
-        """Unpack Debian packages, or install them, all by one command."""
-        for tool in packaged:
-            if tool.unpacked:
-                self._note({tool.name: _unpack(tool, self.steps)})
-        packages = sorted({tool.package for tool in packaged if tool.package is not None})
-        if not packages:
-            return
-        obstacle = apt.obstacle()
-        if obstacle is None:
-            try:
-                apt.install(packages, self.steps)
-            except StepFailed as failure:
-                obstacle = str(failure)
-        if obstacle is None:
-            self.look([tool for tool in packaged if tool.package is not None], "Debian package")
-            return
-        remedy = f"As root: apt-get install {' '.join(packages)}"
-        for tool in (each for each in packaged if each.package is not None):
-            why = f"{self.problems[tool.name].why}; {obstacle}"
-            self._note({tool.name: Problem(tool.name, why, remedy)})
 
     def _build(self, module: GoModule, tools: Sequence[Tool], fetched: "Future[None]") -> None:
         """Build once the module is downloaded. A build that fails doesn't keep the others."""
@@ -241,25 +191,3 @@ class _Resolver:
                     self.found[name] = result
                     self.problems.pop(name, None)
             record.save({**self.recorded, **self.found})
-
-
-def _unpack(tool: Tool, steps: Steps) -> Entry | Problem:
-    """Unpack the packages of a tool into a directory of its own in the cache."""
-    names, directory = ", ".join(tool.unpacked), cache_dir() / tool.name
-    steps.console.print(f"Debian packages that will be unpacked, not installed: {names}")
-    shutil.rmtree(directory, ignore_errors=True)
-    try:
-        for package in tool.unpacked:
-            debian.unpack(package, directory)
-    except debian.NoPackage as error:
-        return Problem(tool.name, f"{names} can't be unpacked: {error}", tool.hint)
-    libraries = next(directory.glob("usr/lib/*-linux-gnu"), directory)
-    program = directory / "usr" / "bin" / tool.unpacked[0]
-    version = version_of(
-        Path("/usr/bin/env"), f"LD_LIBRARY_PATH={libraries}", str(program), *tool.version_command
-    )
-    if version is None or tool.accepts is None or version not in tool.accepts:
-        return Problem(
-            tool.name, f"{program} is version {version}, needed is {tool.accepts}", tool.hint
-        )
-    return Entry.of(directory, version, "unpacked Debian packages", tool.stamp)

@@ -18,6 +18,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from core.paths import cache_dir
 from core.process import run_logged, tail
+from jobs.judge.progress import duration
 
 _HEARTBEAT = 60.0  # seconds between two signs of life without a terminal to redraw
 _PAUSE = 0.2
@@ -86,7 +87,7 @@ class Steps:
                 raise StepFailed(f"{title}: stopped, since set-up ends")
             if seconds - shown >= _HEARTBEAT and not self.console.is_terminal:
                 shown = seconds
-                self.console.print(f"  {_duration(seconds)} so far: {title}")
+                self.console.print(f"  {duration(seconds)} so far: {title}")
 
         with self.shown(title, estimate) as started, file.open("wb") as opened:
             try:
@@ -112,10 +113,5 @@ class Steps:
             yield started
         finally:
             self._rows.remove_task(row)
-        passed = _duration(time.monotonic() - started)
+        passed = duration(time.monotonic() - started)
         self.console.print(f"  [green]done[/green] in {passed}: {title}")
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,197 +1,209 @@
-"""The table of tools: their accepted versions, and where each may come from.
+"""The tools: versions that will do, Go modules, releases; tools.yaml has the table of them.
 
 For each, `resolve` tries in this order: PATH, the distribution's package, the project's own release
 with its publisher's checksum, and a build from its Go module.
 """
 
+import hashlib
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from clusters.cluster import Kind
-from scripts.setup.tool_types import GO_MACHINES, GoModule, Range, Release, Tool
+from core.paths import CHECKOUT
 
-_KUBERNETES_VERSION = "k8s.io/component-base/version"
-_PULUMI_VERSION = "github.com/pulumi/pulumi/sdk/v3/go/common/version.Version"
+WRAPPERS = CHECKOUT / "scripts" / "toolchain"
+"""One Go module per directory, which pins what it builds by go.mod and go.sum."""
+MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "arm64": "arm64"}
+"""What Go calls processors, by what Python calls them."""
 
-PULUMI = GoModule(
-    name="pulumi",
-    packages={"pulumi": "github.com/pulumi/pulumi/pkg/v3/cmd/pulumi"},
-    estimate="3 min, 1.6 GB",
-    requires="github.com/pulumi/pulumi/pkg/v3",
-    stamp={_PULUMI_VERSION: "{version}"},
-    release=Release(
-        # https://www.pulumi.com/docs/iac/download-install/versions/
-        "https://get.pulumi.com/releases/sdk/pulumi-{version}-{system}-{machine}.tar.gz",
-        "https://get.pulumi.com/releases/sdk/pulumi-{number}-checksums.txt",
-        {
-            name: f"pulumi/{name}"
-            for name in ("pulumi", "pulumi-language-python", "pulumi-language-python-exec")
-        },
-        {**GO_MACHINES, "x86_64": "x64"},
-    ),
-)
-PYTHON_HOST = GoModule(
-    name="pulumi-language-python",
-    packages={
-        "pulumi-language-python": (
-            "github.com/pulumi/pulumi/sdk/v3/python/cmd/pulumi-language-python"
-        )
-    },
-    estimate="20 s, 0.1 GB",
-    requires="github.com/pulumi/pulumi/sdk/v3",
-    stamp={_PULUMI_VERSION: "{version}"},
-    copies={"pulumi-language-python-exec": "python/cmd/pulumi-language-python-exec"},
-)
-KUBERNETES = GoModule(
-    name="kubernetes",
-    packages={
-        name: f"k8s.io/kubernetes/cmd/{name}"
-        for name in (
-            "kube-apiserver",
-            "kube-controller-manager",
-            "kube-proxy",
-            "kube-scheduler",
-            "kubeadm",
-            "kubectl",
-            "kubelet",
-        )
-    },
-    estimate="5 min, 2 GB",
-    requires="k8s.io/kubernetes",
-    stamp={
-        f"{_KUBERNETES_VERSION}.gitVersion": "{version}",
-        f"{_KUBERNETES_VERSION}.gitMajor": "{major}",
-        f"{_KUBERNETES_VERSION}.gitMinor": "{minor}",
-        f"{_KUBERNETES_VERSION}.gitTreeState": "clean",
-    },
-    # https://kubernetes.io/releases/download/#binaries
-    release=Release("https://dl.k8s.io/release/{version}/bin/{system}/{machine}/{tool}"),
-)
-COREDNS = GoModule(
-    name="coredns",
-    packages={"coredns": "github.com/coredns/coredns"},
-    estimate="90 s, 1 GB",
-    requires="github.com/coredns/coredns",
-    release=Release(
-        # https://github.com/coredns/coredns/releases
-        "https://github.com/coredns/coredns/releases/download/{version}/"
-        "coredns_{number}_{system}_{machine}.tgz",
-        members={"coredns": "coredns"},
-    ),
-)
-TRAINING_OPERATOR = GoModule(
-    name="training-operator",
-    packages={
-        "training-operator": "github.com/kubeflow/training-operator/cmd/training-operator.v1"
-    },
-    estimate="75 s, 0.6 GB",
-    requires="github.com/kubeflow/training-operator",
-    copies={"training-operator-manifests": "manifests"},
-)
-KIND = GoModule(
-    name="kind",
-    packages={"kind": "sigs.k8s.io/kind"},
-    estimate="15 s, 0.1 GB",
-    requires="sigs.k8s.io/kind",
-    copies={
-        "kind-node-files": "images/base/files",
-        "kind-volumes": "pkg/build/nodeimage/const_storage.go",
-    },
-)
-ETCD = GoModule(
-    name="etcd",
-    packages={"etcd-server": "go.etcd.io/etcd/server/v3"},
-    estimate="80 s, 0.5 GB",
-    requires="go.etcd.io/etcd/server/v3",
-)
-LOCAL_PATH_PROVISIONER = GoModule(
-    name="local-path-provisioner",
-    packages={"local-path-provisioner": "github.com/rancher/local-path-provisioner"},
-    estimate="60 s, 0.5 GB",
-    requires="github.com/rancher/local-path-provisioner",
-)
-PAUSE = GoModule(name="pause", packages={"pause": "."}, estimate="10 s")
-TCP_WAIT = GoModule(name="tcp-wait", packages={"tcp-wait": "."}, estimate="10 s")
 
-EVERYWHERE = (
-    Tool("pulumi", Range("3.250", below="4"), ("version",), module=PULUMI),
-    Tool("pulumi-language-python", beside="pulumi", module=PYTHON_HOST),
-    Tool("pulumi-language-python-exec", beside="pulumi", module=PYTHON_HOST),
-    Tool(
-        "kubectl",
-        Range("1.33", below="1.36"),  # one minor version either side of the API server's
-        ("version", "--client=true"),
-        module=KUBERNETES,
-    ),
-    Tool("training-operator-manifests", module=TRAINING_OPERATOR),
-    # Put into the cluster as images, so that none of any kind fetches them from a registry.
-    Tool("training-operator", module=TRAINING_OPERATOR),
-    Tool("tcp-wait", module=TCP_WAIT),
-)
+def numbers(version: str) -> tuple[int, ...]:
+    """Return the version's numbers, to compare: `v1.34.4` is (1, 34, 4)."""
+    return tuple(int(number) for number in re.findall(r"\d+", version))
+
+
+@dataclass(frozen=True)
+class Range:
+    """Versions from `minimum` on, up to but without `below`."""
+
+    minimum: str
+    below: str | None = None
+
+    def __contains__(self, version: str) -> bool:
+        if numbers(version) < numbers(self.minimum):
+            return False
+        return self.below is None or numbers(version) < numbers(self.below)
+
+    def __str__(self) -> str:
+        upper = "" if self.below is None else f", below {self.below}"
+        return f"{self.minimum} or newer{upper}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """What a project releases, of the same version as its Go module.
+
+    Args:
+        address: Of a file, with `{version}` such as v1.34.4, `{number}` without the v,
+            `{system}`, `{machine}` such as amd64 or `{cpu}` such as x64, and `{tool}`.
+        checksums: Of the publisher's file with SHA-256 checksums, likewise, and with `{address}`.
+        member: Where in that file a `{tool}` is; None where the file is the tool.
+    """
+
+    address: str
+    checksums: str = "{address}.sha256"
+    member: str | None = None
+
+    def addresses(self, version: str, tool: str) -> tuple[str, str]:
+        """Return where the file is for this machine, and its publisher's checksums."""
+        machine = MACHINES.get(platform.machine(), platform.machine())
+        values = {
+            "version": version,
+            "number": version.removeprefix("v"),
+            "system": sys.platform,
+            "machine": machine,
+            "cpu": machine.replace("amd64", "x64"),
+            "tool": tool,
+        }
+        address = self.address.format(**values)
+        return address, self.checksums.format(address=address, **values)
+
+
+@dataclass(frozen=True, eq=False)
+class GoModule:
+    """A directory of `WRAPPERS` and what comes out of it.
+
+    Args:
+        name: The directory's.
+        packages: What to build, by the tool's name; `.` is the wrapper itself.
+        estimate: What a first build takes on two cores, downloads included.
+        requires: The module whose version the tools have; None for sources of our own.
+        stamp: Variables that the linker sets, with `{version}`, `{major}`, `{minor}` to fill in.
+        copies: Files and directories of `requires` that are tools as they are, by the tool's name.
+        release: Where its publisher serves checksums beside its programs.
+    """
+
+    name: str
+    packages: Mapping[str, str]
+    estimate: str
+    requires: str | None = None
+    stamp: Mapping[str, str] = field(default_factory=dict)
+    copies: Mapping[str, str] = field(default_factory=dict)
+    release: Release | None = None
+
+    @property
+    def directory(self) -> Path:
+        return WRAPPERS / self.name
+
+    @cached_property
+    def digest(self) -> str:
+        """Changes with anything that the built program depends on."""
+        digest = hashlib.sha256(repr((self.packages, self.stamp, self.copies)).encode())
+        for file in sorted(self.directory.iterdir()):
+            digest.update(file.name.encode() + file.read_bytes())
+        return digest.hexdigest()[:12]
+
+    @cached_property
+    def version(self) -> str:
+        """What go.mod pins; for our own sources their digest, so that a change is a new version."""
+        if self.requires is None:
+            return self.digest[:8]
+        pinned = self._find(rf"^(?:require)?\s+{re.escape(self.requires)} (v\S+)")
+        if pinned is None:
+            raise ValueError(f"{self.directory / 'go.mod'} does not require {self.requires}")
+        return pinned
+
+    @property
+    def go_version(self) -> str:
+        """The oldest Go that builds it: go.mod's `go` line."""
+        return self._find(r"^go (\S+)$") or ""
+
+    @property
+    def ldflags(self) -> str:
+        major, _, rest = self.version.lstrip("v").partition(".")
+        values = {"version": self.version, "major": major, "minor": rest.partition(".")[0]}
+        stamps = (f"-X {name}={value.format(**values)}" for name, value in self.stamp.items())
+        return " ".join(["-s", "-w", *stamps])
+
+    def _find(self, pattern: str) -> str | None:
+        match = re.search(pattern, (self.directory / "go.mod").read_text(), re.MULTILINE)
+        return None if match is None else match[1]
+
+
+@dataclass(frozen=True)
+class Tool:
+    """One tool and where it may come from.
+
+    Args:
+        name: As in `core.toolchain`, and the program's name unless it is a directory.
+        accepts: Versions that will do; None where the program can't print its own.
+        version_command: Arguments that make it print its version.
+        package: Debian's package of it.
+        unpacked: Debian's packages that are unpacked into a directory of its own, so that nothing
+            else finds it; the first has the program in /usr/bin.
+        module: The Go module to build it from.
+        directories: For a directory of programs: where distributions put it.
+        holds: For a directory of programs: those that must be in it.
+        beside: Take it from PATH only when it lies beside this other tool.
+        released_with: The module whose release it is in, where that is another than `module`.
+        only_for_up: A preview works without it, so set-up prints what is missing and continues;
+            `up` refuses before it creates anything.
+        hint: What to do when it can't be provided, where that isn't plain from the rest.
+    """
+
+    name: str
+    accepts: Range | None = None
+    version_command: tuple[str, ...] = ("--version",)
+    package: str | None = None
+    unpacked: tuple[str, ...] = ()
+    module: GoModule | None = None
+    directories: tuple[Path, ...] = ()
+    holds: tuple[str, ...] = ()
+    beside: str | None = None
+    released_with: GoModule | None = None
+    only_for_up: bool = False
+    hint: str = ""
+
+    @property
+    def stamp(self) -> str:
+        """Changes with what this repository asks of the tool: then it is resolved again."""
+        return f"{self.accepts} {'' if self.module is None else self.module.digest}".strip()
+
+
+def _module(name: str, fields: Mapping[str, Any]) -> GoModule:
+    release = fields.get("release")
+    return GoModule(name, **{**fields, "release": None if release is None else Release(**release)})
+
+
+def _tool(fields: Mapping[str, Any]) -> Tool:
+    """Return a tool, whose fields name modules and have lists for tuples."""
+    found: dict[str, Any] = {
+        key: tuple(each) if isinstance(each, list) else each for key, each in fields.items()
+    }
+    found |= {key: MODULES[found[key]] for key in ("module", "released_with") if key in found}
+    if "accepts" in found:
+        found["accepts"] = Range(**found["accepts"])
+    found["directories"] = tuple(map(Path, found.get("directories", ())))
+    return Tool(**found)
+
+
+# The C loader: the file is read in every `up`.
+_TABLE = yaml.load(Path(__file__).with_suffix(".yaml").read_text("utf-8"), yaml.CSafeLoader)
+MODULES = {name: _module(name, fields) for name, fields in _TABLE["modules"].items()}
+EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))
 """What a stack needs whatever its cluster, besides pulumi-kubernetes' plugin."""
-
-_KUBERNETES = Range("1.34", below="1.35")
-_CONTAINERD = Range("1.6", below="3")
-_OF_KINDS = (
-    Tool("kube-apiserver", _KUBERNETES, module=KUBERNETES),
-    Tool("kubeadm", _KUBERNETES, ("version", "--output=short"), module=KUBERNETES),
-    Tool("kube-controller-manager", _KUBERNETES, module=KUBERNETES),
-    Tool("kube-scheduler", _KUBERNETES, module=KUBERNETES),
-    Tool("kubelet", _KUBERNETES, module=KUBERNETES),
-    Tool("kube-proxy", _KUBERNETES, module=KUBERNETES),
-    Tool("coredns", Range("1.11", below="2"), ("-version",), module=COREDNS),
-    Tool("pause", module=PAUSE),
-    Tool("etcd", Range("3.4", below="4"), package="etcd-server"),
-    # What kubeadm configures: Debian's etcd is older.
-    Tool("etcd-server", module=ETCD),
-    Tool("local-path-provisioner", module=LOCAL_PATH_PROVISIONER),
-    Tool("kind-node-files", module=KIND),
-    Tool("kind-volumes", module=KIND),
-    Tool(
-        "podman-files",
-        Range("4", below="6"),
-        unpacked=("podman", "conmon", "netavark", "aardvark-dns", "libsubid4"),
-        only_for_up=True,
-        hint="Install docker or podman: https://kind.sigs.k8s.io/docs/user/quick-start",
-    ),
-    Tool("iptables", Range("1.8", below="2"), package="iptables"),
-    Tool("containerd", _CONTAINERD, package="containerd"),
-    Tool("ctr", _CONTAINERD, package="containerd"),
-    Tool("containerd-shim-runc-v2", _CONTAINERD, ("-v",), package="containerd"),
-    Tool("runc", Range("1.1", below="2"), package="runc"),
-    Tool(
-        "cni-plugins",
-        Range("1.0", below="2"),
-        package="containernetworking-plugins",
-        directories=(Path("/usr/lib/cni"), Path("/usr/libexec/cni"), Path("/opt/cni/bin")),
-        holds=("ptp", "host-local", "loopback", "portmap"),
-    ),
-    Tool("nft", Range("1.0.1", below="2"), package="nftables"),
-    Tool("ip", Range("5.10"), ("-V",), package="iproute2"),
-    Tool("buildah", Range("1.23", below="2"), package="buildah"),
-    Tool("mmdebstrap", Range("1.0", below="2"), package="mmdebstrap"),
-    Tool("nsenter", Range("2.36", below="3"), package="util-linux"),
-    Tool("setpriv", Range("2.36", below="3"), package="util-linux"),
-    Tool(
-        "kind",
-        Range("0.27", below="1"),
-        ("version",),
-        module=KIND,
-        only_for_up=True,
-        hint="Install it, or Go to build it with: https://kind.sigs.k8s.io/docs/user/quick-start",
-    ),
-    Tool(
-        "minikube",
-        Range("1.34", below="2"),
-        ("version",),
-        only_for_up=True,
-        hint="Install it, and a driver for it: https://minikube.sigs.k8s.io/docs/start",
-    ),
-)
-"""What only some kinds of cluster name as their `tools`."""
+_OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}
 
 
 def tools_of(kind: Kind | None) -> tuple[Tool, ...]:
     """Return the tools for a kind of cluster; those of every kind where it is not known."""
-    by_name = {tool.name: tool for tool in _OF_KINDS}
     named = () if kind is None else dict.fromkeys((*kind.tools, *kind.more_tools()))
-    return (*EVERYWHERE, *(by_name[name] for name in named))
+    return (*EVERYWHERE, *(_OF_KINDS[name] for name in named))

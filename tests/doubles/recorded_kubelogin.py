@@ -2,6 +2,7 @@
 
 It returns the client certificate of the kubeconfig in the double's directory
 (SLIPWAY_AZURE_DOUBLE), so that the kubeconfig's way to log in, by a program, is the one in use.
+While roles are late there, it returns a token of an account that may do nothing.
 Its flags are those of https://azure.github.io/kubelogin/cli/get-token.html.
 """
 
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import yaml
+from kubernetes import client, config
 
 SERVERS = (
     "6dae42f8-4368-4678-94ff-3960e28e3630",  # AKS in Entra, everywhere the same
@@ -40,7 +42,12 @@ def main() -> None:
     directory = Path(os.environ["SLIPWAY_AZURE_DOUBLE"])
     with (directory / "logins").open("a") as file:
         file.write(f"{login}\n")
-    sys.stdout.write(json.dumps(credential(directory / "cluster.kubeconfig")))
+    late = directory / "late-roles"
+    logins = int(late.read_text()) if late.exists() else 0
+    if logins:
+        late.write_text(str(logins - 1))
+    cluster = directory / "cluster.kubeconfig"
+    sys.stdout.write(json.dumps(credential(powerless(cluster) if logins else certificate(cluster))))
 
 
 def parsed(arguments: list[str]) -> dict[str, str]:
@@ -58,14 +65,28 @@ def parsed(arguments: list[str]) -> dict[str, str]:
     return found
 
 
-def credential(kubeconfig: Path) -> dict[str, Any]:
-    """Return what the program that asked takes: https://kubernetes.io/docs/reference/config-api/."""
-    asked = json.loads(os.environ.get("KUBERNETES_EXEC_INFO", "{}"))
+def certificate(kubeconfig: Path) -> dict[str, str]:
+    """Return the login of the cluster's administrator."""
     [user] = yaml.safe_load(kubeconfig.read_text())["users"]
-    status = {
+    return {
         "clientCertificateData": _text(user["user"]["client-certificate-data"]),
         "clientKeyData": _text(user["user"]["client-key-data"]),
     }
+
+
+def powerless(kubeconfig: Path) -> dict[str, str]:
+    """Return the login of an account that the cluster knows, and that has no role in it."""
+    loaded = config.new_client_from_config(str(kubeconfig))  # type: ignore[no-untyped-call]
+    asked = client.AuthenticationV1TokenRequest(spec=client.V1TokenRequestSpec(audiences=[]))
+    made: Any = client.CoreV1Api(loaded).create_namespaced_service_account_token(
+        "default", "default", asked, _request_timeout=20
+    )
+    return {"token": str(made.status.token)}
+
+
+def credential(status: dict[str, str]) -> dict[str, Any]:
+    """Return what the program that asked takes: https://kubernetes.io/docs/reference/config-api/."""
+    asked = json.loads(os.environ.get("KUBERNETES_EXEC_INFO", "{}"))
     version = asked.get("apiVersion", "client.authentication.k8s.io/v1beta1")
     return {"apiVersion": version, "kind": "ExecCredential", "status": status}
 

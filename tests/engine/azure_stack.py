@@ -79,6 +79,8 @@ class AzureStack(Stack):
         """Write what `settings` and `jobs` are now into the stack's file."""
         file = self.directory / "Pulumi.test.yaml"
         config = {"slipway:cluster": self.settings, "slipway:jobs": self.jobs}
+        # There is no storage behind the double's account.
+        config["slipway:outputs"] = {"keep": False}
         file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "config": config}))
 
     def bring_up(self) -> Outcome:
@@ -175,7 +177,7 @@ def let_pull(cluster: TestCluster, server: str) -> None:
     for name, entrypoint in ENTRYPOINTS.items():
         program = Program.of_tool(toolchain.tool(name), entrypoint)
         pushed = target_of({"kind": "registry", "server": server}).name(program.reference)
-        own = image_reference(toolchain.tool, name)
+        own = image_reference(name)
         address = f"--address={cluster.layout.containerd_socket}"
         subprocess.run(
             [toolchain.path("ctr"), address, "--namespace=k8s.io", "images", "tag", own, pushed],

@@ -6,12 +6,11 @@ import signal
 import subprocess
 import sys
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from clusters.embedded import credentials, health, images, lifecycle, mounts, supervisor
-from clusters.embedded.host import Host, examine, image_reference
+from clusters.embedded.host import image_reference
 from clusters.embedded.layout import Layout
 from core import toolchain
 from core.context import Silence
@@ -22,6 +21,14 @@ from images.handler import ImageHandler
 from tests.engine.awaiting import COMMAND_SECONDS, await_true
 
 API_NAME = "kubernetes.default.svc"
+_CREATE = """
+import sys
+from functools import partial
+from pathlib import Path
+from clusters.embedded import lifecycle
+from clusters.embedded.layout import Layout
+lifecycle.bring_up(Layout(Path(sys.argv[1])), report=partial(print, flush=True))
+"""
 KUBECTL_IMAGE = "slipway.local/kubectl:test"
 
 
@@ -33,14 +40,10 @@ class TestCluster:
 
     layout: Layout
 
-    @cached_property
-    def host(self) -> Host:
-        return examine(self.layout)
-
-    def command_line(self, action: str) -> list[str]:
-        """What a person would type."""
-        module = [sys.executable, "-m", "clusters.embedded", action]
-        return [*module, "--directory", str(self.layout.directory)]
+    @property
+    def create_command(self) -> list[str]:
+        """A program that brings it up and prints what has been reached."""
+        return [sys.executable, "-c", _CREATE, str(self.layout.directory)]
 
     def heal(self) -> list[str]:
         """Do what `up` does, and return what it said."""
@@ -51,7 +54,7 @@ class TestCluster:
     def create_and_kill_halfway(self) -> None:
         """Begin to create it, and kill the command while the components are starting."""
         with subprocess.Popen(
-            self.command_line("create"), cwd=CHECKOUT, stdout=subprocess.PIPE, text=True
+            self.create_command, cwd=CHECKOUT, stdout=subprocess.PIPE, text=True
         ) as creating:
             assert creating.stdout is not None
             for line in creating.stdout:
@@ -61,7 +64,7 @@ class TestCluster:
         assert creating.returncode == -9, "the create ended before it was killed"
 
     def problems(self) -> list[str]:
-        return [str(problem) for problem in health.problems(self.layout, self.host)]
+        return [str(problem) for problem in health.problems(self.layout)]
 
     def await_health(self) -> None:
         await_true(lambda: not self.problems(), otherwise=lambda: f"unwell: {self.problems()}")
@@ -105,8 +108,8 @@ class TestCluster:
 def program_images() -> dict[str, str]:
     """Return what a pod calls the programs that every embedded cluster's node has."""
     return {
-        "trainingOperator": image_reference(toolchain.tool, "training-operator"),
-        "tcpWait": image_reference(toolchain.tool, "tcp-wait"),
+        "trainingOperator": image_reference("training-operator"),
+        "tcpWait": image_reference("tcp-wait"),
     }
 
 

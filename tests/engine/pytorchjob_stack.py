@@ -12,8 +12,8 @@ from typing import Any
 
 from kubernetes.client import ApiClient
 
+from clusters.cluster import JOBS
 from core import kube, toolchain
-from infra.namespace import NAME
 from jobs.logs import archive
 from jobs.run.retry import LABEL as ATTEMPT
 from tests.engine import checkpoint
@@ -116,7 +116,7 @@ class Jobs:
 
     def kubectl(self, *arguments: str, given: str = "") -> str:
         """Run kubectl in the namespace, with `given` to read, and return what it said."""
-        command = [toolchain.path("kubectl"), "--kubeconfig", self.kubeconfig, "--namespace", NAME]
+        command = [toolchain.path("kubectl"), "--kubeconfig", self.kubeconfig, "--namespace", JOBS]
         return subprocess.run(
             [*map(str, command), *arguments],
             input=given, check=True, capture_output=True, text=True, timeout=90,
@@ -159,9 +159,9 @@ class Jobs:
         eviction = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
-            "metadata": {"name": pod, "namespace": NAME},
+            "metadata": {"name": pod, "namespace": JOBS},
         }
-        path = f"/api/v1/namespaces/{NAME}/pods/{pod}/eviction"
+        path = f"/api/v1/namespaces/{JOBS}/pods/{pod}/eviction"
         self.kubectl("create", "--raw", path, "--filename", "-", given=json.dumps(eviction))
 
     def remove(self, job: str) -> None:
@@ -202,8 +202,8 @@ class Jobs:
 
 
 _PATHS = {
-    "pods": f"/api/v1/namespaces/{NAME}/pods",
-    "pytorchjobs": f"/apis/kubeflow.org/v1/namespaces/{NAME}/pytorchjobs",
+    "pods": f"/api/v1/namespaces/{JOBS}/pods",
+    "pytorchjobs": f"/apis/kubeflow.org/v1/namespaces/{JOBS}/pytorchjobs",
 }
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
 
 from google.protobuf import struct_pb2
+from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.runtime.proto import engine_pb2, engine_pb2_grpc, provider_pb2, status_pb2
 
 from infra.provider.engine import plain_map, wrap_map
-from scripts.offline.kubernetes_standin.provider import KubernetesProvider
-from scripts.offline.kubernetes_standin.server import StandIn, struct, values
+from scripts.offline.kubernetes_standin.server import Servicer, StandIn
 
 
 class NotInitialized(Exception):
@@ -39,7 +39,7 @@ class Resource:
     @property
     def live(self) -> dict[str, Any]:
         """The object, as it was last seen."""
-        return plain_map(values(self.state))
+        return plain_map(PropertyValue.unmarshal_map(self.state))
 
 
 @dataclass
@@ -47,18 +47,17 @@ class Plugin:
     """One run of the plugin.
 
     Args:
-        kubeconfig: The cluster's; `settings` are the provider's other ones.
+        kubeconfig: The cluster's.
         messages: What it reported on the rows of `pulumi up`.
     """
 
     kubeconfig: str = field(repr=False)
-    settings: Mapping[str, Any] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        provider = KubernetesProvider(cast(engine_pb2_grpc.EngineStub, self))
-        self._servicer = StandIn([], "", provider, engine_address="")
-        args = _message({"kubeconfig": self.kubeconfig, **self.settings})
+        provider = StandIn(cast(engine_pb2_grpc.EngineStub, self))
+        self._servicer = Servicer([], "", provider, engine_address="")
+        args = _message({"kubeconfig": self.kubeconfig})
         self._ask(self._servicer.Configure, provider_pb2.ConfigureRequest(args=args))
 
     def Log(self, request: engine_pb2.LogRequest) -> None:  # noqa: N802  # the protocol's own
@@ -162,4 +161,4 @@ def _type(manifest: Mapping[str, Any]) -> str:
 
 
 def _message(properties: Mapping[str, Any]) -> struct_pb2.Struct:
-    return struct(wrap_map(dict(properties)))
+    return PropertyValue.marshal_map(wrap_map(properties))

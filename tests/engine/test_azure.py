@@ -56,7 +56,7 @@ def aks(
     """The stack `azure` with values of its own, and a job of two ranks on two nodes with GPUs."""
     config = yaml.safe_load((root / "stacks/azure.yaml").read_text())["config"]
     settings = {**own(config["slipway:cluster"]), "name": "azure", "images": images(trainer)}
-    settings["gpu"] = {**settings["gpu"], "spot": {}}
+    settings["gpu"] = {**settings["gpu"], "spot": {"fallback": {"maxNodes": 2}}}
     jobs = {JOB: {"workers": 1, "gpus": 1, "retries": 2, **SHORT}}
     stack = AzureStack(tmp_path_factory.mktemp("stack"), root, cluster, settings, jobs)
     try:
@@ -124,19 +124,26 @@ AS_IT_WAS: dict[str, Any] = {"pool": None, "taints": [], "gpus": None}
 
 
 def pool(stack: AzureStack) -> Record:
-    """Return the pool with GPUs in the double."""
-    [found] = [each for each in stack.azure.all() if each.type.endswith(":AgentPool")]
+    """Return the pool of spot nodes in the double."""
+    [found] = [each for each in stack.azure.all() if each.id.endswith("/agentPools/gpu")]
     return found
 
 
-def scaled(stack: AzureStack) -> list[int]:
-    """Return how many nodes the pool has had, in order."""
-    return [call["nodes"] for call in stack.azure.calls if call["action"] == "scale"]
+def scaled(stack: AzureStack, name: str = "gpu") -> list[int]:
+    """Return how many nodes a pool has had, in order."""
+    return [
+        call["nodes"]
+        for call in stack.azure.calls
+        if call["action"] == "scale" and call["id"].endswith(f"/agentPools/{name}")
+    ]
 
 
 def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestCluster) -> None:
     assert node(cluster) == AS_IT_WAS
+    aks.azure.late_roles.write_text("1")
     said = aks.bring_up()
+    # The cluster answered before it knew of the person's role.
+    assert aks.azure.late_roles.read_text() == "0"
     result = aks.result(JOB)
     assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
     assert "this is the tests' double of azure-native's plugin" in said.text
@@ -145,6 +152,8 @@ def test_from_nothing_to_a_job_that_succeeded(aks: AzureStack, cluster: TestClus
     # One node with a GPU for each of two ranks, from none, and however soon the second asks.
     assert scaled(aks)[0] == 0
     assert max(scaled(aks)) == 2
+    # No regular node is paid for while spot ones can be had.
+    assert set(scaled(aks, "gpufallback")) == {0}
     assert aks.output("cuda")["state"] == "unverified"
 
 
@@ -170,7 +179,8 @@ def test_another_size_of_the_pool_changes_the_pool_and_no_cluster(aks: AzureStac
 def test_nodes_that_no_job_needs_are_given_back(aks: AzureStack, cluster: TestCluster) -> None:
     # The autoscaler has gone on with any command that had the plugin running.
     if node(cluster) != AS_IT_WAS:
-        scale(aks.azure, next(pools(aks.azure)), 0)
+        [spot] = [each for each in pools(aks.azure) if each.is_spot]
+        scale(aks.azure, spot, 0)
     assert node(cluster) == AS_IT_WAS
 
 
@@ -185,6 +195,17 @@ def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack)
     assert not any("ManagedCluster" in urn for urn in previewed.urns("replace", "update"))
 
 
+def test_a_preview_says_in_words_that_the_cluster_is_made_anew(aks: AzureStack) -> None:
+    aks.settings["network"] = {"pods": "10.9.0.0/16"}
+    aks.configure()
+    previewed = aks.preview("")
+    del aks.settings["network"]
+    aks.configure()
+    told = "the cluster is deleted and made anew: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
+    assert told in previewed.text
+    assert any("ManagedCluster" in urn for urn in previewed.urns("replace"))
+
+
 def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_it_back(
     aks: AzureStack,
 ) -> None:
@@ -197,7 +218,7 @@ def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_
     assert pool(aks).inputs["maxCount"] == 3
 
 
-def test_a_job_goes_on_after_its_spot_nodes_were_taken_back(
+def test_a_job_goes_on_with_regular_nodes_when_azure_takes_its_spot_nodes_back(
     aks: AzureStack, cluster: TestCluster
 ) -> None:
     # With so many samples that it still trains when they are taken.
@@ -205,14 +226,14 @@ def test_a_job_goes_on_after_its_spot_nodes_were_taken_back(
     with aks.bringing_up() as up:
         await_true(lambda: ranks(cluster) == 2, COMMAND_SECONDS, lambda: aks.log)
         before = len(scaled(aks))
+        aks.azure.without_spot.touch()
         lost = evict(aks.azure, pool(aks).id)
         assert len(lost) == 2
         assert up.wait(COMMAND_SECONDS) == 0, aks.log
     assert aks.result(JOB)["state"] == "Succeeded"
-    taken, *made = scaled(aks)[before:]
+    assert scaled(aks)[before:] == [0]
     # However soon each rank is there again, and asks for a node.
-    assert taken == 0
-    assert max(made) == 2
+    assert max(scaled(aks, "gpufallback")) == 2
 
 
 def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
@@ -229,7 +250,9 @@ def test_on_azure_local_from_nothing_to_a_job_that_succeeded_and_back(
     on_azure_local: AzureStack, cluster: TestCluster, arm: Arm
 ) -> None:
     stack = on_azure_local
+    stack.azure.late_roles.write_text("1")
     stack.bring_up()
+    assert stack.azure.late_roles.read_text() == "0"
     result = stack.result(JOB)
     assert (result["state"], result["world_size"]) == ("Succeeded", 2), result
     assert node(cluster)["gpus"] == "1"
@@ -268,6 +291,15 @@ def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: P
     stack = AzureStack(tmp_path / "stack", root, None, settings, {}, LOCKED)
     stack.bring_up()
     assert stack.in_azure("ManagementLockByScope") == ["slipway-production"]
+    # As an earlier version made it, and as docs/azure.md has the way out of that.
+    [lock] = [each["urn"] for each in stack.resources if "ManagementLock" in each["type"]]
+    protected = stack.pulumi("state", "protect", lock, "--stack", "test", "--yes")
+    assert protected.code == 0, protected
+    stack.settings["production"] = False
+    stack.configure()
+    assert "protected" in stack.refused("up", program="")
+    stack.settings["production"] = True
+    stack.bring_up()
     # Pulumi keeps all that the lock is for.
     assert "protected" in stack.refused("destroy", program="")
     stack.settings["production"] = False

@@ -1,6 +1,7 @@
 """`scripts/ci-smoke` on a real stack, once for every exit status; the stack goes each time."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from pathlib import Path
@@ -70,7 +71,7 @@ def test_1_when_a_check_fails(scratch: Scratch) -> None:
 def test_2_for_a_stack_that_is_not_there(scratch: Scratch) -> None:
     finished = scratch.run("scripts/ci-smoke nowhere", COMMAND_SECONDS)
     assert finished.code == 2
-    assert "there is no stack 'nowhere'; there are: azure, azure-stack, dev" in finished.errors
+    assert re.search("invalid choice: 'nowhere' .*azure.*azure-stack.*dev", finished.errors)
 
 
 @pytest.mark.long

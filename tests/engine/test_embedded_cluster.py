@@ -22,6 +22,7 @@ from clusters.embedded import (
     cgroups,
     credentials,
     health,
+    host,
     lifecycle,
     mounts,
     network,
@@ -46,15 +47,15 @@ def test_an_interrupted_create_is_adopted(cluster: TestCluster) -> None:
 
 
 def test_names_resolve_from_inside_the_nodes_network(cluster: TestCluster) -> None:
-    said = health.lookup(cluster.layout, cluster.host, "kube-dns.kube-system.svc.cluster.local")
+    said = health.lookup(cluster.layout, "kube-dns.kube-system.svc.cluster.local")
     assert said.split()[0] == "10.96.0.10"
 
 
 def test_one_command_starts_it_and_ends_when_coredns_answers(cluster: TestCluster) -> None:
     """A program left in the background must not hold the pipe open."""
-    lifecycle.stop(cluster.layout)
+    lifecycle.halt(cluster.layout)
     done = subprocess.run(
-        cluster.command_line("create"), cwd=CHECKOUT,
+        cluster.create_command, cwd=CHECKOUT,
         capture_output=True, text=True, timeout=COMMAND_SECONDS, check=False,
     )  # fmt: skip
     assert cluster.problems() == []
@@ -118,8 +119,8 @@ def stranger(cluster: TestCluster) -> Iterator[str]:
 def _dropped(cluster: TestCluster) -> int:
     shown = subprocess.run(
         [
-            *network.enter(cluster.layout, cluster.host),
-            cluster.host.path("nft"), "list", "table", "inet", "slipway",
+            *network.enter(cluster.layout),
+            host.path("nft"), "list", "table", "inet", "slipway",
         ],
         check=True, capture_output=True, text=True, timeout=10,
     ).stdout  # fmt: skip
@@ -245,7 +246,7 @@ def test_a_pod_reaches_a_service_by_its_name(cluster: TestCluster) -> None:
 
 def test_killed_components_come_back_by_themselves(cluster: TestCluster) -> None:
     before = cluster.processes()
-    assert len(before) == len(components(cluster.layout, cluster.host))
+    assert len(before) == len(components(cluster.layout))
     cluster.kill(*before.values())
     await_true(
         lambda: cluster.processes().keys() == before.keys(),

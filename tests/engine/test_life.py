@@ -6,6 +6,8 @@ which leaves warnings in its events.
 
 import json
 from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +45,18 @@ def test_outputs_are_what_the_ranks_said_in_their_own_logs(live_stack: LiveStack
     assert sum(event["samples"] for event in epochs) == result["samples_seen"]
     assert {event["accuracy"] for event in epochs} == {result["accuracy"]}
     assert {event["loss"] for event in epochs} == {result["loss"]}
+
+
+def test_make_fetch_copies_what_the_job_left_and_make_results_says_so(
+    live_stack: LiveStack, tmp_path: Path
+) -> None:
+    told = live_stack.run("make results JOB=mnist-gloo").output
+    assert "make fetch JOB=mnist-gloo" in told
+    live_stack.run(f"make fetch JOB=mnist-gloo TO={tmp_path}/new")
+    left = live_stack.job("mnist-gloo")["artifacts"]
+    found = {path.name: sha256(path.read_bytes()).hexdigest() for path in tmp_path.glob("new/*")}
+    assert found == {name: each["sha256"] for name, each in left.items()}
+    assert {"mnist_cnn.pt", "accuracies.json"} <= found.keys()
 
 
 def test_git_sees_nothing_of_what_make_up_made(live_stack: LiveStack) -> None:

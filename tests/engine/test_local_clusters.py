@@ -5,6 +5,7 @@ recorded ones alone (local/test_kind.py, local/test_minikube.py).
 """
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,14 +15,11 @@ import pytest
 
 from clusters import CLUSTERS
 from clusters.kind import cluster as kind
-from clusters.kind.handler import KindHandler
-from clusters.kind.tool import KindTool
-from clusters.local.handler import LocalHandler
-from clusters.local.marks import Mark
-from clusters.local.tool import Tool
+from clusters.kind.tool import KindHandler, KindTool
+from clusters.kind_and_minikube.handler import ToolHandler
+from clusters.kind_and_minikube.tool import Tool
 from clusters.minikube import cluster as minikube
-from clusters.minikube.handler import MinikubeHandler
-from clusters.minikube.tool import MinikubeTool
+from clusters.minikube.tool import MinikubeHandler, MinikubeTool
 from core import toolchain
 from core.handler import Properties
 from core.paths import cache_dir
@@ -51,7 +49,11 @@ def inputs(name: str, *, adopt: bool = False) -> Properties:
 
 
 def tool(name: str) -> Tool:
-    return KindTool(NAME) if name == "kind" else MinikubeTool(NAME, {"driver": "docker"})
+    return (
+        KindTool({"name": NAME})
+        if name == "kind"
+        else MinikubeTool({"name": NAME, "driver": "docker"})
+    )
 
 
 HERE = [name for name in KINDS if not tool(name).needs()]
@@ -71,20 +73,20 @@ def local(
 @pytest.mark.long
 def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_path: Path) -> None:
     _, handler, key = KINDS[local]
-    assert isinstance(handler, LocalHandler)
+    assert isinstance(handler, ToolHandler)
     own, given = Path.home() / ".kube" / "config", inputs(local)
     before = own.read_bytes() if own.exists() else None
     assert handler.check(given) == []
     state = {**given, **handler.create(given, Listener())[1]}
-    assert handler.diff(NAME, state, given, Listener()) == []
+    assert handler.diff(state, given, Listener()) == []
 
     stopping = {
         "kind": ["docker", "stop", f"{NAME}-control-plane"],
         "minikube": ["minikube", "stop", f"--profile={NAME}"],
     }
     subprocess.run(stopping[local], check=True, capture_output=True)
-    assert [each.path for each in handler.diff(NAME, state, given, Listener())] == ["nodes"]
-    assert handler.update(NAME, state, given, Listener())["clusterId"] == state["clusterId"]
+    assert [each.path for each in handler.diff(state, given, Listener())] == ["nodes"]
+    assert handler.update(state, given, Listener())["clusterId"] == state["clusterId"]
 
     program, archive = (
         Program.of_tool(toolchain.tool("tcp-wait"), "/tcp-wait"),
@@ -99,10 +101,10 @@ def test_a_cluster_is_made_healed_given_an_image_and_removed(local: str, tmp_pat
     target.tag(program.reference, by_digest(program.reference, digest))
     assert target.digest(by_digest(program.reference, digest)) == digest
 
-    Mark(local, NAME).clear()
+    shutil.rmtree(tool(local).directory)
     adopted = {**given, **handler.create(inputs(local, adopt=True), Listener())[1]}
-    handler.delete(NAME, adopted, Listener())
+    handler.delete(adopted, Listener())
     assert tool(local).exists()
-    handler.delete(NAME, state, Listener())
+    handler.delete(state, Listener())
     assert not tool(local).exists()
     assert (own.read_bytes() if own.exists() else None) == before

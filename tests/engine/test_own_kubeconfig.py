@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from core.paths import cache_dir
-from scripts.cli import kubeconfig
-from scripts.cli.kubeconfig import NoKubeconfig, explanation, merge, own
+from scripts.cli import CommandError, kubeconfig
+from scripts.cli.kubeconfig import explanation, merge, own
 from scripts.cli.state import StackState
 
 
@@ -101,13 +101,13 @@ def test_a_stack_without_a_cluster_is_told_to_bring_it_up(
 ) -> None:
     before = file.read_text()
     stacks(monkeypatch, None)
-    with pytest.raises(NoKubeconfig, match=r"make up STACK=kind"):
+    with pytest.raises(CommandError, match=r"make up STACK=kind"):
         merge("kind")
     assert file.read_text() == before
 
 
 def test_a_file_that_kubectl_cannot_read_is_left_as_it_is(file: Path) -> None:
     file.write_text("{")
-    with pytest.raises(NoKubeconfig, match="kubectl can't merge"):
+    with pytest.raises(CommandError, match="kubectl can't merge"):
         merge("kind")
     assert file.read_text() == "{"

@@ -6,7 +6,7 @@ All of them are in one stack, which three updates and a preview bring from one s
 import json
 import secrets
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from jobs.spec import TrainingJob
+from scripts.cli.fetch.command import fetch_files
+from scripts.cli.state import StackState
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.standin_stack import Outcome
@@ -42,6 +44,20 @@ pytorchjob_program._context = lambda: replace(context(), capacity=room)
 pytorchjob_program.program()
 """
 """The program of a cluster that has 250m cores."""
+_KEEPING = """
+from dataclasses import replace
+from infra import kept
+from tests.engine import pytorchjob_program
+
+def keeping(there=pytorchjob_program._context()):
+    size, cluster = kept.KeptOutputs(size="10Mi"), there.cluster
+    place, volume = kept.keep(size, cluster, None, goes=True, after=cluster.provider)
+    return replace(there, needs=volume, kept=place)
+
+pytorchjob_program._context = keeping
+pytorchjob_program.program()
+"""
+"""The program of a stack that keeps its jobs' files on a volume, as the real one does."""
 _SPOIL = "import pathlib; [file.write_text('x') for file in pathlib.Path('/mnt').glob('*/net.pt')]"
 _TRAIN = ["python3", "-m", "slipway_trainer.launch", "--", "-m", "slipway_trainer.mnist"]
 
@@ -148,7 +164,9 @@ def make(
 @pytest.fixture(scope="module")
 def many(make: Callable[[], Many]) -> Many:
     """The stack of nearly all of these jobs."""
-    return make()
+    keeping = make()
+    (keeping.stack.directory / "__main__.py").write_text(_KEEPING)
+    return keeping
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +188,8 @@ def leaving(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def well(many: Many, trainer: str, leaving: dict[str, Any], root: Path) -> Declared:
     """The jobs that are in the stack all the time, as they are when all goes well."""
     own = many.name
-    trained = {**leaving, "image": trainer, "command": _TRAIN, "memory": "512Mi", "cpu": "400m"}
+    kept = {key: each for key, each in leaving.items() if key not in {"outputs", "volumes"}}
+    trained = {**kept, "image": trainer, "command": _TRAIN, "memory": "512Mi", "cpu": "400m"}
     del trained["script"]
     return {
         own("needs-failed"): lasting(trainer, dependsOn=[own("fails")]),
@@ -183,6 +202,7 @@ def well(many: Many, trainer: str, leaving: dict[str, Any], root: Path) -> Decla
         own("moved"): {**leaving, "args": ["one"]},
         own("show-other"): showing(trainer, own("other")),
         own("other"): {**leaving, "args": ["one"]},
+        own("keeps"): {**kept, "args": ["one"]},
         own("show-missing"): showing(trainer, own("moved")),
         own("needs-missing"): lasting(trainer, dependsOn=[own("show-missing")]),
         own("net"): {**trained, "args": ["--limit-train", 2000]},
@@ -376,6 +396,21 @@ def test_a_preview_says_that_it_depends_on_the_artifact_whether_a_job_trains_aga
     assert "trains again if the jobs before it leave other inputs" in preview.text, preview
     assert "artifacts" in preview.diff(many.name("show-other")), preview
     assert preview.diff(many.name("show-moved")) == {}, preview
+
+
+def test_a_job_that_names_no_place_keeps_its_files_and_they_are_fetched_when_its_pods_are_gone(
+    many: Many, kubeconfig: str, first: Round, third: Round, tmp_path: Path
+) -> None:
+    name = many.name("keeps")
+    left = first.outputs[name]["artifacts"]
+    assert left["net.pt"]["url"].startswith(f"file:///opt/kept/outputs/{name}/{name}-")
+    many.jobs.remove(name)
+    state = replace(StackState.of(third.state), kubeconfig=kubeconfig)
+    to = fetch_files("test", name, str(tmp_path / "new"), read=lambda *_, **__: state)
+    assert (to / "net.pt").read_text() == "one"
+    for file in ("net.pt", "artifacts.json"):
+        assert sha256((to / file).read_bytes()).hexdigest() == left[file]["sha256"]
+    assert "fetch-" not in many.jobs.kubectl("get", "pods", "--output", "name")
 
 
 def test_an_artifact_that_is_not_there_is_told_with_those_that_are_and_none_follows(

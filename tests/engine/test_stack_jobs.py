@@ -1,7 +1,10 @@
 """The jobs that a person declares: the catalogue's demos, and their own script, build and image."""
 
 import json
+import re
 import shutil
+import tarfile
+from base64 import b64encode
 from collections.abc import Callable, Iterator, Mapping
 from hashlib import sha256
 from pathlib import Path
@@ -10,12 +13,16 @@ from typing import Any
 import pytest
 import yaml
 
+from core.paths import CHECKOUT
 from jobs.catalog import CATALOG
 from scripts.scratch import Finished
 from tests.engine.pytorchjob_stack import Jobs
 from tests.engine.stack import UP_SECONDS, LiveStack
 
-TRAINING_SAMPLES = {"mnist": 60_000, "cifar10": 50_000, "fashion-mnist-as-cifar10": 50_000}
+_OWN_JOB = CHECKOUT / "docs/own-job.md"
+TRAINING_SAMPLES = {
+    "mnist": 60_000, "cifar10": 50_000, "fashion-mnist-as-cifar10": 50_000, "images": 6_000,
+}  # fmt: skip
 _CIFAR_BRIEFLY = {
     "args": ["--limit-train", "6000"],
     "minAccuracy": {"fashion-mnist-as-cifar10": 0.6, "cifar10": 0.15},
@@ -24,19 +31,29 @@ BRIEFLY: Mapping[str, dict[str, Any]] = {
     "mnist-gloo": {},
     "cifar-gloo": _CIFAR_BRIEFLY,
     "cifar-single-node": _CIFAR_BRIEFLY,
+    "images-gloo": {
+        "args": ["--limit-train", "3000"],
+        "minAccuracy": {"fashion-mnist-as-cifar10": 0.3, "cifar10": 0.12},
+    },
     "mnist-elastic": {"args": ["--limit-train", "20000"], "minAccuracy": 0.93},
 }
 """The demos that need no GPU with the settings of each."""
 WHOLLY: Mapping[str, dict[str, Any]] = {name: {} for name in BRIEFLY}
 _SCRIPT = """\
-import hashlib, json, os, pathlib, sys, time
+import hashlib, importlib.metadata, json, os, pathlib, sys, time
 names = ["RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]
 names += ["SLIPWAY_RUN_ID"]
 told = {name: os.environ[name] for name in names}
 told |= {"args": sys.argv[1:], "user": os.getuid(), "directory": os.getcwd()}
 pathlib.Path("scratch").write_text("the working directory can be written to")
-told["token"] = hashlib.sha256(os.environ["TOKEN"].encode()).hexdigest()
+for name in ("TOKEN", "OTHER"):
+    told[name.lower()] = hashlib.sha256(os.environ[name].encode()).hexdigest()
+if "--flag" in sys.argv:
+    import torchmetrics
+    told["torchmetrics"] = torchmetrics.__version__
+    told["torch"] = importlib.metadata.version("torch").split(".")[:2]
 told["archive"] = pathlib.Path("/mnt/archive/note").read_text()
+told["data"] = pathlib.Path(os.environ["SLIPWAY_DATA_DIR"], "packed/note").read_text()
 outputs = pathlib.Path(os.environ["SLIPWAY_OUTPUT_DIR"])
 (outputs / "told.json").write_text(json.dumps(told))
 print(json.dumps(told), flush=True)
@@ -44,12 +61,12 @@ time.sleep(5)  # Rank 0 has to be there when the others look for it.
 if "fail" in sys.argv:
     raise SystemExit("it was told to fail")
 """
-_DOCKERFILE = """\
-ARG TRAINER
-FROM ${TRAINER}
-COPY greeting /opt/greeting
-CMD ["python3", "-c", "import torch; print(open('/opt/greeting').read(), torch.__version__)"]
+_BUILT = """\
+import os, sys, einops, torch
+print("built with einops", einops.__version__, "torch", torch.__version__, *sys.argv[1:])
+print("its files stay" if os.path.isdir(os.environ["SLIPWAY_OUTPUT_DIR"]) else "")
 """
+_CANARY = "whispered-to-no-one"
 _PRINT = "import sys, time; print(*sys.argv[1:], sep='|', flush=True); time.sleep(5)"
 
 
@@ -63,7 +80,7 @@ def declare(live_stack: LiveStack) -> Iterator[Declare]:
     before = file.read_text()
 
     def bring_up(jobs: Mapping[str, Any]) -> Finished:
-        document = yaml.safe_load(before)
+        document = yaml.safe_load(file.read_text())
         document["config"]["slipway:jobs"] = dict(jobs)
         file.write_text(yaml.safe_dump(document))
         return live_stack.attempt("make up", UP_SECONDS)
@@ -71,6 +88,8 @@ def declare(live_stack: LiveStack) -> Iterator[Declare]:
     yield bring_up
     file.write_text(before)
     live_stack.up()
+    # The Secrets of jobs that are no longer declared have gone with them.
+    assert "-env" not in live_stack.kubectl("--namespace slipway-jobs get secrets --output name")
 
 
 @pytest.fixture(
@@ -109,7 +128,8 @@ def test_a_demo_reaches_its_accuracy_on_every_sample_of_every_epoch(
     assert job.epochs is not None
     assert result["accuracy"] >= minimum
     limit = settings[demo].get("args", [])[1:]
-    samples = int(limit[0]) if limit else TRAINING_SAMPLES[result["dataset"]]
+    name = "images" if job.module == "images" else result["dataset"]
+    samples = int(limit[0]) if limit else TRAINING_SAMPLES[name]
     assert result["samples_seen"] == job.epochs * samples
     assert len(result["epoch_accuracies"]) == job.epochs
     assert result["world_size"] == job.world_size
@@ -155,6 +175,8 @@ def archive(live_stack: LiveStack) -> Iterator[Path]:
     directory.mkdir(mode=0o755)
     live_stack.scratch.directory.chmod(0o755)
     (directory / "note").write_text("from the node")
+    with tarfile.open(directory / "data.tar.gz", "w:gz") as packed:
+        packed.add(directory / "note", "packed/note")
     yield directory
     shutil.rmtree(directory)
 
@@ -165,14 +187,18 @@ def own(live_stack: LiveStack, declare: Declare, archive: Path) -> Iterator[Live
     checkout = live_stack.scratch.checkout
     (checkout / "mine").mkdir()
     (checkout / "mine/train.py").write_text(_SCRIPT)
+    (checkout / "mine/requirements.txt").write_text("torchmetrics==1.8.2\n")
     (checkout / "built").mkdir()
-    (checkout / "built/Dockerfile").write_text(_DOCKERFILE)
-    (checkout / "built/greeting").write_text("hello from the build")
+    (documented,) = re.findall(r"```dockerfile\n(.*?)```", _OWN_JOB.read_text(), re.DOTALL)
+    (checkout / "built/Dockerfile").write_text(documented)
+    (checkout / "built/train.py").write_text(_BUILT)
     live_stack.kubectl(
         "--namespace slipway-jobs create secret generic hub --from-literal=key=told-to-nobody"
     )
+    live_stack.pulumi(f"config set --secret hfToken {_CANARY}")
     finished = declare({"mnist-gloo": {}, **_jobs(live_stack, archive)})
-    assert "job failing ended Failed" in finished.text, finished
+    assert "job failing ended Failed" in finished.text, finished.text
+    (live_stack.scratch.directory / "up.log").write_text(finished.text)
     yield live_stack
     live_stack.kubectl("--namespace slipway-jobs delete secret hub")
 
@@ -182,8 +208,12 @@ def _jobs(stack: LiveStack, archive: Path) -> dict[str, Any]:
     scripted = {
         "script": "mine",
         "workers": 1,
-        "env": {"TOKEN": {"secret": "hub", "key": "key"}},
+        "env": {"TOKEN": {"secret": "hub", "key": "key"}, "OTHER": {"config": "hfToken"}},
         "outputs": "file:///results",
+        "data": {
+            "url": "file:///mnt/archive/data.tar.gz",
+            "sha256": sha256((archive / "data.tar.gz").read_bytes()).hexdigest(),
+        },
         "volumes": {
             "archive": {"hostPath": str(archive), "mountPath": "/mnt/archive", "readOnly": True},
             "results": {"size": "100Mi", "mountPath": "/results"},
@@ -198,9 +228,20 @@ def _jobs(stack: LiveStack, archive: Path) -> dict[str, Any]:
     )
     placeholders = ["{hosts}", "{rank}", "{run_id}"]
     return {
-        "scripted": {**scripted, "args": ["--flag", "value"]},
+        "scripted": {
+            **scripted,
+            "memory": "512Mi",
+            "args": ["--flag", "value"],
+            "requirements": "mine/requirements.txt",
+        },
         "failing": {**scripted, "args": ["fail"], "workers": 0},
-        "built": {"build": {"context": "built"}, "workers": 0, **small, "memory": "512Mi"},
+        "built": {
+            **small,
+            "memory": "512Mi",
+            "build": {"context": "built"},
+            "args": ["--epochs", "3"],
+            "workers": 0,
+        },
         "placed": {"image": image, "command": ["python3", "-c", _PRINT, *placeholders], **small},
     }
 
@@ -222,11 +263,22 @@ def test_a_script_finds_what_it_needs(own: LiveStack, rank: int) -> None:
         "MASTER_PORT": told["MASTER_PORT"],
         "SLIPWAY_RUN_ID": run_id,
         "token": sha256(b"told-to-nobody").hexdigest(),
+        "other": sha256(_CANARY.encode()).hexdigest(),
+        "torchmetrics": "1.8.2",
+        "torch": ["2", "6"],
         "args": ["--flag", "value"],
         "user": 65532,
         "directory": "/work",
         "archive": "from the node",
+        "data": "from the node",
     }
+
+
+def test_data_are_fetched_once_for_both_of_its_pods(own: LiveStack) -> None:
+    """Or for none of them, where the job beside it was the first."""
+    pods = ("scripted-master-0", "scripted-worker-0")
+    fetched = [_log(own, f"{pod} --container inputs") for pod in pods]
+    assert any(" 0 bytes fetched" in each for each in fetched), fetched
 
 
 def test_what_a_script_left_is_copied_out_and_told_with_its_hash(own: LiveStack) -> None:
@@ -257,10 +309,48 @@ def test_a_secret_is_in_no_state(own: LiveStack) -> None:
 
 def test_a_build_runs_by_its_digest(own: LiveStack) -> None:
     assert own.job("built")["state"] == "Succeeded"
-    assert _log(own, "built-master-0").startswith("hello from the build 2.")
+    first, second = _log(own, "built-master-0").splitlines()
+    assert first.startswith("built with einops 0.8.1 torch 2.6")
+    assert first.endswith("--epochs 3")
+    assert second == "its files stay"
     pod = json.loads(own.kubectl("--namespace slipway-jobs get pod built-master-0 --output json"))
     [container] = pod["spec"]["containers"]
     assert "@sha256:" in container["image"]
+
+
+def test_a_secret_of_the_configuration_is_in_its_kubernetes_secret_alone(own: LiveStack) -> None:
+    coded = b64encode(_CANARY.encode()).decode()
+    assert coded in own.kubectl("--namespace slipway-jobs get secret scripted-env --output json")
+    looked_at = {
+        "what `make up` printed": (own.scratch.directory / "up.log").read_text(),
+        "the stack's file": (own.scratch.checkout / "Pulumi.dev.yaml").read_text(),
+        "the state": own.pulumi("stack export"),
+        "the outputs": own.pulumi("stack output --json --show-secrets"),
+        "the results": own.run("make results JOB=scripted FORMAT=json").output,
+        "the logs": own.run("make logs JOB=scripted FOLLOW=0").output,
+        "the cluster": own.kubectl(
+            "get pytorchjobs,pods,configmaps,events --all-namespaces --output json"
+        ),
+        **{str(path): path.read_text(errors="replace") for path in _kept(own)},
+    }
+    found = [place for place, text in looked_at.items() if _CANARY in text or coded in text]
+    assert found == []
+
+
+def _kept(stack: LiveStack) -> Iterator[Path]:
+    """Yield the files of Slipway's own but those of the cluster, whose etcd has the Secret."""
+    for folder in (stack.scratch.state_home / "slipway").iterdir():
+        if folder.name != "clusters":
+            yield from (path for path in folder.rglob("*") if path.is_file())
+
+
+def test_another_value_of_a_secret_changes_the_secret_and_trains_nothing(own: LiveStack) -> None:
+    own.pulumi("config set --secret hfToken another-one-for-no-one")
+    preview = own.pulumi("preview --json")
+    assert "another-one" not in preview
+    steps = {step["urn"].split("::", 2)[2]: step["op"] for step in json.loads(preview)["steps"]}
+    assert steps["kubernetes:core/v1:Secret::scripted-env"] in {"update", "replace"}
+    assert steps.get("slipway:jobs:PyTorchJob::scripted", "same") == "same"
 
 
 @pytest.mark.parametrize("rank", [0, 1])
@@ -268,6 +358,18 @@ def test_placeholders_are_filled_in(own: LiveStack, rank: int) -> None:
     run_id = own.job("placed")["run_id"]
     expected = f"placed-master-0,placed-worker-0|{rank}|{run_id}"
     assert own.run(f"make logs JOB=placed RANK={rank}").output.strip() == expected
+
+
+def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(
+    own: LiveStack, declare: Declare
+) -> None:
+    (own.scratch.checkout / "lacking.txt").write_text("slipway-has-no-such-package==1\n")
+    lacking = {"script": "mine", "requirements": "lacking.txt", "cpu": "100m", "memory": "256Mi"}
+    said = declare({"mnist-gloo": {}, "lacking": lacking}).text
+    assert "No matching distribution found for slipway-has-no-such-package==1" in said
+    assert "lacking.txt can't be installed. Correct the file and run `make up` again" in said
+    jobs = own.kubectl("--namespace slipway-jobs get pytorchjobs --output name")
+    assert "/lacking" not in jobs
 
 
 def _copies(stack: LiveStack, run_id: str, path: str) -> list[Path]:

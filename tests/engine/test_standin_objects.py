@@ -111,8 +111,8 @@ def test_an_object_of_someone_else_is_left_alone(
     theirs = {"metadata": {"name": "taken"}, "data": {"owner": "someone"}}
     core.create_namespaced_config_map(namespace, theirs, field_manager="someone")
 
-    def owner() -> str:
-        return str(core.read_namespaced_config_map("taken", namespace).data["owner"])
+    def owner(name: str = "taken") -> str:
+        return str(core.read_namespaced_config_map(name, namespace).data["owner"])
 
     manifest = config_map(namespace, "taken")
     for act in (Plugin(kubeconfig).preview, Plugin(kubeconfig).up):
@@ -121,16 +121,15 @@ def test_an_object_of_someone_else_is_left_alone(
         ) as raised:
             act(manifest)
         assert "someone" in str(raised.value)
-
-    upserting = Plugin(kubeconfig, {"upsertExistingObjects": True})
-    with pytest.raises(Exception, match=r"\.data\.owner is managed by 'someone'") as raised:
-        upserting.up(manifest)
-    assert "PULUMI_K8S_ENABLE_PATCH_FORCE=true" in str(raised.value)
     assert owner() == "someone"
 
-    settings = {"upsertExistingObjects": True, "enablePatchForce": True}
-    Plugin(kubeconfig, settings).up(manifest)
-    assert owner() == "stack"
+    ours = Plugin(kubeconfig).up(config_map(namespace, "ours"))
+    core.patch_namespaced_config_map(
+        "ours", namespace, {"data": {"owner": "someone"}}, field_manager="someone"
+    )
+    with pytest.raises(Exception, match=r"\.data\.owner is managed by 'someone'"):
+        Plugin(kubeconfig).up(config_map(namespace, "ours"), ours)
+    assert owner("ours") == "someone"
 
 
 def test_an_object_that_cannot_become_ready_fails_fast_and_the_next_run_tries_again(

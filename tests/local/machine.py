@@ -27,12 +27,12 @@ from cryptography.x509.oid import NameOID
 from rich.console import Console
 
 from clusters import CLUSTERS
-from clusters.local import handler
+from clusters.kind_and_minikube import handler
 from core import toolchain
 from scripts.setup import golang
 from scripts.setup.record import Entry
 from scripts.setup.steps import Steps
-from scripts.setup.tools import KIND, tools_of
+from scripts.setup.tools import MODULES, tools_of
 from tests.doubles import recorded
 from tests.unit.fake_api import FakeApi, served
 
@@ -126,7 +126,7 @@ def real_kind() -> Path:
         return toolchain.path("kind")
     except toolchain.ToolMissing:
         (tool,) = (each for each in tools_of(CLUSTERS["kind"]) if each.name == "kind")
-        made = golang.build(KIND, [tool], Steps(Console(file=io.StringIO())))["kind"]
+        made = golang.build(MODULES["kind"], [tool], Steps(Console(file=io.StringIO())))["kind"]
         assert isinstance(made, Entry), f"kind can't be built: {made}"
         return Path(made.path)
 

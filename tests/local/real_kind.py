@@ -22,7 +22,7 @@ _BUILD = """\
 from core.context import Silence
 from images.build.kind_node import KindNode
 from images.build.trainer import TRAINER
-for image in (KindNode.of({}), TRAINER):
+for image in (KindNode(), TRAINER):
     image.build(Silence())
 """
 _MODULES = Path("/lib/modules")

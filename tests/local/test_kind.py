@@ -4,6 +4,7 @@ kind is the real one throughout; the docker beneath it is recorded (tests/double
 """
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,10 @@ import pulumi
 import pytest
 import yaml
 
+from clusters import owner
 from clusters.kind import KIND
 from clusters.kind import cluster as kind
-from clusters.kind import handler as kind_handler
-from clusters.kind.handler import KindHandler
-from clusters.local.marks import Mark
+from clusters.kind.tool import KindHandler, KindTool, configuration_problem
 from core.handler import UNKNOWN, Properties
 from core.validation import check
 from images.targets.target import TargetError, by_digest, target_of
@@ -27,7 +27,6 @@ from tests.local.machine import (
     Listener,
     Machine,
     person_has_a_kubeconfig,
-    real_kind,
 )
 
 ONE_NODE = {"workers": 0}
@@ -55,14 +54,14 @@ def made(here: Machine, given: Properties) -> Properties:
         here.clusters[key] = here.kept("docker"), outputs
     kept, outputs = here.clusters[key]
     here.keep("docker", kept)
-    Mark("kind", "team").leave(given)
+    owner.claim(KindTool({"name": "team"}).directory, "slipway/team", given)
     return {**given, **outputs}
 
 
 def adopted(here: Machine) -> Properties:
     """Return the state of a cluster that somebody else has made."""
     made(here, inputs())
-    Mark("kind", "team").clear()
+    shutil.rmtree(KindTool({"name": "team"}).directory)
     given = inputs(adopt=True)
     return {**given, **KindHandler().create(given, Listener())[1]}
 
@@ -73,7 +72,7 @@ def containers(here: Machine) -> dict[str, Any]:
 
 
 def changes(state: Properties, given: Properties) -> dict[str, tuple[bool, bool]]:
-    found = KindHandler().diff("team", state, given, Listener())
+    found = KindHandler().diff(state, given, Listener())
     return {each.path: (each.drift, each.replace) for each in found}
 
 
@@ -104,7 +103,7 @@ def test_every_setting_is_in_the_configuration_that_kind_gets() -> None:
 def test_kind_itself_finds_nothing_wrong_with_what_is_rendered(
     here: Machine, said: dict[str, Any]
 ) -> None:
-    assert kind_handler.problem(real_kind(), "team", kind.config(settings(**said))) is None
+    assert configuration_problem("team", kind.config(settings(**said))) is None
     assert here.calls("docker") == []  # nor did it ask an engine, or make anything
 
 
@@ -115,9 +114,9 @@ def test_what_kind_finds_wrong_is_told_in_its_own_words_before_anything_is_made(
     given["config"]["nodes"][0]["extraPortMappings"] = [{"hostPort": 99999, "containerPort": 1}]
     given["config"]["nodes"].append({"role": "helper"})
     (failure,) = KindHandler().check(given)
-    assert failure.property == "config"
-    assert "invalid port number: 99999" in failure.reason
-    assert '"helper" is not a valid node role' in failure.reason
+    assert failure.key == "config"
+    assert "invalid port number: 99999" in failure.text
+    assert '"helper" is not a valid node role' in failure.text
     assert here.calls("docker") == []
 
 
@@ -125,7 +124,7 @@ def test_a_field_that_kind_does_not_know_is_refused(here: Machine) -> None:
     given = inputs()
     given["config"]["nodez"] = []
     (failure,) = KindHandler().check(given)
-    assert "field nodez not found" in failure.reason
+    assert "field nodez not found" in failure.text
     assert here.calls("docker") == []
 
 
@@ -161,13 +160,13 @@ def test_nothing_differs_while_the_cluster_is_well(here: Machine) -> None:
 
 def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here: Machine) -> None:
     made(here, inputs())
-    Mark("kind", "team").clear()  # so it is somebody else's
+    shutil.rmtree(KindTool({"name": "team"}).directory)  # so it is somebody else's
     with pytest.raises(RuntimeError, match=r"has a cluster team already.*slipway:cluster\.adopt"):
         KindHandler().create(inputs(), Listener())
     state = adopted(here)
     assert state["adopted"] is True
     listener = Listener()
-    KindHandler().delete("team", state, listener)
+    KindHandler().delete(state, listener)
     assert "stays" in listener.said[0]
     assert list(containers(here)) == ["team-control-plane"]
 
@@ -190,7 +189,7 @@ def test_nodes_that_were_stopped_are_started(here: Machine) -> None:
     here.run("docker", "stop", "team-control-plane")
     assert changes(state, given) == {"nodes": (True, False)}
     listener = Listener()
-    outputs = KindHandler().update("team", state, given, listener)
+    outputs = KindHandler().update(state, given, listener)
     assert any("heals nodes: team-control-plane is exited" in said for said in listener.said)
     assert containers(here)["team-control-plane"]["state"] == "running"
     assert outputs["clusterId"] == "the first"
@@ -205,9 +204,9 @@ def test_a_cluster_that_is_gone_is_made_anew_and_is_another_one(here: Machine) -
     assert known["kubeconfig"] is UNKNOWN
     assert known["clusterId"] is UNKNOWN
     here.identity("the second")
-    outputs = KindHandler().update("team", state, given, Listener())
+    outputs = KindHandler().update(state, given, Listener())
     assert outputs["clusterId"] == "the second"
-    assert KindHandler().read("team", {**given, **outputs}, Listener()) == outputs
+    assert KindHandler().read({**given, **outputs}, Listener()) == outputs
 
 
 def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
@@ -218,7 +217,7 @@ def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
     here.nodes(NOT_READY)
     assert changes(state, given) == {"nodes": (True, False)}
     with pytest.raises(TimeoutError, match=r"not ready within .*container runtime is down"):
-        KindHandler().update("team", state, given, Listener())
+        KindHandler().update(state, given, Listener())
 
 
 @pytest.mark.usefixtures("here")
@@ -254,7 +253,7 @@ def test_ctrl_c_ends_the_making() -> None:
     listener.cancelled.set()
     with pytest.raises(InterruptedError):
         KindHandler().create(inputs(), listener)
-    assert Mark("kind", "team").is_there  # so the next run knows whose it is
+    assert KindTool({"name": "team"}).directory.exists()  # so the next run knows whose it is
 
 
 def test_deleting_removes_the_cluster_and_is_done_when_there_is_none(here: Machine) -> None:
@@ -262,11 +261,11 @@ def test_deleting_removes_the_cluster_and_is_done_when_there_is_none(here: Machi
     given = inputs()
     state = made(here, given)
     for _ in range(2):
-        KindHandler().delete("team", state, Listener())
+        KindHandler().delete(state, Listener())
         assert containers(here) == {}
-    assert not Mark("kind", "team").is_there
+    assert not KindTool({"name": "team"}).directory.exists()
     assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
-    assert KindHandler().read("team", state, Listener()) is None
+    assert KindHandler().read(state, Listener()) is None
 
 
 def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machine) -> None:
@@ -319,7 +318,7 @@ def test_without_kind_or_an_engine_a_preview_warns_and_up_refuses_before_anythin
     assert "docker does not work" in listener.said[1]
     with pytest.raises(RuntimeError, match=r"(?s)kind is missing.*docker does not work.*Start it"):
         KindHandler().create(given, Listener())
-    assert not Mark("kind", "team").is_there
+    assert not KindTool({"name": "team"}).directory.exists()
 
 
 def test_a_machine_without_any_engine_is_told_which_there_are(
@@ -336,16 +335,16 @@ def test_nobody_can_say_that_a_cluster_is_gone_while_its_engine_is_down(here: Ma
     (here.directory / "docker-is-down").touch()
     assert changes(state, given) == {"tools": (True, False)}
     with pytest.raises(RuntimeError, match="docker does not work"):
-        KindHandler().read("team", state, Listener())
+        KindHandler().read(state, Listener())
 
 
 def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> None:
     made(here, inputs())
-    command = f"kind delete cluster --name team && rm -r {Mark('kind', 'team').directory}"
+    command = f"kind delete cluster --name team && rm -r {KindTool({'name': 'team'}).directory}"
     assert kind.remains(settings(), "slipway/kind") == {
         "kind clusters": [f"kind's cluster team: {command}"]
     }
-    Mark("kind", "team").clear()
+    shutil.rmtree(KindTool({"name": "team"}).directory)
     assert kind.remains(settings(), "slipway/kind") == {"kind clusters": []}
     assert list(containers(here)) == ["team-control-plane"]
 
@@ -356,7 +355,7 @@ def test_make_down_finds_a_cluster_that_the_state_does_not_know(
     monkeypatch.setattr(down, "cluster_of", lambda _stack: {"kind": "kind"})
     assert down._cluster_directory("team") is None
     made(here, inputs())
-    assert down._cluster_directory("team") == Mark("kind", "team").directory
+    assert down._cluster_directory("team") == KindTool({"name": "team"}).directory
     assert down._remove_cluster("team", "what is left in") == 0
     assert containers(here) == {}
     assert down._cluster_directory("team") is None
@@ -376,8 +375,8 @@ def test_the_nodes_share_this_machines_memory_and_keep_what_is_reserved() -> Non
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with 2 cores and 8 GiB."""
-    monkeypatch.setattr("clusters.local.cluster.cores", lambda: 2)
-    monkeypatch.setattr("clusters.local.cluster.memory", lambda: 8 * 2**30)
+    monkeypatch.setattr("clusters.kind_and_minikube.cluster.cores", lambda: 2)
+    monkeypatch.setattr("clusters.kind_and_minikube.cluster.memory", lambda: 8 * 2**30)
 
 
 @pytest.mark.usefixtures("small")

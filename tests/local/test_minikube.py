@@ -3,6 +3,7 @@
 minikube is recorded (tests/doubles): what its command reference doesn't have it refuses.
 """
 
+import shutil
 import subprocess
 from typing import Any
 
@@ -10,10 +11,9 @@ import pulumi
 import pytest
 import yaml
 
-from clusters.local.marks import Mark
-from clusters.minikube import KIND, command_line
+from clusters.minikube import KIND
 from clusters.minikube import cluster as minikube
-from clusters.minikube.handler import MinikubeHandler
+from clusters.minikube.tool import MinikubeHandler, MinikubeTool, create_flags
 from core.handler import UNKNOWN, Properties
 from core.validation import check
 from images.targets.target import by_digest, target_of
@@ -48,7 +48,7 @@ def adopted(here: Machine) -> Properties:
 
 
 def changes(state: Properties, given: Properties) -> dict[str, tuple[bool, bool]]:
-    found = MinikubeHandler().diff("team", state, given, Listener())
+    found = MinikubeHandler().diff(state, given, Listener())
     return {each.path: (each.drift, each.replace) for each in found}
 
 
@@ -75,7 +75,7 @@ EVERYTHING = {
 
 
 def test_every_setting_is_a_flag_of_minikube_start() -> None:
-    flags = command_line.create_flags(inputs(**EVERYTHING))
+    flags = create_flags(inputs(**EVERYTHING))
     assert {
         "--driver=docker",
         "--cpus=4",
@@ -92,7 +92,7 @@ def test_every_setting_is_a_flag_of_minikube_start() -> None:
 
 
 def test_without_settings_it_is_the_machine_of_the_tutorial_in_minikubes_own_driver() -> None:
-    flags = command_line.create_flags(inputs())
+    flags = create_flags(inputs())
     assert {"--cpus=2", "--memory=6144mb", "--disk-size=51200mb"} <= set(flags)
     assert not any(flag.startswith(("--driver", "--force", "--mount")) for flag in flags)
 
@@ -102,7 +102,7 @@ def test_minikube_knows_every_flag_that_it_is_given(here: Machine, said: dict[st
     here.nodes(READY, READY)
     made(inputs(**said))
     (start,) = starts(here)
-    assert set(command_line.create_flags(inputs(**said))) < set(start)
+    assert set(create_flags(inputs(**said))) < set(start)
     assert len(profiles(here)["team"]["nodes"]) == said.get("nodes", 1)
 
 
@@ -164,7 +164,7 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
     assert state["adopted"] is True
     assert len(starts(here)) == 1  # it ran, so it was left as it was
     listener = Listener()
-    MinikubeHandler().delete("team", state, listener)
+    MinikubeHandler().delete(state, listener)
     assert "stays" in listener.said[0]
     assert list(profiles(here)) == ["team"]
 
@@ -172,7 +172,7 @@ def test_a_cluster_that_is_there_is_used_only_when_asked_and_never_deleted(here:
 def test_an_adopted_cluster_that_was_stopped_is_started_as_it_was_made(here: Machine) -> None:
     state = adopted(here)
     here.run("minikube", "stop", "--profile=team")
-    MinikubeHandler().update("team", state, inputs(adopt=True, cpus=8), Listener())
+    MinikubeHandler().update(state, inputs(adopt=True, cpus=8), Listener())
     assert profiles(here)["team"]["Host"] == "Running"
     assert not any("--cpus" in word for word in starts(here)[-1])
 
@@ -189,7 +189,7 @@ def test_a_cluster_that_was_stopped_is_started(here: Machine) -> None:
     here.run("minikube", "stop", "--profile=team")
     assert changes(state, given) == {"nodes": (True, False)}
     listener = Listener()
-    MinikubeHandler().update("team", state, given, listener)
+    MinikubeHandler().update(state, given, listener)
     assert any("heals nodes: team: Host is Stopped" in said for said in listener.said)
     assert changes(state, given) == {}
 
@@ -202,7 +202,7 @@ def test_a_cluster_that_is_gone_is_made_anew_and_is_another_one(here: Machine) -
     known = MinikubeHandler().preview(state, given, given, Listener())
     assert (known["kubeconfig"], known["clusterId"]) == (UNKNOWN, UNKNOWN)
     here.identity("the second")
-    assert MinikubeHandler().update("team", state, given, Listener())["clusterId"] == "the second"
+    assert MinikubeHandler().update(state, given, Listener())["clusterId"] == "the second"
 
 
 def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
@@ -213,7 +213,7 @@ def test_a_node_that_is_not_ready_is_drift_and_ends_the_wait_with_what_was_seen(
     here.nodes(NOT_READY)
     assert changes(state, given) == {"nodes": (True, False)}
     with pytest.raises(TimeoutError, match=r"not ready within .*container runtime is down"):
-        MinikubeHandler().update("team", state, given, Listener())
+        MinikubeHandler().update(state, given, Listener())
 
 
 def test_a_failure_is_told_in_minikubes_own_words_with_its_advice(here: Machine) -> None:
@@ -226,11 +226,11 @@ def test_deleting_removes_the_cluster_and_is_done_when_there_is_none(here: Machi
     own = person_has_a_kubeconfig(here.directory)
     state = made(inputs())
     for _ in range(2):
-        MinikubeHandler().delete("team", state, Listener())
+        MinikubeHandler().delete(state, Listener())
         assert profiles(here) == {}
-    assert not Mark("minikube", "team").is_there
+    assert not MinikubeTool({"name": "team"}).directory.exists()
     assert (own.read_text(), own.stat().st_mtime) == ("# mine\n", 1)
-    assert MinikubeHandler().read("team", state, Listener()) is None
+    assert MinikubeHandler().read(state, Listener()) is None
 
 
 def test_an_image_is_brought_into_every_node_and_known_by_its_digest(here: Machine) -> None:
@@ -278,11 +278,11 @@ def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made
 
 def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> None:
     made(inputs())
-    command = f"minikube delete --profile team && rm -r {Mark('minikube', 'team').directory}"
+    command = f"minikube delete --profile team && rm -r {MinikubeTool({'name': 'team'}).directory}"
     assert minikube.remains(settings(), "slipway/minikube") == {
         "minikube clusters": [f"minikube's cluster team: {command}"]
     }
-    Mark("minikube", "team").clear()
+    shutil.rmtree(MinikubeTool({"name": "team"}).directory)
     assert minikube.remains(settings(), "slipway/minikube") == {"minikube clusters": []}
     assert list(profiles(here)) == ["team"]
 
@@ -309,10 +309,12 @@ def refused(**said: Any) -> list[str]:
     """Return the keys of what a machine with 2 cores and 8 GiB has not got."""
     wanted = settings(**said)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clusters.local.cluster.cores", lambda: 2)
-        patch.setattr("clusters.local.cluster.memory", lambda: 8 * 2**30)
+        patch.setattr("clusters.kind_and_minikube.cluster.cores", lambda: 2)
+        patch.setattr("clusters.kind_and_minikube.cluster.memory", lambda: 8 * 2**30)
         declared: list[str] = []
-        patch.setattr("clusters.local.cluster.declare", lambda kind, *_: declared.append(kind))
+        patch.setattr(
+            "clusters.kind_and_minikube.cluster.declare", lambda kind, *_: declared.append(kind)
+        )
         try:
             minikube.provision(wanted)
         except pulumi.RunError as error:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pulumi
@@ -200,8 +201,14 @@ def _loop() -> Iterator[None]:
         asyncio.set_event_loop(None)
 
 
-def declare(template: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
+def declare(
+    template: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    secrets: Mapping[str, str] = MappingProxyType({}),
+) -> Program:
     """Run the program on the configuration in `template` and return what it declares.
+
+    `secrets` are those of the configuration, by their whole key.
 
     Raises:
         pulumi.RunError: what a person would see instead.
@@ -211,8 +218,8 @@ def declare(template: Path, monkeypatch: pytest.MonkeyPatch) -> Program:
 
     config = yaml.safe_load(template.read_text())["config"]
     told = {key: json.dumps(value) for key, value in config.items()}
-    monkeypatch.setenv("PULUMI_CONFIG", json.dumps(told))
-    monkeypatch.delenv("PULUMI_CONFIG_SECRET_KEYS", raising=False)
+    monkeypatch.setenv("PULUMI_CONFIG", json.dumps({**told, **secrets}))
+    monkeypatch.setenv("PULUMI_CONFIG_SECRET_KEYS", json.dumps([*secrets]))
     return executed(main, template.stem)
 
 

@@ -5,10 +5,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 import yaml
 
 from core import toolchain
+from tests.doubles import recorded_az
 from tests.program.declared import Declared, Program, declare
 
 ME, GROUP = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
@@ -23,10 +25,12 @@ DIAGNOSTICS = "azure-native:monitor:DiagnosticSetting"
 BUDGET = "azure-native:consumption:Budget"
 LOCK = "azure-native:authorization:ManagementLockByScope"
 ACCESS = "slipway:clusters:Access"
+PRIORITIES = "cluster-autoscaler-priority-expander"
 
 SPOT: dict[str, Any] = {
     "kind": "aks",
     "subscription": ME,
+    "tenant": GROUP,
     "location": "westeurope",
     "api": {"authorizedRanges": ["198.51.100.0/24", "192.0.2.7/32"]},
     "admins": {"users": [ME], "groups": [GROUP]},
@@ -50,11 +54,13 @@ PRODUCTION: dict[str, Any] = {
 }
 
 
-def declared(cluster: dict[str, Any], folder: Path, patch: pytest.MonkeyPatch) -> Program:
+def declared(
+    cluster: dict[str, Any], folder: Path, patch: pytest.MonkeyPatch, job: str = "mnist-nccl"
+) -> Program:
     # Without the operator's manifests there is no program; this says what to do.
     toolchain.path("training-operator-manifests")
     template = folder / "azure.yaml"
-    config = {"slipway:cluster": cluster, "slipway:jobs": {"mnist-nccl": {}}}
+    config = {"slipway:cluster": cluster, "slipway:jobs": {job: {}}}
     template.write_text(yaml.safe_dump({"config": config}))
     return declare(template, patch)
 
@@ -63,6 +69,14 @@ def declared(cluster: dict[str, Any], folder: Path, patch: pytest.MonkeyPatch) -
 def spot(tmp_path_factory: pytest.TempPathFactory, machine: pytest.MonkeyPatch) -> Program:
     """A stack on spot nodes, with a public address that few may reach."""
     return declared(SPOT, tmp_path_factory.mktemp("spot"), machine)
+
+
+@pytest.fixture(scope="module")
+def falling_back(tmp_path_factory: pytest.TempPathFactory, machine: pytest.MonkeyPatch) -> Program:
+    """The same stack, with regular nodes for jobs where Azure has no spot node."""
+    spot = {**SPOT["gpu"]["spot"], "fallback": {"maxNodes": 1, "zones": ["3"]}}
+    stack = {**SPOT, "gpu": {**SPOT["gpu"], "spot": spot}}
+    return declared(stack, tmp_path_factory.mktemp("falling_back"), machine)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +116,7 @@ def test_everything_is_in_one_resource_group_but_what_belongs_to_the_subscriptio
 
 def test_the_subscription_that_pays_is_said_and_not_whoever_is_logged_in(spot: Program) -> None:
     provider = spot.one("pulumi:providers:azure-native")
-    assert provider.inputs["subscriptionId"] == ME
+    assert (provider.inputs["subscriptionId"], provider.inputs["tenantId"]) == (ME, GROUP)
     assert all(each.provider.startswith(provider.urn) for each in azure(spot))
 
 
@@ -174,6 +188,48 @@ def test_spot_nodes_say_what_becomes_of_them_and_what_they_may_cost(spot: Progra
     assert pool["scaleSetPriority"] == "Spot"
     assert pool["scaleSetEvictionPolicy"] == "Delete"
     assert pool["spotMaxPrice"] == 0.25
+
+
+def test_regular_nodes_that_take_over_are_a_pool_of_their_own_that_is_grown_last(
+    spot: Program, falling_back: Program
+) -> None:
+    regular = falling_back.one(POOL, "azure-gpufallback").inputs
+    assert (regular["scaleSetPriority"], regular["availabilityZones"]) == ("Regular", ["3"])
+    assert (regular["minCount"], regular["maxCount"]) == (0, 1)
+    assert regular["nodeTaints"] == ["sku=gpu:NoSchedule"]
+    # What a pool is beside it is no reason to change that one.
+    assert falling_back.one(POOL, "azure-gpu").inputs == spot.one(POOL).inputs
+    profile = spot.one(CLUSTER).inputs["autoScalerProfile"]
+    assert falling_back.one(CLUSTER).inputs["autoScalerProfile"] == {
+        **profile,
+        "expander": "priority",
+    }
+    order = falling_back.one("kubernetes:core/v1:ConfigMap", PRIORITIES)
+    assert order.inputs["metadata"]["namespace"] == "kube-system"
+    assert falling_back.one(ACCESS).urn in falling_back.needs(order)
+    assert order.urn in falling_back.needs(falling_back.one("slipway:jobs:PyTorchJob"))
+
+
+def test_jobs_and_the_device_plugin_run_on_spot_nodes_and_on_those_that_take_over(
+    falling_back: Program,
+) -> None:
+    manifest = falling_back.one("slipway:jobs:PyTorchJob").inputs["manifest"]
+    replicas = manifest["spec"]["pytorchReplicaSpecs"].values()
+    plugin = falling_back.one("kubernetes:apps/v1:DaemonSet").inputs
+    for pod in [each["template"]["spec"] for each in (*replicas, plugin["spec"])]:
+        assert pod["nodeSelector"] == {"slipway-pool": "gpu"}
+        assert {each["key"] for each in pod["tolerations"]} == {
+            "sku",
+            "kubernetes.azure.com/scalesetpriority",
+        }
+
+
+def test_without_a_fallback_nothing_is_declared_for_one(spot: Program, production: Program) -> None:
+    for program in (spot, production):
+        assert "expander" not in program.one(CLUSTER).inputs["autoScalerProfile"]
+        assert PRIORITIES not in {each.name for each in program.resources}
+        facts = program.one("slipway:infra:GpuReady").inputs["pool"]
+        assert "fallback" not in facts
 
 
 def test_gpu_nodes_keep_other_pods_off_and_can_be_told_apart(spot: Program) -> None:
@@ -334,6 +390,31 @@ def test_administrators_are_those_that_are_named_and_nobody_else(spot: Program) 
     assert (kinds[ME], kinds[GROUP]) == ("User", "Group")
 
 
+def test_a_stack_without_gpus_declares_its_system_pool_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = declared({**SPOT, "gpu": False}, tmp_path, monkeypatch, "mnist-gloo")
+    assert program.of(POOL) == []
+    assert system(program)["minCount"] == 1
+    assert PRIORITIES not in {each.name for each in program.resources}
+
+
+def test_without_any_named_the_caller_is_the_administrator_where_one_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nameless = {key: value for key, value in SPOT.items() if key != "admins"}
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    with pytest.raises(pulumi.RunError, match="the administrator by default: `az` is not install"):
+        declared(nameless, tmp_path, monkeypatch)
+    (tmp_path / "bin").mkdir()
+    recorded_az.install(tmp_path / "bin")
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
+    program = declared(nameless, tmp_path, monkeypatch)
+    admin = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"
+    assert (admin, "azure-id") in roles(program, recorded_az.ME)
+    assert "adminGroupObjectIDs" not in program.one(CLUSTER).inputs["aadProfile"]
+
+
 def test_diagnostic_logs_of_the_cluster_its_registry_and_its_storage_are_kept(
     spot: Program,
 ) -> None:
@@ -407,6 +488,7 @@ def test_the_kubeconfig_logs_in_as_the_person_and_has_no_key_in_it(spot: Program
     (user,) = yaml.safe_load(text)["users"]
     assert user["user"].keys() == {"exec"}
     assert user["user"]["exec"]["args"][:3] == ["get-token", "--login", "azurecli"]
+    assert user["user"]["exec"]["args"][-2:] == ["--tenant-id", GROUP]
 
 
 def test_the_administrators_kubeconfig_is_used_only_when_asked_for(
@@ -428,6 +510,32 @@ def test_nothing_is_made_in_the_cluster_before_it_has_nodes_and_lets_the_person_
     assert objects
     for each in objects:
         assert access.urn in spot.needs(each), each.urn
+
+
+def test_what_makes_the_cluster_anew_is_known_before_it_does(spot: Program) -> None:
+    assert spot.one(ACCESS).inputs["fixed"] == {
+        "name": "slipway-azure",
+        "resourceGroup": "slipway-azure",
+        "location": "westeurope",
+        "network.pods": "10.244.0.0/16",
+        "network.services": "10.41.0.0/16",
+    }
+
+
+def test_nodes_get_new_images_in_hours_that_are_known_and_no_other_kubernetes(
+    spot: Program,
+) -> None:
+    upgrades = spot.one(CLUSTER).inputs["autoUpgradeProfile"]
+    assert upgrades == {"nodeOSUpgradeChannel": "NodeImage", "upgradeChannel": "none"}
+    hours = spot.one("azure-native:containerservice:MaintenanceConfiguration").inputs
+    # AKS takes the hours of node images from the one of this name.
+    assert hours["configName"] == "aksManagedNodeOSUpgradeSchedule"
+    assert hours["maintenanceWindow"] == {
+        "durationHours": 4,
+        "startTime": "02:00",
+        "utcOffset": "+00:00",
+        "schedule": {"weekly": {"dayOfWeek": "Sunday", "intervalWeeks": 1}},
+    }
 
 
 def test_the_cluster_stays_the_same_when_its_kubeconfig_changes(spot: Program) -> None:

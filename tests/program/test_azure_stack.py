@@ -21,6 +21,7 @@ GROUP = "azure-native:resources:ResourceGroup"
 CONNECTED = "azure-native:kubernetes:ConnectedCluster"
 GENERIC = "azure-native:resources:Resource"
 NETWORK = "azure-native:azurestackhci:LogicalNetwork"
+ACCESS = "slipway:clusters:Access"
 LISTED = "slipway:clusters:AzureLocalKubeconfig"
 LOCK = "azure-native:authorization:ManagementLockByScope"
 KUBERNETES = "pulumi:providers:kubernetes"
@@ -203,6 +204,23 @@ def test_what_the_service_cant_change_is_made_anew(program: Program) -> None:
     assert "properties.cloudProviderProfile" in instance(program).replaced_on
     assert "properties.kubernetesVersion" not in instance(program).replaced_on
     assert "properties.agentPoolProfiles[0].count" not in instance(program).replaced_on
+
+
+def test_what_makes_the_cluster_anew_is_known_before_it_does(
+    program: Program, declared: Declare
+) -> None:
+    fixed = program.one(ACCESS).inputs["fixed"]
+    assert set(fixed) == {
+        *("name", "resourceGroup", "location", "customLocation", "logicalNetwork", "pods"),
+        *("sshKey", "controlPlane.size", "controlPlane.address", "system.size", "entra.azureRbac"),
+    }
+    network = {**settings()["logicalNetwork"], "vlan": 7}
+    entra = {**settings()["entra"], "azureRbac": False}
+    other = declared(pods="10.9.0.0/16", logicalNetwork=network, entra=entra)
+    changed = {key: value for key, value in other.one(ACCESS).inputs["fixed"].items()
+               if value != fixed[key]}  # fmt: skip
+    assert changed.keys() == {"pods", "logicalNetwork", "entra.azureRbac"}
+    assert "vlan 7" in changed["logicalNetwork"]
 
 
 def test_without_gpus_there_is_no_pool_for_them(declared: Declare) -> None:

@@ -10,7 +10,7 @@ import yaml
 from clusters import CLUSTERS
 from clusters.cluster import Kind
 from clusters.pools import NodePool
-from infra.settings import parse
+from infra.settings import SettingsError, parse
 from tests.program.declared import declare
 
 STACKS = sorted((Path(__file__).resolve().parents[2] / "stacks").glob("*.yaml"))
@@ -70,6 +70,21 @@ def test_the_azure_stack_of_this_repository_has_a_price_for_all_of_its_nodes(
     assert "no price for such" not in said[0]
     assert "total: USD " in said[0]
     assert "https://" in said[0]
+
+
+def test_a_preview_refuses_a_job_that_may_cost_more_than_its_max_cost(
+    tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = yaml.safe_load((STACKS[0].parent / "azure.yaml").read_text())
+    document["config"]["slipway:jobs"] = {"mnist-nccl": {"timeout": 3600, "maxCost": 1}}
+    own = tmp_path / "azure.yaml"
+    own.write_text(yaml.safe_dump(document))
+    with pytest.raises(SettingsError, match=r"slipway:jobs\.mnist-nccl\.maxCost: 1 is less than"):
+        declare(own, monkeypatch)
+    assert said == []
+    document["config"]["slipway:jobs"]["mnist-nccl"]["maxCost"] = 10
+    own.write_text(yaml.safe_dump(document))
+    previewed(own, monkeypatch)
 
 
 def test_prices_of_ones_own_are_used_instead(

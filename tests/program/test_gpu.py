@@ -96,6 +96,16 @@ def test_a_job_with_gpus_goes_to_the_pool_and_is_told_its_facts(declared: Declar
     assert run.inputs["startTimeoutSeconds"] == 1800
 
 
+def test_the_least_utilization_of_its_gpus_is_an_input_of_the_run_where_it_is_set(
+    declared: Declare,
+) -> None:
+    limited = declared({"mnist-nccl": {"minGpuUtilization": 20}}).one(RUN).inputs
+    assert limited["minGpuUtilization"] == 20
+    unset = declared({"mnist-nccl": {}}).one(RUN).inputs
+    assert limited["manifest"] == unset["manifest"]
+    assert not {"minGpuUtilization"} & {*unset, *unset["declared"]}
+
+
 def test_the_image_with_cuda_is_made_only_for_jobs_with_gpus(declared: Declare) -> None:
     assert names(declared({"mnist-gloo": {}}, nodes=1), IMAGE) == {"slipway-trainer"}
     assert names(declared({"mnist-nccl": {}}, nodes=1), IMAGE) == {"slipway-trainer-cuda"}

@@ -1,5 +1,6 @@
 """What the program declares for jobs of each kind: with no engine and no cluster."""
 
+import base64
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -9,11 +10,11 @@ import pulumi
 import pytest
 import yaml
 
-from tests.program.declared import Declared, Program, _Mocks, declare
+from tests.program.declared import Declared, Program, _Mocks, declare, secret
 
 RUN, GATE, IMAGE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "slipway:images:JobImage"
 TRAINER = "slipway:images:Image"
-CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+CONFIG_MAP, SECRET = "kubernetes:core/v1:ConfigMap", "kubernetes:core/v1:Secret"
 VOLUME, BOUND = "kubernetes:core/v1:PersistentVolume", "kubernetes:core/v1:PersistentVolumeClaim"
 CLAIM = "slipway:jobs:Claim"
 PLAIN = "tests/policy/scripts/plain.py"
@@ -123,6 +124,43 @@ def test_a_built_image_is_run_by_its_digest(program: Program) -> None:
     assert not {"command", "args"} & container(run).keys()
 
 
+def test_packages_are_an_image_over_the_trainers_that_the_script_runs_in(
+    declared: Declare,
+) -> None:
+    listed = "tests/policy/scripts/requirements.txt"
+    fetched = {"url": "https://pictures.example/all.tar", "sha256": "0" * 64}
+    program = declared(
+        {
+            "mine": {"script": PLAIN, "requirements": listed, "data": fetched},
+            "plain": {"script": PLAIN},
+        }
+    )
+    image = program.one(IMAGE)
+    assert image.inputs["requirements"].endswith(listed)
+    assert image.inputs["trainer"] == "localhost/slipway-trainer:0"
+    assert container(program.one(RUN, "mine"))["image"] == "localhost/slipway-job-mine@sha256:1"
+    [fetching] = pod(program.one(RUN, "mine"))["initContainers"]
+    assert fetching["image"] == "localhost/slipway-job-mine@sha256:1"
+    assert container(program.one(RUN, "plain"))["image"] == "localhost/slipway-trainer:0"
+    assert "/opt/script/plain.py" in container(program.one(RUN, "mine"))["command"]
+
+
+def test_a_secret_of_the_configuration_is_a_secret_of_the_job_before_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    env = {"TOKEN": {"config": "hfToken"}}
+    template = configuration({"mine": {"script": PLAIN, "env": env}}, tmp_path)
+    program = declare(template, monkeypatch, {"slipway:hfToken": "told-to-nobody"})
+    (made,) = (each for each in program.of(SECRET) if each.name == "mine-env")
+    run = program.one(RUN)
+    assert made.urn in run.dependencies
+    assert made.inputs["metadata"]["annotations"]["slipway.dev/stack"] == "slipway/dev"
+    coded = base64.b64encode(b"told-to-nobody").decode()
+    assert made.inputs["data"] == secret({"TOKEN": coded})
+    others = [each.inputs for each in program.resources if each is not made]
+    assert not any(word in str(others) for word in ("told-to-nobody", coded))
+
+
 def test_volumes_are_there_before_the_run_and_in_the_stacks_own_cluster(program: Program) -> None:
     run, made = program.one(RUN, "mnist-gloo"), [*program.of(VOLUME), *program.of(BOUND)]
     provider = program.one("pulumi:providers:kubernetes")
@@ -130,7 +168,7 @@ def test_volumes_are_there_before_the_run_and_in_the_stacks_own_cluster(program:
     for each in made:
         assert each.urn in run.dependencies
         assert each.provider.startswith(provider.urn)
-    claim = program.one(CLAIM)
+    claim = program.one(CLAIM, "mnist-gloo-results")
     assert claim.urn in run.dependencies
     assert claim.inputs["manifest"]["metadata"]["annotations"]["slipway.dev/stack"]
     assert {claim.name, *(each.name for each in program.of(BOUND))} == {
@@ -233,6 +271,22 @@ def test_a_run_has_the_artifacts_that_it_takes_and_the_volume_that_they_lie_in(
     assert fetching["image"] == "localhost/slipway-trainer:0"
     claims = [each.get("persistentVolumeClaim") for each in pod(run)["volumes"]]
     assert {"claimName": "train-results"} in claims
+
+
+def test_jobs_that_fetch_data_share_one_cache_which_goes_with_the_last_of_them(
+    declared: Declare,
+) -> None:
+    tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
+    data = {"url": "https://example.org/pictures.tar", "sha256": "a" * 64}
+    program = declared({"a": {**tiny, "data": data}, "b": {**tiny, "data": data}, "c": tiny})
+    cache = program.one(CLAIM, "slipway-data")
+    shared = {"claimName": "slipway-data"}
+    for name, has_it in (("a", True), ("b", True), ("c", False)):
+        run = program.one(RUN, name)
+        claims = [each.get("persistentVolumeClaim") for each in pod(run)["volumes"]]
+        assert (shared in claims) == has_it
+        assert (cache.urn in program.needs(run)) == has_it
+    assert cache.inputs["manifest"]["metadata"]["annotations"]["slipway.dev/kept"] == "false"
 
 
 def test_a_job_that_was_not_run_has_no_result(

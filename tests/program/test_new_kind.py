@@ -10,7 +10,7 @@ import yaml
 from clusters import CLUSTERS, _kind_of
 from core.handler import Handler
 from infra import settings
-from infra.provider.resources import Handlers, image_targets
+from infra.provider.resources import handlers, image_targets
 from scripts.cli import down
 from scripts.cli.down import cluster_in
 from scripts.setup import plugin
@@ -39,19 +39,20 @@ KIND = Kind(
 )
 """,
     "cluster.py": """
-from dataclasses import dataclass
 from decimal import Decimal
 
 import pulumi
 import pulumi_kubernetes
+from pydantic.dataclasses import dataclass
 
 from clusters.capacity import Capacity
 from clusters.cluster import Cluster
 from clusters.pools import GpuPool
+from core.fields import CONFIG
 from images.resource import helper_images
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CONFIG)
 class Settings:
     name: str
     nodes: int = 1
@@ -96,19 +97,8 @@ from images.targets.target import Target
 
 
 class MadeUpHandler(Handler):
-    type = "slipway:clusters:MadeUp"
-
     def create(self, inputs, context):
         return "it", {}
-
-    def read(self, resource_id, state, context):
-        return {}
-
-    def update(self, resource_id, state, inputs, context):
-        return {}
-
-    def delete(self, resource_id, state, context):
-        pass
 
 
 def remove(directory: Path) -> None:
@@ -187,8 +177,7 @@ def test_its_settings_are_checked_like_those_of_any_other() -> None:
 
 @pytest.mark.usefixtures("kind")
 def test_the_provider_serves_its_resource_and_brings_images_in_its_way() -> None:
-    handlers = Handlers()
-    assert isinstance(handlers["slipway:clusters:MadeUp"], Handler)
+    assert isinstance(handlers()["slipway:clusters:MadeUp"](), Handler)
     assert "made-up" in image_targets()
 
 
@@ -208,6 +197,8 @@ def test_down_knows_what_it_was_removes_it_and_looks_for_what_is_left(
     directory.mkdir(parents=True)
     kind.own.remove(directory)
     assert not directory.exists()
-    assert down._of_cluster("mine", cluster) == {
-        "made-up clusters": ["mine of slipway/mine: remove it"]
+    assert down._remains("mine", cluster) == {
+        "made-up clusters": ["mine of slipway/mine: remove it"],
+        "processes": [],
+        "files": [],
     }

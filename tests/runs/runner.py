@@ -23,6 +23,8 @@ from tests.engine.awaiting import COMMAND_SECONDS
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.declared import read_jobs
 
+_RUN, _GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
+
 
 @dataclass
 class Recorded:
@@ -136,12 +138,7 @@ class Runs:
 
     def output(self, name: str) -> Any:
         """Return the result of a job's run."""
-        return self._states[PyTorchJobHandler.type, name][1]["result"]
-
-    def forget(self, name: str, *inputs: str) -> None:
-        """Make a run's state as if it had been saved before there were these inputs."""
-        for each in inputs:
-            del self._states[PyTorchJobHandler.type, name][1][each]
+        return self._states[_RUN, name][1]["result"]
 
     def export(self) -> dict[str, Any]:
         """Return the state as `pulumi stack export --show-secrets` prints it.
@@ -168,9 +165,9 @@ class Runs:
 
     def destroy(self, name: str) -> None:
         """Remove a run, whether or not anybody has waited for its end."""
-        key = PyTorchJobHandler.type, name
+        key = _RUN, name
         known = self._states[key][1] if key in self._states else self._creating[key]
-        PyTorchJobHandler().delete("", known, self._begun(name).context)
+        PyTorchJobHandler().delete(known, self._begun(name).context)
         self._states.pop(key, None)
 
     def leave(self) -> None:
@@ -183,14 +180,14 @@ class Runs:
 
     def _begun(self, name: str) -> Attempt:
         self._names.add(name)
-        return Attempt(Recorded(f"urn:pulumi:test::runs::{PyTorchJobHandler.type}::{name}"))
+        return Attempt(Recorded(f"urn:pulumi:test::runs::{_RUN}::{name}"))
 
     def _bring(self, attempt: Attempt, name: str, declared: Mapping[str, Any]) -> None:
         try:
             job, inputs = self._inputs(name, declared)
-            self._step(PyTorchJobHandler(), attempt, name, inputs)
+            self._step(_RUN, PyTorchJobHandler(), attempt, name, inputs)
             gate = {"job": job.name, **limits(job), "result": self.output(name)}
-            self._step(GateHandler(), attempt, name, _plain(gate))
+            self._step(_GATE, GateHandler(), attempt, name, _plain(gate))
         except Exception as error:  # noqa: BLE001  # as the engine shows each
             attempt.error = error
 
@@ -211,21 +208,23 @@ class Runs:
         )
         return job, _plain({**run_properties(job, rendered), "kubeconfig": self.kubeconfig})
 
-    def _step(self, handler: Handler, attempt: Attempt, name: str, inputs: Properties) -> None:
+    def _step(
+        self, type_: str, handler: Handler, attempt: Attempt, name: str, inputs: Properties
+    ) -> None:
         """Do what the engine does with one resource."""
-        key, kind, step = (handler.type, name), handler.type.rpartition(":")[2], "create"
+        key, kind, step = (type_, name), type_.rpartition(":")[2], "create"
         if key in self._states:
             there, state = self._states[key]
-            changes = handler.diff(there, state, inputs, attempt.context)
+            changes = handler.diff(state, inputs, attempt.context)
             if not changes:
                 return
             if not any(change.replace for change in changes):
                 attempt.steps[kind] = "update"
-                outputs = handler.update(there, state, inputs, attempt.context)
+                outputs = handler.update(state, inputs, attempt.context)
                 self._states[key] = there, {**inputs, **_plain(outputs)}
                 return
             step = "replace"
-            handler.delete(there, state, attempt.context)
+            handler.delete(state, attempt.context)
             del self._states[key]
         attempt.steps[kind] = step
         self._creating[key] = inputs

@@ -1,7 +1,5 @@
 """What is trained once is kept: what changes in place, what trains again, and how it is told."""
 
-import pytest
-
 from tests.engine.awaiting import await_true
 from tests.engine.job_programs import FAILING, SLEEPING, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs
@@ -95,23 +93,6 @@ def test_a_change_in_place_that_is_refused_is_told_in_plain_words(
     assert "Nothing was trained" in said
     assert runs.train(job_name, **declared).steps == {}
     assert runs.output(job_name) == result
-
-
-@pytest.mark.parametrize("inputs", [("declared", "retries", "onCancel"), ("declared",)])
-def test_a_state_that_knows_no_declaration_is_taken_over_without_training(
-    inputs: tuple[str, ...], job_name: str, runs: Runs, jobs: Jobs, trainer: str
-) -> None:
-    declared = python(trainer, SLEEPING, "0")
-    runs.train(job_name, **declared)
-    uids = jobs.uids(job_name)
-    runs.forget(job_name, *inputs)
-    taken = runs.train(job_name, **declared)
-    assert (taken.steps, taken.text) == ({"PyTorchJob": "update"}, "")
-    assert jobs.uids(job_name) == uids
-
-    runs.forget(job_name, *inputs)
-    anew = runs.train(job_name, **python(trainer, SLEEPING, "0.5"))
-    assert "trains again: containers[0].args[0] 0 → 0.5" in anew.text
 
 
 def test_after_a_failure_it_trains_again_and_says_why(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from clusters.cluster import JOBS
 from core.manifests import MADE_BY
-from infra.namespace import NAME
 from jobs.run.claim import ClaimHandler
 from jobs.spec import TrainingJob, Volume
 from jobs.spec.volumes import claims
@@ -22,7 +22,7 @@ CLAIM = ClaimHandler()
 def inputs(job_name: str, kubeconfig: str, jobs: Jobs) -> Iterator[dict[str, Any]]:
     """What is asked for a volume of 10 MiB; its claim is removed afterwards."""
     volumes = {"results": Volume(size="10Mi", mount_path="/results")}
-    ((claim, _),) = claims(TrainingJob(name=job_name, module="mnist", volumes=volumes), NAME)
+    ((claim, _),) = claims(TrainingJob(name=job_name, module="mnist", volumes=volumes), JOBS)
     claim["metadata"]["annotations"][MADE_BY] = "slipway/test"
     yield {"manifest": claim, "kubeconfig": kubeconfig}
     jobs.kubectl("delete", "pvc", claim["metadata"]["name"], "--ignore-not-found")
@@ -65,17 +65,17 @@ def test_a_size_that_the_storage_class_refuses_is_told_in_its_words(
     await_true(lambda: found(jobs, inputs)["status"]["phase"] == "Bound")
     larger = json.loads(json.dumps(inputs))
     larger["manifest"]["spec"]["resources"]["requests"]["storage"] = "20Mi"
-    [change] = CLAIM.diff("", inputs, larger, context)
+    [change] = CLAIM.diff(inputs, larger, context)
     assert not change.replace
     with pytest.raises(RuntimeError, match=r"is refused: .*resize"):
-        CLAIM.update("", inputs, larger, context)
+        CLAIM.update(inputs, larger, context)
     assert found(jobs, inputs)["spec"]["resources"]["requests"]["storage"] == "10Mi"
 
 
 def test_one_that_is_not_kept_goes_and_a_refresh_sees_it(inputs: dict[str, Any]) -> None:
     context = Recorded("urn:mine")
-    resource, _ = CLAIM.create(inputs, context)
-    assert CLAIM.read(resource, inputs, context) == {}
-    CLAIM.delete(resource, inputs, context)
-    assert CLAIM.read(resource, inputs, context) is None
-    CLAIM.delete(resource, inputs, context)
+    CLAIM.create(inputs, context)
+    assert CLAIM.read(inputs, context) == {}
+    CLAIM.delete(inputs, context)
+    assert CLAIM.read(inputs, context) is None
+    CLAIM.delete(inputs, context)

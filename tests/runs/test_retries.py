@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from clusters.cluster import JOBS
 from core.fields import cores
+from core.manifests import KEPT_CLAIM
+from jobs.spec import volumes
 from jobs.spec.names import CONTAINER
-from tests.engine.job_programs import FAILING, HUNGRY, SLEEPING, SUMMARY, python
+from tests.engine.job_programs import HUNGRY, RESUMING, SLEEPING, SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs
 from tests.runs.runner import Runs
 
@@ -53,17 +56,44 @@ def test_without_retries_an_evicted_job_fails_and_says_what_happened(
     assert jobs.attempts(job_name) == ["1"]
 
 
-@pytest.mark.parametrize("program", [FAILING, HUNGRY], ids=["exit code 3", "out of memory"])
 def test_what_the_program_did_wrong_is_not_tried_again(
-    program: str, job_name: str, runs: Runs, jobs: Jobs, trainer: str
+    job_name: str, runs: Runs, jobs: Jobs, trainer: str
 ) -> None:
-    declared = python(trainer, program, memory="96Mi", retries=2)
+    declared = python(trainer, HUNGRY, memory="96Mi", retries=2)
     said = runs.train_in_vain(job_name, **declared)
     assert "is submitted anew" not in said
     result = runs.output(job_name)
     assert result["state"] == "Failed"
     assert "attempts" not in result
     assert jobs.attempts(job_name) == ["1"]
+
+
+@pytest.fixture
+def kept_volume(jobs: Jobs) -> Iterator[None]:
+    """The stack's volume for kept files, which its runs' handlers do not make."""
+    claim = volumes.claim(KEPT_CLAIM, JOBS, "1Gi")
+    jobs.kubectl("apply", "--filename", "-", given=json.dumps(claim))
+    yield
+    jobs.kubectl("delete", "--filename", "-", "--wait=false", given=json.dumps(claim))
+
+
+@pytest.mark.usefixtures("kept_volume")
+def test_a_job_that_fails_resumes_in_a_retry_and_in_the_next_up(
+    job_name: str, runs: Runs, trainer: str
+) -> None:
+    command = ["python3", "-m", "slipway_trainer.launch", "--", "-c", RESUMING]
+    declared = python(trainer, "", workers=0, memory="640Mi") | {"command": command, "args": []}
+    declared |= {"retries": 1, "retryOn": ["ownFailure"], "checkpoint": {"every": "1 step"}}
+    declared |= {"restartPolicy": "Never"}  # or the kubelet may be quicker than the operator
+    said = runs.train_in_vain(job_name, **declared)
+    assert "attempt 1 of 2 failed: rank 0" in said
+    assert len(runs.output(job_name)["attempts"]) == 1
+
+    attempt = runs.train(job_name, **declared)
+    assert "it resumes from its newest checkpoint" in attempt.text
+    result = runs.output(job_name)
+    assert result["metrics"] == {"began_at": 4, "attempts": 3}
+    assert "attempts" not in result
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 
 from core import toolchain
 from core.context import Silence
-from images.build.engines import Buildah, best_driver
+from images.build.engines import Engine, with_storage
 from images.build.runner import ATTEMPTS, BUSY
 from images.build.trainer import TRAINER_CIFAR
 
@@ -56,7 +56,7 @@ class Rank:
 class Opened:
     """A container of the image, on a storage of the test's own."""
 
-    engine: Buildah
+    engine: Engine
 
     @cached_property
     def _container(self) -> str:
@@ -73,8 +73,14 @@ class Opened:
         options = ("--isolation=chroot", *volumes, self._container, "--")
         return self.buildah("run", *options, *command, limit=limit)
 
-    def train(self, directory: Path, *ranks: Rank, args: Sequence[str] = ()) -> list[Ended]:
-        """Run ranks that all get `args`; `directory` takes what they leave behind, and `outputs`.
+    def train(
+        self,
+        directory: Path,
+        *ranks: Rank,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+    ) -> list[Ended]:
+        """Run ranks that all get `args` and `env`; `directory` takes what they leave behind.
 
         The result lacks a rank that was stopped with SIGSTOP.
         """
@@ -82,7 +88,8 @@ class Opened:
         plan = [asdict(rank) | {"args": [*args, *rank.args]} for rank in ranks]
         (directory / "plan.json").write_text(json.dumps(plan))
         mounts = {directory: "/out", **RUNNERS}
-        self.run("python3", "/ranks.py", "/out/plan.json", mounts=mounts)
+        variables = [f"{name}={value}" for name, value in (env or {}).items()]
+        self.run("env", *variables, "python3", "/ranks.py", "/out/plan.json", mounts=mounts)
         ends = json.loads((directory / "ends.json").read_text())
         return [
             _ended(directory, number, ends.get(str(number)))
@@ -92,7 +99,7 @@ class Opened:
 
     def buildah(self, *arguments: str, limit: float = _LIMIT_SECONDS) -> str:
         """Run buildah on this storage and return what it printed."""
-        command = (*self.engine._us, *arguments)
+        command = (*self.engine.call, *arguments)
         for _ in range(ATTEMPTS):
             done = subprocess.run(
                 command, capture_output=True, text=True, timeout=limit, check=False
@@ -109,7 +116,7 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     """The image with both data sets; built unless it was."""
     archive = TRAINER_CIFAR.build(Silence())
     buildah, storage = str(toolchain.path("buildah")), tmp_path_factory.mktemp("storage")
-    opened = Opened(best_driver("buildah", buildah, storage / "images", storage / "run"))
+    opened = Opened(with_storage("buildah", buildah, storage / "images", storage / "run"))
     opened.buildah("pull", "--quiet", f"oci-archive:{archive}")
     yield opened
     opened.buildah("rm", "--all")

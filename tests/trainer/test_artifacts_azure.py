@@ -30,9 +30,25 @@ print(json.dumps(read))
 """
 _SYNC = """
 import pathlib, sys
-from slipway_trainer import events
+from slipway import events
 from slipway_trainer.agent import artifacts
 artifacts.sync(pathlib.Path(sys.argv[1]), sys.argv[2], events.Events(0), limit_seconds=3)
+"""
+
+_LEFT = ("artifacts.json", "model.pt")
+_KEEP = """
+import io, json, pathlib, sys, tarfile
+from slipway import events
+from slipway_trainer.agent import artifacts, kept, tar
+place = "abfs://results/slipway/outputs/mine"
+for run, is_success in (("run-1", True), ("run-2", True), ("run-3", False)):
+    kept.reach(place)
+    artifacts.sync(pathlib.Path(sys.argv[1]), f"{place}/{run}", events.Events(0))
+    kept.prune(place, run, is_success=is_success)
+sent = io.BytesIO()
+tar.write(f"{place}/run-2", sent)
+sent.seek(0)
+print(json.dumps(tarfile.open(fileobj=sent).getnames()), file=sys.stderr)
 """
 
 
@@ -112,6 +128,20 @@ def test_what_arrives_in_blob_storage_is_what_was_sent(storage: Storage, tmp_pat
         entry["url"].removeprefix("abfs://"): entry["sha256"] for entry in sent.values()
     }
     assert sorted(sent) == ["artifacts.json", "logs/0.txt", "model.pt"]
+
+
+def test_of_a_jobs_runs_the_last_and_the_last_that_succeeded_stay_and_can_be_read(
+    storage: Storage, tmp_path: Path
+) -> None:
+    python = Python(tmp_path, storage.connection_string)
+    (tmp_path / "outputs/model.pt").write_bytes(_MODEL)
+    done = python.run("-c", _KEEP, str(tmp_path / "outputs"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stderr.splitlines()[-1]) == ["artifacts.json", "model.pt"]
+    read = json.loads(python.run("-c", _READ, "results/slipway").stdout)
+    place = "results/slipway/outputs/mine"
+    files = {f"{place}/{run}/{name}" for run in ("run-2", "run-3") for name in _LEFT}
+    assert read.keys() == {f"{place}/succeeded", *files}
 
 
 def test_the_images_own_packages_send_it_as_well(

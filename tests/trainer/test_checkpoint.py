@@ -1,7 +1,9 @@
 """A training that was stopped goes on from its newest checkpoint as if nothing had happened."""
 
+import json
+import shutil
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 from tests.trainer.conftest import Ended, Opened, Rank
 
 _EVERY = 5
+_SCRIPTS = Path(__file__).with_name("scripts")
 _SHORT = ("--limit-train", "3000", "--limit-test", "500", "--epochs", "2", "--batch-size", "64")
 _SMALL = (*_SHORT, "--threads", "1", "--output-dir", "/out/model", "--precision", "float32")
 _TRAIN = (*_SMALL, "--checkpoint", "/out/checkpoints", "--checkpoint-every", str(_EVERY))
@@ -36,10 +39,14 @@ def _checkpoints(directory: Path) -> list[Path]:
 
 
 def _straight(
-    image: Opened, directory: Path, *ranks: Rank, args: Sequence[str] = _TRAIN
+    image: Opened,
+    directory: Path,
+    *ranks: Rank,
+    args: Sequence[str] = _TRAIN,
+    env: Mapping[str, str] | None = None,
 ) -> list[Ended]:
     """Train without an interruption."""
-    ended = image.train(directory, *ranks, args=args)
+    ended = image.train(directory, *ranks, args=args, env=env)
     assert [rank.code for rank in ended] == [0] * len(ranks), ended[0].errors
     return ended
 
@@ -144,30 +151,33 @@ def test_when_none_is_whole_it_says_so_and_does_not_start_over(image: Opened, co
     assert "none of the checkpoints in /out/checkpoints" in ranks[0].message["error"]
 
 
-@pytest.mark.parametrize(
-    ("size", "changed", "says"),
-    [
-        (1, (), ["the world size was 2 and is 1"]),
-        (
-            2,
-            ("--lr", "0.1", "--batch-size", "32", "--seed", "2", "--limit-train", "2000"),
-            [
-                "the learning rate was 0.01 and is 0.1",
-                "the batch size was 64 and is 32",
-                "the seed was 1 and is 2",
-                "the number of samples was 3000 and is 2000",
-            ],
-        ),
-    ],
-)
 def test_one_of_another_training_is_refused_with_every_difference(
-    image: Opened, copied: Path, size: int, changed: tuple[str, ...], says: list[str]
+    image: Opened, copied: Path
 ) -> None:
-    args = (*_TRAIN, "--resume", *changed)
-    ranks = image.train(copied, *[Rank()] * size, args=args)
+    changed = ("--lr", "0.1", "--batch-size", "32", "--seed", "2", "--limit-train", "2000")
+    ranks = image.train(copied, Rank(), Rank(), args=(*_TRAIN, "--resume", *changed))
     assert ranks[0].code == 1
-    assert all(each in ranks[0].message["error"] for each in says), ranks[0].message
+    for difference in (
+        "the learning rate was 0.01 and is 0.1",
+        "the batch size was 64 and is 32",
+        "the seed was 1 and is 2",
+        "the number of samples was 3000 and is 2000",
+    ):
+        assert difference in ranks[0].message["error"]
     assert len(_checkpoints(copied)) == 2
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_another_number_of_ranks_goes_on_within_tolerance(
+    image: Opened, copied: Path, trained: Path, size: int
+) -> None:
+    last = json.loads((trained / "0.termination").read_text())
+    ranks = _straight(image, copied, *[_MNIST] * size, args=(*_TRAIN, "--resume"))
+    for rank in ranks:
+        assert rank.of("resumed")[0]["step"] == 45
+        assert rank.message["world_size"] == size
+        assert rank.message["accuracy"] == pytest.approx(last["accuracy"], abs=0.05)
+    assert sum(rank.message["samples_seen"] for rank in ranks) == 2 * 3000
 
 
 def test_a_new_training_does_not_write_among_anothers_checkpoints(
@@ -188,3 +198,63 @@ def test_resume_without_a_directory_is_refused(image: Opened, tmp_path: Path) ->
     [rank] = image.train(tmp_path, Rank(), args=(*_SMALL, "--resume"))
     assert rank.code == 1
     assert "--resume needs --checkpoint" in rank.message["error"]
+
+
+@pytest.fixture(scope="module")
+def jobs_own() -> dict[str, str]:
+    """The variables of a job with `checkpoint: {every: 5 steps}`."""
+    return {
+        "SLIPWAY_CHECKPOINT_DIR": "/out/checkpoints",
+        "SLIPWAY_CHECKPOINT_EVERY": f"{_EVERY} steps",
+        "SLIPWAY_CHECKPOINT_KEEP": "2",
+    }
+
+
+def test_sigterm_is_answered_with_a_checkpoint_after_the_step_at_hand(
+    image: Opened, tmp_path: Path, trained: Path, jobs_own: dict[str, str]
+) -> None:
+    """As a job it needs no option, and the next attempt goes on to the same weights."""
+    rare = jobs_own | {"SLIPWAY_CHECKPOINT_EVERY": "3600 s"}
+    stopped = replace(_MNIST, signal=signal.SIGTERM, steps=20)
+    ranks = image.train(tmp_path, _MNIST, stopped, args=_SMALL, env=rare)
+    assert ranks[1].code == 128 + signal.SIGTERM, ranks[1].errors
+    assert ranks[1].message["error"] == "ended by SIGTERM"
+    [kept] = ranks[0].of("checkpoint")
+    assert kept["step"] >= 20
+    ended = _straight(image, tmp_path, _MNIST, _MNIST, args=_SMALL, env=jobs_own)
+    assert [rank.of("resumed")[0]["step"] for rank in ended] == [kept["step"]] * 2
+    assert _weights(tmp_path) == _weights(trained)
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
+def test_ones_own_script_resumes_bit_for_bit(
+    image: Opened, tmp_path: Path, jobs_own: dict[str, str], end: signal.Signals
+) -> None:
+    script = Rank(program=("/out/scripts/saving.py",))
+    straight, stopped = tmp_path / "straight", tmp_path / "stopped"
+    for directory in (straight, stopped):
+        shutil.copytree(_SCRIPTS, directory / "scripts")
+    whole = image.train(straight, script, script)
+    assert not whole[0].of("checkpoint"), "outside of a job with `checkpoint` nothing is written"
+    last = replace(script, signal=end, steps=20)
+    # Rank 0 is the one that writes.
+    before = image.train(stopped, last, script, env=jobs_own)
+    assert before[0].code == (-end if end == signal.SIGKILL else 128 + end), before[0].errors
+    after = image.train(stopped, script, script, env=jobs_own)
+    [resumed] = after[0].of("resumed")
+    assert resumed["step"] >= 20 - _EVERY
+    if end == signal.SIGTERM:
+        assert resumed["step"] >= 20
+    digests = [rank.of("done")[0]["weights"] for rank in (*whole, *after)]
+    assert len(set(digests)) == 1
+
+
+def test_a_state_that_could_not_be_read_again_is_refused_when_it_is_saved(
+    image: Opened, tmp_path: Path, jobs_own: dict[str, str]
+) -> None:
+    shutil.copytree(_SCRIPTS, tmp_path / "scripts")
+    script = Rank(args=("--bad",), program=("/out/scripts/saving.py",))
+    [rank] = image.train(tmp_path, script, env=jobs_own)
+    assert rank.code == 1
+    assert "a checkpoint takes tensors, numbers, text" in rank.errors
+    assert not list((tmp_path / "checkpoints").iterdir())

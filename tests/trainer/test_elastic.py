@@ -84,6 +84,23 @@ def test_one_of_three_is_enough(image: Opened, tmp_path: Path) -> None:
     assert life.message["longest_pause_seconds"] < _PAUSE_SECONDS
 
 
+def test_all_of_them_lost_at_once_cost_at_most_one_interval(image: Opened, tmp_path: Path) -> None:
+    blows = [Blow(worker, _AT_40_PERCENT, replace=0.5) for worker in range(3)]
+    kept = {"SLIPWAY_CHECKPOINT_DIR": "/out/checkpoints", "SLIPWAY_CHECKPOINT_EVERY": "5 steps"}
+    outcome = run(image, tmp_path, Job((*MNIST, *_DATA, *_BRIEF), blows, env=kept))
+    before = [life for (_, number), life in outcome.lives.items() if number == 0]
+    assert {life.code for life in before} == {-signal.SIGKILL}
+    assert len(outcome.completed) == 3, outcome.lives
+    made = max(step["step"] for life in before for step in life.of("step")) + 1
+    for life in outcome.completed:
+        _is_right(life)
+        first = life.of("world")[0]
+        assert (first["lost"], first["joined"]) == (0, 3)
+        assert made - 2 * 5 <= first["step"] <= made, "what was being written counts as lost"
+        assert life.message["reformations"] == 0
+    assert outcome.lives[0, 1].message["accuracy"] > 0.9
+
+
 def test_below_the_least_number_the_others_wait_for_a_replacement(
     image: Opened, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ _ARGUMENTS = ("--limit", str(_SAMPLES), "--epochs", "1")
 _TWO_PLAIN = """
 for rank in 0 1; do
     RANK=$rank WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 OMP_NUM_THREADS=1 \
+        TERMINATION_LOG=/out/$rank.message \
         timeout 600 python3 /examples/plain.py "$@" > /out/$rank.out &
     pids="$pids $!"
 done
@@ -25,13 +26,21 @@ for pid in $pids; do wait $pid || exit; done
 
 def test_the_plain_script_trains_in_two_processes(image: Opened, tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
+    for rank in (0, 1):
+        (tmp_path / f"{rank}.message").touch()
+        (tmp_path / f"{rank}.message").chmod(0o666)
     mounts = {_EXAMPLES: "/examples", tmp_path: "/out"}
     arguments = (*_ARGUMENTS[:2], "--epochs", "2")
     image.run("sh", "-c", _TWO_PLAIN, "sh", *arguments, mounts=mounts)
     for rank in (0, 1):
-        first, second = (tmp_path / f"{rank}.out").read_text().splitlines()
-        assert first.startswith(f"rank {rank}, epoch 0: ")
-        assert float(second.removeprefix(f"rank {rank}, epoch 1: ")) < float(first.split()[-1])
+        events = map(json.loads, (tmp_path / f"{rank}.out").read_text().splitlines())
+        losses = [event["metrics"]["loss"] for event in events]
+        message = json.loads((tmp_path / f"{rank}.message").read_text())
+        assert losses[1] < losses[0]
+        assert message == {
+            "rank": rank, "dataset": "mnist", "metrics": {"loss": losses[1]},
+            "epoch_metrics": {"loss": losses},
+        }  # fmt: skip
 
 
 class Workers:

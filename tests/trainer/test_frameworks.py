@@ -1,4 +1,4 @@
-"""Frameworks that know nothing of Slipway find out who they are, by their own detection.
+"""Frameworks that know nothing of Slipway find out who they are, and tell it their numbers.
 
 Two processes with the variables of two pods, in the trainer's image with packages of PyPI's.
 """
@@ -9,19 +9,24 @@ import subprocess
 import sys
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from core.paths import cache_dir
+from core.paths import CHECKOUT, cache_dir
 from jobs.spec import TrainingJob, manifest
 from jobs.spec.names import RUN_LABEL
 from tests.trainer.conftest import Opened
 
 _LOCK = Path(__file__).with_name("frameworks.lock")
 _SCRIPTS = Path(__file__).with_name("scripts")
+_EXAMPLES = CHECKOUT / "examples"
 _PODS = """
+mkdir /out/outputs
 for rank in 0 1; do
-    RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 WORLD_SIZE=2 HF_HUB_OFFLINE=1 \
+    touch /out/$rank.message
+    TERMINATION_LOG=/out/$rank.message \
+        RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=29400 WORLD_SIZE=2 HF_HUB_OFFLINE=1 \
         PYTHONPATH=/opt/slipway:/frameworks timeout 300 env "$@" > /out/$rank 2>&1 &
     pids="$pids $!"
 done
@@ -62,25 +67,79 @@ def _variables() -> list[str]:
 _LAUNCHER = ("-m", "slipway_trainer.launch", "--")
 
 
-@pytest.mark.parametrize(
-    ("framework", "launcher"),
-    [("lightning", ()), ("lightning", _LAUNCHER), ("accelerate", _LAUNCHER)],
-)
+def _run(
+    image: Opened, directory: Path, packages: Path, *program: str
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Run a program in two pods; return what each printed, and each one's termination message."""
+    directory.chmod(0o777)
+    mounts = {
+        directory: "/out", packages: "/frameworks", _SCRIPTS: "/scripts", _EXAMPLES: "/examples"
+    }  # fmt: skip
+    outputs = "SLIPWAY_OUTPUT_DIR=/out/outputs"
+    command = ("sh", "-c", _PODS, "sh", *_variables(), outputs, "python3", *program)
+    codes = image.run(*command, mounts=mounts).split()
+    printed = [(directory / str(rank)).read_text() for rank in (0, 1)]
+    assert codes == ["0", "0"], "\n".join(printed)
+    texts = [(directory / f"{rank}.message").read_text() for rank in (0, 1)]
+    return printed, [json.loads(text or "{}") for text in texts]
+
+
+@pytest.mark.parametrize(("framework", "launcher"), [("lightning", ()), ("accelerate", _LAUNCHER)])
 def test_each_pod_is_a_rank_of_its_own(
     image: Opened, tmp_path: Path, packages: Path, framework: str, launcher: tuple[str, ...]
 ) -> None:
     """By way of the launcher, as a script of the trainer's image, or straight, as one's own."""
-    tmp_path.chmod(0o777)
-    mounts = {tmp_path: "/out", packages: "/frameworks", _SCRIPTS: "/scripts"}
-    outputs = "SLIPWAY_OUTPUT_DIR=/tmp/outputs"
-    program = ("python3", *launcher, f"/scripts/frameworks_{framework}.py")
-    command = ("sh", "-c", _PODS, "sh", *_variables(), outputs, *program)
-    codes = image.run(*command, mounts=mounts).split()
-    printed = [(tmp_path / str(rank)).read_text() for rank in (0, 1)]
-    assert codes == ["0", "0"], "\n".join(printed)
+    program = (*launcher, f"/scripts/frameworks_{framework}.py")
+    printed, messages = _run(image, tmp_path, packages, *program)
     found = [json.loads(text.splitlines()[-1]) for text in printed]
     assert [(each["rank"], each["world"]) for each in found] == [(0, 2), (1, 2)]
     if launcher:
         assert [each["node"] for each in found] == [0, 1]
     # 32 samples in batches of 4, shared by two; and the sum of 1 and 2.
     assert {each["steps"] for each in found} == {4 if framework == "lightning" else 3}
+    if framework == "accelerate":
+        history = {"val_loss": [3, 1.5]}
+        metrics = {"val_loss": 1.5, "accuracy": 0.5}
+        assert messages == [{"rank": 0, "metrics": metrics, "epoch_metrics": history}, {}]
+
+
+@pytest.mark.parametrize(
+    ("example", "arguments", "epochs", "logged", "least"),
+    [
+        (
+            "lightning", ("--limit", "6000", "--epochs", "2"), 2,
+            {"loss": "loss", "val_loss": "val_loss", "accuracy": "accuracy"}, 0.8,
+        ),
+        (
+            "transformers", ("--texts", "4000"), 3,
+            {"loss": "loss", "val_loss": "eval_loss", "accuracy": "eval_accuracy"}, 0.8,
+        ),
+    ],
+    ids=["lightning", "transformers"],
+)  # fmt: skip
+def test_an_example_trains_and_its_numbers_are_the_result(
+    image: Opened,
+    tmp_path: Path,
+    packages: Path,
+    example: str,
+    arguments: tuple[str, ...],
+    epochs: int,
+    logged: dict[str, str],
+    least: float,
+) -> None:
+    printed, (first, second) = _run(
+        image, tmp_path, packages, *_LAUNCHER, f"/examples/{example}/train.py", *arguments
+    )
+    assert second == {}, "rank 0 speaks for all"
+    assert first["rank"] == 0
+    history = {name: first["epoch_metrics"][key] for name, key in logged.items()}
+    for values in history.values():
+        assert len(values) == epochs
+    assert history["loss"][-1] < history["loss"][0]
+    assert history["accuracy"][-1] == first["metrics"][logged["accuracy"]] >= least
+    events = [json.loads(line) for line in printed[0].splitlines() if '"metrics"' in line]
+    assert {event["epoch"] for event in events} == set(range(1, epochs + 1))
+    assert '"event": "metrics"' not in printed[1]
+    assert any(
+        (tmp_path / "outputs").rglob("*.safetensors" if example == "transformers" else "*.ckpt")
+    )

@@ -7,10 +7,13 @@ import shlex
 import subprocess
 from pathlib import Path
 
-from images.build import pip
-from images.build.engines import Plan
+import pytest
+
+from core.context import Silence
+from images.build.requirements import RequirementsSpec
+from images.build.runner import Runner
 from images.build.trainer import TRAINER_CIFAR
-from images.datasets.cifar10 import CIFAR10, FILES
+from images.datasets.cifar10 import CIFAR10
 from images.datasets.mnist import MNIST
 from tests.trainer.conftest import Opened
 
@@ -119,7 +122,7 @@ def test_the_image_says_which_pictures_those_of_cifar10_are(image: Opened) -> No
     about = json.loads(image.run("cat", "/data/cifar10/DATASET"))
     assert about["name"] == taken.name
     assert about["classes"] == list(taken.classes)
-    assert about["md5"].keys() == FILES.keys()
+    assert about["md5"].keys() == CIFAR10.files.keys()
     sums = image.run("sh", "-c", "cd /data/cifar10 && md5sum cifar-10-batches-py/*").split()
     assert dict(zip(sums[1::2], sums[::2], strict=True)) == about["md5"]
 
@@ -159,16 +162,41 @@ def test_a_build_from_it_installs_with_this_machines_pip_settings_and_keeps_none
     image: Opened, tmp_path: Path
 ) -> None:
     """Through whatever stands between this machine and the index, with its certificates."""
-    (tmp_path / "Dockerfile").write_text(
-        "ARG TRAINER\nFROM ${TRAINER}\nUSER root\nRUN pip install --no-cache-dir six==1.17.0\n"
-    )
-    arguments = (f"TRAINER={TRAINER_CIFAR.reference}",)
-    plan = Plan(tmp_path, tmp_path / "Dockerfile", arguments, pip.mounts(tmp_path))
-    built = "localhost/from-trainer:1"
-    image.buildah(*image.engine.build(plan, built)[len(image.engine._us) :])
+    built = _with_packages(image, tmp_path, "torchmetrics==1.8.2\nsix==1.17.0\n")
     container = image.buildah("from", built).strip()
-    look = "import six, torch; print(six.__file__, open('/etc/pip.conf').read())"
-    asked = f"python3 -c {shlex.quote(look)}; cat /run/slipway* 2>/dev/null; true"
+    look = (
+        "import importlib.metadata as m, os, torch, torchmetrics; print(torchmetrics.__file__, "
+        "torch.__file__, m.version('torch')[:4], open('/etc/pip.conf').read(), "
+        "os.path.exists('/mnt/requirements.txt'))"
+    )
+    asked = f"python3 -c {shlex.quote(look)}; cat /run/slipway* /tmp/* 2>/dev/null; id -u"
     options = ("--isolation=chroot", container, "--", "sh", "-c", asked)
     found = image.buildah("run", *options)
-    assert found.split() == ["/usr/local/lib/python3.13/dist-packages/six.py"], found
+    assert found.split() == [
+        "/usr/local/lib/python3.13/dist-packages/torchmetrics/__init__.py",
+        "/usr/lib/python3/dist-packages/torch/__init__.py",
+        *("2.6.", "False", "65532"),
+    ], found
+
+
+@pytest.mark.parametrize(
+    ("listed", "reason"),
+    [
+        (f"six==1.17.0 --hash=sha256:{'0' * 64}\n", "DO NOT MATCH THE HASHES"),
+        ("torch==2.9.1\n", r"The user requested \(constraint\) torch==2\.6"),
+    ],
+)
+def test_pip_says_why_a_package_cannot_be_had(
+    image: Opened, tmp_path: Path, listed: str, reason: str
+) -> None:
+    with pytest.raises(AssertionError, match=reason):
+        _with_packages(image, tmp_path, listed)
+
+
+def _with_packages(image: Opened, directory: Path, listed: str) -> str:
+    """Build the image of a script with these requirements, and return its name."""
+    (directory / "needs.txt").write_text(listed)
+    spec = RequirementsSpec.of_file("mine", directory / "needs.txt", TRAINER_CIFAR.reference)
+    plan = spec.prepare(image.engine, Runner(directory / "log", Silence()), directory)
+    image.buildah(*image.engine.build(plan, spec.reference)[len(image.engine.call) :])
+    return spec.reference

@@ -83,11 +83,11 @@ def test_a_program_is_pushed_once_and_a_pod_calls_it_by_the_registrys_name(
         "/tcp-wait"
     ]
     state = {**inputs, **outputs}
-    assert _OF.diff("", state, inputs, Listener()) == []
+    assert _OF.diff(state, inputs, Listener()) == []
     monkeypatch.setattr(Program, "build", lambda *_: pytest.fail("it is made once more"))
     assert _OF.create(inputs, Listener())[1] == outputs
-    _OF.delete("", state, Listener())
-    assert _OF.read("", state, Listener()) == outputs, "what others may run was removed"
+    _OF.delete(state, Listener())
+    assert _OF.read(state, Listener()) == outputs, "what others may run was removed"
 
 
 def test_a_jobs_own_image_is_pushed_and_called_by_the_registrys_digest(
@@ -111,7 +111,7 @@ def test_a_jobs_own_image_is_pushed_and_called_by_the_registrys_digest(
     assert outputs["pinned"].startswith(f"{registry.server}/team/slipway-job-mine@sha256:")
     digest = outputs["pinned"].rpartition("@")[2]
     assert _manifest(registry, f"team/slipway-job-mine/manifests/{digest}")["layers"]
-    assert of.diff("", {**inputs, **outputs}, inputs, Listener()) == []
+    assert of.diff({**inputs, **outputs}, inputs, Listener()) == []
 
 
 def test_what_it_has_is_known_by_tag_and_by_digest(registry: RunningRegistry) -> None:
@@ -148,13 +148,13 @@ def test_without_a_login_nobody_is_told_so(registry: RunningRegistry, tmp_path: 
 def test_a_registry_that_is_gone_is_not_up_and_has_lost_nothing(
     registry: RunningRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("images.targets.registry_api.LIMIT", 1.0)
+    monkeypatch.setattr("images.targets.registry.LIMIT", 1.0)
     inputs = _inputs(registry, "tcp-wait")
     state = {**inputs, **_OF.create(inputs, Listener())[1]}
     gone = {**inputs["target"], "server": "127.0.0.1:9/team"}
     state["target"] = inputs["target"] = gone
     assert not target_of(gone).is_up
-    assert _OF.diff("", state, inputs, Listener()) == []
+    assert _OF.diff(state, inputs, Listener()) == []
 
 
 def test_the_login_is_in_no_command_line_and_no_file_outlives_the_push(

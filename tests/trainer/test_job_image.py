@@ -16,13 +16,14 @@ import pytest
 
 from core import toolchain
 from core.paths import cache_dir
+from core.process import CommandFailed
 from images.build import debian, job
 from images.build.job import JobImageSpec
 from images.build.runner import BuildFailed
 from images.build.trainer import ImageSpec
 from images.handler import JobImageHandler
 from images.targets.containerd import Node
-from images.targets.target import TargetError, target_of
+from images.targets.target import target_of
 from tests.unit.images.objects import Listener
 
 _START_LIMIT = 30.0
@@ -87,7 +88,7 @@ def _running(directory: Path) -> Iterator[Containerd]:
 def _until_up(node: Node, log: Path) -> None:
     began = time.monotonic()
     while time.monotonic() - began < _START_LIMIT:
-        with suppress(TargetError):
+        with suppress(CommandFailed):
             if node.is_up and node.digest("none") is None:
                 return
         time.sleep(0.2)
@@ -145,8 +146,8 @@ def test_a_pod_can_run_it_by_its_digest(context: Path, containerd: Containerd) -
     for name in (outputs["reference"], outputs["pinned"]):
         assert outputs["pinned"].encode() in _soon_known(containerd, name)
     state = {**inputs, **outputs}
-    assert _OF.diff("", state, inputs, Listener()) == []
-    _OF.delete("", state, Listener())
+    assert _OF.diff(state, inputs, Listener()) == []
+    _OF.delete(state, Listener())
     assert target_of(containerd.target).digest(outputs["pinned"]) is None
 
 

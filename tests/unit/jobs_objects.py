@@ -4,6 +4,14 @@ import json
 from typing import Any
 
 JOB_UID = "job-uid"
+REFUSED_LOGIN = (
+    'Back-off pulling image "mine.azurecr.io/mine:1": ErrImagePull: failed to pull and unpack '
+    'image "mine.azurecr.io/mine:1": failed to resolve reference "mine.azurecr.io/mine:1": failed '
+    "to authorize: failed to fetch anonymous token: unexpected status from GET request to "
+    "https://mine.azurecr.io/oauth2/token?scope=repository%3Amine%3Apull&service=mine.azurecr.io: "
+    "401 Unauthorized"
+)
+"""What a kubelet of AKS reports whose identity has no role: https://github.com/Azure/AKS/issues/4593."""
 
 
 def job(
@@ -61,6 +69,7 @@ def pod(
         "image": "tcp-wait:1",
         "state": init or {},
         "restartCount": 0,
+        "containerID": (init or {}).get("terminated", {}).get("containerID", "containerd://init"),
     }
     return {
         "metadata": {

@@ -3,16 +3,13 @@
 python -m tests.unit.plugin_box ENGINE_ADDRESS
 """
 
-import sys
 from typing import ClassVar
 
-from pulumi.runtime.proto import engine_pb2_grpc
-
 from core.context import Context
-from core.handler import Change, CheckFailure, Handler, Properties
-from infra.provider.engine import connect
+from core.handler import Change, Handler, Properties
+from core.problem import Problem
 from infra.provider.provider import SlipwayProvider
-from infra.provider.server import exit_with, serve
+from infra.provider.server import serve
 
 TOKEN = "slipway:test:Box"
 
@@ -20,25 +17,20 @@ TOKEN = "slipway:test:Box"
 class BoxHandler(Handler):
     """A box of some size: none has size 0, and none of size 13 can be made."""
 
-    type: ClassVar[str] = TOKEN
     outputs: ClassVar[tuple[str, ...]] = ("address", "key")
     secret_outputs: ClassVar[frozenset[str]] = frozenset({"key"})
+    replaced_by: ClassVar[frozenset[str]] = frozenset({"place"})
     passing_inputs: ClassVar[frozenset[str]] = frozenset({"token"})
 
-    def check(self, inputs: Properties) -> list[CheckFailure]:
-        return [CheckFailure("size", "0: at least 1")] if inputs["size"] == 0 else []
+    def check(self, inputs: Properties) -> list[Problem]:
+        return [Problem("size", "0: at least 1")] if inputs["size"] == 0 else []
 
-    def diff(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> list[Change]:
+    def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         if state["size"] != inputs["size"]:
             context.info(f"it was {state['size']}")
         if "token" in inputs:
             context.info(f"looked with {inputs['token']}")
-        return [
-            Change(change.path, change.kind, replace=change.path == "place")
-            for change in super().diff(resource_id, state, inputs, context)
-        ]
+        return super().diff(state, inputs, context)
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
@@ -56,21 +48,16 @@ class BoxHandler(Handler):
         address = "here" if "token" not in inputs else f"known to {inputs['token']}"
         return "box-1", {"address": address, "key": "k3y"}
 
-    def read(self, resource_id: str, state: Properties, context: Context) -> Properties | None:
-        return None if resource_id == "gone" else {"address": "there", "key": "k3y"}
+    def read(self, state: Properties, context: Context) -> Properties | None:
+        return None if state.get("size") == 0 else {"address": "there", "key": "k3y"}
 
-    def update(
-        self, resource_id: str, state: Properties, inputs: Properties, context: Context
-    ) -> Properties:
+    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         return {"address": f"from {state['size']} to {inputs['size']}", "key": "k3y"}
 
-    def delete(self, resource_id: str, state: Properties, context: Context) -> None:
-        if resource_id == "stuck":
+    def delete(self, state: Properties, context: Context) -> None:
+        if state["size"] == 13:
             raise OSError("it is nailed down")
 
 
 if __name__ == "__main__":
-    engine = connect(sys.argv[1])
-    exit_with(engine)
-    provider = SlipwayProvider({TOKEN: BoxHandler()}, engine_pb2_grpc.EngineStub(engine))
-    serve(provider, sys.argv[1], "0.1.0")
+    serve(lambda engine: SlipwayProvider({TOKEN: BoxHandler}, engine), "0.1.0")

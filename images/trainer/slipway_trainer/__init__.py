@@ -2,7 +2,7 @@
 
 Three packages, each of which can be read alone:
 
-    demos     the programs mnist, cifar and mnist_elastic, and the training loop that they share
+    demos     programs (mnist, cifar, images, mnist_elastic), and the training loop that they share
     elastic   training that goes on when workers are lost; for programs of one's own as well
     agent     runs beside a job's program: starts it, fetches its inputs, copies its files out
 

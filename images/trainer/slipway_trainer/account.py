@@ -2,12 +2,14 @@
 
 import resource
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from typing import Any
 
 import torch
 
 _DIGITS = 6
+_MOST_EVENTS = 1024
 
 
 @dataclass
@@ -28,24 +30,49 @@ class Account:
     """Time and CPU time when training went on; None while it doesn't."""
     mark: float = 0.0
     """When the last part of a step ended."""
+    events: list[tuple[str, Any]] = field(default_factory=list)
+    """On a GPU, which works off what the host has launched: what of a step ended, and the event
+    (torch.cuda.Event) with which the GPU notes when; the first one began."""
 
     def resume(self) -> None:
         """It trains from here on."""
         self.mark = time.perf_counter()
         self.since = (self.mark, time.process_time())
+        if torch.cuda.is_initialized():
+            self.events = [("", _event())]
 
     def pause(self) -> None:
         """It doesn't train from here on."""
         if self.since is not None:
+            self._read_events()
             self.seconds += time.perf_counter() - self.since[0]
             self.cpu_seconds += time.process_time() - self.since[1]
             self.since = None
 
+    def trained(self) -> float:
+        """Return the seconds spent in training so far."""
+        going = 0.0 if self.since is None else time.perf_counter() - self.since[0]
+        return self.seconds + going
+
     def part(self, name: str) -> None:
         """A part of a step ends here."""
+        if self.events:
+            self.events.append((name, _event()))
+            if len(self.events) > _MOST_EVENTS:
+                self._read_events()
+            return
         now = time.perf_counter()
         self.parts[name] = self.parts.get(name, 0.0) + now - self.mark
         self.mark = now
+
+    def _read_events(self) -> None:
+        """Add up what the GPU noted; waits for it to come that far."""
+        if self.events:
+            self.events[-1][1].synchronize()
+            for (_, before), (name, event) in pairwise(self.events):
+                seconds = before.elapsed_time(event) / 1000  # milliseconds
+                self.parts[name] = self.parts.get(name, 0.0) + seconds
+            del self.events[:-1]
 
     def mean_loss(self) -> float | None:
         """Return the mean of the losses recorded, when there are any."""
@@ -55,15 +82,7 @@ class Account:
         """Return what `Account(**state)` goes on from."""
         running = self.since is not None
         self.pause()
-        state = {
-            "steps": self.steps,
-            "samples": self.samples,
-            "loss_sum": float(self.loss_sum),
-            "loss_count": self.loss_count,
-            "seconds": self.seconds,
-            "cpu_seconds": self.cpu_seconds,
-            "parts": dict(self.parts),
-        }
+        state = asdict(replace(self, loss_sum=float(self.loss_sum), events=[]))
         if running:
             self.resume()
         return state
@@ -82,6 +101,12 @@ class Account:
             "cpu_seconds": round(self.cpu_seconds, 3),
             **_peak_memory(),
         }
+
+
+def _event() -> Any:
+    event = torch.cuda.Event(enable_timing=True)
+    event.record()
+    return event
 
 
 def _peak_memory() -> dict[str, float]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from slipway_trainer import report
+from slipway import termination
 
 _DRIVER = Path("/proc/driver/nvidia/version")
 """There as soon as the node's kernel has loaded the driver, in any container:
@@ -25,7 +25,7 @@ def probe(driver: Path = _DRIVER) -> dict[str, Any]:
     """Return what this container's GPU is, or why there is none to calculate on."""
     found: dict[str, Any] = {
         "torch": torch.__version__,
-        "driver": _first_line(driver),
+        "driver": driver.read_text().partition("\n")[0] if driver.exists() else None,
         "node": os.environ.get("NODE_NAME", ""),
     }
     if torch.version.cuda is None:
@@ -57,13 +57,5 @@ def _calculate() -> str:
     return str(torch.cuda.get_device_name(device))
 
 
-def _first_line(path: Path) -> str | None:
-    """Return the first line of a file, None where there is none to read."""
-    try:
-        return path.read_text().partition("\n")[0]
-    except OSError:
-        return None
-
-
 if __name__ == "__main__":
-    report.leave(probe())
+    termination.leave(probe())

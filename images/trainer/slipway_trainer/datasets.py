@@ -6,6 +6,7 @@ it again: they are in the trainer's image.
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -29,9 +30,46 @@ MNIST_SHA256 = {
 """Of the files in the archives whose md5 torchvision publishes; those, unpacked, have none."""
 
 
+class Data(ABC):
+    """A training or test set: pictures and their classes, by their index.
+
+    Attributes:
+        name: The data set's true name.
+        classes: What the labels mean.
+    """
+
+    name: str
+    classes: tuple[str, ...]
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the number of samples."""
+
+    @abstractmethod
+    def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        """Return pictures (n, colors, height, width), normalized, and labels (n,)."""
+
+    @abstractmethod
+    def loaded(
+        self, shares: Iterable[tuple[Tensor, float]], workers: int
+    ) -> Iterator[tuple[Tensor, Tensor, float]]:
+        """Yield pictures, labels and their weight, for each of `shares` in turn.
+
+        With `workers`, so many get the next batches ready meanwhile.
+        """
+
+    def batches(
+        self, indices: Tensor, size: int, workers: int = 0
+    ) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield `indices` in batches of `size`; none at all when there are no indices."""
+        shares = ((batch, 1.0) for batch in indices.split(size) if len(batch) > 0)
+        for images, labels, _ in self.loaded(shares, workers):
+            yield images, labels
+
+
 @dataclass(frozen=True)
-class Samples:
-    """A training or test set on one device.
+class Samples(Data):
+    """A training or test set in the memory of one device.
 
     Args:
         name: The data set's true name.
@@ -53,7 +91,7 @@ class Samples:
         return len(self.labels)
 
     def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return pictures (n, colors, height, width), normalized, and labels (n,).
+        """Return pictures and labels.
 
         The pictures' bytes stay in the order of the data set, where a pixel's colors are side by
         side: that is the memory format channels_last, in which convolutions are fastest.
@@ -63,33 +101,23 @@ class Samples:
         images = images.sub_(255 * self.mean).div_(255 * self.deviation)
         return images, self.labels.index_select(0, indices)
 
-    def batches(self, indices: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield `indices` in batches of `size`; none at all when there are no indices."""
-        for batch in indices.split(size):
-            if len(batch) > 0:
-                yield self[batch]
-
-
-def loaded(
-    samples: Samples, shares: Iterable[tuple[Tensor, float]], workers: int
-) -> Iterator[tuple[Tensor, Tensor, float]]:
-    """Yield pictures, labels and their weight, for each of `shares` in turn.
-
-    With `workers`, so many threads get the next batches ready meanwhile.
-    """
-    if workers == 0:
-        for indices, weight in shares:
-            yield *samples[indices], weight
-        return
-    ahead: deque[tuple[Future[tuple[Tensor, Tensor]], float]] = deque()
-    with ThreadPoolExecutor(workers) as pool:
-        for indices, weight in shares:
-            ahead.append((pool.submit(samples.__getitem__, indices), weight))
-            if len(ahead) > workers:
-                batch, ready = ahead.popleft()
+    def loaded(
+        self, shares: Iterable[tuple[Tensor, float]], workers: int
+    ) -> Iterator[tuple[Tensor, Tensor, float]]:
+        """Yield the batches that so many threads get ready."""
+        if workers == 0:
+            for indices, weight in shares:
+                yield *self[indices], weight
+            return
+        ahead: deque[tuple[Future[tuple[Tensor, Tensor]], float]] = deque()
+        with ThreadPoolExecutor(workers) as pool:
+            for indices, weight in shares:
+                ahead.append((pool.submit(self.__getitem__, indices), weight))
+                if len(ahead) > workers:
+                    batch, ready = ahead.popleft()
+                    yield *batch.result(), ready
+            for batch, ready in ahead:
                 yield *batch.result(), ready
-        for batch, ready in ahead:
-            yield *batch.result(), ready
 
 
 class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside the image alone
@@ -114,7 +142,7 @@ class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside 
             self.train_list = [[name, sums[name]] for name, _ in self.train_list]
             self.test_list = [[name, sums[name]] for name, _ in self.test_list]
             self.meta = {**self.meta, "md5": sums[self.meta["filename"]]}
-            report.name_dataset(self.name, f"{root} has no CIFAR-10 but {self.name} in its format")
+            report.name_stand_in(described.parent)
         super().__init__(root, *args, **options)
         self.classes = list(about.get("classes", self.classes))
 
@@ -156,12 +184,11 @@ def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device)
 
 def _verify(folder: Path, prefix: str) -> None:
     for name, published in MNIST_SHA256.items():
-        if not name.startswith(prefix):
-            continue
-        with (folder / name).open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != published:
-            raise RuntimeError(
-                f"{folder / name} is not MNIST's: its sha256 is {found}, published is "
-                f"{published}. Get the file anew"
-            )
+        if name.startswith(prefix):
+            with (folder / name).open("rb") as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+            if found != published:
+                raise RuntimeError(
+                    f"{folder / name} is not MNIST's: its sha256 is {found}, published is "
+                    f"{published}. Get the file anew"
+                )

@@ -23,6 +23,11 @@ class World:
     device: torch.device
 
 
+def default_backend(use_cuda: bool) -> str:
+    """Return nccl where ranks train on GPUs, and gloo elsewhere."""
+    return "nccl" if use_cuda and torch.cuda.is_available() else "gloo"
+
+
 def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     """Wait for all ranks and return the world they form.
 
@@ -42,12 +47,14 @@ def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     device = torch.device("cuda", local_rank) if cuda else torch.device("cpu")
     if cuda:
         torch.cuda.set_device(device)
-    if "WORLD_SIZE" in os.environ:
-        dist.init_process_group(backend, timeout=timeout)
-    else:
-        dist.init_process_group(
-            backend, timeout=timeout, store=dist.HashStore(), rank=0, world_size=1
-        )
+    alone = {"store": dist.HashStore(), "rank": 0, "world_size": 1}
+    dist.init_process_group(
+        backend,
+        timeout=timeout,
+        # NCCL then connects now, where a rank that is missing is reported, not in the first step.
+        device_id=device if backend == "nccl" else None,
+        **({} if "WORLD_SIZE" in os.environ else alone),
+    )
     return World(dist.get_rank(), dist.get_world_size(), device)
 
 
@@ -78,12 +85,24 @@ def parallel(net: nn.Module, world: World) -> nn.Module:
     """Return `net`, made to average its gradients over all ranks."""
     if world.size == 1:
         return net
+    is_cuda = world.device.type == "cuda"
     return DistributedDataParallel(
         net,
-        device_ids=[world.device] if world.device.type == "cuda" else None,
+        device_ids=[world.device] if is_cuda else None,
         # All gradients in one message: on a CPU there is nobody to send the first ones while the
-        # others are still being calculated, and each message costs a millisecond.
-        bucket_cap_mb=100,
+        # others are still being calculated, and each message costs a millisecond. On a GPU NCCL
+        # does just that, with torch's own size.
+        bucket_cap_mb=None if is_cuda else 100,
         gradient_as_bucket_view=True,
         static_graph=True,
     )
+
+
+def synchronize_buffers(net: nn.Module) -> None:
+    """Give all ranks rank 0's buffers, such as the running means of batch normalization.
+
+    DistributedDataParallel does so before each step; this is for what follows the last one.
+    """
+    if dist.is_initialized():
+        for buffer in net.buffers():
+            dist.broadcast(buffer, src=0)

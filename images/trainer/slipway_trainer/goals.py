@@ -4,19 +4,27 @@ Validations give every rank the same numbers, so every rank comes to the same an
 """
 
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-METRICS = ("accuracy", "top5_accuracy")
+METRICS = ("accuracy", "top5_accuracy", "val_loss", "test_loss")
+"""Of the demos, whose validations are on the test set: the two losses are the same."""
+_FALLING = ("loss", "error", "perplexity")
 
 
 @dataclass(frozen=True)
 class Goal:
-    """`metric`, as a validation finds it, has come to `value` or above."""
+    """`metric`, as a validation finds it, has come to `value` or above; of a loss, or below."""
 
     metric: str
     value: float
+
+    @property
+    def falls(self) -> bool:
+        """Whether less is better, as the metric's name tells."""
+        return any(word in self.metric for word in _FALLING)
 
     def reached(self, values: Mapping[str, Any]) -> bool:
         """Return whether a validation's values reach it.
@@ -24,12 +32,15 @@ class Goal:
         Raises:
             ValueError: the validation doesn't have the metric.
         """
-        if self.metric not in values:
+        if self.metric in {"val_loss", "test_loss"}:
+            values = {self.metric: values.get("loss"), **values}
+        found = values.get(self.metric)
+        if found is None:
             raise ValueError(
                 f"the goal {self} needs a metric that the validation doesn't have; it has "
                 f"{', '.join(values)}: add the metric to validation_round, or change the goal"
             )
-        return bool(values[self.metric] >= self.value)
+        return bool(found <= self.value if self.falls else found >= self.value)
 
     def __str__(self) -> str:
         return f"{self.metric}={self.value:g}"
@@ -43,15 +54,16 @@ def parse(text: str) -> Goal:
     """
     metric, _, number = text.partition("=")
     try:
-        value = float(number)
+        goal = Goal(metric, float(number))
     except ValueError:
-        value = math.nan
-    if metric not in METRICS or not 0 < value <= 1:
+        goal = Goal(metric, math.nan)
+    most = sys.float_info.max if goal.falls else 1
+    if metric not in METRICS or not 0 < goal.value <= most:
         raise ValueError(
-            f"{text!r} is no goal: it takes METRIC=VALUE, such as accuracy=0.98, with one of "
-            f"{', '.join(METRICS)} and a share above 0 and up to 1"
+            f"{text!r} is no goal: it takes METRIC=VALUE, such as accuracy=0.98 or val_loss=0.3, "
+            f"with one of {', '.join(METRICS)} and a value above 0; a share is at most 1"
         )
-    return Goal(metric, value)
+    return goal
 
 
 task1_time_to_accuracy_goal = Goal("accuracy", 0.8)

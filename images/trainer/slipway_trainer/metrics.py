@@ -1,13 +1,15 @@
 """What a validation counts. A metric is a rule; it keeps nothing from one batch to the next.
 
 Counts of batches, and of ranks, can be added up; the metric's value comes from their sum. So the
-value is exact however the test set is shared out.
+value is exact however the test set is shared out. Counts stay on the model's device, where a batch
+doesn't wait for those before it; only their sum is read.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import torch
 from torch import Tensor
 
 
@@ -22,8 +24,8 @@ class Metric(Protocol):
     def size(self) -> int:
         """How many numbers `counts` has."""
 
-    def counts(self, output: Tensor, target: Tensor) -> list[int]:
-        """Return what a batch adds: outputs (n, classes), targets (n,)."""
+    def counts(self, output: Tensor, target: Tensor) -> Tensor | Sequence[int]:
+        """Return what a batch adds, `size` numbers: outputs (n, classes), targets (n,)."""
 
     def value(self, counts: Sequence[float]) -> float | dict[str, float]:
         """Return what the sum of counts means."""
@@ -40,10 +42,11 @@ class TopKAccuracy:
     def name(self) -> str:
         return "accuracy" if self.topk == 1 else f"top{self.topk}_accuracy"
 
-    def counts(self, output: Tensor, target: Tensor) -> list[int]:
+    def counts(self, output: Tensor, target: Tensor) -> Tensor:
         # With fewer classes than k every sample counts as right.
         likeliest = output.topk(min(self.topk, output.shape[1]), dim=1).indices
-        return [int(likeliest.eq(target.unsqueeze(1)).sum()), len(target)]
+        right = likeliest.eq(target.unsqueeze(1)).sum()
+        return torch.stack([right, torch.full_like(right, len(target))])
 
     def value(self, counts: Sequence[float]) -> float:
         right, samples = counts
@@ -61,14 +64,13 @@ class ClassAccuracy:
     def size(self) -> int:
         return 2 * len(self.classes)
 
-    def counts(self, output: Tensor, target: Tensor) -> list[int]:
+    def counts(self, output: Tensor, target: Tensor) -> Tensor:
         # As in TopKAccuracy, since argmax may choose another one of two equal outputs.
-        right = target[output.topk(1, dim=1).indices.squeeze(1) == target]
-        return [
-            int(count)
-            for labels in (right, target)
-            for count in labels.bincount(minlength=len(self.classes))
-        ]
+        right = output.topk(1, dim=1).indices.squeeze(1) == target
+        none = torch.zeros(len(self.classes), dtype=torch.int64, device=target.device)
+        # bincount would read how many classes there are, and wait for that.
+        by_class = (none.index_add(0, target, each.long()) for each in (right, right | True))
+        return torch.cat([*by_class])
 
     def value(self, counts: Sequence[float]) -> dict[str, float]:
         """Return the share by class; a class without samples is left out."""

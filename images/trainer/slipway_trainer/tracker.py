@@ -20,8 +20,8 @@ In a training loop of one's own:
         if tracker.goal_reached:
             break
 
-It works with a process group and without. Times are the host's. On a GPU, where the host only
-launches a step, an epoch's time is right, while its parts tell where the host waited.
+It works with a process group and without. An epoch's time is the host's; its parts are the GPU's
+where there is one, by CUDA events, since the host only launches them.
 """
 
 import time
@@ -31,9 +31,9 @@ from typing import Any
 
 import torch.distributed as dist
 
+from slipway.events import Events
 from slipway_trainer.account import Account
 from slipway_trainer.distributed import total
-from slipway_trainer.events import Events
 from slipway_trainer.goals import Goal
 from slipway_trainer.metrics import Metric
 
@@ -76,7 +76,11 @@ class Tracker:
         self._run = {} if run_id is None else {"run_id": run_id}
         self._now = Account()
         self._found: dict[str, Any] = {}
-        self._done: dict[str, Any] = {"epoch_accuracies": [], "samples_seen": 0}
+        self._done: dict[str, Any] = {
+            "epoch_accuracies": [], "epoch_metrics": {}, "samples_seen": 0
+        }  # fmt: skip
+        self._step_seconds: dict[str, float] = {}
+        self._before = 0.0  # of the epoch's seconds those that went before this process
         self._began = time.monotonic()
 
     def start(self, elapsed: float = 0.0) -> None:
@@ -129,20 +133,16 @@ class Tracker:
 
         It is that of now, unless ranks agreed on how many seconds had `elapsed`.
         """
-        self._found = dict(values)
         step, seconds = self._now.steps, round(self.elapsed if elapsed is None else elapsed, 3)
-        told = {"test_loss" if name == "loss" else name: value for name, value in values.items()}
-        self._emit("validation", **self._run, step=step, **_rounded(told), elapsed_seconds=seconds)
+        self._found = _rounded(
+            {"test_loss" if name == "loss" else name: value for name, value in values.items()}
+        )
+        self._emit("validation", **self._run, step=step, **self._found, elapsed_seconds=seconds)
         if self.goal is not None and not self.goal_reached and self.goal.reached(values):
             self.goal_reached = True
-            self._done["time_to_accuracy_seconds"] = seconds
-            self._emit(
-                "goal_reached",
-                **self._run,
-                step=step,
-                goal=str(self.goal),
-                time_to_accuracy_seconds=seconds,
-            )
+            reached = {"time_to_accuracy_seconds": seconds}
+            self._done |= reached
+            self._emit("goal_reached", **self._run, step=step, goal=str(self.goal), **reached)
 
     def total_loss(self) -> float | None:
         """Return the mean of all ranks' losses in this epoch, when there are any."""
@@ -158,15 +158,24 @@ class Tracker:
         self._now.pause()
         mean_loss = self.total_loss() if mean_loss is None else mean_loss
         loss = {} if mean_loss is None else {"loss": round(mean_loss, _DIGITS)}
-        found = _rounded(self._found)
-        test_loss = {"test_loss": found.pop("loss")} if "loss" in found else {}
-        self._emit("epoch", **self._run, **loss, **found, **test_loss, **self._now.told())
-        self._done |= loss | found
+        self._emit("epoch", **self._run, **loss, **self._found, **self._now.told())
+        for name, value in (loss | self._found).items():
+            if name != "accuracy" and isinstance(value, float):
+                self._done["epoch_metrics"].setdefault(name, []).append(value)
+        self._found.pop("test_loss", None)
+        self._done |= loss | self._found
         self._done["samples_seen"] += self._now.samples
-        if "accuracy" in found:
-            self._done["epoch_accuracies"].append(found["accuracy"])
+        self._step_seconds, self._before = self.step_seconds(), 0.0
+        if "accuracy" in self._found:
+            self._done["epoch_accuracies"].append(self._found["accuracy"])
         self.epoch += 1
         self._now, self._found = Account(), {}
+
+    def step_seconds(self) -> dict[str, float]:
+        """Return the time in steps that are in the model, by the run that made them."""
+        run = self._run.get("run_id", "")
+        own = self._step_seconds.get(run, 0.0) + self._now.trained() - self._before
+        return {**self._step_seconds, run: own}
 
     def summary(self) -> dict[str, Any]:
         """Return this rank's result so far, in the form of a termination message."""
@@ -176,27 +185,30 @@ class Tracker:
             "world_size": dist.get_world_size() if dist.is_initialized() else 1,
             **self._done,
             **goal,
+            "step_seconds": {run: round(each, 3) for run, each in self.step_seconds().items()},
             "duration_seconds": round(self.elapsed, 3),
         }
 
     def state(self) -> dict[str, Any]:
         """Return what `restore` goes on from, in plain values."""
-        done = self._done | {"epoch_accuracies": list(self._done["epoch_accuracies"])}
         return {
             "epoch": self.epoch,
             "now": self._now.state(),
-            "done": done,
+            "done": deepcopy(self._done),
             "goal_reached": self.goal_reached,
             "elapsed": self.elapsed,
+            "step_seconds": self.step_seconds(),
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from `state`: as if the time between had not passed."""
         self.epoch = state["epoch"]
         self._now = Account(**state["now"])
-        self._done = deepcopy(dict(state["done"]))
+        # An older image's checkpoint has no such map.
+        self._done = {"epoch_metrics": {}, **deepcopy(dict(state["done"]))}
         self.goal_reached = state["goal_reached"]
         self._began = time.monotonic() - state["elapsed"]
+        self._step_seconds, self._before = dict(state["step_seconds"]), self._now.seconds
 
     @property
     def elapsed(self) -> float:
@@ -205,6 +217,21 @@ class Tracker:
 
     def _emit(self, event: str, **values: Any) -> None:
         self._events.emit(event, epoch=self.epoch, **values)
+
+
+def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
+    """Return what a rank goes on from, of the states that another number of ranks left.
+
+    Rank 0 has counted what all of them had, and the others nothing: sums stay what they are.
+    """
+    state = deepcopy(dict(states[0]))
+    for part, names in (
+        ("now", ("samples", "loss_sum", "loss_count")),
+        ("done", ("samples_seen",)),
+    ):
+        for name in names:
+            state[part][name] = sum(each[part][name] for each in states) if rank == 0 else 0
+    return state
 
 
 def _rounded(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -66,33 +66,30 @@ def evaluate(  # noqa: PLR0913, PLR0917 - as validation_round
     total: Callable[..., list[float]],
     dtype: str = "fp32",
 ) -> dict[str, Any]:
-    """Return what `validation_round` does, of batches that are ready, and tell no tracker.
+    """Return what `validation_round` does of batches on the model's device, and tell no tracker.
 
-    Args:
-        batches: As its `dataloader`, on the model's device.
-        model: As there.
-        loss_function: As there.
-        metrics: As there.
-        total: Adds numbers up over all ranks.
-        dtype: As there.
+    `total` adds numbers up over all ranks.
     """
     was_training = model.training
     model.eval()
     sizes = [2, *(metric.size for metric in metrics)]
-    sums = [0.0] * sum(sizes)
+    sums: Tensor | None = None
     with torch.no_grad():
         for data, target in batches:
             with torch.autocast(data.device.type, _DTYPES[dtype], enabled=dtype != "fp32"):
                 output = model(data)
             output = output.float()
-            counts = [float(loss_function(output, target)) * len(target), len(target)]
+            loss = loss_function(output, target).double().reshape(1)
+            parts = [loss * len(target), torch.full_like(loss, len(target))]
             for metric in metrics:
-                counts += metric.counts(output, target)
-            sums = [before + count for before, count in zip(sums, counts, strict=True)]
+                counted = metric.counts(output, target)
+                parts.append(torch.as_tensor(counted, dtype=loss.dtype, device=loss.device))
+            counts = torch.cat(parts)
+            sums = counts if sums is None else sums + counts
     model.train(was_training)
-    summed = iter(total(*sums))
-    loss, *counted = [list(islice(summed, size)) for size in sizes]
-    values: dict[str, Any] = {"loss": loss[0] / loss[1]}
-    for metric, counts in zip(metrics, counted, strict=True):
-        values[metric.name] = metric.value(counts)
+    summed = iter(total(*([0.0] * sum(sizes) if sums is None else sums.tolist())))
+    (losses, samples), *found = [list(islice(summed, size)) for size in sizes]
+    values: dict[str, Any] = {"loss": losses / samples}
+    for metric, numbers in zip(metrics, found, strict=True):
+        values[metric.name] = metric.value(numbers)
     return values

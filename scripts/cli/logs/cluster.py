@@ -1,23 +1,26 @@
 """The logs of a job that are read from its cluster: found, fetched, and followed."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
+from core.kube import api_message
 from core.problem import meant
-from jobs.api import JobApi, Unreachable, error_message
+from jobs.api import JobApi, Unreachable
 from jobs.logs import archive
-from jobs.logs.archive import Log, Run
+from jobs.logs.archive import Archive, Run
 from jobs.logs.follower import Container, Follower
-from jobs.logs.lines import Cursor, Line
+from jobs.logs.lines import Cursor
 from jobs.logs.recording import Recording
 from jobs.spec.names import run_of
 from jobs.topology import Topology
-from scripts.cli.logs.command import NoLogs, Target, View, kept_topology, replicas_of
-from scripts.cli.logs.live import Live, containers, has_ended
+from scripts.cli.logs.command import NoLogs, Target, kept_topology, print_runs, replicas_of
+from scripts.cli.logs.lines import Printer
+from scripts.cli.logs.live import Live, has_ended, shown_containers
 from scripts.cli.state import StackState
 
 _FETCH_SECONDS = 60.0
@@ -25,28 +28,33 @@ _ANSWER_SECONDS = 5.0
 """How long to retry a cluster that does not answer, where an archive may exist."""
 
 
-def show(view: View, stack: str, *, follow: bool) -> None:
+def show(target: Target, printer: Printer, stack: str, *, follow: bool) -> None:
     """Print the logs of a job, and go on while it runs.
 
     Args:
-        view: Of what `find` has found.
+        target: What `find` has found.
+        printer: Where to.
         stack: The stack's name.
         follow: Whether to go on.
 
     Raises:
         NoLogs: the API server does not show them.
     """
-    api = view.target.api
+    api = target.api
     if api is None:
-        view.print()
+        print_runs(target, printer, target.runs)
         return
+    kept = archive.of_job(stack, target.name)
     try:
-        view.print(_fetched(view, api))
-        if follow and not _is_over(view.target, api):
-            Live(view.target, api, view.printer, view.cursors).run()
+        # Only its owner's, and on the disk: a log may be larger than the memory.
+        with TemporaryDirectory(prefix="slipway-logs-") as spool:
+            fetched = _fetched(target, api, printer, kept, Path(spool))
+            cursors = print_runs(target, printer, [*target.runs, fetched])
+        if follow and not _is_over(target, api):
+            Live(target, api, printer, cursors).run()
     except (ApiException, Unreachable) as error:
         raise NoLogs(
-            f"The API server of {stack} does not show the logs: {error_message(error)}"
+            f"The API server of {stack} does not show the logs: {api_message(error)}"
         ) from error
 
 
@@ -98,7 +106,7 @@ def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
     try:
         return api.retrying(_ANSWER_SECONDS).get(), ""
     except (ApiException, Unreachable) as error:
-        return None, error_message(error)
+        return None, api_message(error)
 
 
 def _nothing(
@@ -134,39 +142,20 @@ def _submitted(state: StackState) -> list[str]:
 
 
 def _is_over(target: Target, api: JobApi) -> bool:
-    return has_ended(api.get()) and all(each.ended for each in containers(target, api.pods()))
+    return has_ended(api.get()) and all(each.ended for each in shown_containers(target, api))
 
 
-def _fetched(view: View, api: JobApi) -> Run:
+def _fetched(target: Target, api: JobApi, printer: Printer, kept: Archive, spool: Path) -> Run:
     """Fetch what is not in the archive, and exists by now, into the spool."""
-    target, printer = view.target, view.printer
-    run = Run(view.spool / (target.run_id or "run"))
-    with Recording(run, target.topology, printer.note) as recording:
-        spooling = _Spool(recording, {log.path.name: log for log in view.kept(run.id)})
-        trouble: list[Exception] = []
-        follower = Follower(api, spooling, trouble=trouble.append)
-        if not follower.finish(containers(target, api.pods()), _FETCH_SECONDS):
-            why = f": {trouble[-1]}" if trouble else ""
+    run_id = target.run_id or "run"
+    run = Run(spool / run_id)
+
+    def behind(container: Container) -> Cursor:
+        return kept.run(run_id).log(container.replica, container.id).cursor()
+
+    with Recording(run, target.topology, printer.note, start=behind) as recording:
+        follower = Follower(api, recording)
+        if not follower.finish(shown_containers(target, api), _FETCH_SECONDS):
+            why = f": {follower.last_error}" if follower.last_error else ""
             printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
     return run
-
-
-@dataclass(frozen=True)
-class _Spool:
-    """Writes what comes behind the archive into the spool."""
-
-    recording: Recording
-    kept: dict[str, Log]
-
-    def begin(self, container: Container, known: Cursor | None) -> Cursor:
-        spooled = self.recording.open(container)
-        if known is not None or spooled.stamp is not None:
-            return spooled if known is None else known
-        log = self.kept.get(f"{container.replica}-{container.id}.log")
-        return Cursor() if log is None else log.cursor()
-
-    def take(self, container: Container, lines: Sequence[Line]) -> None:
-        self.recording.write(container, lines)
-
-    def end(self, container: Container) -> None:
-        self.recording.close(container)

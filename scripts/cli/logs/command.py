@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import resource
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
-from pathlib import Path
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jobs.logs import archive
 from jobs.logs.archive import Log, Run
-from jobs.logs.lines import Cursor, Line
-from jobs.topology import Topology, ranks_of
+from jobs.logs.lines import Cursor
+from jobs.topology import Topology
 from scripts.cli import CommandError
 from scripts.cli.config import check, jobs_of
-from scripts.cli.logs.lines import LogLine, Printer, joined, merged, printer
+from scripts.cli.logs.lines import LogLine, Printer, joined, merged
 from scripts.cli.state import StackState, read_state
 
 if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
@@ -48,12 +46,12 @@ class Target:
     api: JobApi | None = None
     run_id: str | None = None
 
-    def label(self, replica: int) -> str:
-        """Return what a replica's lines begin with: the replicas of an elastic job have no rank."""
+    @property
+    def names(self) -> dict[int, str]:
+        """What the replicas are called; those of an elastic job have no rank."""
         if self.topology.elastic:
-            return f"worker {replica}"
-        ranks = ranks_of(replica, self.topology.processes)
-        return f"rank {ranks[0]}" + (f"-{ranks[-1]}" if len(ranks) > 1 else "")
+            return {number: f"worker {number}" for number in self.replicas}
+        return {number: f"rank {self.topology.span(number)}" for number in self.replicas}
 
 
 def show(stack: str, job: str, rank: int | None, *, follow: bool) -> int:
@@ -94,17 +92,20 @@ def print_logs(
     """
     target = archived(stack, read(stack), job, rank)
     if target is not None:
-        with shown(target, stack, raw=rank is not None) as view:
-            view.print()
-        return
-    with ThreadPoolExecutor() as pool:
-        state = pool.submit(read, stack, secrets=True)
-        # Kubernetes' client takes a second to import, and the CLI another one.
-        from scripts.cli.logs import cluster  # noqa: PLC0415
+        printer = Printer(target.names, raw=rank is not None)
+        print_runs(target, printer, target.runs)
+    else:
+        with ThreadPoolExecutor() as pool:
+            state = pool.submit(read, stack, secrets=True)
+            # Kubernetes' client takes a second to import, and the CLI another one.
+            from scripts.cli.logs import cluster  # noqa: PLC0415
 
-    target = cluster.find(stack, state.result(), job, rank, jobs_of(stack))
-    with shown(target, stack, raw=rank is not None) as view:
-        cluster.show(view, stack, follow=follow)
+        target = cluster.find(stack, state.result(), job, rank, jobs_of(stack))
+        printer = Printer(target.names, raw=rank is not None)
+        cluster.show(target, printer, stack, follow=follow)
+    if printer.run is None:
+        results = f"make results JOB={job} STACK={stack}"
+        printer.note(f"there is no output; `{results}` shows how the job ended")
 
 
 def archived(stack: str, state: StackState, job: str, rank: int | None) -> Target | None:
@@ -144,75 +145,37 @@ def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]
     raise NoLogs(f"Job {job} has no {what} {rank}. {known}.")
 
 
-@dataclass
-class View:
-    """Shows a job's logs.
+def print_runs(target: Target, printer: Printer, runs: Sequence[Run]) -> dict[str, Cursor]:
+    """Print the logs of runs in the order of time, each container's once.
 
     Args:
         target: Whose.
         printer: Where to.
-        spool: A directory for what is fetched: a log may be larger than the memory.
-        cursors: How far each container's log was printed, by its id.
+        runs: The oldest first; of one that is kept and was fetched, what is kept comes first.
+
+    Returns:
+        How far each container's log was printed, by its id.
     """
+    parts: dict[tuple[str, str], list[Log]] = {}
+    for run in runs:
+        for log in run.logs():
+            if log.replica in target.replicas:
+                parts.setdefault((run.id, log.container), []).append(log)
+    _allow_files(sum(map(len, parts.values())))
+    cursors = {container: Cursor() for _, container in parts}
 
-    target: Target
-    printer: Printer
-    spool: Path
-    cursors: dict[str, Cursor] = field(default_factory=dict)
+    def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
+        replica = logs[0].replica
+        if logs[0].is_cut:
+            name = printer.names[replica]
+            printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
+        for line in joined((log.lines() for log in logs), cursors[container]):
+            yield LogLine(line, replica, run_id, container)
 
-    def print(self, fetched: Run | None = None) -> None:
-        """Print what is kept, and what was fetched besides."""
-        for entry in merged(self._logs(fetched)):
-            self.printer.print(entry)
-        self.printer.out.flush()
-
-    def kept(self, run_id: str) -> list[Log]:
-        """Return what is kept of a run."""
-        kept = [run for run in self.target.runs if run.id == run_id]
-        return [log for run in kept for log in run.logs()]
-
-    def _logs(self, fetched: Run | None) -> Iterator[Iterator[LogLine]]:
-        """Yield each container's log, of all kept runs."""
-        runs = {run.id: run for run in self.target.runs}
-        if fetched is not None:
-            runs[fetched.id] = fetched
-        _allow_files(sum(len(run.logs()) for run in {*self.target.runs, *runs.values()}))
-        for run_id, run in runs.items():
-            kept = {log.path.name: log for log in self.kept(run_id)}
-            more = {log.path.name: log for log in run.logs()} if run is fetched else {}
-            for name in sorted(kept.keys() | more.keys()):
-                log = kept.get(name) or more[name]
-                if log.replica in self.target.replicas:
-                    yield self._lines(run_id, log, more.get(name))
-
-    def _lines(self, run_id: str, log: Log, more: Log | None) -> Iterator[LogLine]:
-        if log.is_cut:
-            name = self.printer.names[log.replica]
-            self.printer.note(
-                f"{name}: the beginning of its log was dropped, since it grew too long"
-            )
-        kept: Iterable[Line] = [] if log is more else log.lines()
-        cursor = self.cursors.setdefault(log.container, Cursor())
-        for line in joined(kept, [] if more is None else more.lines(), cursor):
-            yield LogLine(line, log.replica, run_id, log.container)
-
-
-@contextmanager
-def shown(target: Target, stack: str, *, raw: bool) -> Iterator[View]:
-    """Yield a view of a job's logs, and print a note when they turn out to be empty.
-
-    Args:
-        target: Whose.
-        stack: The stack's name.
-        raw: Whether to print the lines alone, so that a program can read them.
-    """
-    names = {replica: target.label(replica) for replica in target.replicas}
-    printing = printer(names, raw=raw)
-    with tempfile.TemporaryDirectory(prefix="slipway-logs-") as spool:  # only its owner's
-        yield View(target, printing, Path(spool))
-    if not printing.has_printed:
-        results = f"make results JOB={target.name} STACK={stack}"
-        printing.note(f"there is no output; `{results}` shows how the job ended")
+    for entry in merged(lines(*which, logs) for which, logs in parts.items()):
+        printer.print(entry)
+    printer.out.flush()
+    return cursors
 
 
 def _allow_files(count: int) -> None:

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, TextIO
 
 from rich.color import ColorSystem
@@ -25,16 +26,14 @@ class LogLine(NamedTuple):
     container: str
 
 
-def joined(kept: Iterable[Line], fetched: Iterable[Line], cursor: Cursor) -> Iterator[Line]:
+def joined(parts: Iterable[Iterable[Line]], cursor: Cursor) -> Iterator[Line]:
     """Yield a container's log from what is kept of it and what was fetched behind that.
 
     What is kept may have grown meanwhile. `cursor` is moved to where the log ends.
     """
-    for line in kept:
-        cursor.see([line])
-        yield line
-    for batch in cursor.fresh([line] for line in fetched):
-        yield from batch
+    for lines in parts:
+        for batch in cursor.fresh([line] for line in lines):
+            yield from batch
 
 
 def merged(logs: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
@@ -44,65 +43,53 @@ def merged(logs: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
 
 @dataclass
 class Printer:
-    """Prints lines to `out` and what is to be entry about them to `err`.
+    """Prints the lines of replicas to `out`, and notes about them to `err`.
 
     Args:
-        labels: By replica, what its lines begin with; empty to print them as they are.
-        names: By replica, what it is called.
+        names: What each of them is called; its lines begin with that, in color in a terminal.
+        raw: Whether to print the lines alone, so that a program can read them.
     """
 
-    labels: Mapping[int, str]
     names: Mapping[int, str]
+    raw: bool
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
     _containers: dict[int, str] = field(default_factory=dict)
-    _run: str | None = None
+    run: str | None = None
+    """Of the latest line; None before the first one."""
 
-    @property
-    def has_printed(self) -> bool:
-        """Whether any line was printed."""
-        return self._run is not None
+    @cached_property
+    def labels(self) -> Mapping[int, str]:
+        """By replica, what its lines begin with."""
+        width = max((len(name) for name in self.names.values()), default=0)
+        colors = Console(file=self.out).color_system is not None and "NO_COLOR" not in os.environ
+        labels = {}
+        for replica, name in self.names.items():
+            label = f"[{name}]"
+            style = Style(color=_COLORS[replica % len(_COLORS)]) if colors else Style()
+            shown = style.render(label, color_system=ColorSystem.STANDARD if colors else None)
+            labels[replica] = shown + " " * (width - len(name) + 1)
+        return labels
 
     def print(self, entry: LogLine) -> None:
         """Print a line, and before it whether its program was started again."""
-        if self._run is not None and entry.run != self._run:
+        if self.run is not None and entry.run != self.run:
             self._containers.clear()
             self.note(f"next attempt: {entry.run}")
-        self._run = entry.run
+        self.run = entry.run
         before = self._containers.get(entry.replica)
         if before is not None and before != entry.container:
             self.note(f"{self.names[entry.replica]} was restarted")
         self._containers[entry.replica] = entry.container
         text = entry.line.text
-        label = self.labels.get(entry.replica, "")
-        if label:  # torch puts the rank before its own lines, too
+        if not self.raw:
+            # torch puts the rank before its own lines, too
             own = f"[{self.names[entry.replica].replace(' ', '')}]:"
-            text = text.removeprefix(f"{own} ").removeprefix(own)
-        self.out.write(f"{label}{text}\n")
+            own_removed = text.removeprefix(f"{own} ").removeprefix(own)
+            text = f"{self.labels[entry.replica]}{own_removed}"
+        self.out.write(f"{text}\n")
 
     def note(self, text: str) -> None:
         """Print a note to the reader, in its place among the lines."""
         self.out.flush()
         print(f"--- {text}", file=self.err, flush=True)
-
-
-def printer(names: Mapping[int, str], *, raw: bool, out: TextIO | None = None) -> Printer:
-    """Return what prints the logs of replicas.
-
-    Args:
-        names: What each of them is called.
-        raw: Whether to print the lines alone, so that a program can read them.
-        out: Where to, standard output unless entry; colored when it is a terminal.
-    """
-    out = sys.stdout if out is None else out
-    if raw:
-        return Printer({}, names, out)
-    width = max((len(name) for name in names.values()), default=0)
-    colors = Console(file=out).color_system is not None and "NO_COLOR" not in os.environ
-    labels = {}
-    for replica, name in names.items():
-        label = f"[{name}]"
-        style = Style(color=_COLORS[replica % len(_COLORS)]) if colors else Style()
-        shown = style.render(label, color_system=ColorSystem.STANDARD if colors else None)
-        labels[replica] = shown + " " * (width - len(name) + 1)
-    return Printer(labels, names, out)

@@ -1,24 +1,20 @@
 """What a job's ranks print while a user follows its logs."""
 
-import heapq
-import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
+from queue import PriorityQueue
 from typing import Any
 
-from kubernetes.client.exceptions import ApiException
-
-from jobs.api import JobApi, Unreachable
-from jobs.judge.replica import Replica, is_replica
-from jobs.logs.follower import LIVE, Container, Follower
-from jobs.logs.follower import containers as containers_of
+from core.manifests import holds
+from jobs.api import JobApi
+from jobs.logs.follower import LIVE, Container, Follower, containers
 from jobs.logs.lines import Cursor, Line
 from jobs.spec.names import run_of
 from scripts.cli.logs.command import Target
 from scripts.cli.logs.lines import LogLine, Printer
 
-_ENDS = frozenset({"Succeeded", "Failed"})
 _WINDOW_SECONDS = 1.0
 _POLL_SECONDS = 1.0
 _TICK_SECONDS = 0.1
@@ -39,22 +35,23 @@ class Window:
     """
 
     seconds: float
-    _waiting: list[tuple[str, int, float, LogLine]] = field(default_factory=list)
+    _waiting: "PriorityQueue[tuple[str, int, float, LogLine]]" = field(
+        default_factory=PriorityQueue
+    )
     _latest: dict[str, str] = field(default_factory=dict)
-    _count: int = 0
+    _order: Iterator[int] = field(default_factory=count)
 
     def put(self, entry: LogLine) -> None:
-        """Take a line."""
-        self._count += 1
+        """Take a line; several threads call it, for one log one at a time."""
         stamp = max(entry.line.stamp, self._latest.get(entry.container, ""))
         self._latest[entry.container] = stamp
-        heapq.heappush(self._waiting, (stamp, self._count, time.monotonic(), entry))
+        self._waiting.put((stamp, next(self._order), time.monotonic(), entry))
 
     def take(self, *, everything: bool = False) -> Iterator[LogLine]:
         """Yield the lines that have waited long enough, or all."""
         before = time.monotonic() - self.seconds
-        while self._waiting and (everything or self._waiting[0][2] <= before):
-            yield heapq.heappop(self._waiting)[3]
+        while not self._waiting.empty() and (everything or self._waiting.queue[0][2] <= before):
+            yield self._waiting.get()[3]
 
 
 @dataclass
@@ -72,18 +69,18 @@ class Live:
     api: JobApi
     printer: Printer
     cursors: dict[str, Cursor]
-    _lines: "queue.SimpleQueue[LogLine]" = field(default_factory=queue.SimpleQueue)
-    _broken: list[Exception] = field(default_factory=list)
     _noted: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._window = Window(_WINDOW_SECONDS if len(self.target.replicas) > 1 else 0)
 
     def run(self) -> None:
         """Print until the run's pods are done."""
-        window = Window(_WINDOW_SECONDS if len(self.target.replicas) > 1 else 0)
-        follower = Follower(self.api, self, trouble=self._trouble)
+        follower = Follower(self.api, self)
         ended_at: float | None = None
         while True:
             job = self.api.get()
-            current = containers(self.target, self.api.pods())
+            current = shown_containers(self.target, self.api)
             self._comment(current)
             is_over = has_ended(job) or (job is not None and run_of(job) != self.target.run_id)
             if is_over and ended_at is None:
@@ -91,9 +88,9 @@ class Live:
             if ended_at is not None and self._is_done(current, ended_at):
                 break
             follower.follow(current)
-            self._wait(window)
+            self._wait()
         self._finish(follower, [each for each in current if each.ended])
-        self._drain(window, everything=True)
+        self._drain(everything=True)
 
     def begin(self, container: Container, known: Cursor | None) -> Cursor:
         """Go on where the printing of a log ended."""
@@ -101,18 +98,9 @@ class Live:
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
         """Take what comes next."""
+        run_id = self.target.run_id or ""
         for line in lines:
-            self._lines.put(
-                LogLine(line, container.replica, self.target.run_id or "", container.id)
-            )
-
-    def end(self, container: Container) -> None:
-        """A log that broke off is gone on with."""
-
-    def _trouble(self, error: Exception) -> None:
-        """The API server's answers show by themselves when it has gone for long."""
-        if not isinstance(error, ApiException | Unreachable):
-            self._broken.append(error)
+            self._window.put(LogLine(line, container.replica, run_id, container.id))
 
     def _is_done(self, current: Sequence[Container], ended_at: float) -> bool:
         running = [each for each in current if not each.ended]
@@ -120,7 +108,7 @@ class Live:
             return True
         if time.monotonic() - ended_at < _STRAGGLERS_SECONDS:
             return False
-        names = ", ".join(self.target.label(each.replica) for each in running)
+        names = ", ".join(self.printer.names[each.replica] for each in running)
         self._note_once(f"the run has ended, but still running: {names}")
         return True
 
@@ -146,40 +134,25 @@ class Live:
             time.sleep(_TICK_SECONDS)
         follower.close()
 
-    def _wait(self, window: Window) -> None:
+    def _wait(self) -> None:
         # Listing a thousand pods takes a while.
         until = time.monotonic() + max(_POLL_SECONDS, len(self.target.replicas) / 100)
         while time.monotonic() < until:
-            self._drain(window, everything=False)
+            self._drain(everything=False)
             time.sleep(_TICK_SECONDS)
 
-    def _drain(self, window: Window, *, everything: bool) -> None:
-        if self._broken:
-            raise self._broken[0]
-        while not self._lines.empty():
-            window.put(self._lines.get())
-        for entry in window.take(everything=everything):
+    def _drain(self, *, everything: bool) -> None:
+        for entry in self._window.take(everything=everything):
             self.printer.print(entry)
         self.printer.out.flush()
 
 
-def containers(target: Target, pods: Sequence[Mapping[str, Any]]) -> list[Container]:
+def shown_containers(target: Target, api: JobApi) -> list[Container]:
     """Return the containers of the replicas that are to be shown, in their order."""
-    known = [
-        Replica(pod, target.topology)
-        for pod in pods
-        if is_replica(pod) and run_of(pod) == target.run_id
-    ]
-    chosen = sorted(
-        (each for each in known if each.number in target.replicas),
-        key=lambda each: (each.number, str(each.pod["metadata"].get("creationTimestamp"))),
-    )
-    return [each for replica in chosen for each in containers_of(replica)]
+    found = containers(api.pods(), target.topology, target.run_id)
+    return [each for each in found if each.replica in target.replicas]
 
 
 def has_ended(job: Mapping[str, Any] | None) -> bool:
     """Return whether a PyTorchJob is done or gone."""
-    if job is None:
-        return True
-    conditions = (job.get("status") or {}).get("conditions") or []
-    return any(each["type"] in _ENDS and each["status"] == "True" for each in conditions)
+    return job is None or holds(job, "Succeeded") or holds(job, "Failed")

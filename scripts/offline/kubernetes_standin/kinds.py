@@ -1,19 +1,18 @@
-"""The kinds of objects that this product declares; another one is one more entry here.
+"""The kinds of objects that this product declares; another one is one more entry in kinds.yaml.
 
 The fields that can't be changed in place are those of the real plugin
 (provider/pkg/provider/diff.go), so that the same program plans the same replacements on both.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
+
+import yaml
 
 from scripts.offline.kubernetes_standin.errors import Unserved
 from scripts.offline.kubernetes_standin.manifest import metadata
-
-Path = tuple[str, ...]
-
-_IDENTITY: tuple[Path, ...] = (("metadata", "name"), ("metadata", "namespace"))
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Kind:
     name: str
     plural: str
     namespaced: bool = True
-    fixed: tuple[Path, ...] = ()
+    fixed: tuple[str, ...] = ()
     only_unawaited: bool = False
     deletion_skipped: bool = False
 
@@ -46,9 +45,9 @@ class Kind:
         return f"kubernetes:{group}:{self.name}"
 
     @property
-    def fixed_fields(self) -> tuple[Path, ...]:
-        """All fields whose change replaces the object; list indices are left out of them."""
-        return _IDENTITY + self.fixed
+    def fixed_fields(self) -> tuple[str, ...]:
+        """All fields whose change replaces the object."""
+        return ("metadata.name", "metadata.namespace", *self.fixed)
 
     def path(self, namespace: str | None, name: str | None = None) -> str:
         """Return the API server's path of an object, or of all objects without `name`."""
@@ -57,42 +56,14 @@ class Kind:
         return f"{base}/{self.api_version}{scope}/{self.plural}" + (f"/{name}" if name else "")
 
 
-def _in_spec(*names: str) -> tuple[Path, ...]:
-    return tuple(("spec", name) for name in names)
+def _kinds() -> Iterator[Kind]:
+    groups = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+    for api_version, kinds in groups.items():
+        for name, fields in kinds.items():
+            yield Kind(api_version, name, **{**fields, "fixed": tuple(fields.get("fixed", ()))})
 
 
-_RBAC = "rbac.authorization.k8s.io/v1"
-_ROLE_REF: tuple[Path, ...] = (("roleRef",),)
-_CLAIM = _in_spec("accessModes", "selector", "storageClassName", "volumeName")
-
-KINDS: Mapping[str, Kind] = {
-    kind.name: kind
-    for kind in (
-        Kind("v1", "Namespace", "namespaces", namespaced=False, deletion_skipped=True),
-        Kind("v1", "ServiceAccount", "serviceaccounts"),
-        Kind("v1", "ConfigMap", "configmaps", fixed=(("data",), ("binaryData",))),
-        Kind("v1", "Secret", "secrets", fixed=(("data",), ("type",))),
-        Kind("v1", "Service", "services", fixed=_in_spec("clusterIP"), only_unawaited=True),
-        Kind("v1", "PersistentVolume", "persistentvolumes", namespaced=False,
-             fixed=_in_spec("hostPath")),
-        Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims", fixed=_CLAIM,
-             only_unawaited=True),
-        Kind("apps/v1", "DaemonSet", "daemonsets", fixed=_in_spec("selector"),
-             only_unawaited=True, deletion_skipped=True),
-        Kind("apps/v1", "Deployment", "deployments", fixed=_in_spec("selector"),
-             only_unawaited=True, deletion_skipped=True),
-        Kind(_RBAC, "Role", "roles"),
-        Kind(_RBAC, "RoleBinding", "rolebindings", fixed=_ROLE_REF),
-        Kind(_RBAC, "ClusterRole", "clusterroles", namespaced=False),
-        Kind(_RBAC, "ClusterRoleBinding", "clusterrolebindings", namespaced=False,
-             fixed=_ROLE_REF),
-        Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"),
-        Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions",
-             namespaced=False),
-        Kind("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration",
-             "validatingwebhookconfigurations", namespaced=False),
-    )
-}  # fmt: skip
+KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _kinds()}
 """By name, which no two of them share."""
 
 
@@ -107,7 +78,7 @@ def kind_of(urn: str) -> Kind:
     if kind is None or kind.type_token != type_token:
         raise Unserved(
             f"the type {type_token}",
-            "add it to scripts/offline/kubernetes_standin/kinds.py if it is a plain object",
+            "add it to scripts/offline/kubernetes_standin/kinds.yaml if it is a plain object",
         )
     return kind
 
@@ -121,16 +92,10 @@ class Reference:
     name: str
 
     @classmethod
-    def of_manifest(cls, kind: Kind, obj: Mapping[str, Any]) -> Self:
+    def of(cls, kind: Kind, obj: Mapping[str, Any]) -> Self:
         """Return what the manifest `obj` refers to."""
         names = metadata(obj)
         return cls(kind, names.get("namespace"), str(names.get("name")))
-
-    @classmethod
-    def of_id(cls, kind: Kind, resource_id: str) -> Self:
-        """Read a resource's id, `namespace/name` or `name`."""
-        namespace, _, name = resource_id.rpartition("/")
-        return cls(kind, namespace or None, name)
 
     @property
     def id(self) -> str:

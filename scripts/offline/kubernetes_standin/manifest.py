@@ -68,15 +68,13 @@ def has_unknown(value: object) -> bool:
 
 
 def metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the object's metadata, empty while it is missing or unknown."""
-    found = obj.get("metadata")
-    return found if isinstance(found, Mapping) else {}
+    """Return the object's metadata, empty without any."""
+    return obj.get("metadata") or {}
 
 
 def annotations(obj: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the object's annotations, empty while they are missing or unknown."""
-    found = metadata(obj).get("annotations")
-    return found if isinstance(found, Mapping) else {}
+    """Return the object's annotations, empty without any."""
+    return metadata(obj).get("annotations") or {}
 
 
 def skips_await(obj: Mapping[str, Any]) -> bool:

@@ -1,35 +1,60 @@
-"""A resource as the engine passes it, and what the stack's state keeps of its object.
+"""The life of one object, by server-side apply; and what the stack's state keeps of it.
 
 The state has the real plugin's own form: beside the live object, the inputs that made it, and the
 name under which its fields are managed. So a stack can change over to the real plugin, and back.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
+from core import kube
+from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable
+from scripts.offline.kubernetes_standin.inputs import drifted
 from scripts.offline.kubernetes_standin.kinds import Kind, Reference, kind_of
 from scripts.offline.kubernetes_standin.manifest import (
     Object,
     Properties,
     field_manager,
+    has_unknown,
+    is_managed_by,
+    managers,
+    skips_await,
     to_object,
     to_properties,
     with_metadata,
+    with_owner,
+    yields,
 )
+from scripts.offline.kubernetes_standin.provider import KubernetesProvider
+from scripts.offline.kubernetes_standin.wait import until_gone, until_ready
 
 _MANAGER = "__fieldManager"
-DEFAULT_SECONDS = 600.0
+_SECONDS = 600.0
+_LEFT_OPEN: Mapping[int | None, re.Pattern[str]] = {
+    400: re.compile("does not support dry run"),
+    # RBAC's words; those of quotas and of Pod Security are others.
+    403: re.compile(r'cannot \w+ resource "'),
+    404: re.compile("namespaces"),
+    422: re.compile("immutable"),
+}
+"""By status, refusals of a dry run that do not show how the real run goes.
+
+The dry run itself may be what is not allowed, the namespace may be made in the same run, and an
+object that can't be changed is replaced in it.
+"""
 
 
 @dataclass(frozen=True)
-class ResourceRequest:
-    """What the engine requests for one resource.
+class Resource:
+    """An object, as the engine passes it.
 
     Args:
-        urn: Its name for the engine.
+        provider: Has the cluster.
+        urn: The engine's name for it.
         inputs: Its inputs, as Check returned them; none for a deletion.
         state: What the stack's state has of it, empty when it is new.
         timeout: `customTimeouts` in seconds, 0 without one.
@@ -38,6 +63,7 @@ class ResourceRequest:
         Unserved: its type is none of this product's.
     """
 
+    provider: KubernetesProvider
     urn: str
     inputs: Mapping[str, PropertyValue] = field(default_factory=dict)
     state: Mapping[str, PropertyValue] = field(default_factory=dict)
@@ -62,13 +88,8 @@ class ResourceRequest:
 
     @cached_property
     def reference(self) -> Reference:
-        """Which object the inputs declare."""
-        return Reference.of_manifest(self.kind, self.obj)
-
-    @property
-    def limit(self) -> float:
-        """How many seconds to wait at most."""
-        return self.timeout or DEFAULT_SECONDS
+        """Which object it is."""
+        return Reference.of(self.kind, self.obj or self.before)
 
     @cached_property
     def manager(self) -> str:
@@ -84,3 +105,154 @@ class ResourceRequest:
         state["__initialApiVersion"] = PropertyValue(self.kind.api_version)
         state[_MANAGER] = PropertyValue(self.manager)
         return state
+
+    def preview(self) -> None:
+        """Have the API server check a create or an update, as far as it can already.
+
+        Raises:
+            RuntimeError, Refusal: the create or update would fail.
+        """
+        if has_unknown(self.obj):
+            return
+        self.provider.warn_if_unreachable(self.urn)
+        # The real plugin may have made what a create replaces, under another field manager.
+        replaced = not self.state and (self.urn, self.reference.id) in self.provider.in_state
+        try:
+            if not self.state and not replaced:
+                self._existing()
+            self._apply(dry_run=True, force=replaced)
+        except Unreachable:
+            return
+        except Refusal as refusal:
+            left_open = _LEFT_OPEN.get(refusal.status)
+            if left_open is None or not left_open.search(str(refusal)):
+                raise
+
+    def create(self) -> Object:
+        """Make the object, or adopt what an interrupted create of this resource left behind.
+
+        Returns:
+            The live object.
+
+        Raises:
+            NotReady: the object was made, but is not ready.
+            RuntimeError: an object of this name has another owner, or is being deleted and does
+                not go; or others manage fields of it.
+            Refusal, Unreachable: it could not be made.
+        """
+        existing, context = self._existing(), self.provider.context(self.urn)
+        if existing is not None and "deletionTimestamp" in existing["metadata"]:
+            context.status("waiting until the object of the same name is gone")
+            self._until_gone()
+            existing = None
+        live = self._apply()
+        if existing is not None:
+            context.info("adopted the object that already existed")
+        return self._when_ready(live)
+
+    def update(self) -> Object:
+        """Bring the object to its new inputs in place; make it again if it has vanished.
+
+        Returns:
+            The live object.
+
+        Raises:
+            NotReady: the object was changed, but is not ready.
+            RuntimeError: others manage fields of it.
+            Refusal, Unreachable: it could not be changed.
+        """
+        return self._when_ready(self._apply())
+
+    def read(self) -> tuple[Properties, Properties] | None:
+        """Return the state of the object as it is now and the inputs that would make it so.
+
+        Returns:
+            None when it is gone.
+
+        Raises:
+            RuntimeError: the cluster can't be reached.
+        """
+        try:
+            live = self.provider.client().get(self.reference)
+        except Unreachable as error:
+            self._drop(error)
+            return None
+        if live is None:
+            return None
+        now = drifted(self.obj, self.before, live)
+        return self.state_of(live, now), to_properties(now, self.inputs)
+
+    def delete(self) -> None:
+        """Delete the object; succeeds when it no longer exists.
+
+        Raises:
+            RuntimeError: the cluster can't be reached.
+            TimeoutError, InterruptedError: it still exists; the text names the finalizers.
+            Refusal: the API server refused.
+        """
+        try:
+            self.provider.client().delete(self.reference)
+            if not (skips_await(self.before) and self.kind.deletion_skipped):
+                self._until_gone()
+        except Unreachable as error:
+            self._drop(error)
+
+    def _drop(self, error: Unreachable) -> None:
+        """Let the object leave the state because its cluster can't be reached, if that may be."""
+        if not self.provider.delete_unreachable:
+            raise RuntimeError(f"{error}. {kube.IF_GONE} and run the operation again") from None
+        self.provider.context(self.urn).info(f"{error}; deleteUnreachable drops it from the state")
+
+    def _existing(self) -> Object | None:
+        """Return the object that a create finds, None when it does not exist.
+
+        Raises:
+            RuntimeError: nothing shows that this stack made it.
+        """
+        existing = self.provider.client().get(self.reference)
+        if (
+            existing is not None
+            and "deletionTimestamp" not in existing["metadata"]
+            and not is_managed_by(existing, self.manager)
+        ):
+            raise RuntimeError(
+                f"{self.reference} already exists, and this stack did not make it (its fields are "
+                f"managed by {', '.join(managers(existing)) or 'no one'}). Delete it, and run the "
+                "operation again"
+            )
+        return existing
+
+    def _apply(self, *, dry_run: bool = False, force: bool = False) -> Object:
+        """Apply the object and return what it then is."""
+        client = self.provider.client()
+        obj = with_owner(self.obj, self.manager)
+        try:
+            live, warnings = client.apply(
+                self.reference, obj, self.manager, force=force, dry_run=dry_run
+            )
+        except Refusal as refusal:
+            if force or not refusal.conflicts:
+                raise
+            if not all(map(yields, refusal.conflicts.values())):
+                fields = (
+                    f"{field} is managed by {who!r}" for field, who in refusal.conflicts.items()
+                )
+                raise RuntimeError(
+                    f"{self.reference}: {'; '.join(fields)}. Change them back with the tool that "
+                    "manages them, or delete the object, and run the operation again"
+                ) from None
+            return self._apply(dry_run=dry_run, force=True)
+        for warning in warnings:
+            self.provider.context(self.urn).warn(warning)
+        return live
+
+    def _when_ready(self, live: Object) -> Object:
+        if skips_await(self.obj):
+            return live
+        context = self.provider.context(self.urn)
+        seconds = self.timeout or _SECONDS
+        return until_ready(self.provider.client(), self.reference, live, seconds, context)
+
+    def _until_gone(self) -> None:
+        context = self.provider.context(self.urn)
+        until_gone(self.provider.client(), self.reference, self.timeout or _SECONDS, context)

@@ -5,21 +5,15 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from core.context import Context, Silence
-from core.manifests import held
+from core.manifests import condition, held, holds
 from core.wait import NotYet, until
 from scripts.offline.kubernetes_standin.client import Client
-from scripts.offline.kubernetes_standin.errors import (
-    NotReady,
-    Refusal,
-    StillExists,
-    Unreachable,
-)
+from scripts.offline.kubernetes_standin.errors import NotReady, Refusal, Unreachable
 from scripts.offline.kubernetes_standin.kinds import KINDS, Kind, Reference
 from scripts.offline.kubernetes_standin.manifest import Object
 
 T = TypeVar("T")
 _QUIET_SECONDS = 2.0
-_OFTEN_SECONDS = 0.1
 _HOLDABLE = (
     Kind("kubeflow.org/v1", "PyTorchJob", "pytorchjobs"),
     Kind("v1", "Pod", "pods"),
@@ -28,51 +22,40 @@ _HOLDABLE = (
 """What is looked through for finalizers in a namespace that does not go away."""
 
 
-def _namespace(obj: Mapping[str, Any]) -> None:
-    phase = (obj.get("status") or {}).get("phase")
-    if phase != "Active":
-        raise NotYet(f"it is {phase}")
+_PHASES: Mapping[str, frozenset[str]] = {
+    "Namespace": frozenset({"Active"}),
+    "PersistentVolume": frozenset({"Available", "Bound", "Released"}),
+}
+"""By kind, the phases in which an object is ready."""
+_DEFINITION = "CustomResourceDefinition"
 
 
-def _volume(obj: Mapping[str, Any]) -> None:
+def _check(reference: Reference, obj: Object) -> None:
+    """Raise NotYet while an object is not ready, and RuntimeError when it never will be."""
+    if reference.kind.name == _DEFINITION:
+        names = condition(obj, "NamesAccepted")
+        if names.get("status") == "False":
+            raise RuntimeError(f"{reference}: its names are refused: {_explain(names)}")
+        if not holds(obj, "Established"):
+            raise NotYet("it is not established yet")
+        return
     status = obj.get("status") or {}
     phase = status.get("phase")
     if phase == "Failed":
-        raise RuntimeError(_explain(status))
-    if phase not in {"Available", "Bound", "Released"}:
+        raise RuntimeError(f"{reference}: {_explain(status)}")
+    if phase not in _PHASES[reference.kind.name]:
         raise NotYet(f"it is {phase}")
-
-
-def _definition(obj: Mapping[str, Any]) -> None:
-    found = {item["type"]: item for item in (obj.get("status") or {}).get("conditions") or ()}
-    names = found.get("NamesAccepted", {})
-    if names.get("status") == "False":
-        raise RuntimeError(f"its names are refused: {_explain(names)}")
-    if found.get("Established", {}).get("status") != "True":
-        raise NotYet("it is not established yet")
-
-
-_CHECKS: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
-    "CustomResourceDefinition": _definition,
-    "Namespace": _namespace,
-    "PersistentVolume": _volume,
-}
-"""Each raises NotYet while the object is not ready, and RuntimeError when it never will be.
-
-Objects of other kinds are ready as soon as they are made.
-"""
 
 
 def until_ready(
     client: Client, reference: Reference, live: Object, seconds: float, context: Context
 ) -> Object:
-    """Return the live object once it is ready.
+    """Return the live object once it is ready: one of most kinds is as soon as it is made.
 
     Raises:
         NotReady: it failed, the limit has passed, the user cancelled, or it was deleted.
     """
-    check = _CHECKS.get(reference.kind.name)
-    if check is None:
+    if reference.kind.name not in {_DEFINITION, *_PHASES}:
         return live
     seen = live
 
@@ -83,9 +66,9 @@ def until_ready(
         except Unreachable as error:
             raise NotYet(str(error)) from error
         if found is None:
-            raise RuntimeError("someone else deleted it")
+            raise RuntimeError(f"{reference}: someone else deleted it")
         seen = found
-        check(found)
+        _check(reference, found)
         return found
 
     def overdue(missing: str) -> str:
@@ -93,17 +76,19 @@ def until_ready(
 
     try:
         return _quietly_until(look, seconds, str(reference), context, overdue)
-    except RuntimeError as error:
-        raise NotReady(f"{reference}: {error}", _conditions(seen), seen) from None
-    except (TimeoutError, InterruptedError) as error:
-        raise NotReady(str(error), _conditions(seen), seen) from None
+    except (RuntimeError, TimeoutError, InterruptedError) as error:
+        conditions = [
+            f"condition {item['type']} is {item['status']}: {_explain(item) or '-'}"
+            for item in (seen.get("status") or {}).get("conditions") or ()
+        ]
+        raise NotReady(str(error), conditions, seen) from None
 
 
 def until_gone(client: Client, reference: Reference, seconds: float, context: Context) -> None:
     """Wait until the object, or at least the one that exists now, is gone.
 
     Raises:
-        StillExists: it still exists after `seconds`, or the user cancelled.
+        TimeoutError, InterruptedError: it still exists after `seconds`, or the user cancelled.
     """
     seen: Object = {}
 
@@ -119,10 +104,7 @@ def until_gone(client: Client, reference: Reference, seconds: float, context: Co
         text = f"{reference} still exists {seconds:g} s after its deletion was started; {blocking}"
         return "\n  ".join([text, *_holders(client, reference, seen)])
 
-    try:
-        _quietly_until(look, seconds, f"the deletion of {reference}", context, overdue)
-    except (TimeoutError, InterruptedError) as error:
-        raise StillExists(str(error)) from None
+    _quietly_until(look, seconds, f"the deletion of {reference}", context, overdue)
 
 
 def _quietly_until(
@@ -133,20 +115,12 @@ def _quietly_until(
     overdue: Callable[[str], str],
 ) -> T:
     """Wait as `core.wait.until` does, with nothing on the row at first: most take no second."""
-    if seconds <= _QUIET_SECONDS:
-        return until(look, seconds, what, context, every=_OFTEN_SECONDS, overdue=overdue)
     silence = Silence(context.urn, context.cancelled)
+    quiet = min(seconds, _QUIET_SECONDS)
     try:
-        return until(look, _QUIET_SECONDS, what, silence, every=_OFTEN_SECONDS)
+        return until(look, quiet, what, silence, every=0.1)
     except TimeoutError:
-        return until(look, seconds - _QUIET_SECONDS, what, context, every=1, overdue=overdue)
-
-
-def _conditions(obj: Mapping[str, Any]) -> list[str]:
-    return [
-        f"condition {item.get('type')} is {item.get('status')}: {_explain(item) or '-'}"
-        for item in (obj.get("status") or {}).get("conditions") or ()
-    ]
+        return until(look, seconds - quiet, what, context, every=1, overdue=overdue)
 
 
 def _explain(status: Mapping[str, Any]) -> str:
@@ -155,17 +129,15 @@ def _explain(status: Mapping[str, Any]) -> str:
 
 
 def _blocking(live: Mapping[str, Any]) -> str:
-    is_namespace = live["kind"] == "Namespace"
-    finalizers = [
-        *(live["metadata"].get("finalizers") or ()),
-        *((live.get("spec") or {}).get("finalizers") or () if is_namespace else ()),
-    ]
+    # A namespace has some in its spec, too.
+    places = (live["metadata"], live.get("spec") or {})
+    finalizers = [each for place in places for each in place.get("finalizers") or ()]
     if not finalizers:
         return "it has no finalizers, so its containers may still be stopping"
     reasons = [
         str(item.get("message"))
         for item in (live.get("status") or {}).get("conditions") or ()
-        if is_namespace and item.get("status") == "True"
+        if live["kind"] == "Namespace" and item.get("status") == "True"
     ]
     return "; ".join([f"it waits for the finalizers {', '.join(finalizers)}", *reasons])
 

@@ -7,10 +7,12 @@ https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/FAQ.md
 
 import datetime as dt
 import fcntl
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any
 
+import yaml
 from kubernetes import client
 from kubernetes.client import ApiException
 from urllib3.exceptions import HTTPError
@@ -22,6 +24,7 @@ from tests.doubles.azure_native.store import Store
 _PAUSE = 1.0  # seconds between two looks
 _IDLE = 5.0  # seconds after which a node that no pod needs is removed
 _SOURCE = "cluster-autoscaler"
+_PRIORITIES = "cluster-autoscaler-priority-expander"
 
 
 class Autoscaler(threading.Thread):
@@ -55,10 +58,41 @@ class Autoscaler(threading.Thread):
         active = [
             pod for pod in listed if gpus_of(pod) and pod.status.phase in {"Pending", "Running"}
         ]
-        for pool in growing:
-            fitting = [pod for pod in active if fits(pod, pool)]
+        served: set[str] = set()
+        for pool in self._in_order(api, growing):
+            fitting = [pod for pod in active if fits(pod, pool) and pod.metadata.uid not in served]
+            if pool.is_spot and self._store.without_spot.exists():
+                fitting = []
+            served |= {pod.metadata.uid for pod in fitting}
             needed = -(-sum(map(gpus_of, fitting)) // pool.gpus_per_node)
             self._decide(api, pool, needed, [pod for pod in fitting if _is_unschedulable(pod)])
+
+    def _in_order(self, api: Any, growing: Sequence[Pool]) -> Sequence[Pool]:
+        """Return the pools that may grow, the preferred one first, as the expander has it.
+
+        https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/priority.go
+        """
+        profiles = [record.inputs.get("autoScalerProfile") or {} for record in self._store.all()]
+        if not any(profile.get("expander") == "priority" for profile in profiles):
+            return growing
+        try:
+            found = api.read_namespaced_config_map(
+                _PRIORITIES, "kube-system", _request_timeout=LIMIT
+            )
+        except ApiException as error:
+            if error.status != 404:
+                raise
+            return []
+        patterns = yaml.safe_load(found.data["priorities"])
+
+        def priority(pool: Pool) -> int:
+            name = f"aks-{pool.name}-12345678-vmss"
+            matching = (
+                each for each in patterns if any(re.search(one, name) for one in patterns[each])
+            )
+            return max(matching, default=0)
+
+        return sorted(filter(priority, growing), key=priority, reverse=True)
 
     def _decide(self, api: Any, pool: Pool, needed: int, waiting: Sequence[Any]) -> None:
         fewest, most = pool.bounds

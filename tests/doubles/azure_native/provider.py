@@ -42,7 +42,7 @@ class AzureDouble(PreviewStub):
         if request.preview:
             return await super().create(request)
         inputs = plain_map(request.properties)
-        record = await asyncio.to_thread(self.make, token(request), inputs)
+        record = await asyncio.to_thread(self.make, token(request), inputs, request.name)
         return protocol.CreateResponse(record.id, wrap_map(record.outputs))
 
     async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
@@ -72,8 +72,8 @@ class AzureDouble(PreviewStub):
         )
         return protocol.InvokeResponse(wrap_map(found))
 
-    def make(self, kind: str, inputs: Properties) -> Record:
-        """Create a resource.
+    def make(self, kind: str, inputs: Properties, in_program: str = "") -> Record:
+        """Create a resource; its outputs are those of a report, if there is one that has it.
 
         Raises:
             Unserved: a type that the double does not serve.
@@ -83,7 +83,15 @@ class AzureDouble(PreviewStub):
         name = resource_id.rpartition("/")[2]
         if kind.endswith(WITH_ADDRESS) and re.fullmatch(_RESERVED, name, re.IGNORECASE):
             raise Refused(f"ReservedResourceName: {name} is a trademarked or reserved word")
-        record = Record(resource_id, kind, inputs, outputs_of(kind, resource_id, inputs))
+        if inputs.get("identityProfile") and self.store.late_roles.exists():
+            # https://learn.microsoft.com/azure/aks/use-managed-identity#pre-created-kubelet-managed-identity
+            raise Refused(
+                "CustomKubeletIdentityMissingPermissionError: The cluster's identity has no role "
+                f"over the one of its nodes, {inputs['identityProfile']}"
+            )
+        recorded = self.store.recorded(kind, in_program)
+        outputs = outputs_of(kind, resource_id, inputs) | recorded
+        record = Record(resource_id, kind, inputs, outputs)
         self.store.add(record)
         follow(self.store, resource_id)
         return record

@@ -3,6 +3,9 @@
     cluster.kubeconfig    of the cluster behind every declared one, as its administrator
     calls.jsonl           what was called that leaves no resource, in order
     resources/*.json      each resource that exists
+    no-spot               while it exists, Azure has no spot node to give
+    late-roles            how many more logins to the cluster find no role yet; may be missing
+    report.json           of scripts/azure-acceptance, whose answers are given again; may be missing
 
 Files, because several processes share them: a plugin for each provider, and the test.
 """
@@ -15,6 +18,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+from scripts.azure_requests import HIDDEN
 
 VARIABLE = "SLIPWAY_AZURE_DOUBLE"
 """Names the directory. Only tests set it."""
@@ -57,10 +62,39 @@ class Store:
         return self.directory / "cluster.kubeconfig"
 
     @property
+    def without_spot(self) -> Path:
+        """Exists while Azure has no spot node to give."""
+        return self.directory / "no-spot"
+
+    @property
+    def late_roles(self) -> Path:
+        """Exists where roles are not known everywhere at once; holds for how many more logins."""
+        return self.directory / "late-roles"
+
+    @property
     def calls(self) -> list[dict[str, Any]]:
         """What was called, in order: `action`, `id`, and its arguments."""
         file = self.directory / "calls.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
+
+    def recorded(self, kind: str, name: str) -> dict[str, Any]:
+        """Return what Azure once answered for a resource: the report's outputs, without secrets.
+
+        Args:
+            kind: Its type.
+            name: In the program.
+        """
+        file = self.directory / "report.json"
+        if not file.exists():
+            return {}
+        answers = [
+            each["outputs"]
+            for each in json.loads(file.read_text())["requests"]
+            if (each["type"], each["name"]) == (kind, name)
+            and each["method"] in {"Create", "Update"}
+        ]
+        found: dict[str, Any] = next((each for each in answers if each is not None), {})
+        return {key: value for key, value in found.items() if HIDDEN not in json.dumps(value)}
 
     def note(self, action: str, **arguments: Any) -> None:
         """Add to the calls."""
@@ -131,7 +165,7 @@ def parent_of(resource_id: str) -> str | None:
     before, _, after = resource_id.rpartition("/providers/")
     parts = after.split("/")
     if before and len(parts) > 3:
-        above = "/".join(parts[:-2])
-        # A storage account has its one blob service without a declaration.
-        return f"{before}/providers/{above}".removesuffix("/blobServices/default")
-    return before if "/resourceGroups/" in before else None
+        before = f"{before}/providers/{'/'.join(parts[:-2])}"
+    # A storage account has its one blob service without a declaration.
+    above = before.removesuffix("/blobServices/default")
+    return above if "/resourceGroups/" in above else None

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import torch
 
+from slipway.events import Events
 from slipway_trainer.demos import cifar, mnist, training
 from slipway_trainer.demos.outputs import Profiler
 from slipway_trainer.distributed import join
-from slipway_trainer.events import Events
 from tests.trainer.bench import plain
 
 

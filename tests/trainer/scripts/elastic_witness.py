@@ -66,7 +66,7 @@ def is_split() -> bool:
 def only_seen(look: Any, mine: int) -> Any:
     """Return `look` without those who are on the other side."""
     seen = look()
-    return {each: sight for each, sight in seen.items() if (each == apart) == (mine == apart)}
+    return {who: sight for who, sight in seen.items() if (who.index == apart) == (mine == apart)}
 
 
 def changed(change: Change) -> None:

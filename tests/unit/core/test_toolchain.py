@@ -28,7 +28,7 @@ def test_a_recorded_tool_is_found(record: Path, tmp_path: Path) -> None:
     program.touch()
     write(record, program)
     assert toolchain.path("runc") == program
-    assert toolchain.tool("runc") == Tool("runc", program, "v1.2.3", "on PATH")
+    assert toolchain.tool("runc") == Tool("runc", program, "v1.2.3")
 
 
 def test_a_tool_that_is_not_recorded_is_named(record: Path, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from core.paths import CHECKOUT
@@ -43,6 +44,20 @@ def test_the_jobs_that_the_readme_declares_are_valid() -> None:
         job = declare(name, fields, f"slipway:jobs.{name}")
         assert isinstance(job, TrainingJob), job
         assert Path(CHECKOUT, fields["script"]).is_file()
+
+
+@pytest.mark.parametrize("name", ["lightning", "transformers"])
+def test_an_example_of_a_framework_declares_a_job_that_judges_what_it_logs(name: str) -> None:
+    directory = CHECKOUT / "examples" / name
+    fields = yaml.safe_load(_block("yaml", directory))["config"]["slipway:jobs"][name]
+    job = declare(name, fields, f"slipway:jobs.{name}")
+    assert isinstance(job, TrainingJob), job
+    assert job.script == f"examples/{name}/train.py"
+    assert job.requirements == f"examples/{name}/requirements.txt"
+    script = Path(CHECKOUT, job.script).read_text()
+    assert f"from slipway.{name} import" in script
+    for metric in job.require:
+        assert metric.removeprefix("eval_") in script
 
 
 def test_train_then_evaluate_is_a_whole_stack_and_the_one_of_the_documentation() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,6 +12,7 @@ from pulumi.provider.experimental import provider as protocol
 from pulumi.runtime.proto import engine_pb2_grpc
 
 from infra.provider.engine import plain_map, wrap_map
+from scripts.azure_requests import HIDDEN
 from tests.doubles.azure_native.credentials import list_credentials
 from tests.doubles.azure_native.provider import AzureDouble, change_in_portal
 from tests.doubles.azure_native.resources import Unserved
@@ -19,6 +21,7 @@ from tests.doubles.azure_native.store import VARIABLE, Refused
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"
 CLUSTER = "azure-native:containerservice:ManagedCluster"
 GROUP = "azure-native:resources:ResourceGroup"
+IDENTITY = "azure-native:managedidentity:UserAssignedIdentity"
 POOL = "azure-native:containerservice:AgentPool"
 IN_GROUP = {"resourceGroupName": "slipway", "resourceName": "slipway"}
 
@@ -44,6 +47,28 @@ def read(double: AzureDouble, resource_id: str, **inputs: Any) -> tuple[Any, Any
     assert found.inputs is not None
     assert found.properties is not None
     return plain_map(found.inputs), plain_map(found.properties)
+
+
+def test_what_azure_once_answered_is_answered_again_for_that_type_and_name(
+    double: AzureDouble,
+) -> None:
+    """By a report of scripts/azure-acceptance; what it hides is made up as without it."""
+    answered = {"principalId": "from Azure", "clientId": HIDDEN, "isolationScope": "None"}
+    request = {"method": "Create", "type": IDENTITY, "name": "azure-jobs", "outputs": answered}
+    refused = {**request, "outputs": None}
+    unread = {**request, "method": "Read", "outputs": {"principalId": "of a later time"}}
+    report = {"requests": [unread, refused, request]}
+    (double.store.directory / "report.json").write_text(json.dumps(report))
+    double.make(GROUP, {"resourceGroupName": "slipway"})
+    replayed, other = (
+        double.make(IDENTITY, {**IN_GROUP, "resourceName": name}, name).outputs
+        for name in ("azure-jobs", "azure-control")
+    )
+    assert replayed["principalId"] == "from Azure"
+    assert replayed["isolationScope"] == "None"
+    assert HIDDEN not in str(replayed)
+    assert "isolationScope" not in other
+    assert replayed.keys() > other.keys()
 
 
 def test_a_resource_is_created_read_and_removed(double: AzureDouble) -> None:
@@ -79,6 +104,16 @@ def test_a_reserved_name_is_refused_for_what_has_an_address(double: AzureDouble,
         double.make(CLUSTER, inputs)
 
 
+def test_while_roles_are_late_a_cluster_whose_nodes_have_an_identity_of_ones_own_is_refused(
+    double: AzureDouble,
+) -> None:
+    double.store.late_roles.write_text("1")
+    nodes = {"kubeletidentity": {"resourceId": "/nodes"}}
+    with pytest.raises(Refused, match="CustomKubeletIdentityMissingPermissionError"):
+        cluster(double, identityProfile=nodes)
+    double.make(CLUSTER, {**IN_GROUP, "location": "westeurope"})
+
+
 def test_nothing_is_created_in_what_does_not_exist(double: AzureDouble) -> None:
     with pytest.raises(Refused, match="ResourceGroupNotFound"):
         double.make(CLUSTER, {**IN_GROUP, "location": "westeurope"})
@@ -86,6 +121,15 @@ def test_nothing_is_created_in_what_does_not_exist(double: AzureDouble) -> None:
     double.make(GROUP, {"resourceGroupName": "slipway"})
     with pytest.raises(Refused, match="ParentResourceNotFound"):
         double.make(POOL, pool)
+
+
+def test_a_storage_account_has_its_blob_service_from_the_start(double: AzureDouble) -> None:
+    double.make(GROUP, {"resourceGroupName": "slipway"})
+    account = {"resourceGroupName": "slipway", "accountName": "ours"}
+    made = double.make("azure-native:storage:StorageAccount", account)
+    blobs = {"resourceUri": f"{made.id}/blobServices/default", "name": "slipway"}
+    double.make("azure-native:monitor:DiagnosticSetting", blobs)
+    double.make("azure-native:storage:BlobContainer", {**account, "containerName": "data"})
 
 
 def test_a_refresh_gets_what_was_changed_in_the_portal(double: AzureDouble) -> None:

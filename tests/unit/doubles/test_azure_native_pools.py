@@ -6,8 +6,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from kubernetes.client import ApiException
 from pulumi.runtime.proto import engine_pb2_grpc
 
+from clusters.aks.priorities import priorities
 from tests.doubles.azure_native import autoscaler, nodes
 from tests.doubles.azure_native.autoscaler import Autoscaler, fits
 from tests.doubles.azure_native.nodes import evict
@@ -47,6 +49,12 @@ class Api:
         self.patches: list[Any] = []
         self.events: list[Any] = []
         self.deleted: list[str] = []
+        self.config_maps: dict[str, Any] = {}
+
+    def read_namespaced_config_map(self, name: str, _namespace: str, **_options: Any) -> Any:
+        if name not in self.config_maps:
+            raise ApiException(status=404)
+        return self.config_maps[name]
 
     def list_pod_for_all_namespaces(self, **_options: Any) -> Any:
         return SimpleNamespace(items=self.pods)
@@ -128,6 +136,11 @@ def the_pool(store: Store) -> Pool:
     return found
 
 
+def counts(store: Store) -> dict[str, int]:
+    """Return how many nodes each pool has."""
+    return {pool.name: pool.count for pool in pools(store)}
+
+
 def test_a_pool_of_the_program_is_one_of_nodes(store: Store) -> None:
     pool = the_pool(store)
     assert (pool.name, pool.gpus_per_node, pool.bounds, pool.count) == ("gpu", 4, (0, 2), 0)
@@ -188,6 +201,27 @@ def test_a_pod_beyond_the_most_nodes_gets_an_event_once(store: Store, api: Api) 
     [event] = api.events
     assert event.reason == "NotTriggerScaleUp"
     assert "max node group size reached" in event.message
+
+
+def test_regular_nodes_are_made_only_while_there_are_no_spot_nodes(
+    double: AzureDouble, store: Store, api: Api
+) -> None:
+    regular = {**GPU_POOL, "agentPoolName": "gpufallback", "scaleSetPriority": "Regular"}
+    double.make(POOL, regular)
+    [cluster] = [each for each in store.all() if each.type == CLUSTER]
+    store.put(cluster.changed(autoScalerProfile={"expander": "priority"}))
+    api.pods = [pod("rank-0", 4)]
+    # Without the ConfigMap the expander has no choice to make.
+    Autoscaler(store).look()
+    assert counts(store) == {"gpu": 0, "gpufallback": 0}
+    (order,) = priorities(["gpu", "gpufallback"])
+    api.config_maps[order["metadata"]["name"]] = SimpleNamespace(data=order["data"])
+    store.without_spot.touch()
+    Autoscaler(store).look()
+    assert counts(store) == {"gpu": 0, "gpufallback": 1}
+    store.without_spot.unlink()
+    Autoscaler(store).look()
+    assert counts(store) == {"gpu": 1, "gpufallback": 1}
 
 
 def test_a_node_that_no_pod_needs_is_removed_after_a_while(store: Store, api: Api) -> None:

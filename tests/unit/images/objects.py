@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from core.context import Context
-from images.datasets.dataset import Dataset
-from images.datasets.source import NotAvailable, Source
+from images.datasets.dataset import Dataset, NotAvailable, Source
 
 
 @dataclass

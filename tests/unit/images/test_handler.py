@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core.handler import UNKNOWN, Handler, Properties
+from images.build.requirements import RequirementsSpec
 from images.build.spec import BuildSpec, Spec
 from images.build.trainer import TRAINER
 from images.handler import ImageHandler, JobImageHandler
@@ -67,7 +68,7 @@ def _state(of: Handler, inputs: Properties) -> Properties:
     return {**inputs, **of.create(inputs, Listener())[1]}
 
 
-@pytest.mark.parametrize("of", [ImageHandler(), JobImageHandler()], ids=lambda of: of.type)
+@pytest.mark.parametrize("of", [ImageHandler(), JobImageHandler()], ids=["image", "job image"])
 class TestEitherImage:
     """What holds for every image."""
 
@@ -76,7 +77,7 @@ class TestEitherImage:
     ) -> None:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
-        assert of.diff("", state, inputs, Listener()) == []
+        assert of.diff(state, inputs, Listener()) == []
         assert _state(of, inputs) == state
         assert len(machine.built) == 1
         assert of.preview(state, inputs, inputs, Listener()) == {
@@ -89,8 +90,8 @@ class TestEitherImage:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         machine.images.clear()
-        assert [change.path for change in of.diff("", state, inputs, Listener())] == ["imageDigest"]
-        of.update("", state, inputs, Listener())
+        assert [change.path for change in of.diff(state, inputs, Listener())] == ["imageDigest"]
+        of.update(state, inputs, Listener())
         assert state["reference"] in machine.images
 
     def test_a_node_that_is_down_has_lost_nothing(
@@ -99,8 +100,8 @@ class TestEitherImage:
         inputs = _inputs(of, context)
         state = _state(of, inputs)
         machine.is_up = False
-        assert of.diff("", state, inputs, Listener()) == []
-        of.delete("", state, Listener())
+        assert of.diff(state, inputs, Listener()) == []
+        of.delete(state, Listener())
 
     def test_new_content_takes_the_place_of_the_old(
         self, of: Handler, machine: Machine, context: Path
@@ -108,17 +109,17 @@ class TestEitherImage:
         state = _state(of, _inputs(of, context))
         (context / "train.py").touch()
         inputs = _inputs(of, context)
-        assert [change.path for change in of.diff("", state, inputs, Listener())] == ["contentHash"]
+        assert [change.path for change in of.diff(state, inputs, Listener())] == ["contentHash"]
         known = of.preview(state, inputs, inputs, Listener())
         assert known["imageDigest"] is UNKNOWN
-        outputs = of.update("", state, inputs, Listener())
+        outputs = of.update(state, inputs, Listener())
         assert outputs["reference"] == known["reference"] != state["reference"]
         assert state["reference"] not in machine.images
         assert set(outputs.values()) >= machine.images.keys()
 
     def test_nothing_is_left_of_it(self, of: Handler, machine: Machine, context: Path) -> None:
         state = _state(of, _inputs(of, context))
-        of.delete("", state, Listener())
+        of.delete(state, Listener())
         assert machine.images == {}
 
     @pytest.mark.usefixtures("machine")
@@ -141,8 +142,8 @@ def test_a_name_by_digest_that_is_lost_comes_back(machine: Machine, context: Pat
     inputs = _inputs(of, context)
     state = _state(of, inputs)
     del machine.images[state["pinned"]]
-    assert of.diff("", state, inputs, Listener())
-    of.update("", state, inputs, Listener())
+    assert of.diff(state, inputs, Listener())
+    of.update(state, inputs, Listener())
     assert state["pinned"] in machine.images
 
 
@@ -156,7 +157,7 @@ def test_the_same_content_under_a_new_name_stays(
     of = JobImageHandler()
     state = _state(of, _inputs(of, context))
     (context / "notes.txt").touch()
-    outputs = of.update("", state, _inputs(of, context), Listener())
+    outputs = of.update(state, _inputs(of, context), Listener())
     assert outputs["pinned"] == state["pinned"]
     assert machine.images.keys() == {outputs["reference"], outputs["pinned"]}
 
@@ -179,6 +180,18 @@ def test_nothing_is_known_before_the_trainers_image_is(context: Path) -> None:
     assert of.preview(None, inputs, inputs, Listener()) == dict.fromkeys(of.outputs, UNKNOWN)
 
 
+def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(tmp_path: Path) -> None:
+    (tmp_path / "needs.txt").write_text("einops==0.8.1\n")
+    of, seen = JobImageHandler(), Listener()
+    spec = RequirementsSpec.of_file("mine", tmp_path / "needs.txt")
+    inputs = {**spec.inputs, "trainer": UNKNOWN, "target": _TARGET}
+    assert of.check(inputs) == []
+    of.preview(None, inputs, inputs, seen)
+    of.preview({**inputs, "contentHash": "other"}, inputs, inputs, seen)
+    of.preview({**inputs, "trainer": "localhost/slipway-trainer:1"}, inputs, inputs, seen)
+    assert seen.lines == [f"is built from {spec.origin}"] * 2
+
+
 @pytest.mark.parametrize(
     ("context", "dockerfile", "named"),
     [("/nowhere", "Dockerfile", "context"), ("", "Nofile", "dockerfile")],
@@ -189,4 +202,4 @@ def test_a_preview_refuses_what_cannot_be_built(
     folder = context or str(tmp_path)
     inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
     (failure,) = JobImageHandler().check(inputs)
-    assert failure.property == named
+    assert failure.key == named

@@ -45,6 +45,6 @@ def test_one_that_is_there_is_run_and_started_from_by_the_name_it_has(
     images = TrainerImages(target)
     assert images.cuda.reference == images.cuda.base == "example.org/cuda:1"
     assert images.cpu.reference == "a pod's slipway-trainer"
-    assert declared == [("slipway-trainer", _TARGET)]
+    assert declared == [("slipway-trainer", target)]
     given = TrainerImages({"kind": "there", "trainer": "example.org/trainer:1"})
     assert given.cifar.reference == given.cpu.reference == "example.org/trainer:1"

@@ -191,6 +191,42 @@ def test_a_script_is_read_with_the_settings() -> None:
 def test_a_secret_is_refused_since_a_job_would_show_it() -> None:
     found = problems(configured(jobs={"mnist-gloo": {}}), ["slipway:jobs"])
     assert "secret" in found["slipway:jobs"]
+    assert "TOKEN: {config: hfToken}" in found["slipway:jobs"]
+
+
+def _with_secret(name: str, *, job: str = "mnist-gloo") -> dict[str, Any]:
+    return {job: {"env": {"TOKEN": {"config": name}}}}
+
+
+def test_a_secret_that_a_job_names_is_kept_apart_from_the_job_and_is_not_shown() -> None:
+    config = configured(jobs=_with_secret("hfToken"), hfToken="hidden")
+    settings = parse(config, "dev", ["slipway:hfToken"])
+    assert settings.secrets == {"hfToken": "hidden"}
+    assert "hidden" not in repr(settings)
+
+
+def test_a_secret_that_no_job_names_is_left_alone() -> None:
+    settings = parse(configured(hfToken="hidden"), "dev", ["slipway:hfToken"])
+    assert settings.secrets == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "words"),
+    [
+        ("hfToken", {}, ["has no", "`pulumi config set --stack dev --secret hfToken`"]),
+        ("hfToken", {"hfToken": "hidden"}, ["unencrypted", "--stack dev --secret hfToken`"]),
+        ("jobs", {}, ["Slipway's own"]),
+    ],
+)
+def test_what_is_no_secret_of_the_configuration_is_told_with_the_command(
+    name: str, others: dict[str, str], words: list[str]
+) -> None:
+    found = problems(configured(jobs=_with_secret(name), **others))
+    assert [*found] == ["slipway:jobs.mnist-gloo.env.TOKEN.config"]
+    (text,) = found.values()
+    assert "hidden" not in text
+    for word in words:
+        assert word in text
 
 
 def test_all_problems_are_told_at_once() -> None:
@@ -222,7 +258,7 @@ def test_all_problems_are_told_at_once() -> None:
     [
         (
             {"kind": "aks", "system": {"size": "Standard_NC4as_T4_v3"}, "api": {"private": True}},
-            {"subscription", "location", "admins", "budget"},
+            {"subscription", "location", "budget"},
             "system.size",
         ),
         (

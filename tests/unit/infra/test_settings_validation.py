@@ -1,16 +1,17 @@
 """A document is checked against a dataclass, and what is wrong is said in plain words."""
 
-from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import pytest
-from pydantic import Field
+from pydantic import BeforeValidator, Field
+from pydantic.dataclasses import dataclass
 
+from core.fields import CONFIG, number
 from core.problem import Problem, choices, quote
 from core.validation import check
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CONFIG)
 class Disk:
     """A docstring for those who read the code.
 
@@ -19,24 +20,24 @@ class Disk:
     """
 
     size: Annotated[int, Field(ge=1)]
-    share: float | None = None
+    share: Annotated[float, BeforeValidator(number)] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=CONFIG)
 class Pool:
     """A made-up section with one field of each shape."""
 
     name: Annotated[str, Field(pattern="^[a-z]+$", description="lower-case letters")]
     size: Annotated[int, Field(ge=1, le=9)] = 1
-    share: Annotated[float, Field(gt=0)] = 0.5
+    share: Annotated[float, Field(gt=0), BeforeValidator(number)] = 0.5
     kind: Literal["spot", "regular"] = "spot"
     zones: tuple[str, ...] = ()
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = Field(default_factory=dict)
     zone: str | None = None
     spread: bool = False
     disk: Disk | None = None
     disks: tuple[Disk, ...] = ()
-    root: dict[str, str | Disk] = field(default_factory=dict)
+    root: dict[str, str | Disk] = Field(default_factory=dict)
 
 
 def only_problem(document: dict[str, Any]) -> Problem:

@@ -1,11 +1,12 @@
 """A job that asks for GPUs is told of the nodes that have them, and keeps what it says itself."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from clusters.pools import GpuPool, Taint
-from jobs.adapt import GROWN_SECONDS, may_grow, on_gpu_nodes, wants_gpus
+from jobs.adapt import FALLBACK_SECONDS, GROWN_SECONDS, may_grow, on_gpu_nodes, wants_gpus
 from jobs.catalog import CATALOG
 from jobs.spec import Toleration, TrainingJob, manifest
 
@@ -122,6 +123,12 @@ def test_a_job_waits_longer_where_nodes_have_to_be_made_first() -> None:
     assert told.args == ("--timeout", "30")
     assert on_gpu_nodes(NCCL, STEADY).start_timeout == NCCL.start_timeout
     assert on_gpu_nodes(NCCL, STEADY).args == ()
+
+
+def test_a_job_waits_still_longer_where_other_nodes_take_over() -> None:
+    told = on_gpu_nodes(NCCL, replace(POOL, fallback=True))
+    assert told.start_timeout == FALLBACK_SECONDS
+    assert told.args == ("--timeout", "45")
 
 
 def test_a_job_never_waits_longer_for_its_start_than_it_may_take_in_all() -> None:

@@ -105,6 +105,37 @@ def test_all_problems_are_told_at_once() -> None:
     assert found["tolerations[0].operator"].endswith("it takes one of Equal, Exists")
 
 
+@pytest.mark.parametrize(
+    ("value", "key", "words"),
+    [
+        ({}, "env.TOKEN.secret", "`config` alone"),
+        ({"key": "token"}, "env.TOKEN.secret", "is missing"),
+        ({"secret": "hub", "key": "token", "config": "hfToken"}, "env.TOKEN", "neither"),
+        ({"config": "slipway:hfToken"}, "env.TOKEN.config", "such as hfToken"),
+        ({"confg": "hfToken"}, "env.TOKEN.confg", 'did you mean "config"?'),
+    ],
+)
+def test_a_secret_is_one_of_the_configuration_or_a_key_of_one_that_is_there(
+    value: dict[str, str], key: str, words: str
+) -> None:
+    assert words in problems("mnist-gloo", {"env": {"TOKEN": value}})[key]
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        {"image": "example.org/mine:1", "command": ["true"]},
+        {"build": {"context": "images/trainer"}},
+    ],
+)
+def test_packages_are_those_of_a_script_and_that_is_told_beside_what_else_is_wrong(
+    program: dict[str, Any],
+) -> None:
+    found = problems("mine", {**program, "requirements": "needs.txt", "cpu": "none"})
+    assert found.keys() == {"requirements", "cpu"}
+    assert found["requirements"].startswith("goes with a `script`")
+
+
 def test_what_does_not_go_together_is_told_beside_a_wrong_name_and_wrong_values() -> None:
     declared = {"image": "example.org/mine:1", "epochs": 2, "script": 5, "cpu": "none"}
     assert problems("No_Name", declared).keys() == {"", "epochs", "script", "cpu", "command"}
@@ -123,6 +154,8 @@ def test_what_rests_on_a_wrong_value_is_not_told() -> None:
         ("ttlSecondsAfterFinished", 5),
         ("minAccuracy", 1.5),
         ("goal", "accuracy=2"),
+        ("goal", "val_loss=0.0"),
+        ("goal", "perplexity=3"),
         ("outputs", "/results"),
         ("gangScheduling", "yes"),
         ("elastic", 3),
@@ -285,6 +318,10 @@ def test_an_elastic_jobs_workers_are_between_its_bounds(declared: dict[str, Any]
         ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "has a signature in it"),
         ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
         ({"outputs": "abfs://[there/x"}, "outputs", "a URL that fsspec knows"),
+        ({"minGpuUtilization": 20}, "minGpuUtilization", "set `gpus`, or `backend: nccl`"),
+        ({"minGpuUtilization": 20, "gpus": 0}, "minGpuUtilization", "goes with GPUs"),
+        ({"minGpuUtilization": 0, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
+        ({"minGpuUtilization": 101, "gpus": 1}, "minGpuUtilization", "from 1 to 100"),
     ],
 )
 def test_what_could_not_work_or_would_tell_a_secret_is_refused(
@@ -301,6 +338,9 @@ def test_what_could_not_work_or_would_tell_a_secret_is_refused(
         {"timeout": 60},
         {"timeout": 60, "startTimeout": 60},
         {"sharedMemory": "768Mi"},
+        {"minGpuUtilization": 20, "backend": "nccl"},
+        {"minGpuUtilization": 20, "gpus": 1},
+        {"minGpuUtilization": "20", "master": {"gpus": 1}},
         {"sharedMemory": "2Gi", "limits": {"memory": "2Gi"}},
         {"outputs": "abfs://container@account.dfs.core.example/folder"},
     ],

@@ -63,7 +63,7 @@ def test_a_script_is_read_beside_its_job(root: Path) -> None:
 def test_problems_of_all_jobs_and_all_kinds_are_told_at_once() -> None:
     section = {
         "one": {"script": "tests/nowhere.py", "image": "x", "gangScheduling": True},
-        "two": {"script": "tests/nowhere.py", "gangScheduling": True},
+        "two": {"script": "tests/nowhere.py", "requirements": "none.txt", "gangScheduling": True},
         "three": {"build": {"context": "nowhere"}, "restartPolicy": "ExitCode", "backoffLimit": 1},
     }
     keys = {problem.key for problem in read(section).problems}
@@ -71,6 +71,7 @@ def test_problems_of_all_jobs_and_all_kinds_are_told_at_once() -> None:
         f"{KEY}.one.image",
         f"{KEY}.one.command",
         f"{KEY}.two.script",
+        f"{KEY}.two.requirements",
         f"{KEY}.two.gangScheduling",
         f"{KEY}.three.build.context",
         f"{KEY}.three.backoffLimit",

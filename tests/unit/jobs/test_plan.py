@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.config import _dependency_problems
+from jobs.config import _dependency_problems, lost_inputs
 from jobs.plan import not_run, ordered, prerequisites
 from jobs.spec import JobInput, TrainingJob
 
@@ -88,10 +88,12 @@ def test_the_whole_cycle_is_named_and_each_cycle_once() -> None:
     assert "no job can be the first: d needs e needs d;" in found["d"]
 
 
-def test_an_input_is_taken_from_a_job_whose_files_stay() -> None:
-    found = told(job("a"), taking("b", "a"))
-    assert found.keys() == {"b.inputs.model.job"}
-    assert '"a" has no `outputs`' in found["b.inputs.model.job"]
+def test_where_a_stack_keeps_no_files_an_input_is_of_a_job_with_outputs() -> None:
+    assert told(job("a"), taking("b", "a")) == {}
+    jobs = [job("a"), taking("b", "a"), job("c", **OUTPUTS), taking("d", "c")]
+    (found,) = lost_inputs(jobs, KEY)
+    assert found.key == f"{KEY}.b.inputs.model.job"
+    assert '"a" has no `outputs`' in found.text
 
 
 def test_each_starts_after_those_that_it_needs_otherwise_in_their_order() -> None:

@@ -35,14 +35,6 @@ def test_a_passphrase_that_is_there_stays_and_is_closed_to_others() -> None:
     assert passphrase_file().stat().st_mode & 0o777 == 0o600
 
 
-def test_what_a_killed_set_up_left_half_written_is_not_taken(state: Path) -> None:
-    state.mkdir()
-    (state / "passphrase.partial").write_text("hal")
-    prepare()
-    assert "hal" not in passphrase_file().read_text()
-    assert not (state / "passphrase.partial").exists()
-
-
 def test_a_lost_passphrase_is_told_and_not_replaced() -> None:
     prepare()
     passphrase_file().unlink()

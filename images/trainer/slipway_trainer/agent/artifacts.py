@@ -13,12 +13,11 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slipway_trainer.events import Events
+from slipway.events import Events
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -31,15 +30,6 @@ _READ_BACK_BYTES = 64 * 2**20
 
 class NotArrivedError(OSError):
     """What the store holds is not what was sent."""
-
-
-@dataclass(frozen=True)
-class Artifact:
-    """A file to copy: its path within the output directory and what is in it."""
-
-    path: str
-    sha256: str
-    bytes: int
 
 
 def sync(
@@ -56,60 +46,57 @@ def sync(
         ValueError: the program used the name of the list, or the URL is none that fsspec knows.
         Exception: whatever the store's client raises; a copy may then be incomplete.
     """
-    files = _files(directory)
+    files = _files(directory, url)
     if not files:
         return {}
     begun = time.monotonic()
     with time_limit(limit_seconds, f"copying {len(files)} files to {url}"):
         listed = _copy(directory, files, url, events)
-    total = sum(each.bytes for each in files)
+    total = sum(file["bytes"] for file in files.values())
     seconds = round(time.monotonic() - begun, 3)
     events.emit("artifacts", url=url, files=len(files), bytes=total, seconds=seconds)
     return listed
 
 
-def _files(directory: Path) -> list[Artifact]:
-    """Return every file in `directory` and below, in the order of their names."""
-    found = []
-    for path in sorted(directory.rglob("*")):
-        if not path.is_file():
-            continue
-        with path.open("rb") as file:
-            digest = file_digest(file, "sha256").hexdigest()
-        found.append(Artifact(str(path.relative_to(directory)), digest, path.stat().st_size))
-    if any(each.path == LIST for each in found):
+def _files(directory: Path, url: str) -> dict[str, dict[str, Any]]:
+    """Return {path: {url, sha256, bytes}} of every file in `directory` and below, by name."""
+    if (directory / LIST).is_file():
         raise ValueError(f"{directory / LIST} has the name of the list of artifacts; rename it")
+    found = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                digest = file_digest(file, "sha256").hexdigest()
+            name = str(path.relative_to(directory))
+            found[name] = _entry(url, name, digest, path.stat().st_size)
     return found
 
 
+def _entry(url: str, name: str, digest: str, size: int) -> dict[str, Any]:
+    return {"url": f"{url.rstrip('/')}/{name}", "sha256": digest, "bytes": size}
+
+
 def _copy(
-    directory: Path, files: list[Artifact], url: str, events: Events
+    directory: Path, files: dict[str, dict[str, Any]], url: str, events: Events
 ) -> dict[str, dict[str, Any]]:
     from fsspec import url_to_fs  # noqa: PLC0415 - takes 0.1 s, and most jobs copy nothing
 
     store, root = url_to_fs(url)
-    targets = [f"{root}/{each.path}" for each in files]
-    for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets):
+    targets = {name: f"{root}/{name}" for name in files}
+    for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets.values()):
         store.makedirs(folder, exist_ok=True)
-    store.put([str(directory / each.path) for each in files], targets)
-    listed = {}
-    for each, target in zip(files, targets, strict=True):
-        _verify(store, target, each)
-        listed[each.path] = _entry(url, each)
-        events.emit("artifact", path=each.path, **listed[each.path])
-    content = json.dumps(listed, indent=2).encode()
+    store.put([str(directory / name) for name in files], list(targets.values()))
+    for name, file in files.items():
+        _verify(store, targets[name], file)
+        events.emit("artifact", path=name, **file)
+    content = json.dumps(files, indent=2).encode()
     store.pipe_file(f"{root}/{LIST}", content)
-    itself = Artifact(LIST, sha256(content).hexdigest(), len(content))
+    itself = _entry(url, LIST, sha256(content).hexdigest(), len(content))
     _verify(store, f"{root}/{LIST}", itself)
-    return {LIST: _entry(url, itself), **listed}
+    return {LIST: itself, **files}
 
 
-def _entry(url: str, artifact: Artifact) -> dict[str, Any]:
-    url = f"{url.rstrip('/')}/{artifact.path}"
-    return {"url": url, "sha256": artifact.sha256, "bytes": artifact.bytes}
-
-
-def _verify(store: "AbstractFileSystem", target: str, sent: Artifact) -> None:
+def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> None:
     """Compare the copy with what was sent.
 
     Raises:
@@ -117,13 +104,15 @@ def _verify(store: "AbstractFileSystem", target: str, sent: Artifact) -> None:
     """
     store.invalidate_cache()
     size = store.info(target)["size"]
-    if size != sent.bytes:
-        raise NotArrivedError(f"{target} has {size} bytes and not the {sent.bytes} that were sent")
+    if size != sent["bytes"]:
+        raise NotArrivedError(
+            f"{target} has {size} bytes and not the {sent['bytes']} that were sent"
+        )
     if size > _READ_BACK_BYTES:
         return
     digest = sha256(store.cat_file(target)).hexdigest()
-    if digest != sent.sha256:
-        raise NotArrivedError(f"{target} has the sha256 {digest} and not {sent.sha256}, as sent")
+    if digest != sent["sha256"]:
+        raise NotArrivedError(f"{target} has the sha256 {digest} and not {sent['sha256']}, as sent")
 
 
 @contextmanager

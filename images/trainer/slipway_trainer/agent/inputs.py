@@ -1,6 +1,7 @@
-"""Fetches the artifacts of other jobs that a job takes as input, and proves what they are.
+"""Fetches what a job starts with: artifacts of other jobs, its inputs, and its `data`.
 
     python3 -m slipway_trainer.inputs '{"name": "model", "job": "train", "artifact": "net.pt", …}'
+    python3 -m slipway_trainer.inputs '{"url": "https://…", "sha256": "…", "cache": "/opt/data"}'
 
 A job's pods run it before its program, in a container of the trainer's image, whatever image the
 program has; so it imports no torch. Repeating what fails for a moment is left to the store's own
@@ -8,51 +9,36 @@ client. How long all of it may take is up to the job's `startTimeout`.
 """
 
 import json
-import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from posixpath import normpath
-from typing import TYPE_CHECKING
+from typing import Any
 
+from slipway import termination
 from slipway_trainer import report
-from slipway_trainer.agent.artifacts import time_limit
-
-if TYPE_CHECKING:
-    from fsspec.spec import AbstractBufferedFile
-
-_STALL_SECONDS = 60
-_CHUNK_BYTES = 8 * 2**20
-
-
-class NotFetchedError(Exception):
-    """An input that cannot be had: which, from where, why, and what to do."""
+from slipway_trainer.agent import data
+from slipway_trainer.agent.data import Data
+from slipway_trainer.agent.transfer import STALL_SECONDS, NotFetchedError, copy
 
 
 @dataclass(frozen=True)
 class Input:
-    """An artifact of another job.
-
-    Args:
-        name: By which this job knows it.
-        job: Which other job left it.
-        artifact: Its path among that job's files.
-        path: Where this job finds it.
-        url: Where that job's files were copied to.
-        sha256: Of it, by that job's result.
-        mounted: Where `url` lies in a volume: the volume's place in that job's pods, and in this.
-    """
+    """An artifact of another job, which this job knows by `name` and finds at `path`."""
 
     name: str
     job: str
     artifact: str
+    """Its path among that job's files."""
     path: str
     url: str
+    """Where that job's files were copied to."""
     sha256: str
+    """Of it, by that job's result."""
     mounted: tuple[str, str] | None = None
+    """Where `url` lies in a volume: the volume's place in that job's pods, and in this."""
 
     @property
     def source(self) -> str:
@@ -67,7 +53,7 @@ class Input:
         return f"input {self.name}: the artifact {self.artifact} of job {self.job}"
 
 
-def fetch(wanted: Input, stall_seconds: float = _STALL_SECONDS) -> int:
+def fetch(wanted: Input, stall_seconds: float = STALL_SECONDS) -> int:
     """Put an input where its job finds it, whole or not at all, and return its size in bytes.
 
     Raises:
@@ -77,7 +63,7 @@ def fetch(wanted: Input, stall_seconds: float = _STALL_SECONDS) -> int:
     target.parent.mkdir(parents=True, exist_ok=True)
     part = target.with_name(f".{target.name}.part")
     try:
-        size, digest = _copy(wanted, part, stall_seconds)
+        size, digest = copy(wanted.source, part, stall_seconds)
     except FileNotFoundError as error:
         raise NotFetchedError(
             f"{wanted} is not at {wanted.url} any more. Run {wanted.job} again, which leaves it "
@@ -99,49 +85,37 @@ def fetch(wanted: Input, stall_seconds: float = _STALL_SECONDS) -> int:
     return size
 
 
-def _copy(wanted: Input, part: Path, stall_seconds: float) -> tuple[int, str]:
-    """Copy an input to `part` and return its size and sha256."""
-    from fsspec import url_to_fs  # noqa: PLC0415 - what it raises is to be told like the rest
-
-    digest, size = sha256(), 0
-    with time_limit(stall_seconds, "opening it"):
-        store, path = url_to_fs(wanted.source)
-        source: AbstractBufferedFile = store.open(path, "rb")
-    with source, part.open("wb") as copy:
-        while chunk := _read(source, stall_seconds):
-            copy.write(chunk)
-            digest.update(chunk)
-            size += len(chunk)
-    return size, digest.hexdigest()
-
-
-def _read(source: "AbstractBufferedFile", stall_seconds: float) -> bytes:
-    with time_limit(stall_seconds, f"reading {_CHUNK_BYTES // 2**20} MiB of it"):
-        chunk: bytes = source.read(_CHUNK_BYTES)
-    return chunk
+def _provide(wanted: Mapping[str, Any]) -> str:
+    """Fetch an input or a job's data; return what was done."""
+    begun = time.monotonic()
+    if "name" not in wanted:
+        known = Data(**wanted)
+        size = data.fetch(known)
+        place = f"{known} in {known.directory}"
+    else:
+        artifact = Input(**wanted)
+        size = fetch(artifact)
+        place = f"{artifact}"
+    if size == 0 and "name" not in wanted:
+        return f"{place}: 0 bytes fetched, it was there, sha256 {wanted['sha256']}"
+    seconds = time.monotonic() - begun
+    return (
+        f"{place}: {size} bytes from {wanted['url']} in {seconds:.1f} s, sha256 {wanted['sha256']}"
+    )
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetch each of the inputs, told as JSON; return the container's exit code."""
+    """Fetch each of what is given as JSON; return the container's exit code."""
     for argument in arguments:
-        wanted = Input(**json.loads(argument))
-        begun = time.monotonic()
         try:
-            size = fetch(wanted)
+            print(_provide(json.loads(argument)))
         except NotFetchedError as error:
             print(error, file=sys.stderr)
-            report.leave({"error": str(error)})
+            termination.leave({"error": str(error)})
             return report.EXIT_FAILED
-        seconds = time.monotonic() - begun
-        print(
-            f"{wanted}: {size} bytes from {wanted.url} in {seconds:.1f} s, sha256 {wanted.sha256}"
-        )
     return 0
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
     # At once: a store that ran out of time may have left threads that still wait for it.
-    os._exit(code)
+    report.end(main(sys.argv[1:]))

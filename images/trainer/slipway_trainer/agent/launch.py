@@ -3,14 +3,18 @@
     python3 -m slipway_trainer.launch -- train.py --epochs 1
     python3 -m slipway_trainer.launch --processes 2 -- -m slipway_trainer.mnist --epochs 1
 
-It makes SLIPWAY_OUTPUT_DIR, and afterwards copies what is in it to the URL SLIPWAY_OUTPUTS, also
-when the program failed. Several processes run under torchrun, and their termination messages
-become the container's one. A single process with nothing to copy just replaces this one. So this
-module starts in milliseconds: it imports neither torch nor fsspec unless they are needed.
+It makes SLIPWAY_OUTPUT_DIR, adds the numbers in its metrics.json to the termination message, and
+copies what is in it to the URL SLIPWAY_OUTPUTS, also when the program failed. A job without it has
+SLIPWAY_KEPT, where its stack keeps the files of the last runs; that a file could not be kept there
+is no failure. The checkpoints of a program that ended well are removed. Several processes run under
+torchrun, and their messages become the container's one. A single process of the image's own
+programs just replaces this one when nothing is left to do. So this module starts in milliseconds:
+it imports neither torch nor fsspec unless they are needed.
 """
 
 import argparse
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,10 +25,10 @@ from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from slipway import termination
+from slipway.events import Events, own_index, own_rank
 from slipway_trainer import report
-from slipway_trainer.agent import artifacts, messages
-from slipway_trainer.elastic.settings import own_index
-from slipway_trainer.events import Events
+from slipway_trainer.agent import artifacts, kept, messages
 
 _LAST_LINES = 100
 _LEFT_OPEN_SECONDS = 1.0
@@ -41,25 +45,31 @@ def main(arguments: Sequence[str]) -> int:
     if processes == 1:
         _complete(os.environ)
     directory, url = _outputs()
-    if processes == 1 and url is None:
+    checkpoints = os.environ.get("SLIPWAY_CHECKPOINT_DIR")
+    has_more = url is not None or checkpoints is not None
+    if processes == 1 and not has_more and program[0] == "-m":
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *program])  # noqa: S606 - that is its purpose
+    if checkpoints is not None and own_rank() == 0:
+        _forget(Path(checkpoints))
     with tempfile.TemporaryDirectory(prefix="slipway-") as scratch:
         code, message = _run(processes, program, Path(scratch))
+    if checkpoints is not None and code == 0 and message.get("rank", own_rank()) == 0:
+        # What has come to its end is not to be gone on with.
+        shutil.rmtree(checkpoints, ignore_errors=True)
+    if code == 0:
+        message = messages.with_numbers(message, directory)
     if url is not None:
         code, message = _copy(directory, url, code, message)
     if message:
-        report.leave(message)
+        termination.leave(message)
     return code
 
 
 def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
     """Return how many processes to start, and the program with its arguments."""
-    own = list(arguments)
-    program: list[str] = []
-    if "--" in own:
-        cut = own.index("--")
-        own, program = own[:cut], own[cut + 1 :]
+    cut = [*arguments, "--"].index("--")
+    own, program = arguments[:cut], [*arguments[cut + 1 :]]
     usage = "%(prog)s [--processes N] -- {SCRIPT | -m MODULE} [ARGUMENT …]"
     parser = argparse.ArgumentParser(prog="slipway_trainer.launch", usage=usage)
     parser.add_argument("--processes", type=int, default=1)
@@ -69,6 +79,13 @@ def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
     if not program or program == ["-m"]:
         parser.error("nothing to run: name a script, or -m and a module, after `--`")
     return processes, program
+
+
+def _forget(checkpoints: Path) -> None:
+    """Remove the checkpoints of this job's other declarations, beside which these are."""
+    for other in checkpoints.parent.glob("[0-9a-f]" * 16):
+        if other.name != checkpoints.name:
+            shutil.rmtree(other, ignore_errors=True)
 
 
 def _complete(environment: MutableMapping[str, str]) -> None:
@@ -89,7 +106,7 @@ def _complete(environment: MutableMapping[str, str]) -> None:
 def _outputs() -> tuple[Path, str | None]:
     """Return the directory for the program's files, made, and where they are to be copied."""
     directory = Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs"))
-    url = os.environ.get("SLIPWAY_OUTPUTS")
+    url = os.environ.get("SLIPWAY_OUTPUTS", os.environ.get("SLIPWAY_KEPT"))
     if url is not None or "SLIPWAY_OUTPUT_DIR" in os.environ:
         directory.mkdir(parents=True, exist_ok=True)
     return directory, url
@@ -97,13 +114,17 @@ def _outputs() -> tuple[Path, str | None]:
 
 def _run(processes: int, program: Sequence[str], scratch: Path) -> tuple[int, dict[str, Any]]:
     """Run the program to its end; return its exit code and the message of all its processes."""
-    if processes == 1:
-        code, last = _wait_for([sys.executable, *program], {})
-        return code, messages.read(report.place()) or messages.from_log(last, code)
-    # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
-    torchrun = [sys.executable, "-m", "slipway_trainer.agent.processes", str(processes), *program]
-    code, _ = _wait_for(torchrun, {"SLIPWAY_MESSAGE_DIR": str(scratch)})
-    return code, messages.merged(scratch, code, processes)
+    variables = {"SLIPWAY_MESSAGE_DIR": str(scratch)}
+    if processes > 1:
+        # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
+        torchrun = [sys.executable, "-m", "slipway_trainer.agent.processes", str(processes)]
+        code, _ = _wait_for([*torchrun, *program], variables)
+        return code, messages.merged(scratch, code, processes)
+    code, last = _wait_for([sys.executable, *program], variables)
+    # It may write the container's message itself.
+    left = termination.read(scratch / f"{own_rank()}.json")
+    message = {**termination.read(termination.place()), **left}
+    return code, messages.from_log(last, code) if code != 0 and "error" not in message else message
 
 
 def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
@@ -146,16 +167,32 @@ def _copy(
     directory: Path, url: str, code: int, message: dict[str, Any]
 ) -> tuple[int, dict[str, Any]]:
     """Copy the program's files out; return the exit code and the message that this leads to."""
-    rank = message.get("rank", int(os.environ.get("RANK", own_index())))
+    rank = message.get("rank", own_rank())
+    is_demanded = "SLIPWAY_OUTPUTS" in os.environ
     try:
+        if not is_demanded and any(directory.iterdir()):
+            kept.reach(url)
         listed = artifacts.sync(directory, _destination(url, code, rank), Events(rank))
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
         text = f"{directory} could not be copied to {url}: {type(error).__name__}: {error}"
         print(text, file=sys.stderr, flush=True)
-        if code == 0:
+        if code == 0 and is_demanded:
             return report.EXIT_FAILED, {"rank": rank, **message, "error": text}
         return code, message
-    return code, {"rank": rank, **message, "artifacts": listed} if listed else message
+    if not listed:
+        return code, message
+    if not is_demanded:
+        _prune(url, is_success=code == 0)
+    return code, {"rank": rank, **message, "artifacts": listed}
+
+
+def _prune(url: str, *, is_success: bool) -> None:
+    """Remove the files of runs before the last ones; that it failed is no failure of this run."""
+    try:
+        kept.prune(url, os.environ["SLIPWAY_RUN_ID"], is_success=is_success)
+    except Exception as error:  # noqa: BLE001 - as above
+        text = f"files of earlier runs in {url} could not be removed: {type(error).__name__}: "
+        print(f"{text}{error}", file=sys.stderr, flush=True)
 
 
 def _destination(url: str, code: int, rank: int) -> str:
@@ -174,8 +211,5 @@ def _destination(url: str, code: int, rank: int) -> str:
 
 
 if __name__ == "__main__":
-    code = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
     # At once: an upload that ran out of time may have left threads that still wait for it.
-    os._exit(code)
+    report.end(main(sys.argv[1:]))

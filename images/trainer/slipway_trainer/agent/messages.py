@@ -5,19 +5,16 @@ import signal
 from pathlib import Path
 from typing import Any
 
+from slipway.events import own_rank, warn
+from slipway.history import numbers
+from slipway.termination import read
+
 _SIGNAL_BASE = 128
 FIRST_FAILURE = "first-failure.json"
 _TRACEBACK = "Traceback (most recent call last)"
 _LAST_LINES = 30
-
-
-def read(path: Path) -> dict[str, Any]:
-    """Return the message in `path`, empty when there is none or it is no JSON object."""
-    try:
-        message = json.loads(path.read_text())
-    except (OSError, ValueError):
-        return {}
-    return message if isinstance(message, dict) else {}
+NUMBERS = "metrics.json"
+_NUMBERS_BYTES = 2**20
 
 
 def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
@@ -36,6 +33,26 @@ def merged(directory: Path, code: int, processes: int) -> dict[str, Any]:
     counts = [message["samples_seen"] for message in left if "samples_seen" in message]
     seen = {"samples_seen": sum(counts)} if len(counts) == processes else {}
     return {key: said for key, said in left[0].items() if key != "samples_seen"} | seen
+
+
+def with_numbers(message: dict[str, Any], directory: Path) -> dict[str, Any]:
+    """Return `message` with the numbers that a program wrote into `NUMBERS`, a map of them.
+
+    What it left in its message itself comes before them. A file that is no such map is passed over.
+    """
+    path = directory / NUMBERS
+    if not path.is_file():
+        return message
+    try:
+        found = json.loads(path.read_text()) if path.stat().st_size <= _NUMBERS_BYTES else None
+    except (OSError, ValueError):
+        found = None
+    if not isinstance(found, dict):
+        warn(f"{path} is left out: it is no map of numbers in JSON, of at most 1 MiB")
+        return message
+    told = message.get("metrics")
+    metrics = {**numbers(found), **(told if isinstance(told, dict) else {})}
+    return {"rank": own_rank(), **message, "metrics": metrics}
 
 
 def from_log(text: str, code: int) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from torch.distributed import run as torchrun
 from torch.distributed.elastic.multiprocessing.api import SignalException
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
 
+from slipway.termination import read
 from slipway_trainer.agent import messages
 
 
@@ -56,23 +57,20 @@ def _first_failure(failures: dict[int, ProcessFailure], directory: Path) -> int:
     The others fail because of it, so it is the one that wrote its last words first. One that was
     killed wrote none: its last ones are older still.
     """
-    last_words = {
-        rank: _last_words(directory, rank, failure.local_rank) for rank, failure in failures.items()
-    }
-    rank = min(failures, key=lambda each: last_words[each].stat().st_mtime_ns)
+
+    def last_words(rank: int) -> Path:
+        message = directory / f"{rank}.json"
+        return message if message.exists() else _log(directory, failures[rank].local_rank)
+
+    rank = min(failures, key=lambda each: last_words(each).stat().st_mtime_ns)
     code: int = failures[rank].exitcode
-    message = messages.read(directory / f"{rank}.json")
+    message = read(directory / f"{rank}.json")
     if "error" not in message:
         text = _log(directory, failures[rank].local_rank).read_text(errors="replace")
         message = {"rank": rank, **messages.from_log(text, code)}
     (directory / messages.FIRST_FAILURE).write_text(json.dumps(message))
     print(f"rank {rank} failed first: it {messages.ended(code)}", file=sys.stderr, flush=True)
     return code if code >= 0 else 128 - code
-
-
-def _last_words(directory: Path, rank: int, local_rank: int) -> Path:
-    message = directory / f"{rank}.json"
-    return message if message.exists() else _log(directory, local_rank)
 
 
 def _log(directory: Path, local_rank: int) -> Path:

@@ -1,89 +1,76 @@
-"""Keeps the state of a training in files, to go on from after whatever stopped it.
+"""The checkpoints of the demos: `slipway.checkpoints`, with what each rank goes on from.
 
-A checkpoint is one file, which rank 0 writes: model, optimizer, and of every rank its random
-numbers and how far it has come. So it can't be there for some ranks only. It gets its name,
-step-000000200.<sha256, 16 digits>.pt, when all of it is on the disk; what is cut off or changed
-later no longer fits its name. `torch.load(path, weights_only=True)` reads it.
+Model and optimizer are the same on all ranks; besides them a checkpoint has of every rank its
+random numbers and how far it has come. So a training goes on bit for bit where as many ranks do.
 """
 
-import os
 import random
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import file_digest
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import nn
 
-from slipway_trainer.distributed import World
-from slipway_trainer.events import Events
+from slipway.checkpoints import Interval, Store, stopping, tell
+from slipway.events import Events
+from slipway_trainer import report
+from slipway_trainer.distributed import World, total
+from slipway_trainer.tracker import regrouped
 
-FORMAT = 1
-KEPT = 2
-_DIGITS = 16
+FORMAT = 2
 
 
-@dataclass(frozen=True)
+@dataclass
 class Checkpoints:
     """The checkpoints of one training. All ranks must call each method, at the same step.
 
     Args:
-        directory: Where they lie; only rank 0 needs to see it.
+        store: Where they lie; only rank 0 needs to see it.
+        every: How far apart they are; rank 0's clock counts.
         world: The ranks that train.
         events: Where to tell of each.
         settings: What a training that goes on must have in common with the one that stopped.
+        written: When the last one was, or when it began.
     """
 
-    directory: Path
+    store: Store
+    every: Interval
     world: World
     events: Events
     settings: dict[str, Any]
+    written: float = 0.0
+
+    def due(self, step: int) -> bool:
+        """Return whether all ranks are to save after `step` steps: also once one got SIGTERM."""
+        is_due = self.world.rank == 0 and self.every.passed(step, self.written)
+        return total(float(is_due or stopping.is_set()))[0] > 0
 
     def save(
-        self,
-        step: int,
-        net: nn.Module,
-        optimizer: torch.optim.Optimizer,
-        progress: Mapping[str, Any],
+        self, step: int, net: nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
     ) -> None:
-        """Write the state after `step` steps; of older ones only the last stays.
+        """Write the state after `step` steps of the run; a rank that got SIGTERM ends with it.
 
-        Args:
-            step: How many steps the run has done.
-            net: The model, the same on all ranks.
-            optimizer: Its optimizer, the same on all ranks.
-            progress: What this rank goes on from, in plain values.
+        `progress` is what this rank goes on from, in plain values.
         """
         begun = time.monotonic()
         ranks: list[Any] = [None] * self.world.size
-        own = {"progress": dict(progress), "random": _random_state(self.world.device)}
+        own = {"progress": progress, "random": _random_state(self.world.device)}
         dist.all_gather_object(ranks, own)
-        if self.world.rank != 0:
-            return
-        state = {
-            "format": FORMAT,
-            "step": step,
-            "settings": self._settings,
-            "model": net.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "ranks": ranks,
-        }
-        path = _write(self.directory, step, state)
-        # Files of later steps are what a training that went on from an earlier one left behind.
-        older = [each for each in self._files() if _step(each) < step]
-        for each in {*self._files()} - {path, *older[-(KEPT - 1) :]}:
-            each.unlink()
-        self.events.emit(
-            "checkpoint",
-            step=step,
-            path=str(path),
-            bytes=path.stat().st_size,
-            seconds=round(time.monotonic() - begun, 3),
-        )
+        if self.world.rank == 0:
+            state = {
+                "format": FORMAT,
+                "settings": self.settings,
+                "model": net.state_dict(),
+                "optimizer": optimizer.state_dict(),
+                "ranks": ranks,
+            }
+            tell(self.events, self.store.write(state, step), step, begun)
+        self.written = time.monotonic()
+        if stopping.is_set():
+            report.end_terminated(self.events)
 
     def newest(self) -> dict[str, Any] | None:
         """Return the newest checkpoint that is whole, None when there is none yet.
@@ -99,14 +86,24 @@ class Checkpoints:
     def restore(
         self, state: Mapping[str, Any], net: nn.Module, optimizer: torch.optim.Optimizer
     ) -> dict[str, Any]:
-        """Bring model, optimizer and random numbers to `state`; return this rank's progress."""
+        """Bring model, optimizer and random numbers to `state`; return this rank's progress.
+
+        Where another number of ranks goes on, each has the learning rate and the random numbers
+        that it began with, and rank 0 what all of the former ranks had counted.
+        """
+        rates = [group["lr"] for group in optimizer.param_groups]
         net.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
-        own: dict[str, Any] = state["ranks"][self.world.rank]
-        _restore_random(own["random"], self.world.device)
         self.events.emit("resumed", step=state["step"])
-        progress: dict[str, Any] = own["progress"]
-        return progress
+        ranks, rank = state["ranks"], self.world.rank
+        if len(ranks) == self.world.size:
+            _restore_random(ranks[rank]["random"], self.world.device)
+            progress: dict[str, Any] = ranks[rank]["progress"]
+            return progress
+        for group, rate in zip(optimizer.param_groups, rates, strict=True):
+            group["lr"] = rate
+        tracked = regrouped([each["progress"]["tracker"] for each in ranks], rank)
+        return {**ranks[0]["progress"], "tracker": tracked}
 
     def refuse_others(self) -> None:
         """See that a training that starts anew doesn't write among another one's checkpoints.
@@ -114,46 +111,27 @@ class Checkpoints:
         Raises:
             ValueError: there are some.
         """
-        if self.world.rank == 0 and self._files():
+        if self.world.rank == 0 and self.store.files():
             raise ValueError(
-                f"--checkpoint {self.directory} has checkpoints already: add --resume to go on "
-                "from the newest, or name another directory to start anew"
+                f"--checkpoint {self.store.directory} has checkpoints already: add --resume to go "
+                "on from the newest, or name another directory to start anew"
             )
-
-    @property
-    def _settings(self) -> dict[str, Any]:
-        return {"the world size": self.world.size, **self.settings}
-
-    def _files(self) -> list[Path]:
-        """Return the checkpoints, the newest last."""
-        return sorted(self.directory.glob("step-*.pt"))
 
     def _read(self) -> dict[str, Any] | None:
-        files = self._files()
-        for path in reversed(files):
-            with path.open("rb") as file:
-                digest = file_digest(file, "sha256").hexdigest()[:_DIGITS]
-            if path.name.split(".")[1] != digest:
-                text = f"{path} is not as it was written, so the checkpoint before it is used"
-                self.events.emit("warning", warning=text)
-                continue
-            state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-            self._check(path, state)
-            return state
-        if files:
-            raise ValueError(
-                f"none of the checkpoints in {self.directory} is as it was written: remove them "
-                "to start from the beginning"
-            )
-        return None
+        state = self.store.newest(lambda text: self.events.emit("warning", warning=text))
+        if state is not None:
+            self._check(state)
+        return state
 
-    def _check(self, path: Path, state: Mapping[str, Any]) -> None:
-        if state["format"] != FORMAT:
+    def _check(self, state: Mapping[str, Any]) -> None:
+        directory = self.store.directory
+        if state.get("format") != FORMAT:
             raise ValueError(
-                f"{path} has format {state['format']}, and this trainer reads {FORMAT} alone: "
-                "go on with the trainer that wrote it, or name another directory"
+                f"a checkpoint in {directory} has format {state.get('format')}, and this trainer "
+                f"reads {FORMAT} alone: go on with the program that wrote it, or name another "
+                "directory"
             )
-        then, now = state["settings"], self._settings
+        then, now = state["settings"], self.settings
         changed = [
             f"{name} was {then.get(name)} and is {now[name]}"
             for name in now
@@ -161,38 +139,14 @@ class Checkpoints:
         ]
         if changed:
             raise ValueError(
-                f"{path} belongs to another training: {'; '.join(changed)}. Go on as it was "
-                "begun, or name another directory to start anew"
+                f"the checkpoint in {directory} belongs to another training: {'; '.join(changed)}. "
+                "Go on as it was begun, or name another directory to start anew"
             )
 
 
-def _step(path: Path) -> int:
-    return int(path.name.split(".")[0].removeprefix("step-"))
-
-
-def _write(directory: Path, step: int, state: Mapping[str, Any]) -> Path:
-    """Write a checkpoint so that it is there as a whole or not at all, whatever happens."""
-    directory.mkdir(parents=True, exist_ok=True)
-    part = directory / ".part"
-    with part.open("wb") as file:
-        torch.save(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    with part.open("rb") as file:
-        digest = file_digest(file, "sha256").hexdigest()[:_DIGITS]
-    path = part.replace(directory / f"step-{step:09}.{digest}.pt")
-    # A new name lasts when its directory is on the disk, too: fsync(2).
-    descriptor = os.open(directory, os.O_RDONLY)
-    os.fsync(descriptor)
-    os.close(descriptor)
-    return path
-
-
 def _random_state(device: torch.device) -> dict[str, Any]:
-    state = {"torch": torch.get_rng_state(), "python": random.getstate()}
-    if device.type == "cuda":
-        state["cuda"] = torch.cuda.get_rng_state(device)
-    return state
+    on_gpu = {"cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else {}
+    return {"torch": torch.get_rng_state(), "python": random.getstate(), **on_gpu}
 
 
 def _restore_random(state: Mapping[str, Any], device: torch.device) -> None:

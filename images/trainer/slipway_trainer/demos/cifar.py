@@ -8,7 +8,7 @@ As a PyTorchJob the operator sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
 containers run the same line as alone.
 """
 
-from slipway_trainer.demos import imports  # noqa: F401, I001 - before torch
+import slipway_trainer.demos  # noqa: F401, I001 - before torch
 
 import argparse
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from torch import Tensor, nn
 
 from slipway_trainer import datasets, report
 from slipway_trainer.demos import options, training
-from slipway_trainer.events import Events
+from slipway.events import Events
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
     """Three convolutions (32, 64, 128 maps, 3 x 3), three linear layers: 657,342 parameters."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: int = 10) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 32, 3)
         self.conv2 = nn.Conv2d(32, 64, 3)
@@ -34,7 +34,7 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
         self.fc1 = nn.Linear(128 * 6 * 6, 120)
         self.dropout = nn.Dropout(p=0.2)
         self.fc2 = nn.Linear(120, 84)
-        self.fc3 = nn.Linear(84, 10)
+        self.fc3 = nn.Linear(84, classes)
 
     def forward(self, x: Tensor) -> Tensor:  # (n, 3, 32, 32)
         x = F.relu(self.conv1(x))  # (n, 32, 30, 30)

@@ -8,7 +8,7 @@ As a PyTorchJob the operator sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT,
 containers run the same line as alone.
 """
 
-from slipway_trainer.demos import imports  # noqa: F401, I001 - before torch
+import slipway_trainer.demos  # noqa: F401, I001 - before torch
 
 import argparse
 from collections.abc import Sequence
@@ -20,18 +20,18 @@ from torch import Tensor, nn
 
 from slipway_trainer import datasets, report
 from slipway_trainer.demos import options, training
-from slipway_trainer.events import Events
+from slipway.events import Events
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
     """Two convolutions (20 and 50 maps, 5 x 5) and two linear layers: 431,080 parameters."""
 
-    def __init__(self) -> None:
+    def __init__(self, classes: int = 10) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(1, 20, 5)
         self.conv2 = nn.Conv2d(20, 50, 5)
         self.fc1 = nn.Linear(50 * 4 * 4, 500)
-        self.fc2 = nn.Linear(500, 10)
+        self.fc2 = nn.Linear(500, classes)
 
     def forward(self, x: Tensor) -> Tensor:  # (n, 1, 28, 28)
         # Pooling before ReLU gives the same and leaves ReLU a quarter of the work.

@@ -9,7 +9,7 @@ As a PyTorchJob with an elastic policy the operator says who the workers are, an
 run the same line as alone.
 """
 
-from slipway_trainer.demos import imports  # noqa: F401, I001 - before torch
+import slipway_trainer.demos  # noqa: F401, I001 - before torch
 
 import argparse
 import time
@@ -23,13 +23,14 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from slipway import checkpoints
 from slipway_trainer import report
 from slipway_trainer.demos import mnist, options, training
 from slipway_trainer.demos.outputs import Profiler
 from slipway_trainer.distributed import World
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
 from slipway_trainer.elastic.replica import Change
-from slipway_trainer.events import Events
+from slipway.events import Events
 
 Result = TypeVar("Result")
 
@@ -47,16 +48,20 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         "worker leases at a time")  # fmt: skip
     add("--step-timeout", type=float, default=8.0, metavar="SECONDS", help="how long a worker may "
         "take in a step until it counts as lost; --timeout is for the start")  # fmt: skip
-    parser.set_defaults(epochs=1, batch_size=64)
+    parser.set_defaults(epochs=1, batch_size=64, backend="gloo")
     args = parser.parse_args(words)
+    found = checkpoints.own()  # the controller writes these, and resumes
+    own = None if found is None else found[0].directory
     refused = {"--backend nccl": args.backend != "gloo", "--workers": args.workers > 0,
-               "--profile": args.profile, "--checkpoint": args.checkpoint is not None,
-               "--resume": args.resume}  # fmt: skip
+               "--profile": args.profile, "--resume": args.resume and found is None,
+               "--checkpoint, which a job of its own sets": args.checkpoint != own,
+               "--compile": args.compile is not None}  # fmt: skip
     if any(refused.values()):
         names = ", ".join(name for name, is_set in refused.items() if is_set)
         raise argparse.ArgumentError(
             None, f"not allowed when workers come and go: {names}; use slipway_trainer.mnist"
         )
+    args.resume = False
     return args
 
 
@@ -139,6 +144,9 @@ class Training(training.Training):
         self._agreed.add(key)
         return self.controller.agree(key, work)
 
+    def _checkpoints(self) -> None:
+        """Leave that to the controller."""
+
     def evaluate(self) -> tuple[dict[str, Any], float]:
         found, elapsed = super().evaluate()
         return found, self._of_rank_0(elapsed)
@@ -154,6 +162,7 @@ class Training(training.Training):
         return super().summary() | {
             "rank": self.controller.rank,
             "world_size": self.controller.size,
+            "step_seconds": {run: round(each, 3) for run, each in shared.step_seconds.items()},
             "samples_seen": self.service.seen,
             "total_samples_seen": self.service.ledger.counted,
             "reformations": shared.reformations,

@@ -3,7 +3,10 @@
 import argparse
 import os
 from pathlib import Path
+from typing import Any
 
+from slipway import checkpoints
+from slipway.checkpoints import Interval
 from slipway_trainer import goals
 
 
@@ -26,22 +29,26 @@ def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
     train("--momentum", type=float, metavar="X", help="of SGD")
     train("--seed", type=int, metavar="N", help="of the weights, the order of samples and dropout")
     train("--goal", type=goal, metavar="METRIC=VALUE", help="stop all ranks when a validation "
-          "finds it, as in accuracy=0.98")  # fmt: skip
+          "finds it: accuracy=0.98 or above, val_loss=0.3 or below")  # fmt: skip
     train("--validate-every", type=count, metavar="STEPS", help="validate within epochs, too")
-    train("--workers", type=int, metavar="N", help="threads that get batches ready while another "
-          "is trained on; with 0 each step does so first")  # fmt: skip
+    train("--workers", type=int, metavar="N", help="threads, of images processes, that get "
+          "batches ready while another is trained on; with 0 each step does so first")  # fmt: skip
     train("--test-batch-size", type=count, metavar="N", help="samples per rank in a validation")
     train("--limit-train", type=count, metavar="N", help="train on the first N samples only")
     train("--limit-test", type=count, metavar="N", help="test on the first N samples only")
 
     ranks = made.add_argument_group("ranks").add_argument
-    ranks("--backend", type=backend, metavar="NAME", help="gloo, or nccl with GPUs")
+    ranks("--backend", type=backend, metavar="NAME", help="gloo or nccl; nccl where "
+          "there is a GPU unless said")  # fmt: skip
     ranks("--timeout", type=float, metavar="MINUTES", help="how long to wait for other ranks, at "
           "the start and in every step")  # fmt: skip
     ranks("--no-cuda", action="store_true", help="train on the CPU although there is a GPU")
     ranks("--threads", type=count, metavar="N", help="CPU threads of each rank")
     ranks("--precision", choices=("auto", "float32", "bfloat16"), help="what convolutions and "
-          "products are calculated with; auto measures at the start which is faster")  # fmt: skip
+          "products are calculated with; auto is bfloat16 on GPUs that have it, and on CPUs "
+          "measures at the start which is faster")  # fmt: skip
+    ranks("--compile", nargs="?", const="inductor", metavar="BACKEND", help="have torch.compile "
+          "make the network's kernels, which takes a C compiler")  # fmt: skip
 
     out = made.add_argument_group("output").add_argument
     out("--output-dir", type=Path, metavar="DIR", help="for the model and accuracies.json")
@@ -49,14 +56,16 @@ def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
         "into DIR/profile")  # fmt: skip
 
     kept = made.add_argument_group("checkpoints").add_argument
-    kept("--checkpoint", type=Path, metavar="DIR", help="keep the last two states here, to go on "
-         "from")  # fmt: skip
-    kept("--checkpoint-every", type=count, metavar="STEPS", help="between two checkpoints")
+    kept("--checkpoint", type=Path, metavar="DIR", help="keep the last states here, to go on from; "
+         "of a job with `checkpoint` its own")  # fmt: skip
+    kept("--checkpoint-every", type=interval, metavar="INTERVAL", help="between two checkpoints: "
+         "'500 steps' or '600 s'")  # fmt: skip
+    kept("--checkpoint-keep", type=count, metavar="N", help="how many of them stay")
     kept("--resume", action="store_true", help="go on from the newest one in --checkpoint; without "
          "one begin at the beginning")  # fmt: skip
     made.set_defaults(
-        seed=1, momentum=0.9, workers=0, test_batch_size=250, backend="gloo", timeout=5.0,
-        threads=_own_cores(), precision="auto", checkpoint_every=100,
+        seed=1, momentum=0.9, workers=0, test_batch_size=250, timeout=5.0,
+        threads=_own_cores(), precision="auto", **_checkpoints(),
         output_dir=Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs")),
     )  # fmt: skip
     return made
@@ -78,6 +87,14 @@ def goal(text: str) -> goals.Goal:
         raise argparse.ArgumentTypeError(str(error)) from None
 
 
+def interval(text: str) -> Interval:
+    """Return how far apart checkpoints are; a number alone is one of steps."""
+    try:
+        return Interval.parse(f"{text} steps" if text.isdecimal() else text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def backend(text: str) -> str:
     """Return the name of a process group's backend that torch has here."""
     if text == "mpi":
@@ -88,6 +105,19 @@ def backend(text: str) -> str:
     if text not in {"gloo", "nccl"}:
         raise argparse.ArgumentTypeError(f"{text} is not allowed, it takes gloo or nccl")
     return text
+
+
+def _checkpoints() -> dict[str, Any]:
+    """Return the options that a job with `checkpoint` sets: it goes on by itself."""
+    if (found := checkpoints.own()) is None:
+        return {"checkpoint_every": Interval(steps=100), "checkpoint_keep": checkpoints.KEPT}
+    store, every = found
+    return {
+        "checkpoint": store.directory,
+        "checkpoint_every": every,
+        "checkpoint_keep": store.keep,
+        "resume": True,
+    }
 
 
 def _own_cores() -> int:

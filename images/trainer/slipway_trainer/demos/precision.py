@@ -50,8 +50,8 @@ def choose(
 ) -> tuple[str, float | None]:
     """Return the dtype to calculate with, and the ratio of speeds; the same on all ranks.
 
-    Model, gradients and random numbers stay as they are. On a GPU it is fp32, and where not every
-    rank's CPU has instructions for bf16.
+    Model, gradients and random numbers stay as they are. It is fp32 where not every rank's CPU or
+    GPU has instructions for bf16. GPUs that have them are faster with them: none is measured.
 
     Args:
         net: What is to be trained.
@@ -59,11 +59,19 @@ def choose(
         labels: Their classes.
         total: Adds numbers up over all ranks, which must all call this.
     """
-    has_bf16 = images.device.type == "cpu" and torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001
-    seconds = _measured(net, images, labels) if has_bf16 else dict.fromkeys(_TYPES, 0.0)
+    is_cuda = images.device.type == "cuda"
+    has_bf16 = (
+        torch.cuda.is_bf16_supported(including_emulation=False)
+        if is_cuda
+        else torch.cpu._is_avx512_bf16_supported()  # noqa: SLF001
+    )
+    is_measured = has_bf16 and not is_cuda
+    seconds = _measured(net, images, labels) if is_measured else dict.fromkeys(_TYPES, 0.0)
     lacking, fp32, bf16 = total(0 if has_bf16 else 1, seconds["fp32"], seconds["bf16"])
     if lacking > 0:
         return "fp32", None
+    if is_cuda:
+        return "bf16", None
     ratio = fp32 / bf16
     return "bf16" if ratio >= WORTH_IT else "fp32", round(ratio, 2)
 

@@ -19,13 +19,22 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
-from slipway_trainer.datasets import Samples, loaded
+from slipway.checkpoints import Store
+from slipway.events import Events
+from slipway_trainer import report
+from slipway_trainer.datasets import Data
 from slipway_trainer.demos import outputs
 from slipway_trainer.demos.checkpoint import Checkpoints
 from slipway_trainer.demos.precision import PRECISIONS, PROBED, Precision, choose
 from slipway_trainer.demos.sharding import batches
-from slipway_trainer.distributed import World, device_facts, join, parallel
-from slipway_trainer.events import Events
+from slipway_trainer.distributed import (
+    World,
+    default_backend,
+    device_facts,
+    join,
+    parallel,
+    synchronize_buffers,
+)
 from slipway_trainer.metrics import ClassAccuracy, Metric, TopKAccuracy
 from slipway_trainer.tracker import Tracker
 from slipway_trainer.validation import evaluate
@@ -35,11 +44,11 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Task:
-    """What tells one demo from another."""
+    """What tells one demo from another; `net` takes the number of classes."""
 
-    net: Callable[[], nn.Module]
-    load: Callable[..., Samples]
-    data: Path
+    net: Callable[[int], nn.Module]
+    load: Callable[..., Data]
+    data: Path | None
     learning_rate: float
     log_interval: int
     model_file: str
@@ -70,7 +79,10 @@ class Training:
         run_id = os.environ.get("SLIPWAY_RUN_ID")
         self.tracker = Tracker(metrics, run_id, world.rank, args.goal, events)
         torch.manual_seed(args.seed)
-        self.net = task.net().to(world.device, memory_format=torch.channels_last)
+        self.net = task.net(len(self.train_set.classes))
+        self.net.to(world.device, memory_format=torch.channels_last)
+        if args.compile is not None:
+            self.net.compile(backend=args.compile)
         torch.manual_seed(args.seed + world.rank)  # dropout drops something else on each rank
         self.model = parallel(self.net, world)
         # The global batch grows with the world, and the learning rate with it: Goyal et al. 2017,
@@ -103,7 +115,7 @@ class Training:
         self.model.train()
         tracker.train()
         train_step = self.together(self.step)
-        for images, labels, weight in loaded(self.train_set, self.shares(), args.workers):
+        for images, labels, weight in self.train_set.loaded(self.shares(), args.workers):
             # The state is whole here: a step is done on all ranks, the next one not begun.
             every = args.validate_every
             if every is not None and self.position > 0 and self.steps % every == 0:
@@ -121,8 +133,10 @@ class Training:
             if samples > 0:
                 tracker.record_loss(loss.double(), samples, log_to_api=is_told)
             profiler.step()
-            if self.checkpoints is not None and self.steps % args.checkpoint_every == 0:
+            if self.checkpoints is not None and self.checkpoints.due(self.steps):
+                tracker.validation()  # It trains no further meanwhile.
                 self.checkpoints.save(self.steps, self.net, self.optimizer, self.progress())
+                tracker.train()
 
     def step(self, images: Tensor, labels: Tensor, weight: float) -> Tensor:
         """Train on one batch and return the sum of its losses; its gradients have a weight."""
@@ -157,8 +171,9 @@ class Training:
     def evaluate(self) -> tuple[dict[str, Any], float]:
         """Return what all ranks' shares of the test set come to, and when that was."""
         mine = torch.arange(len(self.test_set))[self.world.rank :: self.world.size]
-        shares = self.test_set.batches(mine, self.args.test_batch_size)
+        shares = self.test_set.batches(mine, self.args.test_batch_size, self.args.workers)
         dtype, tracker = "fp32" if self.precision is None else self.precision.dtype, self.tracker
+        synchronize_buffers(self.net)
         found = evaluate(
             shares, self.net, F.cross_entropy, tracker.metrics, tracker.total, dtype=dtype
         )
@@ -196,6 +211,8 @@ class Training:
         self.tracker.start()
         if self.checkpoints is not None:
             self.checkpoints.settings["the precision"] = self.precision.dtype
+            self.checkpoints.written = time.monotonic()
+            report.await_checkpoint()
             if state is not None:
                 self.resume(self.checkpoints, state)
 
@@ -204,7 +221,7 @@ class Training:
         # After two steps DistributedDataParallel puts gradients together in another way, which of
         # three ranks and more adds them up in another order: that decides on a sum's last bit.
         for _ in range(min(2, state["step"])):
-            images, labels = next(self.train_set.batches(torch.arange(1), 1))
+            images, labels = self.train_set[torch.arange(1)]
             F.cross_entropy(self.forward(images), labels).backward()
         progress = checkpoints.restore(state, self.net, self.optimizer)
         self.steps, self.position = progress["steps"], progress["position"]
@@ -270,13 +287,15 @@ class Training:
         if args.checkpoint is None:
             return None
         itself = {
-            "the data set": self.train_set.name, "the number of samples": len(self.train_set),
-            "the batch size": args.batch_size, "the learning rate": self.task.learning_rate,
-            "the momentum": args.momentum, "the seed": args.seed,
+            "the data set": self.train_set.name,
+            "the number of samples": len(self.train_set), "the batch size": args.batch_size,
+            "the learning rate": self.task.learning_rate, "the momentum": args.momentum,
+            "the seed": args.seed,
         }  # fmt: skip
         if self.precision is not None:
             itself["the precision"] = self.precision.dtype
-        return Checkpoints(args.checkpoint, self.world, self.events, itself)
+        store = Store(args.checkpoint, args.checkpoint_keep)
+        return Checkpoints(store, args.checkpoint_every, self.world, self.events, itself)
 
 
 def run(task: Task, args: argparse.Namespace, events: Events) -> dict[str, Any]:
@@ -284,6 +303,7 @@ def run(task: Task, args: argparse.Namespace, events: Events) -> dict[str, Any]:
     started = time.monotonic()
     torch.set_num_threads(args.threads)
     # Join before anything else can fail: then the other ranks notice at once if this one does.
+    args.backend = args.backend or default_backend(use_cuda=not args.no_cuda)
     world = join(args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda)
     summary = Training(task, args, events, world).run()
     return summary | {"duration_seconds": round(time.monotonic() - started, 3)}

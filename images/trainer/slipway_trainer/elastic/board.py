@@ -6,11 +6,11 @@ and whoever comes first opens the next generation with a list of its guests.
 """
 
 import threading
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Member:
     """One life of a worker: a replacement has the same index and another incarnation."""
 
@@ -35,8 +35,12 @@ class Record:
     @property
     def claim(self) -> tuple[int, int, int]:
         """What decides between two worlds: the newer, the larger, that of the first worker."""
-        first = min(member.index for member in self.members)
-        return self.generation, len(self.members), -first
+        return self.generation, len(self.members), -self.host.index
+
+    @property
+    def host(self) -> Member:
+        """The first of the members, by index."""
+        return min(self.members)
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,10 @@ class Opening:
     generation: int
     guests: tuple[str, ...]
     knocks: int
+
+    def invites(self, member: Member) -> bool:
+        """Return whether `member` is among the guests."""
+        return member.incarnation in self.guests
 
 
 @dataclass(frozen=True)
@@ -87,50 +95,29 @@ class Board:
     """Indices of the workers that have read it since its record said the job is done."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def read(self, reader: int) -> Snapshot:
-        """Return what stands here."""
+    def ask(
+        self, reader: int, knock: Member | None = None, opening: Opening | None = None
+    ) -> Snapshot:
+        """Return what stands here afterwards.
+
+        Args:
+            reader: Index of the worker that asks.
+            knock: Who asks for a place in the next world.
+            opening: A world to open, unless its generation was opened already.
+        """
         with self._lock:
-            if self.content.record is not None and self.content.record.outcome is not None:
+            content = self.content
+            if knock is not None:
+                content = replace(content, knocks=(*content.knocks, knock))
+            last = content.opening
+            if opening is not None and (last is None or last.generation < opening.generation):
+                content = replace(content, opening=opening)
+            if content.record is not None and content.record.outcome is not None:
                 self.told.add(reader)
-            return self.content
+            self.content = content
+            return content
 
     def publish(self, record: Record) -> None:
         """Say which world the owner is in."""
         with self._lock:
             self.content = replace(self.content, record=record)
-
-    def knock(self, newcomer: Member) -> Snapshot:
-        """Ask the owner for a place in the next world."""
-        with self._lock:
-            self.content = replace(self.content, knocks=(*self.content.knocks, newcomer))
-            return self.content
-
-    def open(self, opening: Opening) -> Snapshot:
-        """Open a world, unless its generation was opened already."""
-        with self._lock:
-            last = self.content.opening
-            if last is None or last.generation < opening.generation:
-                self.content = replace(self.content, opening=opening)
-            return self.content
-
-
-def pack(snapshot: Snapshot) -> dict[str, Any]:
-    """Return a snapshot as JSON has it."""
-    return asdict(snapshot)
-
-
-def unpack(packed: dict[str, Any]) -> Snapshot:
-    """Return the snapshot that `pack` gave."""
-    record, opening = packed["record"], packed["opening"]
-    return Snapshot(
-        Member(**packed["owner"]),
-        packed["store_port"],
-        record
-        and Record(
-            record["generation"],
-            tuple(Member(**member) for member in record["members"]),
-            record["outcome"],
-        ),
-        opening and Opening(opening["generation"], tuple(opening["guests"]), opening["knocks"]),
-        tuple(Member(**member) for member in packed["knocks"]),
-    )

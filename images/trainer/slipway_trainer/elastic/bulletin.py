@@ -6,7 +6,6 @@ and clients cannot be made in several threads at a time.
 
 import json
 import socket
-from collections.abc import Callable
 from dataclasses import asdict
 from http.client import HTTPConnection, HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,50 +13,36 @@ from socketserver import TCPServer
 from threading import Thread
 from typing import Any, ClassVar
 
-from slipway_trainer.elastic.board import Board, Member, Opening, Snapshot, pack, unpack
+from slipway_trainer.elastic.board import Board, Member, Opening, Record, Snapshot
 from slipway_trainer.elastic.settings import Address
 
 ANSWER_SECONDS = 2.0
 """How long a worker may take to answer; a thread of its own does that."""
 _MOST_BYTES = 64 * 1024
-"""In a request: an `open` with a thousand guests takes a quarter of it."""
+"""In a request: an opening with a thousand guests takes a quarter of it."""
 
 
-class RemoteBoard:
-    """Another worker's board.
+def ask(
+    address: Address, reader: int, knock: Member | None = None, opening: Opening | None = None
+) -> Snapshot:
+    """Return what `Board.ask` returns for the board that is served at `address`.
 
-    Args:
-        address: The worker's address, and the port that its board is served on.
-        reader: Index of the worker that asks.
-
-    Each method raises OSError when the worker does not answer.
+    Raises:
+        OSError: the worker does not answer, or what answers is none.
     """
-
-    def __init__(self, address: Address, reader: int) -> None:
-        self.address = address
-        self._reader = reader
-
-    def read(self) -> Snapshot:
-        """Return what stands there."""
-        return self._ask("/read", {"reader": self._reader})
-
-    def knock(self, newcomer: Member) -> Snapshot:
-        """Ask the owner for a place in the next world."""
-        return self._ask("/knock", asdict(newcomer))
-
-    def open(self, opening: Opening) -> Snapshot:
-        """Open a world, unless its generation was opened already."""
-        return self._ask("/open", asdict(opening))
-
-    def _ask(self, path: str, message: dict[str, Any]) -> Snapshot:
-        connection = HTTPConnection(*self.address, timeout=ANSWER_SECONDS)
-        try:
-            connection.request("POST", path, json.dumps(message))
-            return unpack(json.load(connection.getresponse()))
-        except (HTTPException, ValueError, KeyError, TypeError) as error:
-            raise OSError(f"{self.address[0]}:{self.address[1]} is no worker: {error}") from error
-        finally:
-            connection.close()
+    message = {
+        "reader": reader,
+        "knock": knock and asdict(knock),
+        "opening": opening and asdict(opening),
+    }
+    connection = HTTPConnection(*address, timeout=ANSWER_SECONDS)
+    try:
+        connection.request("POST", "/", json.dumps(message))
+        return _snapshot(json.load(connection.getresponse()))
+    except (HTTPException, ValueError, KeyError, TypeError) as error:
+        raise OSError(f"{address[0]}:{address[1]} is no worker: {error}") from error
+    finally:
+        connection.close()
 
 
 def serve(board: Board, port: int) -> None:
@@ -91,19 +76,14 @@ class _Handler(BaseHTTPRequestHandler):
         if not length.isdecimal() or int(length) > _MOST_BYTES:
             self.send_error(413, explain=f"a request has at most {_MOST_BYTES} bytes")
             return
-        text = self.rfile.read(int(length))
-        ways: dict[str, Callable[[dict[str, Any]], Snapshot]] = {
-            "/read": lambda message: self.board.read(message["reader"]),
-            "/knock": lambda message: self.board.knock(Member(**message)),
-            "/open": lambda message: self.board.open(
-                Opening(message["generation"], tuple(message["guests"]), message["knocks"])
-            ),
-        }
         try:
-            answer = json.dumps(pack(ways[self.path](json.loads(text)))).encode()
+            message = json.loads(self.rfile.read(int(length)))
+            reader, knock, opening = message["reader"], message["knock"], message["opening"]
+            found = self.board.ask(reader, knock and Member(**knock), opening and _opening(opening))
         except (KeyError, TypeError, ValueError) as error:
             self.send_error(400, explain=f"{type(error).__name__}: {error}")
             return
+        answer = json.dumps(asdict(found)).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()
@@ -111,3 +91,22 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the base calls it
         """Say nothing: what matters is told as events."""
+
+
+def _snapshot(packed: dict[str, Any]) -> Snapshot:
+    record, opening = packed["record"], packed["opening"]
+    return Snapshot(
+        Member(**packed["owner"]),
+        packed["store_port"],
+        record and Record(record["generation"], _members(record["members"]), record["outcome"]),
+        opening and _opening(opening),
+        _members(packed["knocks"]),
+    )
+
+
+def _members(packed: list[dict[str, Any]]) -> tuple[Member, ...]:
+    return tuple(Member(**member) for member in packed)
+
+
+def _opening(packed: dict[str, Any]) -> Opening:
+    return Opening(packed["generation"], tuple(packed["guests"]), packed["knocks"])

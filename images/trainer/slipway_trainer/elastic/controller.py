@@ -8,11 +8,12 @@ step once more. All that is trained and the ledger are one state: an index count
 step that it was in is part of the model that all go on with.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from functools import wraps
+from functools import partial, wraps
 from typing import ParamSpec, TypeVar
 
 import torch
@@ -20,9 +21,11 @@ import torch.distributed as dist
 from torch import nn
 from torch.autograd import Variable
 
+from slipway import checkpoints
+from slipway.events import Events, own_rank
 from slipway_trainer.elastic import world
+from slipway_trainer.elastic.disk import Disk
 from slipway_trainer.elastic.gradients import Bucket, Reduced
-from slipway_trainer.elastic.membership import Limits
 from slipway_trainer.elastic.replica import Change, Replica, Shared, Stateful
 from slipway_trainer.elastic.service import RecordIndexService
 from slipway_trainer.elastic.world import WorldChanged
@@ -57,9 +60,10 @@ class PyTorchAllReduceController:
         join_timeout: timedelta = timedelta(minutes=5),
     ) -> None:
         self._service = service
-        self._on_change = on_change
-        self._limits = Limits(step_timeout, join_timeout)
         self._parts: dict[str, Stateful] = {}
+        found = checkpoints.own()
+        self._disk = None if found is None else Disk(*found, Events(own_rank()))
+        self._copy = partial(Replica, service, self._parts, on_change, step_timeout, join_timeout)
         self._bucket = Bucket([])
         self._replica: Replica | None = None
         self._is_counted = False  # the step at hand, by the optimizer
@@ -70,7 +74,7 @@ class PyTorchAllReduceController:
         self._added = 0.0
         self._last_step: float | None = None
         self._pause = 0.0
-        self._looked_out = 0.0
+        self._looked_out = self._step_began = 0.0
 
     @property
     def rank(self) -> int:
@@ -120,7 +124,7 @@ class PyTorchAllReduceController:
                 raise ValueError(f"{name}, a {type(part).__name__}, has no state_dict to hand over")
             if name in {"model", "optimizer"}:
                 raise ValueError(f"{name}: use set_broadcast_{name}")
-        self._parts |= parts
+        self._parts.update(parts)
 
     def elastic_run(self, step: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
         """Return `step`, made elastic: a function that trains on one batch and steps once.
@@ -151,6 +155,7 @@ class PyTorchAllReduceController:
                 if not self._is_counted:
                     # All workers had the same gradients, and all left the step out (GradScaler).
                     self._note_step(self._reduced)
+                self._inside.checkpoint()
                 if self._grows:
                     self._inside.form("")
                 return result
@@ -206,14 +211,14 @@ class PyTorchAllReduceController:
         if not isinstance(model, nn.Module) or "optimizer" not in self._parts:
             raise RuntimeError("call set_broadcast_model and set_broadcast_optimizer before scope")
         try:
-            device = next(model.parameters()).device
-            self._replica = Replica(
-                self._service, self._parts, self._limits, self._on_change, device
-            )
+            self._replica = self._copy(self._disk, next(model.parameters()).device)
+            self._replica.resume()
             self._replica.form("")
             yield self
             self._replica.finish(self._pause)
         finally:
+            if self._disk is not None:
+                self._disk.settle()
             # The others notice at once, and Gloo's threads must not outlive the interpreter.
             world.leave()
 
@@ -221,6 +226,7 @@ class PyTorchAllReduceController:
     def _with_others(self) -> Iterator[None]:
         """Average the gradients of backward passes, and count the optimizer's step."""
         self._reduced, self._added, self._grows = None, 0.0, False
+        self._step_began = time.monotonic()
         self._is_shared, self._is_queued, self._is_counted = True, False, False
         try:
             yield
@@ -259,6 +265,9 @@ class PyTorchAllReduceController:
         self._service.made_step()
         self.shared.total += reduced.value
         now = time.monotonic()
+        run = os.environ.get("SLIPWAY_RUN_ID", "")
+        spent = self.shared.step_seconds
+        spent[run] = spent.get(run, 0.0) + now - self._step_began
         if self._last_step is not None:
             self._pause = max(self._pause, now - self._last_step)
         self._last_step = now
@@ -268,4 +277,4 @@ class PyTorchAllReduceController:
         if time.monotonic() < self._looked_out + _LOOK_OUT_SECONDS:
             return False
         self._looked_out = time.monotonic()
-        return self._inside.newcomers()
+        return self._inside.rendezvous.newcomers()

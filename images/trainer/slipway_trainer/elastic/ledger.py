@@ -175,30 +175,17 @@ class Ledger:
 
     def dump(self) -> dict[str, Any]:
         """Return the state as JSON has it."""
-        return {
-            "terms": asdict(self.terms),
-            "epoch": self.epoch,
-            "step": self.step,
-            "version": self.version,
-            "pool": [list(span) for span in self.pool],
-            "leases": {worker: list(span) for worker, span in self.leases.items()},
-            "counts": base64.b64encode(zlib.compress(self.counts)).decode(),
-            "audits": self.audits,
-        }
+        return asdict(self) | {"counts": base64.b64encode(zlib.compress(self.counts)).decode()}
 
     @classmethod
     def load(cls, state: Mapping[str, Any]) -> "Ledger":
         """Return the ledger that `dump` wrote."""
-        ledger = cls(
-            Terms(**state["terms"]),
-            state["epoch"],
-            state["step"],
-            state["version"],
-            [(start, end) for start, end in state["pool"]],
-            {worker: (start, end) for worker, (start, end) in state["leases"].items()},
-            bytearray(zlib.decompress(base64.b64decode(state["counts"]))),
-            list(state["audits"]),
-        )
+        ledger = cls(**state)
+        ledger.terms = Terms(**state["terms"])
+        ledger.pool = [(start, end) for start, end in state["pool"]]
+        ledger.leases = {worker: (start, end) for worker, (start, end) in state["leases"].items()}
+        ledger.counts = bytearray(zlib.decompress(base64.b64decode(state["counts"])))
+        ledger.audits = list(state["audits"])
         ledger._shuffle()
         return ledger
 

@@ -1,9 +1,9 @@
 """A limit for what has none of its own: asking a worker that stands still may take for ever."""
 
-import threading
-import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from concurrent.futures import Future, wait
+from threading import Thread
+from typing import TypeVar
 
 Result = TypeVar("Result")
 
@@ -14,43 +14,32 @@ def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:
     Raises:
         TimeoutError: it took longer; the message says what did.
     """
-    ended: dict[str, Any] = {}
-
-    def run() -> None:
-        try:
-            ended["result"] = work()
-        except BaseException as error:  # noqa: BLE001 - raised again below, in the caller's thread
-            ended["error"] = error
-
-    thread = threading.Thread(target=run, name=what, daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if "error" in ended:
-        raise ended["error"]
-    if "result" not in ended:
+    future = begin(work)
+    if not wait([future], seconds).done:
         raise TimeoutError(f"{what} took longer than {seconds:g} s")
-    result: Result = ended["result"]
-    return result
+    return future.result()
 
 
 def together(seconds: float, works: Mapping[int, Callable[[], Result]]) -> dict[int, Result]:
     """Do all of `works` side by side; return what those returned that ended well and in time."""
-    results: dict[int, Result] = {}
+    begun = {key: begin(work) for key, work in works.items()}
+    done = wait(begun.values(), seconds).done
+    return {
+        key: future.result()
+        for key, future in begun.items()
+        if future in done and future.exception() is None
+    }
 
-    def run(key: int, work: Callable[[], Result]) -> None:
+
+def begin(work: Callable[[], Result]) -> Future[Result]:
+    """Do `work` in a thread that nobody waits for at the end of the process, unlike a pool's."""
+    future: Future[Result] = Future()
+
+    def run() -> None:
         try:
-            result = work()
-        except (OSError, RuntimeError, ValueError):
-            return
-        results[key] = result
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised again where the result is wanted
+            future.set_exception(error)
 
-    threads = [
-        threading.Thread(target=run, args=each, name="together", daemon=True)
-        for each in works.items()
-    ]
-    for thread in threads:
-        thread.start()
-    deadline = time.monotonic() + seconds
-    for thread in threads:
-        thread.join(max(0, deadline - time.monotonic()))
-    return dict(results)
+    Thread(target=run, daemon=True).start()
+    return future

@@ -2,14 +2,15 @@
 
 import socket
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
 from torch.distributed import TCPStore
 
+from slipway_trainer.elastic import bulletin
 from slipway_trainer.elastic.board import Board, Member, Snapshot
-from slipway_trainer.elastic.bulletin import RemoteBoard, serve
 from slipway_trainer.elastic.limits import together
 from slipway_trainer.elastic.settings import Address, Settings
 
@@ -21,20 +22,17 @@ STORE_SECONDS = 5.0
 
 @dataclass(frozen=True)
 class Sight:
-    """A worker that answers: what stands on its board, and where that is."""
+    """A worker that answers.
+
+    Attributes:
+        content: What stands on its board.
+        store: Where its store listens.
+        ask: Asks its board once more: `Board.ask`, with this worker as the reader.
+    """
 
     content: Snapshot
-    board: RemoteBoard
-
-    @property
-    def member(self) -> Member:
-        """Who it is."""
-        return self.content.owner
-
-    @property
-    def store(self) -> Address:
-        """Where its store listens."""
-        return self.board.address[0], self.content.store_port
+    store: Address
+    ask: Callable[..., Snapshot]
 
 
 class Peers:
@@ -52,25 +50,28 @@ class Peers:
         self._store = connect(("127.0.0.1", 0), is_master=True)
         self.board = Board(Snapshot(self.me, self._store.port))
         try:
-            serve(self.board, port)
+            bulletin.serve(self.board, port)
         except OSError as error:
             raise RuntimeError(
                 f"worker {settings.index} cannot listen on port {port}, where others look for it "
                 f"as {host}: {error}"
             ) from error
 
-    def look(self) -> dict[int, Sight]:
-        """Return the workers that answer within LOOK_SECONDS, by index; this one always does."""
+    def look(self) -> dict[Member, Sight]:
+        """Return the workers that answer within LOOK_SECONDS; this one always does."""
+        mine = self.me.index
         others = {
-            index: partial(_sight, address, self.me.index)
+            index: partial(_sight, address, mine)
             for index, address in enumerate(self.settings.peers)
-            if index != self.me.index
+            if index != mine
         }
         seen = together(LOOK_SECONDS, others)
-        _, port = self.settings.peers[self.me.index]
-        own = Sight(self.board.content, RemoteBoard(("127.0.0.1", port), self.me.index))
-        return {self.me.index: own} | {
-            index: sight for index, sight in seen.items() if sight.member.index == index
+        store = "127.0.0.1", self._store.port
+        own = Sight(self.board.content, store, partial(self.board.ask, mine))
+        return {self.me: own} | {
+            sight.content.owner: sight
+            for index, sight in seen.items()
+            if sight.content.owner.index == index
         }
 
 
@@ -87,6 +88,8 @@ def connect(address: Address, *, is_master: bool = False) -> TCPStore:
 
 
 def _sight(address: Address, reader: int) -> Sight:
-    found = socket.getaddrinfo(*address, type=socket.SOCK_STREAM)
-    board = RemoteBoard((str(found[0][4][0]), address[1]), reader)
-    return Sight(board.read(), board)
+    # One look at DNS for all that is asked of it.
+    host = str(socket.getaddrinfo(*address, type=socket.SOCK_STREAM)[0][4][0])
+    ask = partial(bulletin.ask, (host, address[1]), reader)
+    content = ask()
+    return Sight(content, (host, content.store_port), ask)

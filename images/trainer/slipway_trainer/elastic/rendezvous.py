@@ -11,7 +11,7 @@ of a world, worker 0 is the host of the first one, and waits for all to knock, o
 """
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from threading import Thread
 from typing import Any
 
@@ -40,21 +40,6 @@ class JobDone(Exception):
         self.outcome = outcome
 
 
-@dataclass(frozen=True)
-class Formed:
-    """A world, as its members came out of the rendezvous.
-
-    Attributes:
-        record: Its generation and its members in rank order.
-        rank: This worker's.
-        store: Where its members find each other.
-    """
-
-    record: Record
-    rank: int
-    store: Store
-
-
 class Rendezvous:
     """This worker's way into one world after another."""
 
@@ -63,8 +48,7 @@ class Rendezvous:
         self.peers = Peers(settings)
         self.me = self.peers.me
         self._world: Record | None = None
-        self._newest = 0
-        self._tried: set[tuple[str, int]] = set()
+        self._tried: set[tuple[Member, int]] = set()
         self._began = time.monotonic()
         self._last_problem = ""
         self._has_rival = False
@@ -74,6 +58,14 @@ class Rendezvous:
     def member(self) -> bool:
         """Whether this worker belongs to the newest world that it knows of."""
         return self._world is not None and self.me in self._world.members
+
+    @property
+    def _is_host(self) -> bool:
+        return self._world is not None and self.me == self._world.host
+
+    @property
+    def _newest(self) -> int:
+        return self._world.generation if self._world is not None else 0
 
     def newcomers(self) -> bool:
         """Return whether this is the host, and the world has to form again for others.
@@ -86,8 +78,8 @@ class Rendezvous:
         waiting = self.peers.board.content.waiting
         return self._has_rival or any(guest not in self._world.members for guest in waiting)
 
-    def next_world(self, seconds: float, least: int) -> Formed:
-        """Return the next world, once it has formed with this worker in it.
+    def next_world(self, seconds: float, least: int) -> tuple[Record, Store]:
+        """Return the next world, once it has formed with this worker in it, and its store.
 
         Args:
             seconds: How long to wait for the others.
@@ -106,7 +98,8 @@ class Rendezvous:
                 if host is not None:
                     opening = self._invitation(host, sights, least)
                     if opening is not None:
-                        return self._enter(host, opening, least)
+                        self._tried.add((host.content.owner, opening.generation))
+                        return meet(self.settings.job, self.me, host.store, opening, least)
             except (DistError, RendezvousError, OSError) as problem:
                 # The host or another guest was lost on the way; look again who is there.
                 self._last_problem = f"; last: {type(problem).__name__}: {problem}"
@@ -116,7 +109,7 @@ class Rendezvous:
 
     def publish(self, record: Record) -> None:
         """Say which world this worker is in."""
-        self._world, self._newest, self._has_rival = record, record.generation, False
+        self._world, self._has_rival = record, False
         self.peers.board.publish(record)
 
     def conclude(self, outcome: dict[str, Any]) -> None:
@@ -131,97 +124,84 @@ class Rendezvous:
             time.sleep(POLL_SECONDS)
         time.sleep(POLL_SECONDS)  # the last one has its answer by then
 
-    def _learn(self, sights: dict[int, Sight]) -> None:
+    def _learn(self, sights: dict[Member, Sight]) -> None:
         """Take over what others know of newer worlds than this worker's."""
-        records = [each.content.record for each in sights.values() if each.content.record]
-        done = next((record for record in records if record.outcome is not None), None)
-        if done is not None and done.outcome is not None:
-            raise JobDone(done.outcome)
-        newest = max(records, key=lambda record: record.claim, default=None)
-        if newest is not None and (self._world is None or newest.claim > self._world.claim):
-            self._world, self._newest = newest, newest.generation
+        for record in _records(sights):
+            if record.outcome is not None:
+                raise JobDone(record.outcome)
+            if self._world is None or record.claim > self._world.claim:
+                self._world = record
 
     def _watch(self) -> None:
         while True:
             time.sleep(RIVAL_SECONDS)
             world = self._world
             if world and self._is_host and len(world.members) < self.settings.maximum:
-                sights = self.peers.look().values()
-                records = [sight.content.record for sight in sights if sight.content.record]
+                records = _records(self.peers.look())
                 if any(record.claim > world.claim for record in records):
                     self._has_rival = self._world is world
 
-    @property
-    def _is_host(self) -> bool:
-        return self._world is not None and self.me == min(self._world.members, key=_index)
-
-    def _host(self, sights: dict[int, Sight]) -> Sight | None:
+    def _host(self, sights: dict[Member, Sight]) -> Sight | None:
         if self._world is None:
-            return sights.get(0)
-        members = sorted(self._world.members, key=_index)
-        return next((sights[each.index] for each in members if _answers(each, sights)), None)
+            return next((sight for member, sight in sights.items() if member.index == 0), None)
+        members = sorted(self._world.members)
+        return next((sights[each] for each in members if each in sights), None)
 
-    def _invitation(self, host: Sight, sights: dict[int, Sight], least: int) -> Opening | None:
+    def _invitation(self, host: Sight, sights: dict[Member, Sight], least: int) -> Opening | None:
         """Return a world that this worker is invited to; open it where that is this one's part."""
-        if not self.member and host.member != self.me:
+        if not self.member and host.content.owner != self.me:
             return self._knock(host)
-        content = host.board.read()
+        content = host.ask()
         opening = content.opening
         if opening is not None and self._is_untried(host, opening):
-            if self._is_guest(opening):
+            if opening.invites(self.me):
                 return opening
             # Others went ahead without this worker. If they fail, too, it opens the next one.
             invitation = self._knock(host)
-            self._tried.add((host.member.incarnation, opening.generation))
+            self._tried.add((host.content.owner, opening.generation))
             return invitation
         guests = self._guests(content, sights)
         if len(guests) < least or not (self.member or self._first_may_begin(guests)):
             return None
         generation = max(self._newest, opening.generation if opening is not None else 0) + 1
         incarnations = tuple(guest.incarnation for guest in guests)
-        opened = host.board.open(Opening(generation, incarnations, len(content.knocks))).opening
-        return opened if opened and self._is_guest(opened) else None
+        opened = host.ask(opening=Opening(generation, incarnations, len(content.knocks))).opening
+        return opened if opened and opened.invites(self.me) else None
 
     def _knock(self, host: Sight) -> Opening | None:
         """Ask for a place in the next world, and wait a while for the invitation."""
         until = time.monotonic() + PATIENCE_SECONDS
-        opening = host.board.knock(self.me).opening
+        opening = host.ask(knock=self.me).opening
         while time.monotonic() < until:
-            if opening and self._is_untried(host, opening) and self._is_guest(opening):
+            if opening and self._is_untried(host, opening) and opening.invites(self.me):
                 return opening
             time.sleep(POLL_SECONDS)
-            opening = host.board.read().opening
+            opening = host.ask().opening
         return None
 
-    def _is_guest(self, opening: Opening) -> bool:
-        return self.me.incarnation in opening.guests
-
     def _is_untried(self, host: Sight, opening: Opening) -> bool:
-        key = (host.member.incarnation, opening.generation)
+        key = (host.content.owner, opening.generation)
         return opening.generation > self._newest and key not in self._tried
 
-    def _guests(self, content: Snapshot, sights: dict[int, Sight]) -> list[Member]:
+    def _guests(self, content: Snapshot, sights: dict[Member, Sight]) -> list[Member]:
         """Return who is to be in the next world."""
         if self._world is None:
             invited = {*content.knocks, self.me}
         else:
             invited = {*self._world.members, *content.waiting, self.me}
-        return [each for each in sorted(invited, key=_index) if _answers(each, sights)]
+        return [each for each in sorted(invited) if each in sights]
 
     def _first_may_begin(self, guests: list[Member]) -> bool:
         waited = time.monotonic() - self._began
         return len(guests) == self.settings.maximum or waited > GRACE_SECONDS
 
-    def _enter(self, host: Sight, opening: Opening, least: int) -> Formed:
-        self._tried.add((host.member.incarnation, opening.generation))
-        rank, members, store = meet(self.settings, self.me, host.store, opening, least)
-        return Formed(Record(opening.generation, tuple(members)), rank, store)
-
-    def _missing(self, sights: dict[int, Sight], seconds: float, least: int) -> str:
-        names = [
-            f"{index} ({host}:{port})" for index, (host, port) in enumerate(self.settings.peers)
+    def _missing(self, sights: dict[Member, Sight], seconds: float, least: int) -> str:
+        seen = {member.index for member in sights}
+        silent = [
+            f"{index} ({host}:{port})"
+            for index, (host, port) in enumerate(self.settings.peers)
+            if index not in seen
         ]
-        silent = [name for index, name in enumerate(names) if index not in sights]
         return (
             f"worker {self.settings.index} waited {seconds:.0f} s for a world of at least {least} "
             f"workers; {len(sights)} answer, these do not: {', '.join(silent) or 'none'}"
@@ -229,9 +209,5 @@ class Rendezvous:
         )
 
 
-def _index(member: Member) -> int:
-    return member.index
-
-
-def _answers(member: Member, sights: dict[int, Sight]) -> bool:
-    return member.index in sights and sights[member.index].member == member
+def _records(sights: dict[Member, Sight]) -> list[Record]:
+    return [sight.content.record for sight in sights.values() if sight.content.record]

@@ -1,22 +1,31 @@
-"""This worker's copy of the job: what it trains, what all workers know alike, and its world."""
+"""This worker's copy of the job: what it trains, what all workers know alike, and its world.
+
+Where a job was split, and its parts went on, the state follows the membership: the part whose world
+the others join is the one whose model all go on with, however many steps another part has made.
+"""
 
 import copy
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from datetime import timedelta
 from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 
 from slipway_trainer.elastic import settings, world
-from slipway_trainer.elastic.membership import Entered, Limits, Membership
-from slipway_trainer.elastic.rendezvous import JobDone
+from slipway_trainer.elastic.board import Record
+from slipway_trainer.elastic.disk import Disk
+from slipway_trainer.elastic.rendezvous import JobDone, Rendezvous
 from slipway_trainer.elastic.service import RecordIndexService
 from slipway_trainer.elastic.world import WorldChanged
 
 _LINGER_SECONDS = 20.0
 """How long replacements of lost workers can still be told that the job is done."""
+_COUNTED = ("losses", "reformations", "indices")
+"""What of `Shared` counts worlds, and not steps."""
 
 
 class Stateful(Protocol):
@@ -35,6 +44,7 @@ class Shared:
 
     Attributes:
         agreed: Results of `agree`, by key.
+        step_seconds: Time in steps that are in the model, by the run that made them.
         total: Sum of all that was given to `add`, over all steps and workers.
         losses: How often the world formed again because a worker was lost.
         reformations: How often it formed again, for losses and for newcomers.
@@ -44,6 +54,7 @@ class Shared:
 
     agreed: dict[str, Any] = field(default_factory=dict)
     total: float = 0.0
+    step_seconds: dict[str, float] = field(default_factory=dict)
     losses: int = 0
     reformations: int = 0
     indices: list[int] = field(default_factory=list)
@@ -81,8 +92,10 @@ class Replica:
     Args:
         service: Has the ledger.
         parts: What is trained, by name; the same names on all workers.
-        limits: How long to wait.
         on_change: Called with each world that formed.
+        step_timeout: How long to wait for a worker in a collective operation.
+        join_timeout: How long to wait for enough workers to form a world.
+        disk: Where the job's checkpoints are; None for a job without.
         device: Where states that others hand over are loaded to.
 
     Attributes:
@@ -91,25 +104,26 @@ class Replica:
         shared: What all workers know alike.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what a controller was given, and the device
         self,
         service: RecordIndexService,
         parts: Mapping[str, Stateful],
-        limits: Limits,
         on_change: Callable[[Change], None],
+        step_timeout: timedelta,
+        join_timeout: timedelta,
+        disk: Disk | None,
         device: torch.device,
     ) -> None:
         self.rank, self.size, self.shared = 0, 1, Shared()
         self._service, self._parts = service, parts
-        self._on_change = on_change
+        self._step_timeout, self._join_timeout = step_timeout, join_timeout
+        self._on_change, self._disk, self._device = on_change, disk, device
         self._late = False
+        self._world: Record | None = None
         self._present: set[int] = set()
         self._settings = settings.read()
-        self._membership = Membership(self._settings, limits, device)
-
-    def newcomers(self) -> bool:
-        """Return whether somebody waits here to be let in."""
-        return self._membership.rendezvous.newcomers()
+        settings.choose_interface(self._settings)
+        self.rendezvous = Rendezvous(self._settings)
 
     def form(self, reason: str, *, finishing: bool = False) -> None:
         """Come together with all who are there, and go on from the state of the furthest.
@@ -123,13 +137,22 @@ class Replica:
             RuntimeError: workers were lost too often.
         """
         least = 1 if finishing else self._settings.minimum
-        version = self._service.ledger.version
-        try:
-            entered = self._membership.next_world(reason, version, self._dump, least)
-        except JobDone as done:
-            self._end(done.outcome)
-            return
-        self._enter(entered)
+        began = time.monotonic()
+        end = began + self._join_timeout.total_seconds()
+        while True:
+            world.leave()
+            try:
+                self._enter(max(1.0, end - time.monotonic()), least, began, reason)
+            except JobDone as done:
+                self._end(done.outcome)
+                return
+            except WorldChanged as change:
+                if time.monotonic() > end:
+                    raise TimeoutError(
+                        f"no world held for {self._join_timeout}; the last one: {change}"
+                    ) from change
+            else:
+                break
         if self.shared.losses > self._settings.losses and not finishing:
             raise RuntimeError(
                 f"workers were lost {self.shared.losses} times, PET_MAX_RESTARTS allows "
@@ -161,37 +184,72 @@ class Replica:
                 self.form(str(change), finishing=True)
                 continue
             self.shared.longest_pause = float(longest)
-            self._membership.rendezvous.conclude({"size": self.size, **self._knowledge()})
+            self.rendezvous.conclude({"size": self.size, **self._knowledge()})
             world.leave()
             missing = set(self.shared.indices) - self._present
             # One worker is enough for that; the others, and with them the job, end now.
             if missing and self.rank == self.size - 1:
-                self._membership.rendezvous.tell(missing, _LINGER_SECONDS)
+                self.rendezvous.tell(missing, _LINGER_SECONDS)
             return
 
-    def _enter(self, entered: Entered) -> None:
-        mine, state = self._membership.me, entered.state
-        if state is not None:
-            self._load(state["parts"])
-            self.shared = Shared(**state["shared"])
-        ledger = self._service.ledger.dump() if state is None else state["ledger"]
-        members = [member.incarnation for member in entered.record.members]
-        self._service.enter(mine, members, ledger)
-        self.rank, self.size = entered.rank, len(members)
-        self.shared.losses += entered.failed
-        self.shared.reformations += bool(entered.before)
-        self._present = {member.index for member in entered.record.members}
+    def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
+        """Enter the next world with the state of the worker that is furthest, and tell of it.
+
+        Raises:
+            JobDone: the others are at the end.
+            TimeoutError: too few came in so many seconds.
+            WorldChanged: one of its members was lost again.
+        """
+        record, store = self.rendezvous.next_world(seconds, least)
+        self.rendezvous.publish(record)
+        rank, size = record.members.index(self.rendezvous.me), len(record.members)
+        world.enter(store, rank, size, self._step_timeout)
+        last = self._world
+        mine = {
+            # A worker without a world claims nothing; one that was left behind has an older one.
+            "claim": [0, 0, 0] if last is None else [*last.claim],
+            "version": self._service.ledger.version,
+            "members": [] if last is None else [member.incarnation for member in last.members],
+            "failed": bool(reason),
+            "known": {each: getattr(self.shared, each) for each in _COUNTED},
+        }
+        given = world.collective(lambda: world.gather(mine))
+        furthest = max(given, key=lambda each: (each["claim"], each["version"]))
+        source = given.index(furthest)
+        # Version 0 is what each worker began with, which may differ.
+        lacking = [
+            other
+            for other, each in enumerate(given)
+            if other != source
+            and (
+                not each["version"]
+                or any(each[key] != furthest[key] for key in ("claim", "version"))
+            )
+        ]
+        if lacking:
+            own = self._state() if source == rank else None
+            state = world.collective(lambda: world.hand_over(own, source, lacking, self._device))
+            if state is not None:
+                self._take(state)
+        # Of workers that lack nothing one may not know of a world that was lost while it formed.
+        self.shared = replace(self.shared, **furthest["known"])
+        self._world, self.rank, self.size = record, rank, size
+        members, before = [member.incarnation for member in record.members], furthest["members"]
+        self._service.enter(self.rendezvous.me.incarnation, members)
+        self.shared.losses += any(each["failed"] for each in given)
+        self.shared.reformations += bool(before)
+        self._present = {member.index for member in record.members}
         self.shared.indices = sorted(self._present.union(self.shared.indices))
         self._on_change(
             Change(
-                generation=entered.record.generation,
-                size=self.size,
-                rank=self.rank,
-                lost=len(set(entered.before) - set(members)),
-                joined=len(set(members) - set(entered.before)),
+                generation=record.generation,
+                size=size,
+                rank=rank,
+                lost=len(set(before) - set(members)),
+                joined=len(set(members) - set(before)),
                 step=self._service.ledger.step,
-                seconds=round(entered.seconds, 3),
-                reason=entered.reason,
+                seconds=round(time.monotonic() - began, 3),
+                reason=reason,
             )
         )
 
@@ -202,7 +260,31 @@ class Replica:
         self.shared = Shared(**outcome["shared"])
         self.rank = self.size = outcome["size"]
 
-    def _dump(self) -> dict[str, Any]:
+    def resume(self) -> None:
+        """Go on from the newest checkpoint, where the job has some; before the first world.
+
+        Raises:
+            RuntimeError: it belongs to a job with other terms.
+            ValueError: there are some, and none of them is whole.
+        """
+        state = None if self._disk is None else self._disk.read()
+        if state is not None:
+            self._take(state)
+            # These are of workers that are gone.
+            self.shared.losses, self.shared.indices = 0, []
+
+    def checkpoint(self) -> None:
+        """Write a checkpoint as rank 0, if one is due; between two steps."""
+        if self._disk is not None and self.rank == 0:
+            self._disk.write(self._service.ledger.step, self._state)
+
+    def _take(self, state: dict[str, Any]) -> None:
+        """Go on from the state that another worker had."""
+        self._service.take(state["ledger"])
+        self._load(state["parts"])
+        self.shared = Shared(**state["shared"])
+
+    def _state(self) -> dict[str, Any]:
         return {"parts": self._states(), **self._knowledge()}
 
     def _states(self) -> dict[str, Any]:

@@ -125,19 +125,23 @@ class RecordIndexService:
         self.seen += len(self.share())
         self.ledger.advance(self._workers)
 
-    def enter(self, me: str, workers: Sequence[str], state: dict[str, Any]) -> None:
-        """Go on with `workers`, in rank order, from the state of the one that is furthest.
+    def take(self, state: dict[str, Any]) -> None:
+        """Go on from a ledger that is further.
 
         Raises:
-            RuntimeError: that one trains on other terms than this worker.
+            RuntimeError: it is one of other terms than this worker's.
         """
         ledger = Ledger.load(state)
         if ledger.terms != self.ledger.terms:
             raise RuntimeError(
                 f"{self.dataset_name}: this worker was started with {self.ledger.terms}, the "
-                f"others with {ledger.terms}; give all workers the same arguments"
+                f"others, or before, with {ledger.terms}; give all workers the same arguments"
             )
-        self._me, self._workers, self.ledger = me, list(workers), ledger
+        self.ledger = ledger
+
+    def enter(self, me: str, workers: Sequence[str]) -> None:
+        """Go on with `workers`, in rank order."""
+        self._me, self._workers = me, list(workers)
         self.ledger.keep(workers)
         # What was handed out may be what is at hand again: a step that failed is made again.
         if self._handed is not None and not self.in_hand:

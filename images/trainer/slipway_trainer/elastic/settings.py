@@ -6,11 +6,9 @@ one machine SLIPWAY_ELASTIC_PEERS lists the workers' addresses instead (host:por
 and SLIPWAY_ELASTIC_INDEX says which one this is. With neither, the worker is alone.
 """
 
-import fcntl
 import os
 import re
 import socket
-import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +16,6 @@ from pathlib import Path
 Address = tuple[str, int]
 
 DEFAULT_LOSSES = 10
-_SIOCGIFADDR = 0x8915
-"""Linux: the IPv4 address of an interface, see netdevice(7)."""
-_IPV6 = Path("/proc/net/if_inet6")
-"""Linux: each IPv6 address with its interface, see proc_net(5)."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +53,12 @@ def read(environment: Mapping[str, str] = os.environ, resolver: Path | None = No
         ValueError: something is missing or wrong; the message names every such variable.
     """
     problems: list[str] = []
+    minimum, maximum = _nodes(environment, problems)
     if "SLIPWAY_ELASTIC_PEERS" in environment:
-        index, peers = _listed(environment, problems)
-        job = "local"
+        job, index, peers = _listed(environment, problems)
     elif "PET_RDZV_ENDPOINT" in environment:
-        job, index, peers = _replicas(environment, resolver or Path("/etc/resolv.conf"), problems)
+        resolver = resolver or Path("/etc/resolv.conf")
+        job, index, peers = _replicas(environment, resolver, maximum, problems)
     elif int(environment.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
             f"WORLD_SIZE={environment['WORLD_SIZE']}: a launcher started this elastic worker as "
@@ -72,7 +67,10 @@ def read(environment: Mapping[str, str] = os.environ, resolver: Path | None = No
         )
     else:
         return Settings("alone", 0, (("127.0.0.1", _free_port()),), 1, 0)
-    minimum, _ = _nodes(environment, len(peers), problems)
+    if peers and minimum > len(peers):
+        problems.append(
+            f"PET_NNODES={environment['PET_NNODES']}: there are only {len(peers)} workers"
+        )
     losses = _count("PET_MAX_RESTARTS", environment, DEFAULT_LOSSES, problems)
     if environment.get("PET_NPROC_PER_NODE", "1") not in {"1", "auto"}:
         problems.append(
@@ -84,34 +82,17 @@ def read(environment: Mapping[str, str] = os.environ, resolver: Path | None = No
     return Settings(job, index, tuple(peers), minimum, losses)
 
 
-def own_index(environment: Mapping[str, str] = os.environ) -> int:
-    """Return which worker this is, as far as its name alone says; 0 otherwise."""
-    pod = re.search(r"-worker-(\d+)$", environment.get("HOSTNAME", ""))
-    told = environment.get("SLIPWAY_ELASTIC_INDEX", pod[1] if pod is not None else "0")
-    return int(told) if told.isdecimal() else 0
+def choose_interface(settings: Settings) -> None:
+    """Have Gloo use the loopback where all workers are on this machine, unless it is told.
 
-
-def choose_interface(address: str) -> None:
-    """Set GLOO_SOCKET_IFNAME to the interface that has `address`, unless it is set.
-
-    Left alone, Gloo takes whatever the machine's name resolves to. Where none has it, it does so.
+    Left alone, it takes what the machine's name resolves to: in a pod that is the pod's address.
     """
-    for _, name in socket.if_nameindex():
-        if address in {_ipv4(name), *_ipv6(name)}:
-            os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
+    names = {name for _, name in socket.if_nameindex()}
+    if settings.peers[settings.index][0] in {"localhost", "127.0.0.1", "::1"} and "lo" in names:
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
 
-def own_address(host: str) -> str:
-    """Return the address of this machine that `host`, a name of it, stands for."""
-    try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
-        # A pod's name is in its own /etc/hosts; its Service's name may not be known yet.
-        found = socket.getaddrinfo(socket.gethostname(), None, type=socket.SOCK_STREAM)
-    return str(found[0][4][0])
-
-
-def _listed(environment: Mapping[str, str], problems: list[str]) -> tuple[int, list[Address]]:
+def _listed(environment: Mapping[str, str], problems: list[str]) -> tuple[str, int, list[Address]]:
     text, peers = environment["SLIPWAY_ELASTIC_PEERS"], []
     for address in text.split(","):
         host, _, port = address.strip().rpartition(":")
@@ -128,11 +109,11 @@ def _listed(environment: Mapping[str, str], problems: list[str]) -> tuple[int, l
             f"SLIPWAY_ELASTIC_INDEX={index} is not allowed, SLIPWAY_ELASTIC_PEERS has the indices "
             f"0 to {len(peers) - 1}"
         )
-    return index, peers
+    return "local", index, peers
 
 
 def _replicas(
-    environment: Mapping[str, str], resolver: Path, problems: list[str]
+    environment: Mapping[str, str], resolver: Path, maximum: int, problems: list[str]
 ) -> tuple[str, int, list[Address]]:
     endpoint, hostname = environment["PET_RDZV_ENDPOINT"], environment.get("HOSTNAME", "")
     host = re.fullmatch(r"(?P<job>.+)-worker-0:(?P<port>\d+)", endpoint)
@@ -143,23 +124,19 @@ def _replicas(
         problems.append(f"HOSTNAME={hostname} is not a worker's pod name, <job>-worker-<index>")
     if host is None or own is None:
         return "", 0, []
-    _, maximum = _nodes(environment, 0, [])
     domain, index = _search_domain(resolver), int(own["index"])
     names = [f"{host['job']}-worker-{number}{domain}" for number in range(max(maximum, index + 1))]
     return host["job"], index, [(name, int(host["port"])) for name in names]
 
 
-def _nodes(environment: Mapping[str, str], peers: int, problems: list[str]) -> tuple[int, int]:
+def _nodes(environment: Mapping[str, str], problems: list[str]) -> tuple[int, int]:
     """Return the least and the most workers; PET_NNODES is `min:max`, or one number for both."""
-    text = environment.get("PET_NNODES", f"1:{peers}")
+    text = environment.get("PET_NNODES", "1:0")
     least, _, most = text.partition(":")
     if not least.isdecimal() or not (most or least).isdecimal() or int(least) < 1:
         problems.append(f"PET_NNODES={text} is not <min>:<max> with a min of 1 or more")
-        return 1, peers
-    minimum, maximum = int(least), int(most or least)
-    if peers and minimum > peers:
-        problems.append(f"PET_NNODES={text}: there are only {peers} workers")
-    return minimum, maximum
+        return 1, 0
+    return int(least), int(most or least)
 
 
 def _count(
@@ -190,23 +167,3 @@ def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port: int = free.getsockname()[1]
         return port
-
-
-def _ipv4(interface: str) -> str | None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
-        request = struct.pack("256s", interface.encode()[:15])
-        try:
-            answer = fcntl.ioctl(asking, _SIOCGIFADDR, request)
-        except OSError:
-            return None  # it has none
-    return socket.inet_ntoa(answer[20:24])
-
-
-def _ipv6(interface: str) -> list[str]:
-    lines = _IPV6.read_text().splitlines() if _IPV6.exists() else []
-    found = [line.split() for line in lines]
-    return [
-        socket.inet_ntop(socket.AF_INET6, bytes.fromhex(words[0]))
-        for words in found
-        if words[-1] == interface
-    ]

@@ -3,24 +3,26 @@
 import io
 import json
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 
-from slipway_trainer.elastic.limits import within
-from slipway_trainer.elastic.rendezvous import Formed
+from slipway_trainer.elastic.limits import begin, within
 
 Result = TypeVar("Result")
+PIECE_BYTES = 16 * 2**20
+_POLL_SECONDS = 0.05
 
 
 class WorldChanged(Exception):
     """A collective operation failed, so a worker was lost, or does not answer in time."""
 
 
-def enter(formed: Formed, timeout: timedelta) -> None:
+def enter(store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
     """Make the process group of a world that came out of the rendezvous.
 
     Raises:
@@ -29,13 +31,7 @@ def enter(formed: Formed, timeout: timedelta) -> None:
     hook = sys.excepthook
 
     def init() -> None:
-        dist.init_process_group(
-            "gloo",
-            store=formed.store,
-            rank=formed.rank,
-            world_size=len(formed.record.members),
-            timeout=timeout,
-        )
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=timeout)
         # torch puts the rank before each line of a traceback, once more with each new world.
         sys.excepthook = hook
 
@@ -59,41 +55,124 @@ def collective(operation: Callable[[], Result]) -> Result:
 
 
 def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what every rank gave, in rank order: what JSON can hold, so nothing is unpickled."""
-    text = torch.frombuffer(bytearray(json.dumps(mine).encode()), dtype=torch.uint8)
-    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
-    dist.all_gather(sizes, torch.tensor([len(text)]))
-    longest = max(int(size) for size in sizes)
-    texts = [torch.zeros(longest, dtype=torch.uint8) for _ in sizes]
-    dist.all_gather(texts, torch.nn.functional.pad(text, (0, longest - len(text))))
-    return [
-        json.loads(text[: int(size)].numpy().tobytes())
-        for text, size in zip(texts, sizes, strict=True)
-    ]
-
-
-def hand_over(state: dict[str, Any] | None, source: int, device: torch.device) -> dict[str, Any]:
-    """Return the state that the rank `source` gave; the other ranks give None.
+    """Return what every rank gave, in rank order; it is what JSON can hold.
 
     Raises:
         RuntimeError: a worker was lost.
     """
-    packed = torch.empty(0, dtype=torch.uint8)
-    if state is not None:
-        buffer = io.BytesIO()
-        torch.save(state, buffer)
-        packed = torch.frombuffer(bytearray(buffer.getvalue()), dtype=torch.uint8)
-    size = torch.tensor([len(packed)])
-    dist.broadcast(size, source)
-    if state is None:
-        packed = torch.empty(int(size), dtype=torch.uint8)
-    dist.broadcast(packed, source)
-    if state is not None:
-        return state
-    received: dict[str, Any] = torch.load(
-        io.BytesIO(packed.numpy().tobytes()), map_location=device, weights_only=True
-    )
+    text, given = json.dumps(mine).encode(), []
+    for source in range(dist.get_world_size()):
+        packed = torch.empty(_announced(len(text), source), dtype=torch.uint8)
+        if source == dist.get_rank():
+            packed = torch.frombuffer(bytearray(text), dtype=torch.uint8)
+        dist.broadcast(packed, source)
+        given.append(json.loads(packed.numpy().tobytes()))
+    return given
+
+
+def hand_over(
+    state: dict[str, Any] | None, source: int, lacking: Sequence[int], device: torch.device
+) -> dict[str, Any] | None:
+    """Give the state of the rank `source` to those that lack it, and return it there.
+
+    It goes in pieces, of which all ranks hear, and is loaded beside that. So no rank waits longer
+    for another than for a piece, however large the state is. It is tensors and plain values:
+    nothing else is unpickled.
+
+    Args:
+        state: That of the rank `source`; the other ranks give None.
+        source: Who has it.
+        lacking: Who gets it.
+        device: Where its tensors are to be.
+
+    Raises:
+        RuntimeError: a worker was lost.
+    """
+    rank = dist.get_rank()
+    if rank == source:
+        pieces = _Pieces(source, lacking)
+        # As it is packed: there is never a second copy of the whole.
+        torch.save(state, pieces)
+        pieces.end()
+    else:
+        packed = io.BytesIO()
+        while length := _announced(0, source):
+            if rank in lacking:
+                piece = torch.empty(length, dtype=torch.uint8)
+                dist.recv(piece, source)
+                packed.write(piece.numpy().data)
+    if rank not in lacking:
+        _all_loaded(lambda: True)
+        return None
+    packed.seek(0)
+    loaded = begin(lambda: torch.load(packed, map_location=device, weights_only=True))
+    _all_loaded(loaded.done)
+    received: dict[str, Any] = loaded.result()
     return received
+
+
+class _Pieces(io.RawIOBase):
+    """What is written here goes to the ranks that lack it, a piece at a time.
+
+    What goes wrong is raised at the end: in between torch.save would call it an error of a file.
+    """
+
+    def __init__(self, source: int, lacking: Sequence[int]) -> None:
+        super().__init__()
+        self._source, self._lacking, self._waiting = source, lacking, bytearray()
+        self._error: str | None = None
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data).cast("B")
+        for start in range(0, len(view), PIECE_BYTES):
+            self._waiting += view[start : start + PIECE_BYTES]
+            if len(self._waiting) >= PIECE_BYTES:
+                self._send()
+        return len(view)
+
+    def end(self) -> None:
+        """Send what is left, and say that this was all.
+
+        Raises:
+            RuntimeError: a worker was lost.
+        """
+        if self._waiting:
+            self._send()
+        if self._error is not None:
+            raise RuntimeError(self._error)
+        _announced(0, self._source)
+
+    def _send(self) -> None:
+        waiting, self._waiting = self._waiting, bytearray()
+        if self._error is not None:
+            return
+        try:
+            _announced(len(waiting), self._source)
+            piece = torch.frombuffer(waiting, dtype=torch.uint8)
+            for rank in self._lacking:
+                dist.send(piece, rank)
+        except RuntimeError as error:
+            self._error = str(error)
+
+
+def _announced(length: int, source: int) -> int:
+    """Return how long the next piece is, as `source` tells all ranks; 0 for no more."""
+    told = torch.tensor([length])
+    dist.broadcast(told, source)
+    return int(told)
+
+
+def _all_loaded(is_done: Callable[[], bool]) -> None:
+    """Wait until this and all other ranks are done, and tell each other meanwhile."""
+    while True:
+        busy = torch.tensor([not is_done()], dtype=torch.int64)
+        dist.all_reduce(busy)
+        if not int(busy):
+            return
+        time.sleep(_POLL_SECONDS)
 
 
 def leave() -> None:

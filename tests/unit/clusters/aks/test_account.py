@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from clusters.aks.account import problems
+from clusters.aks.account import administrators, problems
+from clusters.azure.checks import login
 from tests.doubles import recorded_az
 from tests.engine.azure_stack import own
 from tests.unit.clusters.azure.test_checks import settings, template
@@ -27,7 +28,8 @@ def found(
         change(answers)
         recorded_az.install(tmp_path, answers)
         section = {**own(template("azure", root)), **changes}
-        listed = problems(settings("azure", section))
+        wanted = settings("azure", section)
+        listed = login(wanted, lambda account: problems(wanted, account))
         return {each.key.removeprefix("slipway:cluster."): each.text for each in listed}
 
     return find
@@ -44,6 +46,17 @@ def test_who_is_not_logged_in_is_asked_nothing_more(found: Any) -> None:
     (problem,) = found(lambda answers: answers.clear()).items()
     assert problem[0] == "subscription"
     assert "run `az login`" in problem[1]
+    (problem,) = found(lambda answers: answers.clear(), tenant=recorded_az.ME).items()
+    assert f"run `az login --tenant {recorded_az.ME}`" in problem[1]
+
+
+def test_another_tenant_than_the_subscriptions_is_refused(found: Any) -> None:
+    assert found(unchanged, tenant=recorded_az.ME.upper()) == {}
+    other = "11111111-2222-3333-4444-555555555555"
+    assert found(unchanged, tenant=other) == {
+        "tenant": f"{other} is not that of the subscription, {recorded_az.ME}; put in that one, or "
+        "another subscription"
+    }
 
 
 def limit(name: str, value: int) -> Change:
@@ -96,8 +109,35 @@ def limit(name: str, value: int) -> Change:
             "gpu.maxNodes",
             "may grow to 8 vCPUs of lowPriorityCores",
         ),
+        (
+            limit("Standard NCASv3_T4 Family", 7),
+            {"gpu": {"spot": {"fallback": {}}}},
+            "gpu.spot.fallback.maxNodes",
+            "may grow to 8 vCPUs of Standard NCASv3_T4 Family, whose quota in westeurope is 7",
+        ),
+        (
+            limit("lowPriorityCores", 7),
+            {"gpu": {"spot": {"fallback": {}}}},
+            "gpu.maxNodes",
+            "may grow to 8 vCPUs of lowPriorityCores",
+        ),
+        (
+            lambda answers: answers["vm list-skus"].pop(GPU),
+            {"gpu": {"spot": {"fallback": {}}}},
+            "gpu.size",
+            "no such size is offered",
+        ),
+        (
+            unchanged,
+            {"gpu": {"spot": {"fallback": {"size": "Standard_NC8as_T4_v3"}}}},
+            "gpu.spot.fallback.size",
+            "Standard_NC8as_T4_v3 can't be had in westeurope: no such size is offered",
+        ),
     ],
-    ids=["admin", "provider", "restricted", "size", "family", "all cores", "spot"],
+    ids=[
+        *("admin", "provider", "restricted", "size", "family", "all cores", "spot"),
+        *("family of the fallback", "spot beside a fallback", "one size", "another size"),
+    ],
 )
 def test_each_problem_names_the_key_and_the_way_out(
     change: Change, settings: dict[str, Any], key: str, text: str, found: Any
@@ -124,6 +164,36 @@ def test_a_member_of_a_group_is_an_administrator(found: Any) -> None:
 
     assert found(change, admins={"groups": [group]}) == {}
     assert "admins" in found(unchanged, admins={"groups": [group]})
+
+
+def test_by_default_the_caller_is_the_administrator_and_no_problem(found: Any, root: Path) -> None:
+    def change(answers: dict[str, Any]) -> None:
+        answers["ad signed-in-user show"].update(id="somebody")
+
+    assert found(change, admins={}) == {}
+    section = own(template("azure", root))
+    assert administrators(settings("azure", {**section, "admins": {}})) == {"User": ["somebody"]}
+    named = administrators(settings("azure", section))
+    assert named == {"User": (recorded_az.ME,), "Group": (), "ServicePrincipal": ()}
+
+
+def test_an_existing_subnet_has_what_nodes_need_and_is_in_no_other_range(found: Any) -> None:
+    which = "providers/Microsoft.Network/virtualNetworks/ours/subnets/ours"
+    subnet = f"/subscriptions/{recorded_az.ME}/resourceGroups/ours/{which}"
+    network = {"subnet": subnet, "pods": "10.9.0.0/16"}
+
+    def lists(**answer: Any) -> Change:
+        return lambda answers: answers.update({"network vnet subnet show": answer})
+
+    endpoints = [{"service": "Microsoft.Storage"}]
+    good = lists(addressPrefix="10.8.0.0/24", serviceEndpoints=endpoints)
+    assert found(good, network=network) == {}
+    bad = lists(addressPrefix=None, addressPrefixes=["10.8.0.0/24", "10.9.1.0/24"])
+    assert found(bad, network=network) == {
+        "network.subnet": "has no service endpoint Microsoft.Storage, by which nodes reach the "
+        "storage account; add it",
+        "network.pods": "10.9.0.0/16 overlaps the subnet, 10.9.1.0/24",
+    }
 
 
 def test_what_one_may_not_ask_is_held_against_nobody(found: Any) -> None:

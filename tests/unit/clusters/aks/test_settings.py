@@ -1,14 +1,18 @@
 """What the settings of an AKS cluster take, and what jobs and the price need to know of them."""
 
+import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from clusters import CLUSTERS
-from clusters.aks.pools import gpus, pools
+from clusters.aks.pools import gpu_pools, gpus, pools
+from clusters.aks.priorities import priorities
 from clusters.aks.settings import Settings
 from clusters.pools import Taint
 from core.validation import check
@@ -69,13 +73,12 @@ def test_every_missing_value_is_told_at_once() -> None:
         "subscription",
         "location",
         "api",
-        "admins",
         "budget",
     }
 
 
 def test_contradictions_are_told_beside_wrong_values() -> None:
-    document = {**PLAIN, "idleMinutes": 0, "admins": {}, "gpu": {"minNodes": 3}}
+    document = {**PLAIN, "idleMinutes": 0, "login": "spn", "admins": {}, "gpu": {"minNodes": 3}}
     found = check(Settings, document, "slipway:cluster", base={"name": "azure"})
     assert isinstance(found, list)
     assert {each.key for each in found} == {
@@ -114,6 +117,44 @@ def test_jobs_know_the_pool_by_what_its_nodes_have() -> None:
     assert pool.interface == "eth0"
 
 
+def test_jobs_know_spot_nodes_and_those_that_take_over_as_one() -> None:
+    fallback = {"size": "Standard_NC8as_T4_v3", "maxNodes": 2}
+    pool = gpus(settings(gpu={"maxNodes": 3, "labels": {"a": "b"}, "spot": {"fallback": fallback}}))
+    assert pool is not None
+    assert (pool.per_node, pool.min_nodes, pool.max_nodes) == (1, 0, 5)
+    # Labels that both have, and the taints of either.
+    assert pool.labels == {"slipway-pool": "gpu", "a": "b"}
+    assert pool.taints == (
+        Taint("sku", "gpu"),
+        Taint("kubernetes.azure.com/scalesetpriority", "spot"),
+    )
+
+
+def test_nodes_that_take_over_are_as_the_spot_nodes_are_but_for_what_is_set() -> None:
+    own = {"maxNodes": 4, "zones": ["1"], "osDisk": {"gib": 64}}
+    spot, regular = gpu_pools(settings(gpu={**own, "spot": {"fallback": {}}})).values()
+    assert regular == replace(spot, spot=None)
+    found = gpu_pools(settings(gpu={**own, "spot": {"fallback": {"maxNodes": 1, "zones": []}}}))
+    assert list(found) == ["gpu", "gpufallback"]
+    assert found["gpu"].fallback == found["gpufallback"]
+    assert (found["gpufallback"].max_nodes, found["gpufallback"].zones) == (1, ())
+
+
+def test_the_autoscaler_prefers_the_first_pool_and_may_grow_all_others() -> None:
+    assert priorities([]) == priorities(["gpu"]) == ()
+    (made,) = priorities(["gpu", "gpufallback"])
+    patterns = yaml.safe_load(made["data"]["priorities"])
+    best = {
+        name: max(
+            priority
+            for priority, some in patterns.items()
+            if any(re.search(each, f"aks-{name}-12345678-vmss") for each in some)
+        )
+        for name in ("gpu", "gpufallback", "system")
+    }
+    assert best["gpu"] > best["gpufallback"] == best["system"] > 0
+
+
 @pytest.mark.parametrize(("driver", "plugin"), [("aks", True), ("gpu-operator", False)])
 def test_slipway_installs_the_device_plugin_unless_the_gpu_operator_brings_it(
     driver: str, plugin: bool
@@ -137,6 +178,12 @@ def test_every_pool_is_paid_for() -> None:
         ("gpu", 0, 5, 1),
     ]
     assert [pool.spot for pool in found] == [False, False, True]
+    found = pools(settings(gpu={"spot": {"fallback": {"maxNodes": 1}}}))
+    assert [(pool.name, pool.max_nodes, pool.spot) for pool in found] == [
+        ("system", 3, False),
+        ("gpu", 2, True),
+        ("gpufallback", 1, False),
+    ]
     assert {(pool.provider, pool.region) for pool in found} == {("azure", "westeurope")}
 
 

@@ -12,6 +12,7 @@ import yaml
 from clusters import CLUSTERS
 from clusters.azure.checks import before_update, missing, placeholders, remains
 from core.validation import check as read
+from tests.doubles import recorded_az
 from tests.engine.azure_stack import own
 
 ME = "11111111-2222-3333-4444-555555555555"
@@ -113,13 +114,26 @@ def test_a_preview_warns_of_the_same_and_goes_on(
 def test_an_update_with_ones_own_values_and_both_programs_goes_on(
     root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    install("az", bare)
+    monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
+    recorded_az.install(bare)
     install("kubelogin", bare)
     said: list[str] = []
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
     monkeypatch.setattr("pulumi.log.warn", said.append)
     before_update(settings("azure", own(template("azure", root))), pushes=True)
     assert said == []
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_an_update_refuses_who_is_not_logged_in_to_the_subscription(
+    stack: str, root: Path, bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{bare}:/usr/bin:/bin")
+    recorded_az.install(bare, {})
+    install("kubelogin", bare)
+    monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
+    with pytest.raises(pulumi.RunError, match=r"subscription: does not let .* run `az login`"):
+        before_update(settings(stack, own(template(stack, root))))
 
 
 @pytest.mark.parametrize(

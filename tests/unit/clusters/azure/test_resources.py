@@ -45,8 +45,18 @@ def test_nobody_is_asked_for_a_code() -> None:
 def test_a_pipelines_service_principal_is_asked_for_in_its_tenant() -> None:
     args = login(resources.logging_in(handed_out(), "spn"))["args"]
     assert args[args.index("--tenant-id") + 1] == "a-tenant"
+    other = login(resources.logging_in(handed_out(), "spn", "b-tenant"))["args"]
+    assert other == ["b-tenant" if each == "a-tenant" else each for each in args]
     # It and its secret are in the pipeline's environment; AKS's own client is another.
     assert "--client-id" not in args
+
+
+def test_a_tenant_that_was_asked_for_is_logged_in_to() -> None:
+    for kind in ("azurecli", "workloadidentity"):
+        args = login(resources.logging_in(handed_out(), kind, "b-tenant"))["args"]
+        assert args[-2:] == ["--tenant-id", "b-tenant"]
+    # A managed identity takes none: https://github.com/Azure/kubelogin/issues/123
+    assert "--tenant-id" not in login(resources.logging_in(handed_out(), "msi", "b-tenant"))["args"]
 
 
 def test_an_administrators_certificate_is_never_passed_on() -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.embedded import component_config, config_files, credentials, network, pki
-from clusters.embedded.components import Component, components, flags
-from clusters.embedded.host import Host
+from clusters.embedded import config_files, credentials, network, pki
+from clusters.embedded.components import Component, components
 from clusters.embedded.layout import Layout
-from tests.unit.clusters.embedded.fake_host import host as fake_host
+
+pytestmark = pytest.mark.usefixtures("tools")
 
 
 @pytest.fixture
@@ -26,71 +26,72 @@ def layout(tmp_path: Path) -> Layout:
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
-    return fake_host(tmp_path / "tools")
+def written(layout: Layout) -> dict[str, str]:
+    """Each configuration file's content by its name."""
+    made = components(layout)
+    return {file.name: text for each in made for file, text in each.files.items()}
 
 
-def kubelet(layout: Layout) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(component_config.kubelet(layout))
+@pytest.fixture
+def kubelet(written: dict[str, str]) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(written["kubelet.yaml"])
     return found
 
 
-def _named(layout: Layout, host: Host, name: str) -> Component:
-    return next(found for found in components(layout, host) if found.name == name)
+def _named(layout: Layout, name: str) -> Component:
+    return next(found for found in components(layout) if found.name == name)
 
 
-def test_flags_are_written_as_go_programs_read_them() -> None:
-    assert flags(leader_elect=False, v=2) == ("--leader-elect=false", "--v=2")
+def test_what_a_program_is_given_of_the_clusters_keys_is_what_restarts_it(layout: Layout) -> None:
+    for component in components(layout):
+        given = " ".join([*component.command, *component.files.values()])
+        named = {path for path in layout.pki.iterdir() if str(path) in given}
+        assert named == {path for path in component.reads if path.parent == layout.pki}
 
 
 @pytest.mark.parametrize("name", ["kube-controller-manager", "kube-scheduler"])
-def test_controllers_answer_on_the_nodes_loopback_alone(
-    layout: Layout, host: Host, name: str
-) -> None:
-    assert "--bind-address=127.0.0.1" in _named(layout, host, name).command
+def test_controllers_answer_on_the_nodes_loopback_alone(layout: Layout, name: str) -> None:
+    assert {"--bind-address=127.0.0.1", "--leader-elect=false"} <= set(_named(layout, name).command)
 
 
-def test_the_api_server_listens_on_the_node_and_lets_nobody_in_anonymously(
-    layout: Layout, host: Host
-) -> None:
-    command = _named(layout, host, "kube-apiserver").command
+def test_the_api_server_listens_on_the_node_and_lets_nobody_in_anonymously(layout: Layout) -> None:
+    command = _named(layout, "kube-apiserver").command
     assert f"--bind-address={layout.node_address}" in command
     assert {"--anonymous-auth=false", "--authorization-mode=Node,RBAC"} <= set(command)
 
 
-def test_etcd_listens_on_loopback_alone_and_asks_for_certificates(
-    layout: Layout, host: Host
-) -> None:
-    command = _named(layout, host, "etcd").command
+def test_etcd_listens_on_loopback_alone_and_asks_for_certificates(layout: Layout) -> None:
+    command = _named(layout, "etcd").command
     listens = [flag.split("=")[1] for flag in command if flag.startswith("--listen-")]
     assert listens == ["https://127.0.0.1:2379", "https://127.0.0.1:2380"]
     assert {"--client-cert-auth=true", "--peer-client-cert-auth=true"} <= set(command)
 
 
-def test_the_kubelet_lets_nobody_in_anonymously(layout: Layout) -> None:
-    config = kubelet(layout)
-    assert config["authentication"]["anonymous"] == {"enabled": False}
-    assert config["authorization"] == {"mode": "Webhook"}
-    assert config["readOnlyPort"] == 0
+def test_the_kubelet_lets_nobody_in_anonymously(kubelet: dict[str, Any]) -> None:
+    assert kubelet["authentication"]["anonymous"] == {"enabled": False}
+    assert kubelet["authorization"] == {"mode": "Webhook"}
+    assert kubelet["readOnlyPort"] == 0
 
 
-def test_a_pod_cannot_take_all_of_the_machines_processes(layout: Layout) -> None:
-    assert kubelet(layout)["podPidsLimit"] == 4096
+def test_a_pod_cannot_take_all_of_the_machines_processes(kubelet: dict[str, Any]) -> None:
+    assert kubelet["podPidsLimit"] == 4096
 
 
-def test_pods_are_under_the_clusters_own_control_group(layout: Layout) -> None:
-    assert kubelet(layout)["cgroupRoot"] == f"/{layout.node}"
+def test_pods_are_under_the_clusters_own_control_group(
+    layout: Layout, kubelet: dict[str, Any]
+) -> None:
+    assert kubelet["cgroupRoot"] == f"/{layout.node}"
 
 
-def test_kube_proxy_leaves_the_machines_limits_alone(layout: Layout) -> None:
-    conntrack = yaml.safe_load(component_config.kube_proxy(layout))["conntrack"]
+def test_kube_proxy_leaves_the_machines_limits_alone(written: dict[str, str]) -> None:
+    conntrack = yaml.safe_load(written["kube-proxy.yaml"])["conntrack"]
     assert {conntrack["maxPerCore"], conntrack["min"]} == {0}
 
 
 def test_containerds_configuration_is_toml_and_keeps_to_the_clusters_directories(
-    layout: Layout, host: Host
+    layout: Layout, written: dict[str, str]
 ) -> None:
-    config = tomllib.loads(component_config.containerd(layout, host))
+    config = tomllib.loads(written["containerd.toml"])
     assert Path(config["root"]).is_relative_to(layout.directory)
     assert Path(config["temp"]).is_relative_to(layout.runtime)
     cri = config["plugins"]["io.containerd.grpc.v1.cri"]
@@ -98,16 +99,23 @@ def test_containerds_configuration_is_toml_and_keeps_to_the_clusters_directories
     assert cri["sandbox_image"] == "slipway.local/pause:v1"
 
 
-def test_pods_get_a_link_each_and_a_way_out(layout: Layout) -> None:
-    link = json.loads(component_config.pod_network(layout))["plugins"][0]
+def test_a_directory_may_be_called_as_the_formats_write_other_things(tmp_path: Path) -> None:
+    layout = Layout(tmp_path / 'we#ird: "é" \\ $node')
+    files = {file.name: text for each in components(layout) for file, text in each.files.items()}
+    assert tomllib.loads(files["containerd.toml"])["root"] == f"{layout.directory}/containerd"
+    assert yaml.safe_load(files["kubelet.yaml"])["tlsCertFile"] == str(
+        layout.certificate("kubelet")
+    )
+
+
+def test_pods_get_a_link_each_and_a_way_out(written: dict[str, str]) -> None:
+    link = json.loads(written["10-slipway.conflist"])["plugins"][0]
     assert link["type"] == "ptp"
     assert link["ipam"]["routes"] == [{"dst": "0.0.0.0/0"}]
 
 
-def test_components_know_their_kubeconfig_by_path_and_hold_no_key(
-    layout: Layout, host: Host
-) -> None:
-    for component in components(layout, host):
+def test_components_know_their_kubeconfig_by_path_and_hold_no_key(layout: Layout) -> None:
+    for component in components(layout):
         for file, text in component.files.items():
             assert "PRIVATE KEY" not in text, file
             assert "-data:" not in text, file
@@ -127,42 +135,38 @@ def test_the_firewall_lets_the_hosts_own_packets_in_and_then_none(layout: Layout
     ]
 
 
-def test_every_component_is_restarted_and_dies_with_its_supervisor(
-    layout: Layout, host: Host
-) -> None:
+def test_every_component_is_restarted_and_dies_with_its_supervisor(layout: Layout) -> None:
     parsed = configparser.ConfigParser(interpolation=None)
-    parsed.read_string(config_files.supervisord(layout, host, components(layout, host)))
+    parsed.read_string(config_files.supervisord(layout, components(layout)))
     programs = [parsed[name] for name in parsed.sections() if name.startswith("program:")]
-    assert len(programs) == len(components(layout, host))
+    assert len(programs) == len(components(layout))
     for program in programs:
         assert program["autorestart"] == "true"
         assert shlex.split(program["command"])[1:3] == ["--pdeathsig", "KILL"]
         assert int(program["stdout_logfile_backups"]) == 1
 
 
-def test_what_needs_no_api_server_starts_by_itself(layout: Layout, host: Host) -> None:
+def test_what_needs_no_api_server_starts_by_itself(layout: Layout) -> None:
     parsed = configparser.ConfigParser(interpolation=None)
-    parsed.read_string(config_files.supervisord(layout, host, components(layout, host)))
+    parsed.read_string(config_files.supervisord(layout, components(layout)))
     programs = {name: parsed[name] for name in parsed.sections() if name.startswith("program:")}
     by_itself = {name for name, program in programs.items() if program["autostart"] == "true"}
     assert by_itself == {"program:etcd", "program:kube-apiserver", "program:containerd"}
 
 
-def test_supervisord_gets_a_command_back_as_it_was_meant(layout: Layout, host: Host) -> None:
+def test_supervisord_gets_a_command_back_as_it_was_meant(layout: Layout) -> None:
     command = ("/bin/odd name", "--format=%d", "it's")
     (layout.directory / "odd name").touch()
     odd = Component("odd", (str(layout.directory / "odd name"), *command[1:]))
     parsed = configparser.ConfigParser(interpolation=None)
-    parsed.read_string(config_files.supervisord(layout, host, [odd]))
+    parsed.read_string(config_files.supervisord(layout, [odd]))
     given = shlex.split(parsed["program:odd"]["command"].replace("%%", "%"))
     assert tuple(given[-2:]) == command[1:]
 
 
-def test_a_changed_credential_changes_its_readers_section_and_no_others(
-    layout: Layout, host: Host
-) -> None:
+def test_a_changed_credential_changes_its_readers_section_and_no_others(layout: Layout) -> None:
     def sections() -> dict[str, str]:
-        return {made.name: config_files.fingerprint(made) for made in components(layout, host)}
+        return {made.name: config_files.fingerprint(made) for made in components(layout)}
 
     before = sections()
     layout.certificate("scheduler").write_text("renewed")
@@ -170,8 +174,8 @@ def test_a_changed_credential_changes_its_readers_section_and_no_others(
     assert {name for name in after if after[name] != before[name]} == {"kube-scheduler"}
 
 
-def test_a_rebuilt_program_changes_its_section(layout: Layout, host: Host) -> None:
-    component = _named(layout, host, "etcd")
+def test_a_rebuilt_program_changes_its_section(layout: Layout) -> None:
+    component = _named(layout, "etcd")
     before = config_files.fingerprint(component)
     Path(component.command[0]).write_text("another build")
     assert config_files.fingerprint(component) != before
@@ -183,19 +187,19 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_what_was_written_is_found_unchanged_and_private(layout: Layout, host: Host) -> None:
-    config_files.write(layout, host, components(layout, host))
-    assert config_files.problem(layout, host, components(layout, host)) is None
+def test_what_was_written_is_found_unchanged_and_private(layout: Layout) -> None:
+    config_files.write(layout)
+    assert config_files.problem(layout) is None
     written = [path for path in layout.config.rglob("*") if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_a_changed_or_missing_file_is_named(layout: Layout, host: Host) -> None:
-    config_files.write(layout, host, components(layout, host))
+def test_a_changed_or_missing_file_is_named(layout: Layout) -> None:
+    config_files.write(layout)
     (layout.config / "kubelet.yaml").write_text("maxPods: 1")
     (layout.config / "kube-proxy.yaml").unlink()
-    found = config_files.problem(layout, host, components(layout, host))
+    found = config_files.problem(layout)
     assert found is not None
     assert "kubelet.yaml" in found
     assert "kube-proxy.yaml" in found

@@ -6,9 +6,10 @@ import json
 import tarfile
 from pathlib import Path
 
+import pytest
+
 from clusters.embedded.host import image_reference
 from images.build import program
-from tests.unit.clusters.embedded.fake_host import host
 
 
 def _archive(tmp_path: Path, content: bytes) -> bytes:
@@ -48,5 +49,6 @@ def test_the_same_program_gives_the_same_archive(tmp_path: Path) -> None:
     assert _archive(tmp_path, b"same") != _archive(tmp_path, b"else")
 
 
-def test_a_reference_says_which_version(tmp_path: Path) -> None:
-    assert image_reference(host(tmp_path).tool, "coredns") == "slipway.local/coredns:v1"
+@pytest.mark.usefixtures("tools")
+def test_a_reference_says_which_version() -> None:
+    assert image_reference("coredns") == "slipway.local/coredns:v1"

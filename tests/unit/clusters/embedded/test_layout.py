@@ -14,7 +14,7 @@ DIRECTORIES = st.text("abcdefghijklmnopqrstuvwxyz/-0123456789", min_size=1, max_
 
 
 def test_the_same_directory_is_the_same_cluster() -> None:
-    assert Layout(Path("/state/dev")) == Layout(Path("/state/dev"))
+    assert vars(Layout(Path("/state/dev"))) == vars(Layout(Path("/state/dev")))
     assert Layout(Path("/state/dev")).node == "slipway-" + Layout(Path("/state/dev")).id
 
 

@@ -5,10 +5,8 @@ from pathlib import Path
 import pytest
 
 from clusters.embedded import network
-from clusters.embedded.host import Host
 from clusters.embedded.layout import Layout
 from core.process import CommandFailed
-from tests.unit.clusters.embedded.fake_host import host
 
 GOES_BY_ITSELF = """\
 #!/bin/sh
@@ -31,20 +29,18 @@ def layout(tmp_path: Path) -> Layout:
     return Layout(tmp_path / "clusters" / "dev")
 
 
-def with_ip(directory: Path, script: str) -> Host:
-    """A machine whose `ip` is the script."""
-    machine = host(directory)
-    ip = Path(machine.path("ip"))
+def pretend(ip: Path, script: str) -> None:
     ip.write_text(script)
     ip.chmod(0o755)
-    return machine
 
 
-def test_a_link_that_goes_by_itself_meanwhile_is_removed(layout: Layout, tmp_path: Path) -> None:
-    network.remove(layout, with_ip(tmp_path / "tools", GOES_BY_ITSELF))
-    assert (tmp_path / "tools" / "ip.gone").exists(), "nobody looked for the link"
+def test_a_link_that_goes_by_itself_meanwhile_is_removed(layout: Layout, tools: Path) -> None:
+    pretend(tools / "ip", GOES_BY_ITSELF)
+    network.remove(layout)
+    assert (tools / "ip.gone").exists(), "nobody looked for the link"
 
 
-def test_a_link_that_stays_is_told(layout: Layout, tmp_path: Path) -> None:
+def test_a_link_that_stays_is_told(layout: Layout, tools: Path) -> None:
+    pretend(tools / "ip", STAYS)
     with pytest.raises(CommandFailed, match="Operation not permitted"):
-        network.remove(layout, with_ip(tmp_path / "tools", STAYS))
+        network.remove(layout)

@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ed25519
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from clusters.embedded import credentials, pki
 from clusters.embedded.layout import Layout
-from clusters.embedded.pki import AUTHORITIES, requests
+from clusters.embedded.pki import requests
 from core import files
 
 
@@ -39,7 +37,7 @@ def test_every_certificate_is_signed_by_its_authority(layout: Layout) -> None:
 
 def test_keys_are_their_owners_alone(layout: Layout) -> None:
     secret = [*layout.pki.glob("*.key"), credentials.encryption_config(layout)]
-    assert len(secret) == len(requests(layout)) + len(AUTHORITIES) + 2
+    assert len(secret) == len(requests(layout)) + 2
     assert {stat.S_IMODE(path.stat().st_mode) for path in secret} == {0o600}
     assert stat.S_IMODE(layout.pki.stat().st_mode) == 0o700
 
@@ -111,19 +109,6 @@ def test_keys_that_data_depends_on_are_never_made_anew(layout: Layout) -> None:
 def test_a_damaged_certificate_counts_as_missing(layout: Layout, content: bytes) -> None:
     layout.certificate("kubelet").write_bytes(content)
     assert pki.problems(layout) == ["kubelet: missing"]
-
-
-def test_a_key_of_another_kind_is_refused_by_name(tmp_path: Path) -> None:
-    path = tmp_path / "other.key"
-    path.write_bytes(
-        ed25519.Ed25519PrivateKey.generate().private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
-    with pytest.raises(TypeError, match=r"other\.key"):
-        credentials.load(path)
 
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:

@@ -79,8 +79,10 @@ def test_a_volumes_data_goes_only_when_its_claim_has_gone_and_nobody_keeps_it() 
     assert not provisioner.is_done(_volume("Released", by="somebody.else"))
 
 
+@pytest.mark.usefixtures("tools")
 def test_the_class_is_the_default_one() -> None:
-    made = addons.storage_class()
+    (made,) = [each for each in addons.manifests() if each["kind"] == "StorageClass"]
+    assert made["provisioner"] == addons.PROVISIONER
     assert made["metadata"]["annotations"] == {
         "storageclass.kubernetes.io/is-default-class": "true"
     }

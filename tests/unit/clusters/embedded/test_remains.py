@@ -11,7 +11,6 @@ import pytest
 
 from clusters.embedded import cgroups, remains
 from clusters.embedded.layout import Layout
-from clusters.embedded.remains import Traces
 from clusters.embedded.remains import remains as search
 from core.process import CommandFailed
 
@@ -47,16 +46,22 @@ def test_a_process_with_the_clusters_directory_is_found_and_how_to_end_it(
     assert line == f"process {stray.pid} (sh): kill -9 {stray.pid}"
 
 
+@pytest.mark.parametrize(
+    ("whereabouts", "is_found"),
+    [
+        ("/state/dev/etcd", True),
+        ("cwd=/state/dev (deleted)", True),
+        ("/state/dev-2/etcd", False),
+        ("/state/dev2", False),
+    ],
+)
 def test_a_neighbor_whose_name_begins_alike_is_not_found(
-    layout: Layout,
-    stray: "subprocess.Popen[bytes]",  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, whereabouts: str, is_found: bool
 ) -> None:
-    assert search(Layout(layout.directory.with_name("de")))["processes"] == []
-    shorter = Traces.of(Layout(Path("/state/dev")))
-    assert shorter.places.search("/state/dev/etcd")
-    assert shorter.places.search("cwd=/state/dev (deleted)")
-    assert not shorter.places.search("/state/dev-2/etcd")
-    assert not shorter.places.search("/state/dev2")
+    (tmp_path / "4711").mkdir()
+    (tmp_path / "4711" / "cmdline").write_text(f"etcd\0{whereabouts}\0")
+    monkeypatch.setattr(remains, "others", lambda: [tmp_path / "4711"])
+    assert bool(search(Layout(Path("/state/dev")))["processes"]) == is_found
 
 
 def test_who_looks_is_not_found(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -113,7 +118,7 @@ def test_an_interface_is_found_by_its_name_or_its_address(
     assert [line.split()[-1] for line in found] == [filled(name) for name in names]
 
 
-def test_this_process_is_not_among_those_that_are_looked_at(layout: Layout) -> None:
-    numbers = {int(path.name) for path in Traces.of(layout).programs}
+def test_this_process_is_not_among_those_that_are_looked_at() -> None:
+    numbers = {int(path.name) for path in remains.others()}
     assert not {os.getpid(), os.getppid()} & numbers
     assert numbers

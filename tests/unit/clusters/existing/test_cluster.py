@@ -13,6 +13,7 @@ from clusters import CLUSTERS
 from clusters.existing.kubeconfig import Choice, Unusable, choose
 from clusters.existing.settings import Settings
 from clusters.pools import GpuPool, Taint
+from core import toolchain
 from core.validation import check
 
 API = "client.authentication.k8s.io/v1"
@@ -55,8 +56,8 @@ def write(
     file.write_text(yaml.safe_dump(document | ({"current-context": current} if current else {})))
 
 
-def chosen(file: Path, context: str | None = None, **environment: str) -> Choice:
-    return choose(str(file), context, {**os.environ, **environment})
+def chosen(file: Path, context: str | None = None) -> Choice:
+    return choose(str(file), context)
 
 
 def user(choice: Choice) -> dict[str, Any]:
@@ -64,9 +65,9 @@ def user(choice: Choice) -> dict[str, Any]:
     return found
 
 
-def refusal(file: Path | None, context: str | None = None, **environment: str) -> str:
+def refusal(file: Path | None, context: str | None = None) -> str:
     with pytest.raises(Unusable) as caught:
-        choose(None if file is None else str(file), context, {**os.environ, **environment})
+        choose(None if file is None else str(file), context)
     return str(caught.value)
 
 
@@ -112,26 +113,37 @@ def test_a_token_is_kept(folder: Path) -> None:
     assert user(chosen(folder / "more", "c")) == {"token": "t"}
 
 
-def test_several_files_are_one(folder: Path) -> None:
+def test_several_files_are_one(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     both = os.pathsep.join(map(str, (folder / "a", folder / "gone", folder / "more")))
-    choice = choose(None, "c", {**os.environ, "KUBECONFIG": both})
-    assert choice.server == "https://c.example"
-    assert choose(None, None, {**os.environ, "KUBECONFIG": both}).context == "a"
+    monkeypatch.setenv("KUBECONFIG", both)
+    assert choose(None, "c").server == "https://c.example"
+    assert choose(None, None).context == "a"
 
 
-def test_without_a_path_the_persons_own_file_is_taken(folder: Path) -> None:
+def at_home(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a folder be the person's home, where no other kubeconfig is named."""
+    kubectl = toolchain.path("kubectl")
+    monkeypatch.setattr(toolchain, "path", lambda _name: kubectl)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("KUBECONFIG", "")
+
+
+def test_without_a_path_the_persons_own_file_is_taken(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (folder / ".kube").mkdir()
     (folder / "more").rename(folder / ".kube" / "config")
-    environment = {**os.environ, "HOME": str(folder), "KUBECONFIG": ""}
-    assert choose(None, "c", environment).server == "https://c.example"
-    assert choose("~/.kube/config", "c", environment).server == "https://c.example"
+    at_home(folder, monkeypatch)
+    assert choose(None, "c").server == "https://c.example"
+    assert choose("~/.kube/config", "c").server == "https://c.example"
 
 
-def test_a_file_that_is_not_there_is_named(folder: Path) -> None:
+def test_a_file_that_is_not_there_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert refusal(folder / "gone") == (
         f"slipway:cluster.path: {folder / 'gone'}: there is no such file."
     )
-    said = refusal(None, KUBECONFIG="", HOME=str(folder))
+    at_home(folder, monkeypatch)
+    said = refusal(None)
     assert f"{folder}/.kube/config: there is no such file." in said
     assert "in KUBECONFIG" in said
 

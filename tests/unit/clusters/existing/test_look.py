@@ -1,17 +1,17 @@
 """What a cluster has is seen as far as the account may see it, and nothing is changed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
+import tenacity
 import yaml
 
-from clusters.existing import look as looking
-from clusters.existing import remains as search
 from clusters.existing.kubeconfig import Choice, Unusable
 from clusters.existing.look import Deployed, Found, look
+from clusters.existing.remains import remains as search
 from clusters.existing.settings import Images, Settings
 from core.manifests import KEPT, MADE_BY
 from tests.unit.fake_api import Answer, FakeApi, served
@@ -38,31 +38,25 @@ def api() -> Iterator[FakeApi]:
 
 
 def groups(*names: str) -> dict[str, Any]:
-    version = {"groupVersion": "g/v1", "version": "v1"}
-    return {"groups": [{"name": name, "versions": [version]} for name in ("apps", *names)]}
+    return {"groups": [{"name": name} for name in ("apps", *names)]}
 
 
 def deployed(namespace: str, name: str, uid: str) -> dict[str, Any]:
     container = {"name": "manager", "image": "training-operator:v1.9.3", "args": ["--x"]}
-    labels: dict[str, Any] = {"matchLabels": {}}
     return {
         "metadata": {"namespace": namespace, "name": name, "uid": uid},
-        "spec": {"selector": labels, "template": {"spec": {"containers": [container]}}},
+        "spec": {"template": {"spec": {"containers": [container]}}},
     }
 
 
 def with_operator(api: FakeApi) -> None:
     api.says("GET", GROUPS, groups("kubeflow.org", "trainer.kubeflow.org"))
-    kind = {"name": "pytorchjobs", "kind": "PyTorchJob", "namespaced": True, "verbs": [],
-            "singularName": "pytorchjob"}  # fmt: skip
-    api.says("GET", KINDS, {"groupVersion": "kubeflow.org/v1", "resources": [kind]})
+    api.says("GET", KINDS, {"resources": [{"name": "pytorchjobs"}]})
     usual = deployed("kubeflow", "training-operator", "1")
     api.says("GET", USUAL, usual)
     api.says("GET", DEPLOYMENTS, {"items": [usual, deployed("b", "other", "2")]})
     mark = {"annotations": {MADE_BY: "slipway/mine"}}
-    definition = {"group": "kubeflow.org", "names": {"kind": "a", "plural": "b"},
-                  "scope": "Namespaced", "versions": []}  # fmt: skip
-    api.says("GET", DEFINITION, {"metadata": mark, "spec": definition})
+    api.says("GET", DEFINITION, {"metadata": mark})
     api.says("GET", HOME, {"metadata": {"name": "kubeflow", **mark}})
     api.says("GET", ACCOUNT, {"metadata": {"name": "slipway-job", **mark}})
     api.answers["POST", JOBS] = judged
@@ -149,7 +143,7 @@ def test_credentials_that_are_not_known_there_are_told(api: FakeApi) -> None:
 def test_a_cluster_that_does_not_answer_is_told_with_what_to_do(
     api: FakeApi, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(looking, "_RETRY_SECONDS", 0)
+    monkeypatch.setattr("clusters.existing.look._groups.retry.stop", tenacity.stop_after_attempt(1))
     gone = api.kubeconfig.replace("127.0.0.1:", "127.0.0.1:1#")
     command = r"`kubectl --kubeconfig '/a file' --context x get --raw /version`"
     with pytest.raises(Unusable, match=rf"https://a\.example does not answer: .*{command}"):
@@ -183,13 +177,13 @@ def test_whose_the_operators_deployment_is_is_seen_where_its_definition_may_not_
     assert [each.made_by for each in found.deployed] == ["slipway/dev"]
 
 
-def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[str, list[str]]:
+def remains(api: FakeApi, tmp_path: Path, context: str | None = None) -> tuple[str, Sequence[str]]:
     """Return what kind of things are left, and what."""
     file = tmp_path / "config"
     file.write_text(api.kubeconfig)
     images = Images(trainer="example.org/trainer:1")
     settings = Settings(path=str(file), context=context, namespace="team-a", images=images)
-    ((kind, found),) = search.remains(settings, "slipway/mine", {"HOME": str(tmp_path)}).items()
+    ((kind, found),) = search(settings, "slipway/mine").items()
     return kind, found
 
 

@@ -7,8 +7,8 @@ import pytest
 from clusters.cluster import ExistingOperator
 from clusters.existing.kubeconfig import Unusable
 from clusters.existing.look import Deployed, Found
-from clusters.existing.operator import Requested, Situation, decide
-from clusters.existing.ownership import require_alone, require_home, require_own, require_there
+from clusters.existing.operator import Requested, decide
+from clusters.existing.ownership import require_alone, require_home, require_namespace
 from clusters.training_operator import has_webhook, is_accepted, version_of
 
 NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:v1-d6eb98e")
@@ -18,7 +18,7 @@ MINE = "slipway/mine"
 
 
 def decided(found: Found, wanted: Requested = "auto") -> ExistingOperator | None:
-    return decide(Situation(wanted, found, MINE, "slipway-jobs"))
+    return decide(wanted, found, stack=MINE, namespace="slipway-jobs")
 
 
 def refusal(found: Found, wanted: Requested = "auto") -> str:
@@ -153,17 +153,18 @@ def test_pytorchjobs_that_nobody_runs_are_told() -> None:
 
 
 def test_a_namespace_that_is_somebody_elses_is_not_made_the_stacks_own() -> None:
-    require_own(Found(), "slipway-jobs", MINE)
-    require_own(Found(namespaces={"slipway-jobs": MINE}), "slipway-jobs", MINE)
+    require_namespace(Found(), "slipway-jobs", MINE, named=False)
+    own, theirs = (Found(namespaces={"slipway-jobs": each}) for each in (MINE, None))
+    require_namespace(own, "slipway-jobs", MINE, named=False)
     with pytest.raises(Unusable, match="and not this stack's; name it here to use it as it is"):
-        require_own(Found(namespaces={"slipway-jobs": None}), "slipway-jobs", MINE)
+        require_namespace(theirs, "slipway-jobs", MINE, named=False)
 
 
 def test_a_namespace_that_is_named_has_to_be_there() -> None:
-    require_there(Found(namespaces={"team-a": None}), "team-a")
-    require_there(Found(unseen=frozenset({"team-a"})), "team-a")
+    for found in (Found(namespaces={"team-a": None}), Found(unseen=frozenset({"team-a"}))):
+        require_namespace(found, "team-a", MINE, named=True)
     with pytest.raises(Unusable, match="kubectl create namespace team-a"):
-        require_there(Found(), "team-a")
+        require_namespace(Found(), "team-a", MINE, named=True)
 
 
 def test_the_operator_goes_into_no_namespace_of_somebody_else() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clusters.kind import podman, tool
-from clusters.local.engine import Engine
+from clusters.kind_and_minikube.engine import Engine
 from core.paths import state_dir
 from images.build.kind_node import KindNode
 
@@ -138,7 +138,7 @@ def test_set_up_provides_what_this_machine_lacks(
 ) -> None:
     engine = Engine("docker")
     monkeypatch.setattr(Engine, "problem", lambda _self: None if works else "it does not work")
-    monkeypatch.setattr(Engine, "on_path", lambda: engine)
+    monkeypatch.setattr(tool, "on_path", lambda: [engine])
     monkeypatch.setattr(tool, "_is_reachable", lambda: reachable)
     monkeypatch.setattr(KindNode, "is_provided", lambda: built)
     assert tool.more_tools() == needed
@@ -166,7 +166,7 @@ def test_an_engine_that_works_is_used_before_a_podman_of_our_own(
     monkeypatch.setattr(podman, "directory", lambda: Path("/ours"))
     ours = tool.engine()
     assert ours is not None
-    assert podman.is_ours(ours)
+    assert ours.is_ours
     assert ours.variables["KIND_EXPERIMENTAL_PROVIDER"] == "podman"
     assert ours.variables["PATH"].startswith("/ours:")
     problems["podman"] = None

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.paths import CHECKOUT
-from images.build.engines import Buildah, Command, Docker, Plan
+from images.build.engines import DOCKER, Command, Engine, Plan
 from images.build.job import JobImageSpec
 from images.build.runner import BuildFailed, Runner
 from tests.unit.images.objects import Listener
@@ -94,7 +94,7 @@ def test_a_dockerfile_outside_of_the_context_is_refused(tmp_path: Path) -> None:
     assert "outside" in JobImageSpec("mine", context, "../Dockerfile").problems()["dockerfile"]
 
 
-class Unreachable(Docker):
+class Unreachable(Engine):
     """An engine that has no image, and no way to a registry."""
 
     def digest(self, reference: str) -> Command:
@@ -108,7 +108,7 @@ def test_a_base_that_cannot_be_pulled_says_what_to_do(tmp_path: Path) -> None:
     spec = _spec(tmp_path, "FROM example.com/base:1\n")
     runner = Runner(tmp_path / "log", Listener())
     with pytest.raises(BuildFailed) as error:
-        spec.prepare(Unreachable(), runner, tmp_path)
+        spec.prepare(Unreachable("docker", ()), runner, tmp_path)
     said = str(error.value)
     for expected in (f"{tmp_path}/Dockerfile", "example.com/base:1", "no such host", "ARG TRAINER"):
         assert expected in said
@@ -117,19 +117,17 @@ def test_a_base_that_cannot_be_pulled_says_what_to_do(tmp_path: Path) -> None:
 def test_the_trainers_image_is_a_build_argument(tmp_path: Path) -> None:
     spec = _spec(tmp_path, _FROM_TRAINER, "localhost/trainer:1")
 
-    class Holding(Docker):
+    class Holding(Engine):
         def digest(self, reference: str) -> Command:
             return (sys.executable, "-c", f"print({reference!r})")
 
-    plan = spec.prepare(Holding(), Runner(tmp_path / "log", Listener()), tmp_path)
+    plan = spec.prepare(Holding("docker", ()), Runner(tmp_path / "log", Listener()), tmp_path)
     assert plan.arguments == ("TRAINER=localhost/trainer:1",)
     assert (plan.context, plan.dockerfile) == (tmp_path, tmp_path / "Dockerfile")
 
 
-@pytest.mark.parametrize(
-    "engine", [Docker(), Buildah("buildah", "/b", Path("/s"), Path("/t"), "vfs")]
-)
-def test_an_engine_is_told_which_dockerfile_and_the_context_last(engine: Docker | Buildah) -> None:
+@pytest.mark.parametrize("engine", [DOCKER, Engine("buildah", ("/b",))])
+def test_an_engine_is_told_which_dockerfile_and_the_context_last(engine: Engine) -> None:
     plan = Plan(Path("/context"), Path("/context/docker/File"), ("A=b",))
     command = engine.build(plan, "image:1")
     assert command[command.index("--file") + 1] == "/context/docker/File"

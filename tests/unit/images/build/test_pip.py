@@ -59,8 +59,8 @@ def test_each_images_packages_are_kept_beside_the_others(tmp_path: Path, runner:
     _install(tmp_path, "first", "a==1", runner)
     cuda = tmp_path / "requirements.cuda.lock"
     cuda.write_text("torch==1")
-    pip.install(cuda, tmp_path / pip.folder(cuda), runner)
-    assert (tmp_path / "site-packages.cuda" / "package.py").read_text() == "torch==1"
+    pip.install(cuda, tmp_path / "cuda", runner)
+    assert (tmp_path / "cuda" / "package.py").read_text() == "torch==1"
     fetched = runner.log.read_bytes()
     _install(tmp_path, "second", "a==1", runner)
     assert runner.log.read_bytes() == fetched

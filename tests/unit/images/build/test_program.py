@@ -59,7 +59,7 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
 def tool(tmp_path: Path) -> Tool:
     path = tmp_path / "tcp-wait"
     path.write_bytes(b"\x7fELF")
-    return Tool("tcp-wait", path, "v1", "built")
+    return Tool("tcp-wait", path, "v1")
 
 
 def _inputs(tool: Tool) -> Properties:
@@ -86,11 +86,11 @@ def test_it_is_brought_in_by_its_name_and_its_archive_does_not_stay(
 def test_it_is_unchanged_until_the_program_changes(shelf: Shelf, tool: Tool) -> None:
     before = _inputs(tool)
     state = {**before, **_OF.create(before, Listener())[1]}
-    assert _OF.diff("", state, _inputs(tool), Listener()) == []
+    assert _OF.diff(state, _inputs(tool), Listener()) == []
     tool.path.write_bytes(b"\x7fELF, another")
     inputs = _inputs(tool)
-    assert [each.path for each in _OF.diff("", state, inputs, Listener())] == ["contentHash"]
-    outputs = _OF.update("", state, inputs, Listener())
+    assert [each.path for each in _OF.diff(state, inputs, Listener())] == ["contentHash"]
+    outputs = _OF.update(state, inputs, Listener())
     assert list(shelf.images) == [outputs["reference"]] != [state["reference"]]
 
 

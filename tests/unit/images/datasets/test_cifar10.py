@@ -13,8 +13,7 @@ import pytest
 
 from images.build import debian
 from images.datasets import cifar10, fashion_mnist
-from images.datasets.fashion_mnist import Rows
-from images.datasets.source import NotAvailable
+from images.datasets.dataset import NotAvailable
 from tests.unit.images.objects import Listener
 
 _ENCODINGS = ("bytes", "latin1")
@@ -65,7 +64,7 @@ def _bytes(array: Array) -> bytes:
 
 def test_a_batch_is_a_pickle_of_python_2_that_numpy_reads() -> None:
     data = bytes(range(256)) * 24
-    batch = _load(fashion_mnist.dump({"labels": [3, 1], "data": Rows(data, 3072), "note": "x"}))
+    batch = _load(fashion_mnist.dump({"labels": [3, 1], "data": data, "note": "x"}))
     assert batch["labels"] == [3, 1]
     assert batch["note"] == "x"
     assert batch["data"].arguments == ("ndarray", (0,), "b")
@@ -113,7 +112,7 @@ def test_each_class_gives_the_same_number_of_pictures_in_their_order(tmp_path: P
     assert trained[4]["filenames"] == ["train_00008.png", "train_00009.png"]
     assert trained[4]["batch_label"] == "training batch 5 of 5"
     assert read["test_batch"]["labels"] == [1]
-    assert read["batches.meta"]["label_names"] == list(fashion_mnist.CLASSES)
+    assert read["batches.meta"]["label_names"] == list(fashion_mnist.FASHION_MNIST.classes)
     assert [path.name for path in tmp_path.iterdir()] == ["cifar-10-batches-py"]
 
 
@@ -143,11 +142,11 @@ def test_an_archive_put_there_by_hand_has_to_be_the_published_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    real = cifar10.CIFAR10.alternatives[0]
+    real = cifar10.CIFAR10
     assert not real.is_at_hand()
     cifar10.archive().parent.mkdir(parents=True)
     with tarfile.open(cifar10.archive(), "w:gz") as tar:
-        for name in cifar10.FILES:
+        for name in cifar10.CIFAR10.files:
             tar.addfile(tarfile.TarInfo(name))
     assert real.is_at_hand()
     by_hand = replace(real, sources=real.sources[:1])

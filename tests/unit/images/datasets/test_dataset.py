@@ -2,12 +2,12 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from images.datasets.dataset import Choice, Dataset
-from images.datasets.source import NotAvailable, Source, kept
+from images.datasets.dataset import Dataset, NotAvailable, Source, kept
 from tests.unit.images.objects import Listener, dataset, unreachable, writing
 
 
@@ -21,9 +21,12 @@ def listener() -> Listener:
     return Listener()
 
 
-REAL = dataset("real", b"the real one", Source("its home", unreachable))
 STAND_IN = dataset("stand-in", b"another", Source("a package", writing({"file": b"another"})))
-CHOICE = Choice("real", (REAL, STAND_IN), "For the real one do this")
+REAL = replace(
+    dataset("real", b"the real one", Source("its home", unreachable)),
+    stand_in=STAND_IN,
+    advice="For the real one do this",
+)
 
 
 def test_the_first_source_that_has_it_is_taken(listener: Listener) -> None:
@@ -88,9 +91,9 @@ def test_the_name_and_the_classes_are_part_of_the_content() -> None:
 def test_the_stand_in_is_taken_and_announced_where_the_real_one_cannot_be_had(
     listener: Listener,
 ) -> None:
-    assert CHOICE.taken() is None
-    assert CHOICE.ensure(listener) is STAND_IN
-    assert CHOICE.taken() is STAND_IN
+    assert REAL.taken() is None
+    assert REAL.provide(listener) is STAND_IN
+    assert REAL.taken() is STAND_IN
     announced = listener.lines[-1]
     assert announced.startswith("data set real: stand-in stands in. For the real one do this")
     assert "its home: Name or service not known" in announced
@@ -98,32 +101,31 @@ def test_the_stand_in_is_taken_and_announced_where_the_real_one_cannot_be_had(
 
 def test_the_real_one_is_taken_unannounced_where_it_can_be_had(listener: Listener) -> None:
     home = Source("its home", writing({"file": b"the real one"}))
-    real = dataset("real", b"the real one", home)
-    assert Choice("real", (real, STAND_IN), "").ensure(listener) is real
+    real = replace(REAL, sources=(home,))
+    assert real.provide(listener) is real
     assert not [line for line in listener.lines if "stands in" in line]
 
 
 def test_the_real_one_takes_over_once_a_person_has_put_it_there(listener: Listener) -> None:
-    CHOICE.ensure(listener)
+    REAL.provide(listener)
     archive = kept() / "real.tar"
     home = Source("an archive", writing({"file": b"the real one"}), archive.is_file)
-    real = dataset("real", b"the real one", home)
-    choice = Choice("real", (real, STAND_IN), "")
-    assert choice.taken() is STAND_IN
+    real = replace(REAL, sources=(home,))
+    assert real.taken() is STAND_IN
     archive.touch()
-    assert choice.taken() is real
-    assert choice.ensure(listener) is real
+    assert real.taken() is real
+    assert real.provide(listener) is real
 
 
 def test_files_that_are_damaged_are_never_replaced_by_other_content(listener: Listener) -> None:
     REAL.directory.mkdir(parents=True)
     with pytest.raises(NotAvailable, match="Name or service not known"):
-        CHOICE.ensure(listener)
+        REAL.provide(listener)
 
 
 def test_when_none_can_be_had_all_reasons_are_given(listener: Listener) -> None:
     other = dataset("other", b"other", Source("a package", unreachable))
     with pytest.raises(NotAvailable) as error:
-        Choice("real", (REAL, other), "Do this").ensure(listener)
-    for expected in ("data set real could not", "data set other could not", "Do this"):
+        replace(REAL, stand_in=other).provide(listener)
+    for expected in ("data set real could not", "data set other could not", REAL.advice):
         assert expected in str(error.value)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from images.datasets.source import NotAvailable, download
+from images.datasets.dataset import NotAvailable, download
 from tests.doubles.serving import in_background
 from tests.unit.images.objects import Listener
 

@@ -1,9 +1,10 @@
-"""What a stack's nodes cost is told in words, with nothing guessed."""
+"""What a stack's nodes and jobs cost is told in words, with nothing guessed."""
 
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import pulumi
 import pytest
@@ -12,6 +13,8 @@ from clusters.pools import NodePool
 from core.context import SUMMARY_VARIABLE
 from infra import cost
 from infra.cost.prices import PriceTable, Source, Tariff
+from jobs.cost import TrainingCost
+from jobs.spec import TrainingJob
 
 TODAY = date(2026, 1, 31)
 MARKET = Source(publisher="a publisher", url="https://example.org/prices", date=date(2026, 1, 1))
@@ -100,6 +103,11 @@ def test_a_pool_without_a_price_is_named_and_left_out_of_the_sum() -> None:
     assert "total: USD 0.200 to 0.600 an hour, without big" in lines
     assert "a month (730 hours) with as few nodes as there may be: at least USD 146" in lines
     assert any("no estimate of big" in line and "slipway:prices" in line for line in lines)
+
+
+def test_what_all_nodes_cost_is_known_only_with_the_price_of_each() -> None:
+    assert cost.most((SYSTEM, SYSTEM), table()) == Decimal("1.2")
+    assert cost.most((SYSTEM, UNKNOWN), table()) is None
 
 
 def test_without_any_price_there_is_no_sum_and_no_source() -> None:
@@ -200,7 +208,7 @@ def test_where_nobody_is_paid_nothing_is_said_and_no_table_read(
         raise AssertionError("nothing should be said or read")
 
     monkeypatch.setattr("pulumi.log.info", unwanted)
-    monkeypatch.setattr("infra.cost.default", unwanted)
+    monkeypatch.setattr("infra.cost.prices.default", unwanted)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
     cost.announce([], None)
 
@@ -214,3 +222,60 @@ def test_without_a_table_of_ones_own_the_repositorys_holds(
     cost.announce([SYSTEM], None)
     assert "USD 0.230 to 0.690" in said[0]
     assert "not included: " in said[0]
+
+
+TRAINED = replace(GPU, max_nodes=8, gpus=2)
+EUROS = table({"Standard_NC4as_T4_v3": "2"}, currency="EUR")
+
+
+def job(**fields: Any) -> TrainingJob:
+    return TrainingJob(**{"name": "mine", "module": "mnist", "backend": "nccl", **fields})
+
+
+def test_a_job_takes_the_nodes_that_its_gpus_need_and_at_most_one_for_each_replica() -> None:
+    known = cost.of_jobs([job(workers=3)], [TRAINED], EUROS)
+    assert known == {"mine": TrainingCost(fewest=2, nodes=4, hourly=2.0, currency="EUR")}
+
+
+def test_a_job_that_may_be_on_two_pools_costs_from_the_cheaper_to_the_dearer() -> None:
+    prices = table({"Standard_NC4as_T4_v3": "2"}, {"Standard_NC4as_T4_v3": "0.5"}, currency="EUR")
+    spot = replace(TRAINED, spot=True)
+    (cost_,) = cost.of_jobs([job(workers=3)], [SYSTEM, spot, TRAINED], prices).values()
+    assert cost_.in_words(3600) == "EUR 1.00 to 10.00 (4 nodes at 0.5 to 2 an hour)"
+    assert cost_.most_in_words(2700) == "at most EUR 8.00 (4 nodes at 0.5 to 2 an hour)"
+    # Not more than one of them is known to cost.
+    elsewhere = replace(TRAINED, region="nowhere")
+    assert cost.of_jobs([job()], [spot, elsewhere], prices) == {}
+
+
+def test_without_gpus_or_a_price_nothing_is_said() -> None:
+    assert cost.of_jobs([job(backend="gloo")], [TRAINED], EUROS) == {}
+    assert cost.of_jobs([job()], [], None) == {}
+    elsewhere = replace(TRAINED, region="nowhere")
+    assert cost.of_jobs([job()], [elsewhere], EUROS) == {}
+
+
+def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_and_go() -> None:
+    training = TrainingCost(fewest=2, nodes=4, hourly=2.0, currency="EUR")
+    assert training.most(3600) == 10.0
+    # The error that docs/costs.md states: a quarter of an hour longer is still within it.
+    assert training.most(3600) == training.nodes * (3600 + 900) / 3600 * training.hourly
+    assert training.in_words(3600) == "EUR 4.00 to 10.00 (4 nodes at 2 an hour)"
+    assert training.most_in_words(2700) == "at most EUR 8.00 (4 nodes at 2 an hour)"
+
+
+@pytest.mark.parametrize(("limit", "refused"), [(9.99, True), (10.0, False), (None, False)])
+def test_a_job_that_may_cost_more_than_its_limit_is_refused(
+    limit: float | None, *, refused: bool
+) -> None:
+    problems = list(cost.too_dear([job(workers=3, max_cost=limit)], [TRAINED], EUROS))
+    assert [each.key for each in problems] == ["slipway:jobs.mine.maxCost"] * refused
+
+
+def test_all_attempts_count_until_their_timeouts() -> None:
+    dear = job(workers=0, max_cost=5.0, timeout=3600, retries=2)
+    (problem,) = cost.too_dear([dear], [TRAINED], EUROS)
+    assert problem.text == (
+        "5 is less than what it may cost until the timeout of its last attempt, at most EUR 6.50 "
+        "(1 node at 2 an hour); lower timeout, retries or workers, or raise maxCost"
+    )

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from clusters import CLUSTERS
+from clusters.azure import GPUS, REGIONS, cores
 from infra.cost import estimate, prices
 from infra.cost.prices import PriceTable
 from infra.settings import SettingsError, parse
@@ -48,6 +49,7 @@ def test_a_table_says_what_a_node_costs_who_says_so_and_when(file: Path) -> None
     assert isinstance(table, PriceTable)
     price = table.price("azure", "westeurope", "Standard_D4s_v5")
     assert price is not None
+    assert price.source is not None
     assert (str(price.amount), price.source.publisher) == ("0.1", "our contract")
     assert (str(price.source.date), price.source.url) == ("2026-01-31", "https://example.org/offer")
     spot = table.price("azure", "westeurope", "Standard_NC4as_T4_v3", spot=True)
@@ -134,6 +136,17 @@ def test_the_repositorys_table_names_source_and_day_of_every_price() -> None:
         assert source.url.startswith("https://")
         for size in tariff.hourly:
             assert table.price(tariff.provider, tariff.region, size) is not None
+
+
+def test_the_repositorys_table_has_regions_and_sizes_that_are_known_of_azure() -> None:
+    tariffs = prices.default().prices
+    assert {each.region for each in tariffs} <= set(REGIONS)
+    sizes = {size for each in tariffs for size in each.hourly}
+    assert sizes >= GPUS.keys()
+    assert all(cores(size) for size in sizes)
+    # Without them the stack that comes with Slipway has no estimate there.
+    usual = {"Standard_D4s_v5", "Standard_D8s_v5"}
+    assert all(usual <= each.hourly.keys() for each in tariffs)
 
 
 def documented(root: Path, language: str) -> str:

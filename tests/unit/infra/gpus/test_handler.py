@@ -1,7 +1,6 @@
 """GPUs are ready once nodes offer them and a pod calculated on one; else the reason is told."""
 
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,9 +9,10 @@ import pytest
 
 from core import wait
 from core.handler import UNKNOWN, Change
-from infra.gpus import handler, probe
+from infra.gpus import handler
 from infra.gpus.handler import GpuReadyHandler
 from infra.gpus.manifests import facts
+from tests.unit import row
 from tests.unit.fake_api import Answer, FakeApi, served
 from tests.unit.gpu_objects import POOL, node, plugin
 
@@ -32,21 +32,13 @@ FOUND = {
 
 
 @dataclass
-class Row:
-    """A resource's row in `pulumi up`: what comes and goes, and what stays."""
+class Row(row.Row):
+    """A resource's row in `pulumi up` that keeps warnings apart."""
 
-    urn: str = "urn"
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    statuses: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-
-    def status(self, message: str) -> None:
-        self.statuses.append(message)
 
     def warn(self, message: str) -> None:
         self.warnings.append(message)
-
-    info = status
 
 
 @dataclass
@@ -96,7 +88,7 @@ def cluster() -> Iterator[Cluster]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """End each wait after a moment."""
     monkeypatch.setattr(handler, "NODES_SECONDS", 1.5)
-    monkeypatch.setattr(probe, "SECONDS", 1)
+    monkeypatch.setattr(handler, "PROBE_SECONDS", 1)
     monkeypatch.setattr(wait, "POLL_SECONDS", 0.05)
 
 
@@ -111,22 +103,22 @@ def inputs(cluster: Cluster, **changed: Any) -> dict[str, Any]:
     } | changed
 
 
-def cuda(cluster: Cluster, row: Row | None = None, **changed: Any) -> dict[str, Any]:
-    _, outputs = GpuReadyHandler().create(inputs(cluster, **changed), row or Row())
+def cuda(cluster: Cluster, shown: Row | None = None, **changed: Any) -> dict[str, Any]:
+    _, outputs = GpuReadyHandler().create(inputs(cluster, **changed), shown or Row())
     found: dict[str, Any] = outputs["cuda"]
     return found
 
 
 def test_a_gpu_that_calculated_is_verified_with_what_is_known_of_it(cluster: Cluster) -> None:
-    row = Row()
-    found = cuda(cluster, row)
+    shown = Row()
+    found = cuda(cluster, shown)
     assert found == {
         "state": "verified",
         "nodes": 1,
         "gpus": 1,
         **{name: FOUND[name] for name in FOUND if name != "device"},
     }
-    assert row.warnings == []
+    assert shown.warnings == []
     (pod,) = cluster.made
     assert pod["spec"]["containers"][0]["image"] == "trainer-cuda:1"
 
@@ -164,11 +156,11 @@ def test_capacity_that_is_not_real_is_told_and_ends_nothing(cluster: Cluster) ->
     cluster.message = {
         "device": "none", "driver": None, "node": "gpu-1", "reason": "RuntimeError: no driver",
     }  # fmt: skip
-    row = Row()
-    found = cuda(cluster, row)
+    shown = Row()
+    found = cuda(cluster, shown)
     assert found["state"] == "unverified"
     assert "no NVIDIA driver, so that capacity is not real" in found["reason"]
-    (warning,) = row.warnings
+    (warning,) = shown.warnings
     assert warning.startswith("cuda: unverified: ")
 
 
@@ -235,15 +227,15 @@ def test_nodes_that_do_not_offer_gpus_in_time_fail_the_update_with_the_reasons(
     cluster.api.says("GET", f"{PLUGINS}/events", {"items": []})
     log = "Starting OS watcher.\nFailed to initialize NVML: could not load NVML library.\n"
     cluster.api.says("GET", f"{PLUGINS}/pods/plugin-on-gpu-1/log", log)
-    row = Row()
+    shown = Row()
     with pytest.raises(TimeoutError) as caught:
-        cuda(cluster, row)
+        cuda(cluster, shown)
     text = str(caught.value)
     assert "after 1.5 s of waiting for the cluster's GPUs: 0 of 1 nodes offer" in text
     assert "could not load NVML library" in text
     assert "for AKS to install" in text
     assert "made-up" not in text, "the token is in the error"
-    assert any("could not load NVML" in line for line in row.statuses)
+    assert any("could not load NVML" in line for line in shown.said)
 
 
 def test_a_cloud_that_makes_no_node_is_told_with_what_is_behind_it(cluster: Cluster) -> None:
@@ -277,38 +269,38 @@ def test_nodes_that_come_late_are_waited_for(
 
 
 def test_a_node_with_fewer_gpus_than_it_should_have_is_warned_of(cluster: Cluster) -> None:
-    row = Row()
-    assert cuda(cluster, row, pool=facts(replace(POOL, per_node=4)))["gpus"] == 1
-    assert row.warnings == ["node gpu-1 offers 1 of its 4 x nvidia.com/gpu"]
+    shown = Row()
+    assert cuda(cluster, shown, pool=facts(replace(POOL, per_node=4)))["gpus"] == 1
+    assert shown.warnings == ["node gpu-1 offers 1 of its 4 x nvidia.com/gpu"]
 
 
 def test_ctrl_c_ends_the_wait_at_once(cluster: Cluster) -> None:
     cluster.api.says("GET", NODES, {"items": []})
-    row = Row()
-    row.cancelled.set()
+    shown = Row()
+    shown.cancelled.set()
     with pytest.raises(InterruptedError):
-        cuda(cluster, row)
+        cuda(cluster, shown)
 
 
 def test_an_up_tries_nothing_again_while_the_nodes_are_there(cluster: Cluster) -> None:
     given = inputs(cluster)
-    assert GpuReadyHandler().diff("id", {**given, "cuda": {}}, given, Row()) == []
+    assert GpuReadyHandler().diff({**given, "cuda": {}}, given, Row()) == []
     assert cluster.made == []
 
 
 def test_an_up_waits_for_nodes_that_are_gone(cluster: Cluster) -> None:
     cluster.api.says("GET", NODES, {"items": []})
     given = inputs(cluster)
-    assert GpuReadyHandler().diff("id", given, given, Row()) == [Change("pool", drift=True)]
+    assert GpuReadyHandler().diff(given, given, Row()) == [Change("pool", drift=True)]
 
 
 def test_a_preview_asks_no_cluster_that_is_not_there_yet(cluster: Cluster) -> None:
     given = inputs(cluster, kubeconfig=UNKNOWN)
-    assert GpuReadyHandler().diff("id", given, given, Row()) == []
+    assert GpuReadyHandler().diff(inputs(cluster), given, Row()) == [Change("kubeconfig")]
     assert cluster.api.asked == []
 
 
 def test_a_destroy_leaves_no_pod(cluster: Cluster) -> None:
     cluster.pod = {"metadata": {"name": "slipway-cuda-probe"}}
-    GpuReadyHandler().delete("id", inputs(cluster), Row())
+    GpuReadyHandler().delete(inputs(cluster), Row())
     assert cluster.pod is None

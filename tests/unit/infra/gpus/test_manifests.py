@@ -6,7 +6,15 @@ from dataclasses import replace
 from typing import Any
 
 from clusters.pools import DEVICE_PLUGIN, GpuPool
-from infra.gpus.manifests import device_plugin, facts, pool_of, probe_pod
+from infra.gpus.manifests import (
+    NAMESPACE,
+    PLUGIN,
+    PROBE,
+    device_plugin,
+    facts,
+    pool_of,
+    probe_pod,
+)
 from tests.unit.gpu_objects import POOL
 
 TOLERATION = {"key": "sku", "operator": "Equal", "value": "gpu", "effect": "NoSchedule"}
@@ -22,6 +30,14 @@ def test_the_plugin_is_pinned_by_version_and_digest() -> None:
     assert re.fullmatch(r"\S+/k8s-device-plugin:v\d+\.\d+\.\d+@sha256:[0-9a-f]{64}", DEVICE_PLUGIN)
     (container,) = daemon()["containers"]
     assert container["image"] == DEVICE_PLUGIN
+
+
+def test_the_objects_have_the_names_by_which_they_are_looked_for() -> None:
+    namespace, found = device_plugin(POOL, DEVICE_PLUGIN)
+    names = (found["metadata"]["name"], found["metadata"]["namespace"])
+    assert names == (PLUGIN, NAMESPACE) == (PLUGIN, namespace["metadata"]["name"])
+    assert found["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": PLUGIN}
+    assert probe_pod(POOL, "trainer-cuda:1", "slipway-job", 900)["metadata"]["name"] == PROBE
 
 
 def test_the_plugin_runs_on_the_pools_nodes_alone() -> None:

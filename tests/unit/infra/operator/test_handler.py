@@ -10,6 +10,7 @@ from core.wait import NotYet
 from infra.operator import handler as operator_handler
 from infra.operator.handler import Operator, OperatorReadyHandler
 from tests.unit.fake_api import Answer, FakeApi, served
+from tests.unit.jobs_objects import REFUSED_LOGIN
 from tests.unit.row import Row
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
@@ -60,7 +61,7 @@ def api() -> Iterator[FakeApi]:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """End the wait after a moment."""
-    monkeypatch.setattr(operator_handler, "LIMIT_SECONDS", 0.3)
+    monkeypatch.setattr(operator_handler, "LIMIT_SECONDS", 2)
     monkeypatch.setattr(operator_handler, "_POLL_SECONDS", 0.05)
 
 
@@ -169,7 +170,7 @@ def test_when_the_limit_is_over_the_error_tells_all_there_is_to_know(api: FakeAp
         OperatorReadyHandler().create(inputs(api), Row())
     text = str(caught.value)
     for words in (
-        "not ready within 0.3 s: 0 of 1 pods",
+        "not ready within 2 s: 0 of 1 pods",
         "Available=False, no minimum availability",
         "ImagePullBackOff no such image",
         "cannot pull",
@@ -179,6 +180,26 @@ def test_when_the_limit_is_over_the_error_tells_all_there_is_to_know(api: FakeAp
         assert words in text
     assert "of another pod" not in text
     assert "made-up" not in text, "the token is in the error"
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_image_refused_for_want_of_a_new_role_has_more_time(
+    api: FakeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clusters.late_roles.SECONDS", 20)
+    state = {"waiting": {"reason": "ImagePullBackOff", "message": REFUSED_LOGIN}}
+    status = {"phase": "Pending", "containerStatuses": [{"name": "op", "state": state}]}
+    metadata = {"name": "op-1", "namespace": "kubeflow", "uid": "u1"}
+    api.says("GET", PODS, {"items": [{"metadata": metadata, "status": status}]})
+    api.says("GET", EVENTS, {"items": []})
+    row = Row()
+
+    def rolling(_body: Any) -> Answer:
+        return 200, rolled_out(readyReplicas=1 if any("role" in each for each in row.said) else 0)
+
+    api.answers["GET", DEPLOYMENT] = rolling
+    OperatorReadyHandler().create(inputs(api), row)
+    assert any("up to ten minutes" in each for each in row.said)
 
 
 @pytest.mark.usefixtures("quick")
@@ -197,24 +218,24 @@ def test_ctrl_c_ends_the_wait_at_once(api: FakeApi) -> None:
 
 
 def test_an_up_leaves_an_operator_alone_that_is_ready(api: FakeApi) -> None:
-    assert OperatorReadyHandler().diff("id", inputs(api), inputs(api), Row()) == []
+    assert OperatorReadyHandler().diff(inputs(api), inputs(api), Row()) == []
 
 
 def test_an_up_waits_for_an_operator_that_is_not_ready_any_more(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
-    changes = OperatorReadyHandler().diff("id", inputs(api), inputs(api), Row())
+    changes = OperatorReadyHandler().diff(inputs(api), inputs(api), Row())
     assert changes == [Change("deployment", drift=True)]
 
 
 def test_a_new_deployment_is_waited_for_without_asking(api: FakeApi) -> None:
-    changes = OperatorReadyHandler().diff("id", inputs(api), {**inputs(api), "rollout": "y"}, Row())
+    changes = OperatorReadyHandler().diff(inputs(api), {**inputs(api), "rollout": "y"}, Row())
     assert changes == [Change("rollout")]
     assert api.asked == []
 
 
 def test_a_preview_asks_no_cluster_that_is_not_there_yet(api: FakeApi) -> None:
     unknown = {**inputs(api), "kubeconfig": UNKNOWN}
-    assert OperatorReadyHandler().diff("id", unknown, unknown, Row()) == []
+    assert OperatorReadyHandler().diff(inputs(api), unknown, Row()) == [Change("kubeconfig")]
     assert api.asked == []
 
 
@@ -271,7 +292,7 @@ def test_of_one_that_may_not_be_seen_the_error_says_whom_to_ask(api: FakeApi) ->
 def test_an_up_waits_for_somebody_elses_operator_that_is_not_ready_any_more(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
     inputs_ = of_somebody(api)
-    changes = OperatorReadyHandler().diff("id", inputs_, inputs_, Row())
+    changes = OperatorReadyHandler().diff(inputs_, inputs_, Row())
     assert changes == [Change("existing", drift=True)]
 
 
@@ -281,7 +302,7 @@ def test_in_a_namespace_that_others_use_no_run_is_stopped(
     stopped: list[str] = []
     monkeypatch.setattr("jobs.run.submit.stop_all", lambda _, name, __: stopped.append(name))
     shared = {**of_somebody(api), "shared": True}
-    OperatorReadyHandler().delete("id", shared, Row())
+    OperatorReadyHandler().delete(shared, Row())
     assert stopped == []
-    OperatorReadyHandler().delete("id", of_somebody(api), Row())
+    OperatorReadyHandler().delete(of_somebody(api), Row())
     assert stopped == ["slipway-jobs"]

@@ -164,7 +164,7 @@ def test_a_failed_create_is_told_in_its_own_words_and_no_others(plugin: Plugin) 
 
 
 def test_a_failed_delete_is_told_in_its_own_words(plugin: Plugin) -> None:
-    request = provider_pb2.DeleteRequest(urn=URN, id="stuck", properties=struct(size=1))
+    request = provider_pb2.DeleteRequest(urn=URN, id="box-1", properties=struct(size=13))
     assert refusal(plugin.calls.Delete, request) == "it is nailed down"
 
 
@@ -250,7 +250,9 @@ def test_an_update_knows_what_was_before(plugin: Plugin) -> None:
 def test_what_is_gone_is_read_as_gone(plugin: Plugin) -> None:
     there = plugin.calls.Read(provider_pb2.ReadRequest(id="box-1", urn=URN, inputs=struct(size=1)))
     assert (there.id, MessageToDict(there.properties)["address"]) == ("box-1", "there")
-    gone = plugin.calls.Read(provider_pb2.ReadRequest(id="gone", urn=URN))
+    gone = plugin.calls.Read(
+        provider_pb2.ReadRequest(id="gone", urn=URN, properties=struct(size=0))
+    )
     assert gone.id == ""
 
 

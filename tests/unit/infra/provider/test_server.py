@@ -16,10 +16,8 @@ from infra.provider import server
 
 _PLUGIN = """
 import sys, time
-from infra.provider.engine import connect
-from infra.provider.server import exit_with
+from infra.provider.server import connect
 channel = connect(sys.argv[1])
-exit_with(channel)
 print("started", flush=True)
 time.sleep(60)
 """
@@ -112,21 +110,23 @@ def test_a_stranger_who_shares_the_port_of_a_trusted_connection_is_refused(
     assert not server.is_trusted(PEER)
 
 
+def test_a_connection_that_is_missing_from_one_reading_of_the_table_is_looked_up_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    readings = iter([[], [os.geteuid()]])
+    monkeypatch.setattr(server, "_owners", lambda *_: next(readings))
+    assert server.is_trusted(PEER)
+
+
 def test_a_peer_is_looked_up_once_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
-    seconds = iter([10.0, 10.5, 10.9, 11.0])
     looked_up: list[str] = []
-    monkeypatch.setattr("time.monotonic", lambda: next(seconds))
 
     def is_trusted(peer: str) -> bool:
         looked_up.append(peer)
         return peer == PEER
 
     monkeypatch.setattr(server, "is_trusted", is_trusted)
-    answers = server.Answers()
-    assert [answers.trusts(peer) for peer in (PEER, PEER, "ipv4:127.0.0.1:1", PEER)] == [
-        True,
-        True,
-        False,
-        True,
-    ]
-    assert looked_up == [PEER, "ipv4:127.0.0.1:1", PEER]
+    other = "ipv4:127.0.0.1:1"
+    asked = [(10, PEER), (10, PEER), (10, other), (11, PEER)]
+    assert [server._is_trusted_in(*each) for each in asked] == [True, True, False, True]
+    assert looked_up == [PEER, other, PEER]

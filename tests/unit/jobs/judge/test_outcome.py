@@ -1,33 +1,23 @@
 """A run's result comes from its ranks' termination messages, whatever these hold."""
 
 import json
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.judge.exits import Exit
 from jobs.judge.outcome import refused, result
-from jobs.judge.replica import replicas
+from jobs.judge.run_state import RunState
 from jobs.result import End, RunResult
-from jobs.topology import Topology
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
 
 
-def of(
-    *pods: dict[str, Any], failed: Mapping[int, Exit] = MappingProxyType({}), **shape: Any
-) -> dict[str, Any]:
-    submitted = job("Succeeded", **shape)
-    return result(
-        End("Succeeded", ""),
-        submitted,
-        replicas(pods, Topology.of(submitted)),
-        failed,
-        seen_at="2026-01-01T01:00:00Z",
-    ).as_map()
+def of(*pods: dict[str, Any], **shape: Any) -> dict[str, Any]:
+    run = RunState(job("Succeeded", **shape))
+    for each in pods:
+        run.see_pods([each])
+    return result(End("Succeeded", ""), run, seen_at="2026-01-01T01:00:00Z").as_map()
 
 
 def test_what_rank_0_says_of_all_ranks_is_the_runs_accuracy() -> None:
@@ -48,6 +38,36 @@ def test_figures_of_any_name_are_kept_and_nothing_else_is() -> None:
     assert found["metrics"] == {"perplexity": 12.4, "val_loss": 0.31}
     assert "metrics" not in of(pod(0, state=ended(0, summary(0))), workers=0)
     assert str(RunResult.of(found)) == "Succeeded in 60 s, perplexity 12.4, val_loss 0.31"
+
+
+def test_times_in_steps_are_those_that_are_numbers() -> None:
+    told = summary(0, step_seconds={"run-1": 3.5, "run-2": "long"})
+    assert of(pod(0, state=ended(0, told)), workers=0)["step_seconds"] == {"run-1": 3.5}
+    told = summary(0, step_seconds=[1])
+    assert "step_seconds" not in of(pod(0, state=ended(0, told)), workers=0)
+
+
+def test_each_figure_has_its_history_and_what_is_no_figure_is_left_out() -> None:
+    told = {"val_loss": [0.5, None, "0.4", 0.31], "note": ["a"], "single": 3, "long": [1] * 1001}
+    found = of(pod(0, state=ended(0, summary(0, epoch_metrics=told))))
+    assert found["epoch_metrics"] == {
+        "accuracy": [0.9, 0.97], "val_loss": [0.5, 0.31], "long": [1] * 1000
+    }  # fmt: skip
+    own = {"metrics": {"accuracy": 0.98, "loss": 0.1}, "epoch_metrics": {"accuracy": [0.5, 0.98]}}
+    found = of(pod(0, state=ended(0, json.dumps(own))), workers=0)
+    assert (found["accuracy"], found["loss"]) == (0.98, 0.1)
+    assert found["epoch_accuracies"] == [0.5, 0.98]
+    assert "metrics" not in found
+
+
+def test_what_a_message_lacks_comes_from_the_log_of_its_replica() -> None:
+    cut = {"accuracy": 0.97, "epoch_metrics": {"a": [2]}, "cut": ["epoch_metrics"]}
+    run = RunState(job("Succeeded", workers=0))
+    run.see_pods([pod(0, state=ended(0, json.dumps(cut)))])
+    whole = {"epoch_metrics": {"a": [1, 2]}, "accuracy": 0.97}
+    for read, history in (({0: whole}, [1, 2]), ({0: {}}, [2])):
+        found = result(End("Succeeded", ""), run, "2026-01-01T01:00:00Z", whole=read.__getitem__)
+        assert (found.accuracy, found.epoch_metrics) == (0.97, {"a": history})
 
 
 def test_samples_are_summed_over_the_ranks() -> None:
@@ -85,8 +105,8 @@ def test_a_rank_that_runs_again_after_a_failure_shows_that_failure() -> None:
 
 
 def test_a_failure_counts_also_when_another_pod_has_replaced_the_one_that_failed() -> None:
-    [seen] = replicas([pod(1, state=ended(3))], Topology.of(job("Failed"))).values()
-    found = of(pod(0, state=RUNNING), pod(1, phase="Pending"), failed={1: seen.exits[0]})
+    again = pod(1, phase="Pending", created="2026-01-01T00:00:30Z")
+    found = of(pod(0, state=RUNNING), pod(1, state=ended(3)), again)
     assert found["exit_codes"] == {"1": 3}
 
 

@@ -86,6 +86,26 @@ def test_a_log_that_is_read_again_from_its_beginning_changes_nothing() -> None:
     assert told(*lines, *lines) == told(*lines) == "epoch 2/2, loss 0.2500"
 
 
+def logged(seconds: float, metrics: Any, **when: Any) -> str:
+    return json.dumps({"event": "metrics", "time": at(seconds), "metrics": metrics, **when})
+
+
+def test_numbers_of_a_program_of_ones_own_are_shown() -> None:
+    lines = [
+        logged(1, {"val_loss": 0.5, "accuracy": 0.9, "loss": 0.4, "lr": 0.01, "a": 1, "b": 2},
+               epoch=1),
+        logged(2, {"train_loss": 0.31}, epoch=2, step=5),
+    ]  # fmt: skip
+    assert told(lines[0]) == "epoch 1, loss 0.4000, accuracy 0.9000, val_loss 0.5, lr 0.01, a 1"
+    assert told(*lines) == "epoch 2, accuracy 0.9000 after epoch 1, train_loss 0.31"
+    assert told(logged(1, {"perplexity": 12.4}, step=3)) == "last line: perplexity 12.4"
+
+
+@pytest.mark.parametrize("metrics", [None, 3, [1], {"a": "b"}, {"a": None}])
+def test_numbers_that_are_none_are_not_shown(metrics: Any) -> None:
+    assert told(logged(1, metrics, epoch=1)) == "epoch 1"
+
+
 @pytest.mark.parametrize("line", ["", "[]", "{\x00", "3", '{"epoch": 1}'])
 def test_a_line_that_is_no_event_is_no_step(line: str) -> None:
     progress = Progress(1)

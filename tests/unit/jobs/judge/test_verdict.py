@@ -7,10 +7,9 @@ import pytest
 
 from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
-from jobs.judge.timeouts import Limits
-from jobs.judge.verdict import is_stuck, judge
+from jobs.judge.verdict import Limits, is_stuck, judge
 from jobs.topology import Topology
-from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary, waiting
+from tests.unit.jobs_objects import REFUSED_LOGIN, RUNNING, ended, job, pod, summary, waiting
 
 LIMITS = Limits(total=600, start=60)
 
@@ -214,6 +213,50 @@ def test_an_image_that_cannot_be_had_ends_the_run_at_once(reason: str) -> None:
     assert "image" in end.advice
 
 
+def refused(rank: int) -> dict[str, Any]:
+    """A pod whose image the cluster's registry does not let its node have."""
+    return pod(rank, state=waiting("ImagePullBackOff", REFUSED_LOGIN), phase="Pending")
+
+
+def test_a_login_that_a_new_role_may_still_allow_is_waited_for_and_not_for_ever() -> None:
+    """Azure applies a role after up to ten minutes, which is more than the limit for the start."""
+    limits = Limits(total=3600, start=60)
+    tracked = tracker(refused(0), refused(1), of=job("Created"))
+    assert judge(tracked, 5, limits) is None
+    assert judge(tracked, 900, limits) is None
+    end = judge(tracked, 906, limits)
+    assert end is not None
+    assert (end.state, "401 Unauthorized" in end.reason) == ("CannotStart", True)
+
+
+def test_ranks_have_their_usual_time_to_start_once_their_login_is_no_longer_refused() -> None:
+    tracked = tracker(refused(0), refused(1), of=job("Created"))
+    assert judge(tracked, 300, LIMITS) is None
+    tracked.see_pods([pod(0, state=RUNNING), pod(1, phase="Pending")])
+    assert judge(tracked, 359, LIMITS) is None
+    end = judge(tracked, 361, LIMITS)
+    assert end is not None
+    assert "not all ranks started" in end.reason
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        # The registry lets the node in, and has no such image.
+        'failed to resolve reference "mine.azurecr.io/mine:1": mine.azurecr.io/mine:1: not found',
+        # There is no such registry.
+        "dial tcp: lookup mine.azurecr.io: no such host",
+        # Docker Hub refuses a login for a name that does not exist.
+        "pull access denied, repository does not exist: insufficient_scope: authorization failed",
+    ],
+)
+def test_a_name_that_does_not_exist_ends_a_run_at_once_beside_a_refused_login(message: str) -> None:
+    missing = pod(1, state=waiting("ErrImagePull", message), phase="Pending")
+    end = judge(tracker(refused(0), missing), 1, LIMITS)
+    assert end is not None
+    assert (end.state, message in end.reason) == ("CannotStart", True)
+
+
 def test_the_image_of_an_init_container_counts_too() -> None:
     blocked = pod(1, init=waiting("ErrImagePull"), state=waiting("PodInitializing"))
     end = judge(tracker(blocked), 1, LIMITS)
@@ -236,7 +279,11 @@ def test_an_init_container_that_failed_is_known_while_it_is_tried_again() -> Non
     tracked.see_pods([pod(0, init=RUNNING)])
     failed = tracked.failed_init
     assert failed is not None
-    assert (failed.pod, failed.container, failed.exit.code) == ("mine-master-0", "tcp-wait", 2)
+    assert (failed.replica.name, failed.container, failed.exit.code) == (
+        "mine-master-0",
+        "tcp-wait",
+        2,
+    )
     tracked.see_pods([pod(0, init=ended(0), state=waiting("ErrImagePull"))])
     assert tracked.failed_init is None, "it was got over, and something else is the matter"
 
@@ -245,7 +292,8 @@ def test_a_crash_loop_ends_a_run_that_has_not_trained_yet() -> None:
     looping = pod(1, state=waiting("CrashLoopBackOff"), last=ended(1), restarts=2)
     end = judge(tracker(looping), 1, LIMITS)
     assert end is not None
-    assert end.state == "CannotStart"
+    assert end.state == "Failed", "as when the operator is the first to say so"
+    assert end.reason == "rank 1 (mine-worker-0) exited with code 1"
     trained = tracker(looping)
     trained.progress.see(json.dumps({"event": "epoch", "epoch": 1}))
     assert judge(trained, 1, LIMITS) is None
@@ -440,7 +488,7 @@ def test_a_program_that_tells_of_no_step_has_the_restarts_that_its_job_allows() 
     tracked.see_pods([pod(0, state=RUNNING), used])
     end = judge(tracked, 10, LIMITS)
     assert end is not None
-    assert end.state == "CannotStart"
+    assert end.state == "Failed"
 
 
 @pytest.mark.parametrize(

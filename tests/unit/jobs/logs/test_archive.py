@@ -33,9 +33,9 @@ def run(run_id: str = "mine-1") -> Run:
 def recorded(*lines: Line, topology: Topology | None = None, into: Run | None = None) -> Run:
     into = run() if into is None else into
     with Recording(into, Topology(2) if topology is None else topology, pytest.fail) as made:
-        made.open(FIRST)
+        made.begin(FIRST, None)
         for each in lines:
-            made.write(FIRST, [each])
+            made.take(FIRST, [each])
     return into
 
 
@@ -68,19 +68,14 @@ def test_a_new_run_keeps_the_attempts_before_it_and_nothing_older() -> None:
     archive.of(URN).remove()
 
 
-def test_what_is_no_urn_has_no_archive() -> None:
-    with pytest.raises(ValueError, match="no URN"):
-        archive.of("mine")
-
-
 @pytest.mark.parametrize("half", ["", "2026-01-01T00:0", f"{line(3, 'half')}"])
 def test_recording_goes_on_behind_the_last_whole_line(half: str) -> None:
     kept = recorded(line(1), line(2))
     with kept.log(0, "aaa").path.open("a") as file:
         file.write(half)
     with Recording(kept, Topology(2), pytest.fail) as made:
-        assert made.open(FIRST) == Cursor(line(2).stamp, 1)
-        made.write(FIRST, [line(3, "whole")])
+        assert made.begin(FIRST, None) == Cursor(line(2).stamp, 1)
+        made.take(FIRST, [line(3, "whole")])
     assert list(kept.log(0, "aaa").lines()) == [line(1), line(2), line(3, "whole")]
 
 
@@ -109,8 +104,8 @@ def test_a_directory_that_cannot_be_written_is_warned_of_once(tmp_path: Path) ->
     (tmp_path / "slipway/runs").write_text("a file, where a directory has to be")
     warnings: list[str] = []
     with Recording(run(), Topology(2), warnings.append) as made:
-        assert made.open(FIRST) == Cursor()
-        made.write(FIRST, [line(1)])
+        assert made.begin(FIRST, None) == Cursor()
+        made.take(FIRST, [line(1)])
     [warning] = warnings
     assert "Not a directory" in warning
     assert "The run goes on" in warning
@@ -124,9 +119,8 @@ def test_a_full_disk_is_warned_of_once() -> None:
     path.symlink_to("/dev/full")
     other = Container(0, "mine-master-0", "bbb", ended=False, previous=False)
     with Recording(kept, Topology(2), warnings.append) as made:
-        made._files["bbb"] = recording._opened(path)
-        made.write(other, [line(1)])
-        made.write(other, [line(2)])
+        made.take(other, [line(1)])
+        made.take(other, [line(2)])
     assert len(warnings) == 1
     assert "No space left on device" in warnings[0]
 
@@ -135,26 +129,15 @@ def test_one_process_records_a_run_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(recording, "_LOCK_SECONDS", 0.2)
     warnings: list[str] = []
     with Recording(run(), Topology(2), pytest.fail) as first:
-        first.open(FIRST)
+        first.begin(FIRST, None)
         with Recording(run(), Topology(2), warnings.append) as second:
-            second.open(FIRST)
-            second.write(FIRST, [line(1)])
-        first.write(FIRST, [line(1)])
+            second.begin(FIRST, None)
+            second.take(FIRST, [line(1)])
+        first.take(FIRST, [line(1)])
     assert len(warnings) == 1
     assert list(run().log(0, "aaa").lines()) == [line(1)]
     recorded(line(2))
     assert list(run().log(0, "aaa").lines()) == [line(1), line(2)]
-
-
-def test_logs_that_are_not_being_read_hold_no_file_open() -> None:
-    with Recording(run(), Topology(200), pytest.fail) as made:
-        for number in range(200):
-            each = Container(number, f"mine-{number}", "aaa", ended=True, previous=False)
-            made.open(each)
-            made.write(each, [line(1)])
-            made.close(each)
-            assert made._files == {}
-    assert len(run().logs()) == 200
 
 
 def test_without_a_file_a_log_has_no_lines() -> None:

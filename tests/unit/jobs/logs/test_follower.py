@@ -10,7 +10,6 @@ import pytest
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi, Unreachable
-from jobs.judge.replica import Replica
 from jobs.logs import follower
 from jobs.logs.follower import LIVE, Container, Follower, containers
 from jobs.logs.lines import Cursor, Line
@@ -57,9 +56,10 @@ class Logs:
 
     def pod(self, name: str) -> dict[str, Any]:
         id_ = self.started_again.get(name, name)
-        before = {"terminated": {"containerID": f"containerd://{name}"}} if id_ != name else {}
-        status = {"name": "pytorch", "containerID": f"containerd://{id_}", "lastState": before}
-        return {"status": {"containerStatuses": [status]}}
+        before = ended(1, container=f"containerd://{name}") if id_ != name else None
+        there = pod(0, state=RUNNING, last=before)
+        there["status"]["containerStatuses"][0]["containerID"] = f"containerd://{id_}"
+        return there
 
 
 @dataclass
@@ -73,8 +73,6 @@ class Taken:
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
         self.lines.setdefault(container.id, []).extend(lines)
-
-    def end(self, container: Container) -> None: ...
 
 
 def one(name: str, *, is_over: bool = False) -> Container:
@@ -134,11 +132,9 @@ def test_a_log_that_breaks_off_goes_on_where_it_was(
     until(lambda: len(taken.lines.get("a", [])) == 40)
     logs.refused["a"] = [Unreachable("cut"), ApiException(status=500)]
     logs.lines["a"] += [line(number) for number in range(40, 60)]
-    troubles: list[Exception] = []
-    following.trouble = troubles.append
     assert following.finish([one("a", is_over=True)], 5)
     assert taken.lines["a"] == [line(number) for number in range(60)]
-    assert len(troubles) == 2
+    assert (logs.refused["a"], following.last_error) == ([], "cut")
 
 
 def test_of_a_thousand_ranks_few_are_read_at_once_and_all_in_the_end(
@@ -204,11 +200,10 @@ def test_a_container_that_was_followed_by_two_is_gone(
 
 def test_what_nobody_expected_is_told(logs: Logs, following: Follower) -> None:
     logs.refused["a"] = [ValueError("odd")]
-    troubles: list[Exception] = []
-    following.trouble = troubles.append
     following.follow([one("a")])
-    until(lambda: bool(troubles))
-    assert str(troubles[0]) == "odd"
+    until(lambda: not following.is_reading)
+    with pytest.raises(ValueError, match="odd"):
+        following.follow([one("a")])
 
 
 @pytest.mark.parametrize(
@@ -230,6 +225,6 @@ def test_what_nobody_expected_is_told(logs: Logs, following: Follower) -> None:
 def test_each_start_of_a_program_is_a_container(
     shown: dict[str, Any], expected: list[tuple[str, bool, bool]]
 ) -> None:
-    found = containers(Replica(shown, Topology(2)))
+    found = containers([shown], Topology(2), run_id=None)
     assert [(each.id, each.ended, each.previous) for each in found] == expected
     assert {(each.replica, each.pod) for each in found} <= {(1, "mine-worker-0")}

@@ -12,8 +12,8 @@ import pytest
 import yaml
 
 from clusters.capacity import Capacity
+from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
-from clusters.reach import Reach
 from core.fields import size
 from core.problem import Problem
 from jobs.config import JobsConfig, read
@@ -31,7 +31,7 @@ def site(cluster: dict[str, Any]) -> Surroundings:
     if "pools" in cluster:
         return Surroundings(pools=tuple(map(node_pool, cluster["pools"])))
     if "reach" in cluster:
-        return Surroundings(reach=Reach(**cluster["reach"]))
+        return Surroundings(reach=Registry(**cluster["reach"]))
     gpus = int(cluster.get("gpus", 0))
     capacity = Capacity(
         cpu=Decimal(str(cluster.get("cpu", 64))),

@@ -1,11 +1,13 @@
-"""The claim of a job's volume, of a cluster that does not answer; tests/runs has the others."""
+"""A claim that is gone, or whose cluster does not answer; tests/runs has the others."""
 
 from typing import Any
 
 import pytest
 
+from core.manifests import KEPT_CLAIM
 from jobs.run import claim
 from jobs.run.claim import ClaimHandler
+from jobs.spec import volumes
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.row import Row
 
@@ -22,7 +24,41 @@ def test_it_can_be_deleted_where_its_cluster_is_taken_for_gone(
     state: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(claim, "_SECONDS", 0)
-    with pytest.raises(TimeoutError, match="the end of here"):
-        ClaimHandler().delete("here", state, Row())
+    with pytest.raises(
+        TimeoutError, match="the end of PersistentVolumeClaim slipway-jobs/mine-results"
+    ):
+        ClaimHandler().delete(state, Row())
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
-    ClaimHandler().delete("here", state, Row())
+    ClaimHandler().delete(state, Row())
+
+
+def test_one_that_somebody_has_deleted_is_made_again_by_the_next_up() -> None:
+    path = "/api/v1/namespaces/slipway-jobs/persistentvolumeclaims/mine-results"
+    metadata = {"name": "mine-results", "namespace": "slipway-jobs"}
+    with served(FakeApi()) as api:
+        there = {"manifest": {"metadata": metadata}, "kubeconfig": api.kubeconfig}
+        (change,) = ClaimHandler().diff(there, there, Row())
+        assert change.drift
+        assert not change.replace
+        api.says("GET", path, {"metadata": metadata})
+        assert ClaimHandler().diff(there, there, Row()) == []
+
+
+def test_a_cluster_that_does_not_answer_has_lost_no_claim(state: dict[str, Any]) -> None:
+    assert ClaimHandler().diff(state, state, Row()) == []
+
+
+def test_a_claim_of_another_class_is_another_one_and_a_size_grows_in_place() -> None:
+    one = claim_of("10Gi", "ReadWriteOnce", None)
+    changes = {
+        "size": ClaimHandler().diff(one, claim_of("20Gi", "ReadWriteOnce", None), Row()),
+        "class": ClaimHandler().diff(one, claim_of("10Gi", "ReadWriteOnce", "nfs"), Row()),
+        "mode": ClaimHandler().diff(one, claim_of("10Gi", "ReadWriteMany", None), Row()),
+    }
+    replaced = {name: any(each.replace for each in found) for name, found in changes.items()}
+    assert replaced == {"size": False, "class": True, "mode": True}
+
+
+def claim_of(size: str, mode: str, storage_class: str | None) -> dict[str, Any]:
+    made = volumes.claim(KEPT_CLAIM, "slipway-jobs", size, mode=mode, storage_class=storage_class)
+    return {"manifest": made, "kubeconfig": "k"}

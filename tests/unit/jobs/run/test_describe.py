@@ -8,10 +8,10 @@ import pytest
 
 from core.handler import UNKNOWN, Change, compare
 from jobs.catalog import CATALOG
-from jobs.resource import declared
+from jobs.resource import run_properties
 from jobs.run.changes import is_in_place
 from jobs.run.describe import describe
-from jobs.spec import Build, Script, TrainingJob, manifest
+from jobs.spec import Build, Checkpoint, Script, TrainingJob, manifest
 
 MNIST = CATALOG["mnist-gloo"]
 OWN = TrainingJob(name="own", image="example.org/mine:1", command=("train", "--lr", "0.1"))
@@ -22,22 +22,14 @@ SCRIPT = TrainingJob(name="own", script="train.py")
 def inputs(job: TrainingJob, image: object = "trainer:1", content: str = "1") -> dict[str, Any]:
     """Return what the program asks for."""
     script = Script("own", "train.py", {"train.py": content.encode()})
-    return {
-        "kubeconfig": "kubeconfig",
-        "namespace": "slipway-jobs",
-        "manifest": manifest(
-            job,
-            namespace="slipway-jobs",
-            service_account="slipway-job",
-            trainer_image=image,  # type: ignore[arg-type]
-            script=script if job.script is not None else None,
-        ),
-        "declared": declared(job),
-        "timeoutSeconds": job.timeout,
-        "startTimeoutSeconds": job.start_timeout,
-        "retries": job.retries,
-        "onCancel": job.on_cancel,
-    }
+    rendered = manifest(
+        job,
+        namespace="slipway-jobs",
+        service_account="slipway-job",
+        trainer_image=image,  # type: ignore[arg-type]
+        script=script if job.script is not None else None,
+    )
+    return {"kubeconfig": "kubeconfig", **run_properties(job, rendered)}
 
 
 def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
@@ -59,6 +51,11 @@ def said(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
         (MNIST, {"workers": 1, "seed": 2}, "trains again: seed 1 → 2; workers 3 → 1"),
         (MNIST, {"labels": {"team": "vision"}}, "; nothing is trained"),
         (MNIST, {"retries": 1}, "retries 0 → 1; nothing is trained"),
+        (
+            replace(MNIST, gpus=1),
+            {"min_gpu_utilization": 20},
+            "minGpuUtilization unset → 20; nothing is trained",
+        ),
         (MNIST, {"timeout": 60}, "timeout 3600 → 60; nothing is trained"),
         (MNIST, {"priority_class": "high"}, "priorityClass unset → high; nothing is trained"),
     ],
@@ -83,6 +80,11 @@ def test_only_the_fields_that_alter_the_result_are_why_it_trains_again() -> None
         (MNIST, "trainer:2", "trains again: the trainer's image changed"),
         (MNIST, UNKNOWN, "trains again: the trainer's image is built anew"),
         (BUILT, "own:2", "trains again: the image built from examples/own changed"),
+        (
+            replace(SCRIPT, requirements="needs.txt"),
+            UNKNOWN,
+            "trains again: the image with the packages of needs.txt is built anew",
+        ),
     ],
 )
 def test_an_image_that_is_not_declared_is_told_by_what_it_is(
@@ -122,16 +124,14 @@ def test_a_failure_is_why_it_trains_again(image: str) -> None:
     assert ("the trainer's image changed; " in line) == (image == "trainer:2")
 
 
-def test_without_what_was_declared_before_the_manifest_tells() -> None:
-    before = inputs(MNIST)
-    del before["declared"]
-    now = inputs(replace(MNIST, workers=2))
-    assert said(before, now) == "trains again: Worker.replicas 3 → 2"
-    assert said(before, inputs(MNIST)) is None
-    labelled = inputs(replace(MNIST, labels={"a": "b"}, ttl_seconds_after_finished=60))
-    assert (
-        said(before, labelled)
-        == "labels changed; ttlSecondsAfterFinished changed; nothing is trained"
+def test_what_slipway_renders_otherwise_is_told_once_for_all_roles() -> None:
+    now = inputs(MNIST)
+    for replicas in now["manifest"]["spec"]["pytorchReplicaSpecs"].values():
+        replicas["restartPolicy"] = "Never"
+        replicas["template"]["spec"]["enableServiceLinks"] = True
+    assert said(inputs(MNIST), now) == (
+        "trains again: Master.restartPolicy OnFailure → Never; enableServiceLinks false → true; "
+        "Worker.restartPolicy OnFailure → Never"
     )
 
 
@@ -146,3 +146,42 @@ def test_long_texts_that_look_the_same_are_only_called_changed() -> None:
     now = replace(OWN, command=("train", "--lr", "x" * 99 + "2"))
     before = replace(OWN, command=("train", "--lr", "x" * 99 + "1"))
     assert said(inputs(before), inputs(now)) == "trains again: command[2] changed"
+
+
+RESUMED = replace(MNIST, checkpoint=Checkpoint())
+
+
+@pytest.mark.parametrize(
+    ("state", "job", "image", "words"),
+    [
+        ("Failed", RESUMED, "trainer:1", "; it resumes from its newest checkpoint, if there is"),
+        (
+            "Failed",
+            replace(RESUMED, workers=1),
+            "trainer:1",
+            "3 → 1; the last run ended Failed: why; it",
+        ),
+        ("Failed", replace(RESUMED, learning_rate=0.1), "trainer:1", "; it begins anew"),
+        ("Failed", RESUMED, UNKNOWN, "; it begins anew"),
+        ("Succeeded", replace(RESUMED, workers=1), "trainer:1", "; it begins anew"),
+    ],
+)
+def test_it_says_whether_a_job_with_checkpoints_resumes(
+    state: str, job: TrainingJob, image: object, words: str
+) -> None:
+    before = {**inputs(RESUMED), "result": {"state": state, "reason": "why"}}
+    now = inputs(job, image)
+    changes = [replace(each, replace=not is_in_place(each)) for each in compare(before, now)]
+    failed = [Change("result", replace=True, drift=True)] if state == "Failed" else []
+    told = describe([*changes, *failed], before, now)
+    assert told is not None
+    assert words in told
+
+
+def test_another_interval_trains_nothing() -> None:
+    now = replace(MNIST, checkpoint=Checkpoint(every="10m"))
+    assert said(inputs(RESUMED), inputs(now)) is None, "10m is what it was"
+    now = replace(MNIST, checkpoint=Checkpoint(every="5m"))
+    assert said(inputs(RESUMED), inputs(now)) == (
+        'checkpoint.every "600 s" → "300 s"; nothing is trained'
+    )

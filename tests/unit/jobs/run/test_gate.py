@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from core.handler import UNKNOWN
 from jobs.run.gate import GateHandler
 from tests.unit.jobs.run.test_handler import Quiet
 
@@ -26,6 +27,34 @@ def refusal(result: Mapping[str, Any] = RESULT, **limits: Any) -> str:
     with pytest.raises(RuntimeError) as caught:
         judge(result, **limits)
     return str(caught.value)
+
+
+def test_a_gate_without_limits_lets_a_success_pass_and_raises_the_reason_of_a_failure() -> None:
+    judge()
+    said = refusal({"state": "Failed", "reason": "rank 1 exited with code 3"})
+    assert said.startswith("job mine ended Failed: rank 1 exited with code 3")
+
+
+@pytest.mark.parametrize("result", [{**RESULT, "accuracy": 0.5}, UNKNOWN])
+def test_every_new_result_is_judged_anew(result: object) -> None:
+    state = {"job": "mine", "result": RESULT}
+    (change,) = GateHandler().diff(state, {**state, "result": result}, Quiet())
+    assert change.replace
+    assert GateHandler().diff(state, dict(state), Quiet()) == []
+
+
+def test_an_accuracy_is_judged_by_the_data_set_that_the_run_was_trained_on() -> None:
+    minimum = {"cifar10": 0.5, "fashion-mnist-as-cifar10": 0.84}
+    result = {**RESULT, "accuracy": 0.6, "dataset": "cifar10"}
+    judge(result, minAccuracy=minimum)
+    other = {**result, "dataset": "fashion-mnist-as-cifar10"}
+    assert "0.2400 less" in refusal(other, minAccuracy=minimum)
+    other = {**result, "dataset": "mnist"}
+    assert "its result is for mnist" in refusal(other, minAccuracy=minimum)
+
+
+def test_an_accuracy_that_was_not_told_cannot_be_judged() -> None:
+    assert "no accuracy was reported" in refusal({"state": "Succeeded"}, minAccuracy=0.97)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +129,7 @@ def test_a_duration_that_is_not_known_cannot_be_judged() -> None:
 def test_another_limit_or_one_taken_out_is_judged_anew(limit: str) -> None:
     state = {"job": "mine", "result": RESULT, limit: 1}
     for inputs in ({**state, limit: 2}, {"job": "mine", "result": RESULT}):
-        (change,) = GateHandler().diff("mine", state, inputs, Quiet())
+        (change,) = GateHandler().diff(state, inputs, Quiet())
         assert (change.path, change.replace) == (limit, True)
 
 
@@ -114,5 +143,5 @@ def test_a_run_that_did_not_come_to_an_end_is_told_and_never_passes() -> None:
     with pytest.raises(RuntimeError, match="job mine has no result"):
         GateHandler().create({"job": "mine"}, Quiet())
     state = {"job": "mine", "result": RESULT}
-    (change,) = GateHandler().diff("mine", state, {"job": "mine"}, Quiet())
+    (change,) = GateHandler().diff(state, {"job": "mine"}, Quiet())
     assert (change.path, change.replace) == ("result", True)

@@ -1,18 +1,24 @@
-"""When a run is trained again, changed in place, or left alone; and what its gate lets pass."""
+"""When a run is trained again, changed in place, or left alone."""
 
 import copy
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
 from core.handler import UNKNOWN
 from jobs.catalog import CATALOG
-from jobs.run.gate import GateHandler
+from jobs.cost import TrainingCost
+from jobs.judge.verdict import Limits
+from jobs.resource import run_properties
+from jobs.result import RunResult
+from jobs.run import handler
 from jobs.run.handler import PyTorchJobHandler
 from jobs.spec import manifest
+from jobs.spec.names import RUN_LABEL
 from tests.unit.row import Row
 
 
@@ -30,24 +36,22 @@ class Quiet:
     def warn(self, message: str) -> None: ...
 
 
+MANIFEST = manifest(
+    CATALOG["mnist-gloo"],
+    namespace="slipway-jobs",
+    service_account="slipway-job",
+    trainer_image="localhost/slipway-trainer:1",
+)
 INPUTS: Mapping[str, Any] = {
     "kubeconfig": "kubeconfig",
-    "namespace": "slipway-jobs",
-    "manifest": manifest(
-        CATALOG["mnist-gloo"],
-        namespace="slipway-jobs",
-        service_account="slipway-job",
-        trainer_image="localhost/slipway-trainer:1",
-    ),
-    "timeoutSeconds": 3600,
-    "startTimeoutSeconds": 300,
+    **run_properties(CATALOG["mnist-gloo"], MANIFEST),
 }
 SUCCEEDED = {"state": "Succeeded", "reason": "", "accuracy": 0.97}
 
 
 def diff(inputs: Mapping[str, Any], result: Mapping[str, Any] = SUCCEEDED) -> dict[str, bool]:
     """Return what differs from a run with INPUTS, and whether that trains again."""
-    changes = PyTorchJobHandler().diff("id", {**INPUTS, "result": result}, dict(inputs), Quiet())
+    changes = PyTorchJobHandler().diff({**INPUTS, "result": result}, dict(inputs), Quiet())
     return {change.path: change.replace for change in changes}
 
 
@@ -96,6 +100,7 @@ def test_what_can_alter_the_result_trains_again(path: str, value: object) -> Non
         ("manifest/spec/runPolicy/ttlSecondsAfterFinished", 60),
         ("manifest/spec/runPolicy/backoffLimit", 5),
         ("timeoutSeconds", 60),
+        ("minGpuUtilization", 20),
         ("kubeconfig", "renewed"),
     ],
 )
@@ -113,61 +118,11 @@ def test_an_image_that_is_not_known_yet_trains_again() -> None:
 
 
 def test_a_refresh_keeps_the_result_without_asking_the_cluster() -> None:
-    kept = PyTorchJobHandler().read("id", {**INPUTS, "result": SUCCEEDED}, Quiet())
+    kept = PyTorchJobHandler().read({**INPUTS, "result": SUCCEEDED}, Quiet())
     assert kept == {"result": SUCCEEDED}
 
 
-def test_a_gate_lets_a_success_pass() -> None:
-    inputs = {"job": "mine", "result": SUCCEEDED}
-    assert GateHandler().create(inputs, Quiet()) == ("mine", {})
-
-
-def test_a_gate_raises_with_the_reason() -> None:
-    inputs = {"job": "mine", "result": {"state": "Failed", "reason": "rank 1 exited with code 3"}}
-    with pytest.raises(RuntimeError, match="job mine ended Failed: rank 1 exited with code 3"):
-        GateHandler().create(inputs, Quiet())
-
-
-@pytest.mark.parametrize("result", [{**SUCCEEDED, "accuracy": 0.5}, UNKNOWN])
-def test_a_gate_judges_every_new_result_anew(result: object) -> None:
-    state = {"job": "mine", "result": SUCCEEDED}
-    inputs = {"job": "mine", "result": result}
-    (change,) = GateHandler().diff("mine", state, inputs, Quiet())
-    assert change.replace
-    assert GateHandler().diff("mine", state, dict(state), Quiet()) == []
-
-
-@pytest.mark.parametrize("accuracy", [0.97, 0.98])
-def test_a_gate_lets_the_accuracy_pass_that_was_asked_for(accuracy: float) -> None:
-    inputs = {"job": "mine", "result": {**SUCCEEDED, "accuracy": accuracy}, "minAccuracy": 0.97}
-    assert GateHandler().create(inputs, Quiet()) == ("mine", {})
-
-
-def test_a_gate_says_by_how_much_an_accuracy_was_missed_and_that_nothing_is_trained_again() -> None:
-    inputs = {"job": "mine", "result": {**SUCCEEDED, "accuracy": 0.96}, "minAccuracy": 0.97}
-    with pytest.raises(RuntimeError, match=r"0\.9600, which is 0\.0100 less than .* 0\.97\."):
-        GateHandler().create(inputs, Quiet())
-
-
-def test_a_gate_judges_by_the_data_set_that_the_run_was_trained_on() -> None:
-    minimum = {"cifar10": 0.5, "fashion-mnist-as-cifar10": 0.84}
-    result = {**SUCCEEDED, "accuracy": 0.6, "dataset": "cifar10"}
-    inputs = {"job": "mine", "result": result, "minAccuracy": minimum}
-    assert GateHandler().create(inputs, Quiet()) == ("mine", {})
-    other = {**inputs, "result": {**result, "dataset": "fashion-mnist-as-cifar10"}}
-    with pytest.raises(RuntimeError, match=r"0\.2400 less"):
-        GateHandler().create(other, Quiet())
-    with pytest.raises(RuntimeError, match="its result is for mnist"):
-        GateHandler().create({**inputs, "result": {**result, "dataset": "mnist"}}, Quiet())
-
-
-def test_a_gate_cannot_judge_an_accuracy_that_was_not_told() -> None:
-    inputs = {"job": "mine", "result": {"state": "Succeeded"}, "minAccuracy": 0.97}
-    with pytest.raises(RuntimeError, match="no accuracy was reported"):
-        GateHandler().create(inputs, Quiet())
-
-
-COST = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}
+COST: dict[str, Any] = {"fewest": 1, "nodes": 2.0, "hourly": 1.8, "currency": "USD"}
 
 
 def test_another_price_is_no_change() -> None:
@@ -177,10 +132,37 @@ def test_another_price_is_no_change() -> None:
 def test_a_change_that_trains_again_says_what_that_costs() -> None:
     row = Row()
     state = {**INPUTS, "result": {**SUCCEEDED, "duration_seconds": 600.4}}
-    PyTorchJobHandler().diff("id", state, {**changed("timeoutSeconds", 60), "cost": COST}, row)
+    quicker = run_properties(replace(CATALOG["mnist-gloo"], timeout=60), MANIFEST)
+    PyTorchJobHandler().diff(state, {**INPUTS, **quicker, "cost": COST}, row)
     again = {**changed("manifest/metadata/name", "other"), "cost": COST}
-    PyTorchJobHandler().diff("id", state, again, row)
+    PyTorchJobHandler().diff(state, again, row)
     in_place, trains = row.said
     assert "costs" not in in_place
     told = "; costs USD 0.30 to 1.50 (2 nodes at 1.8 an hour), if it takes 600 s again"
     assert trains.endswith(told)
+
+
+def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise GPUs that idle could not be told with their price."""
+    given: list[Limits] = []
+
+    class Waited:
+        def __init__(self, _api: object, _job: object, limits: Limits, *_rest: object) -> None:
+            given.append(limits)
+
+        def to_the_end(self) -> RunResult:
+            return RunResult(state="Succeeded", duration_seconds=1)
+
+    labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}}}
+    monkeypatch.setattr(handler, "submit", lambda *_, **__: labelled)
+    monkeypatch.setattr(handler, "Wait", Waited)
+    monkeypatch.setattr(handler, "_api", lambda _: MagicMock())
+    monkeypatch.setattr(handler, "archive", MagicMock())
+    for more in ({}, {"minGpuUtilization": 20.0, "cost": COST}):
+        PyTorchJobHandler().create({**INPUTS, **more}, Quiet())
+    unset, limited = given
+    assert (unset.gpu_utilization, unset.cost) == (None, None)
+    assert (limited.total, limited.start, limited.gpu_utilization) == (3600, 300, 20)
+    assert limited.cost == TrainingCost(**COST)

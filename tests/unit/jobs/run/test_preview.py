@@ -13,18 +13,13 @@ from core.handler import SECRET, UNKNOWN
 from jobs.catalog import CATALOG
 from jobs.plan import described, requested, summary
 from jobs.run.handler import PyTorchJobHandler
-from jobs.run.preview import Preview, ask, render
+from jobs.run.preview import ask, render, show
 from jobs.spec import manifest
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.images.objects import Listener
+from tests.unit.jobs.run.test_handler import INPUTS, MANIFEST
 
 JOBS = "/apis/kubeflow.org/v1/namespaces/slipway-jobs/pytorchjobs"
-MANIFEST = manifest(
-    CATALOG["mnist-gloo"],
-    namespace="slipway-jobs",
-    service_account="slipway-job",
-    trainer_image="localhost/slipway-trainer:1",
-)
 
 
 @pytest.fixture
@@ -34,12 +29,7 @@ def api() -> Iterator[FakeApi]:
 
 
 def inputs(kubeconfig: object, **others: Any) -> dict[str, Any]:
-    return {
-        "kubeconfig": kubeconfig,
-        "namespace": "slipway-jobs",
-        "manifest": copy.deepcopy(MANIFEST),
-        **others,
-    }
+    return {**copy.deepcopy(dict(INPUTS)), "kubeconfig": kubeconfig, **others}
 
 
 def image(found: dict[str, Any], value: object) -> dict[str, Any]:
@@ -114,10 +104,10 @@ def test_what_is_shown_is_the_manifest() -> None:
 
 
 def test_what_holds_for_the_stack_is_said_once() -> None:
-    rehearsal, row = Preview(), Listener()
+    told, row = set[str](), Listener()
     for _ in range(2):
         run = inputs(UNKNOWN, room="the cluster has 1 node")
-        rehearsal.show(run, run, row)
+        show(run, run, told, row)
     first, second = row.lines
     assert first.splitlines()[1] == "the cluster has 1 node"
     assert "the cluster has" not in second
@@ -131,17 +121,17 @@ def test_a_success_is_not_given_up_for_a_run_that_would_be_refused(
     api.says("POST", JOBS, {"message": "spec.x: Required value"}, 422)
     old = {**inputs(api.kubeconfig), "result": {"state": result}}
     new, handler = image(inputs(api.kubeconfig), "another"), PyTorchJobHandler()
-    changes = handler.diff("id", old, new, Listener())
+    changes = handler.diff(old, new, Listener())
     assert any(change.replace for change in changes) is (result == "Failed")
     if result == "Failed":
         assert api.asked == []
         return
     refusal = r"would be refused: spec.x: Required value"
     with pytest.raises(RuntimeError, match=refusal):
-        handler.update("id", old, new, Listener())
+        handler.update(old, new, Listener())
     with pytest.raises(RuntimeError, match=refusal):
         handler.preview(old, new, new, Listener())
-    assert handler.diff("id", old, inputs(api.kubeconfig), Listener()) == []
+    assert handler.diff(old, inputs(api.kubeconfig), Listener()) == []
 
 
 def test_needs_count_every_pod_and_gpus() -> None:

@@ -8,21 +8,13 @@ from typing import Any, cast
 import pytest
 
 from jobs.api import JobApi
-from jobs.catalog import CATALOG
 from jobs.result import RunResult
 from jobs.run import handler, retry
 from jobs.run.submit import submit
-from jobs.spec import manifest
 from jobs.spec.names import RUN_LABEL
 from tests.unit.images.objects import Listener
-from tests.unit.jobs.run.test_handler import Quiet
+from tests.unit.jobs.run.test_handler import INPUTS, MANIFEST, Quiet
 
-MANIFEST = manifest(
-    CATALOG["mnist-gloo"],
-    namespace="slipway-jobs",
-    service_account="slipway-job",
-    trainer_image="localhost/slipway-trainer:1",
-)
 SUCCEEDED: dict[str, Any] = {"state": "Succeeded", "reason": ""}
 LOST: dict[str, Any] = {
     "state": "Failed",
@@ -37,6 +29,8 @@ BROKEN: dict[str, Any] = {
     "reason": "rank 1 was killed: out of memory",
     "failure": {},
 }
+
+_ONE_LOST = retry.with_ended([], RunResult.of(LOST), LOST["failure"]["disruption"])
 
 
 @dataclass
@@ -111,7 +105,7 @@ def train(
             return RunResult.of({**end, "run_id": run_id})
 
     monkeypatch.setattr(handler, "Wait", Ended)
-    inputs = {"manifest": MANIFEST, "timeoutSeconds": 60, "startTimeoutSeconds": 60, **fields}
+    inputs = {**INPUTS, **fields}
     monkeypatch.setattr("jobs.logs.archive.Archive.keep", lambda *_: None)
     context = Listener() if row is None else row
     context.urn = "urn:pulumi:dev::slipway::slipway:jobs:PyTorchJob::mnist-gloo"
@@ -164,6 +158,35 @@ def test_what_a_retry_cannot_cure_is_not_tried_again(
     assert len(cluster.submitted) == 1
 
 
+@pytest.mark.parametrize("retry_on", [["ownFailure"], ["lostNode", "ownFailure"]])
+def test_its_own_failure_is_tried_again_where_that_is_asked_for(
+    retry_on: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, row = Cluster(), Listener()
+    result = train(
+        cluster, BROKEN, SUCCEEDED, monkeypatch=monkeypatch, retries=1, retryOn=retry_on, row=row
+    )
+    [attempt] = result["attempts"]
+    assert attempt["reason"] == "rank 1 was killed: out of memory"
+    assert row.lines[0].startswith("attempt 1 of 2 failed: rank 1 was killed: out of memory. ")
+
+
+def test_a_lost_node_is_not_tried_again_where_a_retry_is_for_failures_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    own: dict[str, Any] = {"retries": 2, "retryOn": ["ownFailure"]}
+    assert train(Cluster(), LOST, monkeypatch=monkeypatch, **own)["state"] == "Failed"
+
+
+@pytest.mark.parametrize("state", ["TimedOut", "CannotStart"])
+def test_a_run_that_timed_out_or_could_not_start_did_not_fail_itself(
+    state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = {"state": state, "reason": "why", "failure": {}}
+    own: dict[str, Any] = {"retries": 2, "retryOn": ["ownFailure"]}
+    assert "attempts" not in train(Cluster(), end, monkeypatch=monkeypatch, **own)
+
+
 def test_a_lost_job_that_the_operator_calls_a_success_is_not_taken_up_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -177,7 +200,7 @@ def test_attempts_are_known_to_whoever_goes_on_with_a_second_one_that_still_runs
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     cluster = Cluster()
-    before = retry.with_lost([], RunResult.of(LOST))
+    before = _ONE_LOST
     submit(cast("JobApi", cluster), MANIFEST, Quiet(), before)
     result = train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
     assert result["attempts"] == before
@@ -190,9 +213,7 @@ def test_attempts_are_known_to_whoever_finds_the_job_that_was_lost(
     cluster = Cluster()
     submit(cast("JobApi", cluster), MANIFEST, Quiet())
     cluster.end("Failed")
-    cluster.patch(
-        {"metadata": {"annotations": retry.annotations(retry.with_lost([], RunResult.of(LOST)))}}
-    )
+    cluster.patch({"metadata": {"annotations": retry.annotations(_ONE_LOST)}})
     result = train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
     assert [attempt["number"] for attempt in result["attempts"]] == [1]
     assert cluster.submitted[1]["metadata"]["labels"][retry.LABEL] == "2"
@@ -202,15 +223,26 @@ def test_the_attempts_of_another_declaration_are_forgotten(monkeypatch: pytest.M
     cluster = Cluster()
     other = copy.deepcopy(MANIFEST)
     other["spec"]["nprocPerNode"] = "2"
-    submit(cast("JobApi", cluster), other, Quiet(), retry.with_lost([], RunResult.of(LOST)))
+    submit(cast("JobApi", cluster), other, Quiet(), _ONE_LOST)
     cluster.end("Failed")
     assert "attempts" not in train(cluster, SUCCEEDED, monkeypatch=monkeypatch, retries=2)
 
 
-@pytest.mark.parametrize("text", ["", "no JSON", "{}", "3"])
-def test_an_annotation_that_somebody_else_wrote_tells_nothing(text: str) -> None:
-    job = {"metadata": {"annotations": {retry.ANNOTATION: text}}}
-    assert retry.earlier(job) == []
+def _told(**fields: Any) -> RunResult:
+    times = {"started": "2026-01-01T00:01:00Z", "completed": "2026-01-01T00:02:00Z"}
+    return RunResult.of({**SUCCEEDED, "run_id": "run-2", **times, **fields})
+
+
+def test_goodput_is_the_time_in_steps_that_stayed_over_that_of_all_attempts() -> None:
+    before = [{"number": 1, "run_id": "run-1", "started": "2026-01-01T00:00:00Z"}]
+    steps = {"run-0": 500.0, "run-1": 20.0, "run-2": 40.0}
+    assert retry.complete(_told(step_seconds=steps), before).goodput == 0.5
+    assert retry.complete(_told(step_seconds=steps), []).goodput == 0.667
+
+
+def test_a_program_that_tells_no_times_and_a_run_that_failed_have_no_goodput() -> None:
+    assert retry.complete(_told(), []).goodput is None
+    assert retry.complete(_told(state="Failed", step_seconds={"run-2": 1.0}), []).goodput is None
 
 
 def test_the_row_names_the_attempt() -> None:

@@ -5,19 +5,10 @@ from datetime import datetime
 from typing import Any, cast
 
 from jobs.api import JobApi
-from jobs.catalog import CATALOG
 from jobs.run.submit import HASH_LABEL, remove, spec_hash, submit
-from jobs.spec import manifest
 from jobs.spec.names import RUN_LABEL
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs.run.test_handler import Quiet
-
-MANIFEST = manifest(
-    CATALOG["mnist-gloo"],
-    namespace="slipway-jobs",
-    service_account="slipway-job",
-    trainer_image="localhost/slipway-trainer:1",
-)
+from tests.unit.jobs.run.test_handler import MANIFEST, Quiet
 
 
 class Empty:
@@ -33,7 +24,7 @@ class Empty:
 
 
 def submitted() -> dict[str, Any]:
-    return submit(cast("JobApi", Empty()), MANIFEST, Quiet()).job
+    return submit(cast("JobApi", Empty()), MANIFEST, Quiet())
 
 
 def test_a_job_and_its_pods_have_the_same_run_id_and_every_submission_another() -> None:

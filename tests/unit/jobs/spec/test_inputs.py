@@ -9,6 +9,7 @@ from core.handler import UNKNOWN, compare
 from jobs.run.changes import is_other_content
 from jobs.spec import Build, JobInput, SecretKey, TrainingJob, Volume, manifest
 from jobs.spec.inputs import OtherVolume, filled, found, other_volumes, require
+from jobs.spec.kept import keeping
 
 TRAINER, OWN = "localhost/slipway-trainer:1", "example.org/mine:1"
 RESULT = {
@@ -159,7 +160,27 @@ def test_the_volume_that_an_input_lies_in_is_lent(
         "gone": Volume(empty_dir=True, mount_path="/results/gone"),
     }
     others = {"train": training(**{"outputs": "file:///results", "volumes": volumes, **fields})}
-    assert other_volumes(job(), others) == ({} if expected is None else {"model": expected})
+    found = other_volumes(job(), others, has_volume=True)
+    assert found == ({} if expected is None else {"model": expected})
+
+
+def test_a_job_without_outputs_has_left_its_files_on_the_stacks_volume_where_there_is_one() -> None:
+    others = {"train": training()}
+    lent = {"model": OtherVolume("slipway-kept", "/opt/kept")}
+    assert other_volumes(job(), others, has_volume=True) == lent
+    assert other_volumes(job(), others, has_volume=False) == {}
+    rendered = manifest(
+        job(),
+        namespace="n",
+        service_account="s",
+        trainer_image=TRAINER,
+        other_volumes=lent,
+    )
+    kept = keeping(rendered, "file:///opt/kept/outputs/evaluate")
+    pod = kept["spec"]["pytorchReplicaSpecs"]["Master"]["template"]["spec"]
+    assert str(pod["volumes"]).count("slipway-kept") == 2, "one volume, by its name and claim"
+    mount = {"name": "slipway-kept", "mountPath": "/opt/inputs/model", "readOnly": True}
+    assert mount in fetching(pod)["volumeMounts"]
 
 
 def test_a_lent_volume_is_mounted_where_its_input_is_fetched_alone_and_read_only() -> None:

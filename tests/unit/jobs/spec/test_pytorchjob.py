@@ -1,5 +1,6 @@
 """A training job as a value becomes a PyTorchJob that the operator and Pod Security admit."""
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -8,12 +9,22 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 
 from core import toolchain
 from jobs.catalog import CATALOG
 from jobs.run.submit import spec_hash
-from jobs.spec import Build, Elastic, Limits, Master, SecretKey, TrainingJob, Volume, manifest
+from jobs.spec import (
+    Build,
+    Elastic,
+    Limits,
+    Master,
+    SecretKey,
+    TrainingJob,
+    Volume,
+    manifest,
+    program,
+)
 from jobs.spec.modules import MODULES
 from jobs.spec.script import Script
 from jobs.topology import Topology
@@ -25,7 +36,7 @@ def replicas(job: TrainingJob) -> dict[str, Any]:
     return specs
 
 
-few = settings(max_examples=10)
+few = settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def pod(job: TrainingJob, role: str = "Master") -> dict[str, Any]:
@@ -237,6 +248,8 @@ def test_a_program_of_the_catalogue_is_started_by_the_launcher_and_told_the_jobs
     assert float(told["--lr"]) == 0.5
     assert told["--backend"] == "gloo"
     assert told["--goal"] == "accuracy=0.98"
+    for goal in ("val_loss=0.3", "top5_accuracy=1.0", "test_loss=12"):
+        assert options(mnist(goal=goal))["--goal"] == goal
     assert "--goal" not in options(mnist())
 
 
@@ -349,6 +362,21 @@ def test_outputs_are_copied_out_and_a_stop_leaves_time_for_it() -> None:
 def test_a_value_from_a_secret_is_never_in_the_manifest() -> None:
     job = mnist(env={"TOKEN": SecretKey(secret="hub", key="token")})
     assert environment(job)["TOKEN"] == {"secretKeyRef": {"name": "hub", "key": "token"}}
+
+
+def test_a_secret_of_the_configuration_comes_from_the_jobs_own_secret() -> None:
+    job = mnist(env={"TOKEN": SecretKey(config="hfToken"), "LEVEL": "3"})
+    assert environment(job)["TOKEN"] == {"secretKeyRef": {"name": "mine-env", "key": "TOKEN"}}
+    (made,) = program.secrets(job, "jobs", {"hfToken": "ä b", "other": "x"})
+    assert (made["metadata"]["name"], made["metadata"]["namespace"]) == ("mine-env", "jobs")
+    assert {key: base64.b64decode(each).decode() for key, each in made["data"].items()} == {
+        "TOKEN": "ä b"
+    }
+
+
+def test_a_job_without_a_secret_of_the_configuration_has_none_of_its_own() -> None:
+    job = mnist(env={"TOKEN": SecretKey(secret="hub", key="token")})
+    assert program.secrets(job, "jobs", {"hfToken": "x"}) == []
 
 
 def test_nccl_asks_for_a_gpu_for_each_process_and_gloo_for_none() -> None:

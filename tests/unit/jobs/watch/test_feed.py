@@ -8,6 +8,8 @@ from typing import Any, cast
 import pytest
 
 from jobs.api import JobApi
+from jobs.judge.progress import Progress
+from jobs.judge.run_state import RunState
 from jobs.logs.archive import Archive
 from jobs.logs.lines import Line
 from jobs.streams import LogPart
@@ -25,7 +27,7 @@ class Ranks:
     name, namespace = "mine", "slipway-jobs"
 
     def __init__(self, *pods: dict[str, Any], lines: int) -> None:
-        self.there = list(pods)
+        self.there = [labelled(each) for each in pods]
         self.count = lines
 
     def pods(self) -> list[dict[str, Any]]:
@@ -56,19 +58,36 @@ def submitted(**fields: Any) -> dict[str, Any]:
     return there
 
 
+def labelled(there: dict[str, Any], run: str = "mine-1") -> dict[str, Any]:
+    there["metadata"]["labels"]["slipway.dev/run"] = run
+    return there
+
+
+class Heard(Progress):
+    """The lines that a run's progress is made of."""
+
+    def __init__(self, world_size: int) -> None:
+        super().__init__(world_size)
+        self.lines: list[str] = []
+
+    def see(self, line: str) -> None:
+        self.lines.append(line)
+
+
 def spoken(api: Ranks, expected: int, tmp_path: Path, **fields: Any) -> list[str]:
     """Return what is passed on, having waited for so many lines, and a moment for more."""
-    said: list[str] = []
-    run = Archive(tmp_path / "mine").run("mine-1")
-    with Feed(cast("JobApi", api), submitted(**fields), run, pytest.fail) as feed:
+    kept = Archive(tmp_path / "mine").run("mine-1")
+    run = RunState(submitted(**fields))
+    run.progress = heard = Heard(world_size=1)
+    with Feed(cast("JobApi", api), run, kept, pytest.fail) as feed:
         deadline = time.monotonic() + 5
-        while len(said) < expected:
-            assert time.monotonic() < deadline, said
-            said += [seen.what for seen in feed.next(0.1) if seen.kind == "line"]
+        while len(heard.lines) < expected:
+            assert time.monotonic() < deadline, heard.lines
+            feed.take_in(0.1)
         feed.finish(5)
-        said += [seen.what for seen in feed.next(0.1) if seen.kind == "line"]
+        feed.take_in(0.1)
     api.there.clear()
-    return said
+    return heard.lines
 
 
 def kept(tmp_path: Path) -> dict[int, list[str]]:
@@ -99,25 +118,12 @@ def test_of_an_elastic_job_whose_first_worker_is_lost_the_next_one_speaks(tmp_pa
 
 
 def test_pods_of_another_job_of_that_name_are_not_listened_to(tmp_path: Path) -> None:
-    other = pod(0, state=RUNNING, owner="another")
-    api = Ranks(other, pod(1, state=RUNNING), lines=1)
+    api = Ranks(pod(1, state=RUNNING), lines=1)
+    api.there.append(labelled(pod(0, state=RUNNING), run="mine-2"))
     run = Archive(tmp_path / "mine").run("mine-1")
-    with Feed(cast("JobApi", api), submitted(), run, pytest.fail) as feed:
+    with Feed(cast("JobApi", api), RunState(submitted()), run, pytest.fail) as feed:
         for _ in range(5):
-            feed.next(0.1)
+            feed.take_in(0.1)
         feed.finish(5)
     api.there.clear()
     assert kept(tmp_path) == {1: ["mine-worker-0 0"]}
-
-
-def test_without_an_archive_nothing_is_kept(tmp_path: Path) -> None:
-    api = Ranks(pod(0, state=RUNNING), lines=2)
-    with Feed(cast("JobApi", api), submitted(workers=0)) as feed:
-        said: list[str] = []
-        deadline = time.monotonic() + 5
-        while len(said) < 2 and time.monotonic() < deadline:
-            said += [seen.what for seen in feed.next(0.1) if seen.kind == "line"]
-        feed.finish(5)
-    api.there.clear()
-    assert said == ["mine-master-0 0", "mine-master-0 1"]
-    assert list(tmp_path.iterdir()) == []

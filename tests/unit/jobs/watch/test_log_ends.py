@@ -1,5 +1,8 @@
 """Whose log is shown of a run that did not succeed, and where it is found, without a cluster."""
 
+import json
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -7,8 +10,13 @@ from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi
 from jobs.judge.run_state import RunState
-from jobs.watch.log_ends import LogEnds
+from jobs.logs.archive import Run
+from jobs.logs.lines import Line
+from jobs.streams import LogPart
+from jobs.watch.log_ends import LogEnds, before_stacks, stack_frames
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
+
+STAMP = "2026-01-01T00:00:01.000000000Z"
 
 
 class Kept:
@@ -17,23 +25,27 @@ class Kept:
     def __init__(self, latest: str | None, before: str | None) -> None:
         self._latest, self._before = latest, before
 
-    def log(self, pod: str, container: str, *, previous: bool, **_limits: Any) -> str:
-        assert (pod, container) == ("mine-master-0", "tcp-wait")
-        found = self._before if previous else self._latest
+    def log_lines(self, pod: str, part: LogPart) -> Iterator[list[Line]]:
+        assert (pod, part.container) == ("mine-master-0", "tcp-wait")
+        found = self._before if part.previous else self._latest
         if found is None:
             raise ApiException(status=400)
-        return found
+        yield [Line(STAMP, text) for text in found.splitlines()]
+
+
+def log_ends(api: object, run: RunState) -> LogEnds:
+    """Return the ends of logs of which none are kept."""
+    return LogEnds(cast("JobApi", api), run, Run(Path("/nowhere")))
 
 
 def _last_words(then: dict[str, Any], latest: str | None, before: str | None) -> list[str]:
     tracked = RunState(job("Created"))
     tracked.see_pods([pod(0, init=ended(1, "the message"))])
     retried = pod(0, init={})
-    retried["status"]["initContainerStatuses"][0] |= then
+    latest_id = then["state"].get("terminated", {}).get("containerID", "containerd://next")
+    retried["status"]["initContainerStatuses"][0] |= {**then, "containerID": latest_id}
     tracked.see_pods([retried])
-    return LogEnds(cast("JobApi", Kept(latest, before)), kept=None).relevant(
-        tracked, tracked.silent
-    )
+    return log_ends(Kept(latest, before), tracked).relevant()
 
 
 @pytest.mark.parametrize(
@@ -66,16 +78,14 @@ def _stood(*files: str | None, gpus: bool = False, **failed: Any) -> tuple[list[
     """Return who of a run whose ranks stood in these files is named, and whose log is shown."""
 
     class Dumps:
-        def log(self, pod: str, _container: str, **_options: Any) -> str:
+        def log_lines(self, pod: str, _part: LogPart) -> Iterator[list[Line]]:
             rank = int(pod.rpartition("-")[2]) + ("worker" in pod)
             dump = [
                 "Current thread 0x01 (most recent call first):",
                 f'  File "{files[rank]}", line 1 in f',
             ]
-            return "\n".join([f"step 5 of {rank}", *(dump if files[rank] else [])])
-
-        def pods(self) -> list[dict[str, Any]]:
-            return pods
+            texts = [f"step 5 of {rank}", *(dump if files[rank] else [])]
+            yield [Line(STAMP, text) for text in texts]
 
     pods = [pod(rank, state=RUNNING, **failed) for rank in range(len(files))]
     if gpus:
@@ -83,9 +93,8 @@ def _stood(*files: str | None, gpus: bool = False, **failed: Any) -> tuple[list[
             each["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
     tracked = RunState(job("Running", workers=len(files) - 1))
     tracked.see_pods(pods)
-    words = LogEnds(cast("JobApi", Dumps()), kept=None)
-    silent = words.silent(tracked)
-    return [each.ranks for each in silent], words.relevant(tracked, silent)
+    words = log_ends(Dumps(), tracked)
+    return [each.ranks for each in words.silent()], words.relevant()
 
 
 def test_of_ranks_that_hang_the_one_that_the_others_wait_for_is_named() -> None:
@@ -103,3 +112,58 @@ def test_where_it_could_be_several_or_none_nobody_is_named(files: tuple[str | No
 def test_on_gpus_and_beside_a_failure_stacks_accuse_nobody() -> None:
     assert _stood(_BACKWARD, _OWN, gpus=True)[0] == []
     assert _stood(_BACKWARD, _OWN, last=ended(1), restarts=1)[0] == []
+
+
+_DUMP = [
+    "Thread 0x00007f0a1b7fe6c0 (most recent call first):",
+    '  File "/usr/lib/python3.13/threading.py", line 359 in wait',
+    "",
+    "Current thread 0x00007f0a3f0c1040 (most recent call first):",
+    '  File "/opt/script/train.py", line 48 in fail',
+    '  File "/opt/script/train.py", line 60 in <module>',
+]
+
+
+def test_the_main_thread_is_the_last_of_a_dump() -> None:
+    found = stack_frames(["step 5", *_DUMP, "something else"])
+    assert found == ["/opt/script/train.py:48 in fail", "/opt/script/train.py:60 in <module>"]
+
+
+def test_of_several_dumps_the_last_counts_and_of_a_deep_one_the_innermost_frames() -> None:
+    deep = ["Thread 0x01 (most recent call first):"]
+    deep += [f'  File "a.py", line {number} in f' for number in range(20)]
+    assert stack_frames([*_DUMP, *deep]) == [f"a.py:{number} in f" for number in range(6)]
+
+
+def test_a_log_without_a_dump_tells_nothing() -> None:
+    assert stack_frames(["Traceback (most recent call last):", '  File "a.py", line 1']) == []
+    assert before_stacks(["a", "b"]) == ["a", "b"]
+
+
+def test_what_comes_before_the_dump_is_the_log() -> None:
+    assert before_stacks(["step 5", *_DUMP]) == ["step 5"]
+
+
+def test_a_container_that_is_started_again_shows_the_log_that_is_kept_of_it(
+    tmp_path: Path,
+) -> None:
+    run = Run(tmp_path)
+    for container, text in (("first", "why"), ("0-1", "it begins")):
+        run.log(0, container).path.write_text(f"{STAMP} {text}\n")
+    tracked = RunState(job("Failed"))
+    failed = ended(3, container="containerd://first")
+    tracked.see_pods([pod(0, state=RUNNING, last=failed, restarts=1)])
+    assert LogEnds(cast("JobApi", None), tracked, run).relevant() == ["why"]
+
+
+def test_the_whole_of_a_message_is_the_last_one_in_the_log_of_its_replica(tmp_path: Path) -> None:
+    tracked = RunState(job("Succeeded"))
+    tracked.see_pods([pod(0, state=ended(0, "{}"))])
+    ends = LogEnds(cast("JobApi", Kept(None, None)), tracked, Run(tmp_path))
+    log = Run(tmp_path).log(0, tracked.replicas[0].container_id())
+    events = [{"event": "summary", "summary": each} for each in ({"a": 1}, {"a": 2}, "no map")]
+    lines = [*map(json.dumps, events), '{"event": "epoch", "summary": {}}', 'a "summary"', "end"]
+    log.path.write_text("".join(f"{STAMP} {line}\n" for line in lines))
+    assert ends.summary(0) == {"a": 2}
+    log.path.write_text(f"{STAMP} end\n")
+    assert ends.summary(0) == {}

@@ -10,11 +10,10 @@ from core import kube
 from jobs.api import JobApi
 from jobs.judge.run_state import RunState
 from jobs.judge.shortage import Shortage
-from jobs.judge.timeouts import Limits
-from jobs.judge.verdict import judge
+from jobs.judge.verdict import Limits, judge
 from jobs.watch.obstacles import Obstacles
 from tests.unit.fake_api import FakeApi, served
-from tests.unit.jobs_objects import job, pod
+from tests.unit.jobs_objects import REFUSED_LOGIN, job, pod
 
 LIMITS = Limits(total=600, start=60)
 NEVER = Shortage("it asks for 8 nvidia.com/gpu, and no node has more than 4", final=True)
@@ -119,7 +118,7 @@ def api() -> Iterator[FakeApi]:
 def looked(api: FakeApi, tracked: RunState) -> list[str]:
     told: list[str] = []
     client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
-    Obstacles(client, told.append).look(tracked)
+    Obstacles(client, tracked, told.append).look()
     return told
 
 
@@ -150,7 +149,18 @@ def test_a_scheduler_that_has_placed_a_pod_since_has_nothing_to_say(
     refused = about(1, "FailedScheduling", "0/1 nodes are available")
     api.says("GET", "/api/v1/namespaces/slipway-jobs/events", {"items": [refused]})
     client = JobApi(kube.connect(api.kubeconfig), "slipway-jobs", "mine", retry_seconds=0)
-    obstacles = Obstacles(client, pytest.fail)
-    assert obstacles.events(tracked) == [refused]
+    obstacles = Obstacles(client, tracked, pytest.fail)
+    assert obstacles.events() == [refused]
     tracked.see_pods([pod(0), pod(1)])
-    assert obstacles.events(tracked) == []
+    assert obstacles.events() == []
+
+
+def test_a_login_that_is_waited_for_is_warned_of_once_and_says_why(tracked: RunState) -> None:
+    waiting_for_image = {"waiting": {"reason": "ErrImagePull", "message": REFUSED_LOGIN}}
+    tracked.see_pods([pod(0, state=waiting_for_image, phase="Pending")])
+    warned: set[str] = set()
+    with served(FakeApi()) as api:
+        seen = Obstacles(JobApi(kube.connect(api.kubeconfig), "jobs", "mine"), tracked, warned.add)
+        seen.look()
+    [told] = [each for each in warned if "refuses the nodes' login" in each]
+    assert told.startswith("rank 0 (mine-master-0)")

@@ -1,10 +1,14 @@
 """A wait that is taken up again, without a cluster."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 from jobs.api import JobApi
-from jobs.judge.timeouts import Limits
+from jobs.judge.verdict import Limits
+from jobs.logs.archive import Run
+from jobs.logs.lines import Line
+from jobs.streams import LogPart
 from jobs.watch.wait import Wait
 from tests.unit.jobs.run.test_handler import Quiet
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
@@ -31,11 +35,8 @@ class Running:
     def watch_pods(self) -> Iterator[list[dict[str, Any]]]:
         yield self.pods()
 
-    def log_lines(self, _pod: str, _container: str) -> Iterator[str]:
+    def log_lines(self, _pod: str, _part: LogPart) -> Iterator[list[Line]]:
         yield from ()
-
-    def log(self, _pod: str, _container: str, **_options: Any) -> str:
-        return ""
 
     def nodes(self) -> list[dict[str, Any]]:
         return []
@@ -47,8 +48,9 @@ class Running:
         self.deleted = True
 
 
-def test_a_run_that_is_older_than_the_limit_for_its_start_is_waited_for() -> None:
+def test_a_run_that_is_older_than_the_limit_for_its_start_is_waited_for(tmp_path: Path) -> None:
     api = Running()
-    waiting = Wait(cast("JobApi", api), job("Running"), Limits(3600, start=300), 400, Quiet())
+    limits, kept = Limits(3600, start=300), Run(tmp_path)
+    waiting = Wait(cast("JobApi", api), job("Running"), limits, 400, Quiet(), "keep", kept)
     assert waiting.to_the_end().succeeded
     assert not api.deleted

@@ -14,10 +14,10 @@ import pytest
 
 from clusters import owner
 from scripts.cli import CommandError, commands, config, down, recovery
-from scripts.cli.backend import Lock, bookkeeping, exists, locks, state_file
+from scripts.cli.backend import Lock, bookkeeping, exists, locks, rows, state_file
 from scripts.cli.config import StackFileError, cluster_of, ensure_own, jobs_of
 from scripts.cli.pulumi_cli import INTERRUPTED, Cli
-from scripts.cli.recovery import StackBusy, pending_operations, recover, require_stale
+from scripts.cli.recovery import StackBusy, recover, require_stale
 from scripts.environment import backend
 
 
@@ -261,7 +261,7 @@ def test_interrupted_operations_are_named_and_dropped_by_exporting_and_importing
 
 @pytest.mark.parametrize("deployment", [{}, {"deployment": None}, {"deployment": {}}])
 def test_an_empty_state_has_nothing_pending(deployment: Any) -> None:
-    assert pending_operations(deployment) == []
+    assert rows(deployment, "pending_operations") == []
 
 
 def test_a_stale_lock_is_that_of_a_process_that_has_gone() -> None:
@@ -284,7 +284,9 @@ def test_the_backends_files_tell_whether_a_stack_is_there_and_who_holds_it() -> 
 def test_a_damaged_state_is_named() -> None:
     keep_state()
     state_file("dev").write_text("{")
-    with pytest.raises(CommandError, match=r"the state of dev, .*dev\.json, can't be read: "):
+    with pytest.raises(
+        CommandError, match=r"the state of dev, .*dev\.json, can't be read: .*\n.* dev\.json\.bak"
+    ):
         recover(Cli("dev"))
 
 

@@ -1,12 +1,11 @@
 """What a killed Pulumi leaves half-written is put right, and what is whole is left alone."""
 
 import json
-import os
-import time
 from pathlib import Path
 
 import pytest
 
+from scripts.cli import recovery
 from scripts.cli.backend import bookkeeping, exists, files, lock_directory, locks, state_file
 from scripts.cli.recovery import repair_files
 
@@ -15,8 +14,9 @@ LOCK = {"pid": 1, "username": "me", "hostname": "here", "timestamp": "2026-11-21
 
 @pytest.fixture(autouse=True)
 def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stack with a state, and a lock, all of it whole and old."""
+    """A stack with a state, and a lock, all of it whole."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setattr(recovery, "_WRITING_SECONDS", 0.0)
     write(state_file("dev"), '{"version": 3}')
     write(state_file("dev").with_name("dev.json.attrs"), "{}")
     write(state_file("dev").with_name("dev.json.bak"), '{"version": 2}')
@@ -25,11 +25,9 @@ def backend(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(bookkeeping("meta.yaml.attrs"), "{}")
 
 
-def write(file: Path, text: str, age: float = 60) -> Path:
+def write(file: Path, text: str) -> Path:
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-    then = time.time() - age
-    os.utime(file, (then, then))
     return file
 
 
@@ -73,7 +71,7 @@ def test_a_state_lost_with_the_machines_power_is_the_one_before(text: str) -> No
     assert state_file("dev").read_text() == '{"version": 2}'
 
 
-def test_a_lost_state_without_one_before_is_left_for_pulumi_to_tell() -> None:
+def test_a_lost_state_without_one_before_is_left_for_the_command_to_tell() -> None:
     state_file("dev").with_name("dev.json.bak").unlink()
     write(state_file("dev"), "")
     assert repair_files("dev") == []
@@ -81,7 +79,7 @@ def test_a_lost_state_without_one_before_is_left_for_pulumi_to_tell() -> None:
 
 
 def test_a_file_that_somebody_writes_now_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    half = write(lock_directory("dev") / "b.json", "", age=0)
+    half = write(lock_directory("dev") / "b.json", "")
     waited = []
 
     def finish(seconds: float) -> None:

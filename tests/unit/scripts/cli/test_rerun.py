@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from scripts.cli import commands
-from scripts.cli.commands import NoRun, run_urns
+from scripts.cli import CommandError, commands
+from scripts.cli.commands import run_urns
 
 _PREFIX = "urn:pulumi:dev::slipway"
 
@@ -50,7 +50,7 @@ def test_an_unknown_job_is_told_which_there_are(
     export: dict[str, Any], job: str, words: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(commands, "exported", lambda _stack: export)
-    with pytest.raises(NoRun) as caught:
+    with pytest.raises(CommandError) as caught:
         commands.rerun("dev", job)
     for word in words:
         assert word in str(caught.value)

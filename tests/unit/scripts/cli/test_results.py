@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from core.paths import CHECKOUT
 from jobs.spec import TrainingJob
-from scripts.cli import config, results
+from scripts.cli import CommandError, config, results
 from scripts.cli.config import load_settings
 from scripts.cli.outcome import Outcome, outcomes
-from scripts.cli.results import NoResults, print_results
+from scripts.cli.results import print_results
 from scripts.cli.state import StackState
 
 RUN, GATE = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate"
@@ -192,7 +193,7 @@ def test_programs_read_the_results_as_json() -> None:
     ],
 )
 def test_what_is_not_there_is_named_with_what_is(asked_for: str, message: str) -> None:
-    with pytest.raises(NoResults) as nothing:
+    with pytest.raises(CommandError) as nothing:
         printed(found(state(), job("bad")), job=asked_for)
     assert str(nothing.value) == message
 
@@ -201,7 +202,7 @@ def test_of_a_stack_that_is_down_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    with pytest.raises(NoResults, match="Stack dev is not up, and `make down` keeps no results"):
+    with pytest.raises(CommandError, match="Stack dev is not up, and `make down` keeps no results"):
         results.show("dev", "", "text")
 
 
@@ -252,3 +253,33 @@ def test_a_stacks_file_declares_its_jobs_and_names_what_it_skips(
     assert load_settings("there-is-no-such-stack") is None
     (tmp_path / "Pulumi.dev.yaml").write_text("config: {slipway:cluster: {kind: odd}}")
     assert load_settings("dev") is None
+
+
+def test_a_secret_of_the_stacks_file_is_known_to_be_one_and_stays_encrypted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "CHECKOUT", tmp_path)
+    document = yaml.safe_load((CHECKOUT / "stacks/dev.yaml").read_text())
+    document["config"]["slipway:hfToken"] = {"secure": "v1:abc"}
+    document["config"]["slipway:jobs"] = {"mnist-gloo": {"env": {"TOKEN": {"config": "hfToken"}}}}
+    (tmp_path / "Pulumi.dev.yaml").write_text(yaml.safe_dump(document))
+    settings = load_settings("dev")
+    assert settings is not None
+    assert settings.secrets == {"hfToken": '{"secure": "v1:abc"}'}
+
+
+@pytest.mark.parametrize(
+    ("place", "where"),
+    [
+        ("file:///opt/kept/outputs/a/a-1", "file:///opt/kept/outputs/a/a-1 (volume slipway-kept)"),
+        ("abfs://c@x.dfs.core.windows.net/a/a-1", "abfs://c@x.dfs.core.windows.net/a/a-1"),
+    ],
+)
+def test_where_a_jobs_files_are_is_told_and_how_they_are_fetched(place: str, where: str) -> None:
+    left = {"artifacts.json": {"url": f"{place}/artifacts.json", "sha256": "0", "bytes": 1}}
+    for result in ({**SUCCESS, "artifacts": left}, {**FAILURE, "failure": {"artifacts": left}}):
+        listed = found(state(run("a", result), run("b", SUCCESS)))
+        text = printed(listed, job="a")
+        assert f"files: in {where}; `make fetch JOB=a STACK=dev` copies and checks them" in text
+        assert "make fetch JOB=… STACK=dev" in printed(listed)
+        assert "make fetch" not in printed(listed, job="b")

@@ -68,7 +68,7 @@ def test_packages_are_named_before_anything_runs(
 
     monkeypatch.setattr(apt, "POLICY", policy)
     monkeypatch.setattr(Steps, "run", record)
-    apt.install(["runc", "buildah"], Steps(Console(file=output, soft_wrap=True)))
+    assert apt.install(["runc", "buildah"], Steps(Console(file=output, soft_wrap=True))) is None
     assert [command[4] for command in ran] == ["update", "install"]
     assert ran[1][-2:] == ("runc", "buildah")
     assert "--no-remove" in ran[1]
@@ -78,14 +78,19 @@ def test_packages_are_named_before_anything_runs(
 @pytest.mark.parametrize(
     ("user", "program", "obstacle"),
     [
-        (0, "/usr/bin/apt-get", None),
+        (0, "/usr/bin/apt-get", "apt failed"),
         (1000, "/usr/bin/apt-get", "only root can install packages"),
         (0, None, "this system has no apt-get"),
     ],
 )
-def test_packages_are_installed_by_root_and_on_debian_only(
-    user: int, program: str | None, obstacle: str | None, monkeypatch: pytest.MonkeyPatch
+def test_why_packages_cannot_be_installed_is_told(
+    user: int, program: str | None, obstacle: str, policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def fail(*_arguments: object, **_options: object) -> None:
+        raise StepFailed("apt failed")
+
+    monkeypatch.setattr(apt, "POLICY", policy)
+    monkeypatch.setattr(Steps, "run", fail)
     monkeypatch.setattr("os.geteuid", lambda: user)
     monkeypatch.setattr("shutil.which", lambda _name: program)
-    assert apt.obstacle() == obstacle
+    assert apt.install(["runc"], Steps(Console(file=io.StringIO()))) == obstacle

@@ -20,7 +20,7 @@ from core.paths import CHECKOUT
 from scripts.setup import __main__ as setup
 from scripts.setup import bootstrap, plugin, record, resolve
 from scripts.setup.record import Entry
-from scripts.setup.tool_types import Tool
+from scripts.setup.tools import Tool
 
 
 @pytest.fixture
@@ -30,19 +30,19 @@ def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_this_python_lacks_nothing() -> None:
-    assert bootstrap.problems() == []
+    assert bootstrap.problem() is None
 
 
 def test_an_old_python_is_told_which_one_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.version_info", (3, 9, 2))
-    (problem,) = bootstrap.problems()
+    problem = str(bootstrap.problem())
     assert problem.startswith("Python 3.11 or newer is needed, and ")
     assert problem.endswith("is 3.9. Name another one: make PYTHON=python3.12 …")
 
 
 def test_a_python_without_venv_is_told_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "ensurepip", None)
-    (problem,) = bootstrap.problems()
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
+    problem = str(bootstrap.problem())
     assert "ensurepip is missing" in problem
     assert "apt-get install python3-venv" in problem
 
@@ -302,8 +302,16 @@ def test_the_environment_of_the_tests_sees_the_others(
     for name in ("runtime", "azure"):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"only_in_{name}.py").touch()
-    borrowed = (tmp_path / "runtime", tmp_path / "azure")
-    bootstrap.install_tests(venv, tmp_path / "venv", borrowed)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(bootstrap, "venv_dir_for_tests", lambda: venv)
+    monkeypatch.setattr(bootstrap, "add_extra", lambda *_arguments: tmp_path / "azure")
+    site_packages = bootstrap.site_packages
+    monkeypatch.setattr(
+        bootstrap,
+        "site_packages",
+        lambda of: tmp_path / "runtime" if of == tmp_path / "venv" else site_packages(of),
+    )
+    assert bootstrap.environment_for_tests(tmp_path / "venv") == venv
     assert {"--require-hashes", "--no-deps", "--only-binary=:all:"} <= {*ran}
     code = "import only_in_runtime, only_in_azure"
     subprocess.run([str(venv / "bin" / "python"), "-c", code], check=True)

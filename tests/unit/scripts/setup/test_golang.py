@@ -1,6 +1,7 @@
 """A Go module is built by a Go that can build it, into the cache; a failure names its log."""
 
 import io
+import json
 import os
 import subprocess
 from pathlib import Path
@@ -8,11 +9,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from scripts.setup import golang, tool_types
+from scripts.setup import golang, tools
 from scripts.setup.record import Entry, Problem
 from scripts.setup.steps import Steps
-from scripts.setup.tool_types import GoModule, Tool
-from scripts.setup.tools import KIND
+from scripts.setup.tools import MODULES, GoModule, Tool
 
 STEPS = Steps(Console(file=io.StringIO()))
 
@@ -32,7 +32,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def wrapper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A wrapper module `hello` that builds."""
-    monkeypatch.setattr(tool_types, "WRAPPERS", tmp_path)
+    monkeypatch.setattr(tools, "WRAPPERS", tmp_path)
     directory = tmp_path / "hello"
     directory.mkdir()
     (directory / "go.mod").write_text("module hello\n\ngo 1.21\n")
@@ -108,40 +108,22 @@ def test_a_download_that_fails_is_left_to_the_build_to_tell(
     go.write_text(f"#!/bin/sh\necho $PWD $@ >> {tmp_path}/asked\nexit 1\n")
     go.chmod(0o755)
     monkeypatch.setattr(golang, "_go", lambda: str(go))
-    golang.download(KIND, STEPS)
-    assert (tmp_path / "asked").read_text() == f"{KIND.directory} mod download\n"
+    golang.download(MODULES["kind"], STEPS)
+    assert (tmp_path / "asked").read_text() == f"{MODULES['kind'].directory} mod download\n"
 
 
 @pytest.mark.parametrize(
-    ("version", "toolchain", "fits"),
-    [
-        ("go1.26.8", "local", True),
-        ("go1.25.11", "local", True),
-        ("go1.25.10", "local", False),
-        ("go1.21.0", "auto", True),
-        ("go1.19.8", "auto", False),
-        ("go1.19.8", "", False),
-    ],
+    ("version", "fits"), [("go1.26.8", True), ("go1.21.0", True), ("go1.19.8", False)]
 )
 def test_a_go_that_is_too_old_is_named_with_what_is_needed(
-    version: str,
-    toolchain: str,
-    fits: bool,
-    wrapper: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    version: str, fits: bool, wrapper: Path, tmp_path: Path
 ) -> None:
     (wrapper / "go.mod").write_text("module hello\n\ngo 1.25.11\n")
-    go = tmp_path / "bin" / "go"
-    go.parent.mkdir()
-    go.write_text(f"#!/bin/sh\necho {version}\necho {toolchain}\n")
+    go = tmp_path / "go"
+    go.write_text(f"#!/bin/sh\necho {version}\n")
     go.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{go.parent}{os.pathsep}{os.environ['PATH']}")
-    why = golang._unfit(str(go), hello()[0])
-    if fits:
-        assert why is None
-    else:
-        assert why == f"it is built with Go 1.25.11 or newer, and {go} is {version}"
+    why = f"it is built with Go 1.25.11 or newer, and {go} is {version}"
+    assert golang._unfit(str(go), hello()[0]) == (None if fits else why)
 
 
 @pytest.mark.usefixtures("wrapper")
@@ -163,7 +145,8 @@ def test_a_file_and_a_directory_are_copied_out_of_gos_cache(
     (source / "script").write_text("#!/bin/sh\n")
     for path in (*source.rglob("*"), source):
         path.chmod(0o555 if path.is_dir() else 0o444)  # as Go keeps them
-    monkeypatch.setattr(golang, "_ask", lambda *_arguments, **_options: str(source))
+    answer = json.dumps({"Dir": str(source)})
+    monkeypatch.setattr(golang, "_ask", lambda *_arguments, **_options: answer)
     module = GoModule("x", {}, "1 s", copies={"files": "manifests", "script": "script"})
     monkeypatch.setattr(GoModule, "version", "v1.0.0")
     for _ in range(2):  # a second time over what is there

@@ -7,7 +7,7 @@ import pytest
 from core import toolchain
 from scripts.setup import record
 from scripts.setup.record import Entry
-from scripts.setup.tool_types import Range, Tool
+from scripts.setup.tools import Range, Tool
 
 RUNC = Tool("runc", Range("1.1"))
 
@@ -30,8 +30,7 @@ def test_what_is_saved_is_loaded_and_is_what_the_toolchain_reads(program: Path) 
     record.save(entries)
     assert record.load() == entries
     assert record.unchanged(entries, (RUNC,)) == entries
-    found = toolchain.tool("runc")
-    assert (found.path, found.version, found.origin) == (program, "1.1.5", "on PATH")
+    assert toolchain.tool("runc") == toolchain.Tool("runc", program, "1.1.5")
 
 
 def test_a_changed_file_is_looked_at_again(program: Path) -> None:

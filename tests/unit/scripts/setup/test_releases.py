@@ -8,7 +8,6 @@ import ssl
 import tarfile
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -24,13 +23,13 @@ from core.paths import cache_dir
 from core.toolchain import tool
 from scripts.setup import record, releases
 from scripts.setup.record import Entries
-from scripts.setup.releases import RELEASED
 from scripts.setup.steps import Steps
-from scripts.setup.tool_types import GO_MACHINES, Release, Tool
-from scripts.setup.tools import COREDNS, KUBERNETES, PULUMI, tools_of
+from scripts.setup.tools import MODULES, Release, Tool, tools_of
+from tests.doubles.serving import in_background
 
 CONTENT = b"#!/bin/sh\necho 1.2.3\n"
 CHECKSUM = hashlib.sha256(CONTENT).hexdigest()
+KUBERNETES, PULUMI, COREDNS = (MODULES[name] for name in ("kubernetes", "pulumi", "coredns"))
 KUBELET = Tool("kubelet", module=KUBERNETES)
 HTML = b"<!doctype html><html><body>Log in to the network</body></html>"
 
@@ -111,13 +110,11 @@ def site(
     server.socket = context.wrap_socket(server.socket, server_side=True)
     made.port = server.server_port
     release = Release(f"https://127.0.0.1:{made.port}/{{tool}}")
-    monkeypatch.setattr(releases, "RELEASED", (replace(KUBERNETES, release=release),))
+    monkeypatch.setitem(vars(KUBERNETES), "release", release)
     monkeypatch.setattr(releases, "_ANSWER_SECONDS", 60.0)  # so that a busy machine has time
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield made
-    made.goes_on.set()
-    server.shutdown()
-    server.server_close()
+    with in_background(server):
+        yield made
+        made.goes_on.set()
 
 
 def fetched(*tools: Tool) -> tuple[Entries, str]:
@@ -146,7 +143,8 @@ def test_a_release_with_its_publishers_checksum_is_used_and_recorded(site: Site)
     used = tool("kubelet")
     assert used.path.read_bytes() == CONTENT
     assert used.path.stat().st_mode & 0o111
-    assert (used.version, used.origin) == (KUBERNETES.version, "release of 127.0.0.1")
+    assert used.version == KUBERNETES.version
+    assert record.load()["kubelet"].origin == "release of 127.0.0.1"
     assert record.checksums() == {f"https://127.0.0.1:{site.port}/kubelet": CHECKSUM}
     assert f"Downloading kubelet {KUBERNETES.version} from 127.0.0.1 (about" in printed
     assert fetched()[0].keys() == found.keys()
@@ -251,15 +249,14 @@ def packed(members: dict[str, bytes]) -> bytes:
 def archive(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, bytes]], None]:
     """The site has an archive with both parts of Pulumi, and these files in it."""
     release = Release(
-        f"https://127.0.0.1:{site.port}/pulumi-{{version}}-{{machine}}.tar.gz",
+        f"https://127.0.0.1:{site.port}/pulumi-{{version}}.tar.gz",
         f"https://127.0.0.1:{site.port}/pulumi-{{number}}-checksums.txt",
-        {"pulumi": "pulumi/pulumi", "pulumi-language-python": "pulumi/pulumi-language-python"},
-        dict.fromkeys(GO_MACHINES, "cpu"),
+        "pulumi/{tool}",
     )
-    monkeypatch.setattr(releases, "RELEASED", (replace(PULUMI, release=release),))
+    monkeypatch.setitem(vars(PULUMI), "release", release)
 
     def serve(members: dict[str, bytes]) -> None:
-        name, content = f"pulumi-{PULUMI.version}-cpu.tar.gz", packed(members)
+        name, content = f"pulumi-{PULUMI.version}.tar.gz", packed(members)
         checksums = f"{hashlib.sha256(content).hexdigest()}  {name}\n"
         number = PULUMI.version.removeprefix("v")
         site.files = {
@@ -270,7 +267,7 @@ def archive(site: Site, monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, 
     return serve
 
 
-PARTS = (Tool("pulumi", module=PULUMI), Tool("pulumi-language-python", beside="pulumi"))
+PARTS = (Tool("pulumi", module=PULUMI), Tool("pulumi-language-python", released_with=PULUMI))
 
 
 def test_an_archive_is_fetched_once_for_all_that_is_in_it(
@@ -297,30 +294,27 @@ def test_an_archive_that_lacks_a_tool_is_refused(
 def test_where_each_release_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "x86_64")
     monkeypatch.setattr("sys.platform", "linux")
-    found = {each.addresses[0]: each for each in releases.files_of(tools_of(CLUSTERS["embedded"]))}
+    files = releases.files_of(tools_of(CLUSTERS["embedded"]))
+    found = {each.address: each for each in files}
     kube, pulumi = KUBERNETES.version, PULUMI.version.removeprefix("v")
     kubelet = found[f"https://dl.k8s.io/release/{kube}/bin/linux/amd64/kubelet"]
-    assert kubelet.addresses[1] == f"{kubelet.addresses[0]}.sha256"
+    assert kubelet.checksums == f"{kubelet.address}.sha256"
     assert sum(file.host == "dl.k8s.io" for file in found.values()) == 6
     site = "https://get.pulumi.com/releases/sdk"
     cli = found[f"{site}/pulumi-v{pulumi}-linux-x64.tar.gz"]
-    assert cli.addresses[1] == f"{site}/pulumi-{pulumi}-checksums.txt"
-    assert len(cli.tools) == 3
+    assert cli.checksums == f"{site}/pulumi-{pulumi}-checksums.txt"
+    assert len(files[cli]) == 3
     number = COREDNS.version.removeprefix("v")
     place = f"https://github.com/coredns/coredns/releases/download/v{number}"
     dns = found[f"{place}/coredns_{number}_linux_amd64.tgz"]
-    assert dns.addresses[1] == f"{dns.addresses[0]}.sha256"
+    assert dns.checksums == f"{dns.address}.sha256"
 
 
 def test_a_machine_that_nobody_builds_for_gets_no_release(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    assert releases.files_of(tools_of(None)) == []
+    assert releases.files_of(tools_of(None)) == {}
 
 
 def test_what_is_in_a_release_is_a_tool_that_can_be_built() -> None:
-    everything = replace(CLUSTERS["embedded"], more_tools=lambda: ["kubeadm"])
-    tools = {each.name: each for each in tools_of(everything)}
-    for module in RELEASED:
-        assert module.release is not None
-        for name in module.release.members or module.packages:
-            assert tools[name].module is not None
+    files = releases.files_of(tools_of(CLUSTERS["embedded"]))
+    assert all(tool.module is not None for tools in files.values() for tool in tools)

@@ -16,10 +16,10 @@ from images.build import debian
 from scripts.setup import apt, golang, plugin, record, releases
 from scripts.setup import resolve as resolving
 from scripts.setup.record import Entries, Entry, Problem, Results
-from scripts.setup.steps import StepFailed, Steps
-from scripts.setup.tool_types import GoModule, Range, Tool
-from scripts.setup.tools import COREDNS, KUBERNETES
+from scripts.setup.steps import Steps
+from scripts.setup.tools import MODULES, GoModule, Range, Tool
 
+KUBERNETES, COREDNS = MODULES["kubernetes"], MODULES["coredns"]
 PULUMI = Tool("pulumi")
 CONSOLE = Console(file=io.StringIO())
 
@@ -33,7 +33,6 @@ class Machine:
         self.packages: dict[str, str] = {}
         self.builds = set[str]()
         self.apt_obstacle: str | None = None
-        self.apt_failure: str | None = None
         self.installed: list[Sequence[str]] = []
         self.built: list[str] = []
         self.looked_for: list[str] = []
@@ -43,15 +42,17 @@ class Machine:
     def entry(self, origin: str, tool: Tool) -> Entry:
         return Entry.of(self.file, "1.0", origin, tool.stamp)
 
-    def find(self, tool: Tool, _found: Entries, origin: str) -> Entry | str:
+    def find(self, tool: Tool, _found: Entries, origin: str = "on PATH") -> Entry | Problem:
         self.looked_for.append(tool.name)
-        return self.entry(origin, tool) if tool.name in self.on_path else "not on PATH"
+        if tool.name in self.on_path:
+            return self.entry(origin, tool)
+        return Problem(tool.name, "not on PATH", tool.hint)
 
-    def install(self, packages: Sequence[str], _steps: Steps) -> None:
-        self.installed.append(packages)
-        if self.apt_failure is not None:
-            raise StepFailed(self.apt_failure)
-        self.on_path |= {self.packages[name] for name in packages if name in self.packages}
+    def install(self, packages: Sequence[str], _steps: Steps) -> str | None:
+        if self.apt_obstacle is None:
+            self.installed.append(packages)
+            self.on_path |= {self.packages[name] for name in packages if name in self.packages}
+        return self.apt_obstacle
 
     def fetch(self, tools: Sequence[Tool], _steps: Steps) -> Entries:
         self.asked_for += [tool.name for tool in tools]
@@ -74,9 +75,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     file = tmp_path / "program"
     file.touch()
     made = Machine(file)
-    monkeypatch.setattr(resolving, "find", made.find)
+    for module in (resolving, apt):
+        monkeypatch.setattr(module, "find", made.find)
     monkeypatch.setattr(apt, "install", made.install)
-    monkeypatch.setattr(apt, "obstacle", lambda: made.apt_obstacle)
     monkeypatch.setattr(golang, "build", made.build)
     monkeypatch.setattr(golang, "download", lambda *_arguments: None)
     monkeypatch.setattr(releases, "fetch", made.fetch)
@@ -144,7 +145,7 @@ ENGINE = Tool(
         ("4.3.1", None),
         (
             "3.9",
-            "engine-files: {program} is version 3.9, needed is 4 or newer, below 6. Get one.",
+            "engine-files: {directory} is version 3.9, needed is 4 or newer, below 6. Get one.",
         ),
         (None, "engine-files: engine, libraries can't be unpacked: no apt here. Get one."),
     ],
@@ -169,8 +170,7 @@ def test_packages_are_unpacked_into_a_directory_of_their_own_and_not_installed(
     assert machine.installed == []
     assert not left.exists()
     if problem is not None:
-        program = directory / "usr" / "bin" / "engine"
-        assert [str(each) for each in problems] == [problem.format(program=program)]
+        assert [str(each) for each in problems] == [problem.format(directory=directory)]
         return
     assert problems == []
     assert found[ENGINE.name] == Entry.of(
@@ -224,7 +224,7 @@ def test_what_only_up_needs_is_said_and_does_not_keep_a_preview_from_going_on() 
 
 
 def test_a_failed_installation_is_told_and_the_builds_go_on(machine: Machine) -> None:
-    machine.apt_failure = "Installing the packages: exited 100"
+    machine.apt_obstacle = "Installing the packages: exited 100"
     machine.builds = {"coredns"}
     tools = (PULUMI, Tool("runc", package="runc"), Tool("coredns", module=COREDNS))
     [problem] = refused(tools)
@@ -259,26 +259,25 @@ def test_a_set_up_for_one_cluster_keeps_what_another_needs(machine: Machine) -> 
     assert {"pulumi", "runc", "kind"} <= record.load().keys()
 
 
-def lines(*, kind: str, user: int, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr("os.geteuid", lambda: user)
-    console = Console(file=io.StringIO(), soft_wrap=True)
-    resolving.show_problems([Problem("runc", "not [on] PATH", "Do it.")], CLUSTERS[kind], console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
-def test_without_root_the_other_clusters_are_pointed_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = lines(kind="embedded", user=1000, monkeypatch=monkeypatch)
-    assert "- runc: not [on] PATH. Do it." in said
-    assert "make up STACK=kind" in said
-    assert "make up STACK=minikube" in said
-
-
-def test_where_it_would_not_help_no_other_cluster_is_pointed_to(
+@pytest.mark.parametrize(
+    ("kind", "user", "helps"),
+    [("embedded", 1000, True), ("embedded", 0, False), ("kind", 1000, False)],
+)
+def test_other_clusters_are_pointed_to_where_that_helps(
+    kind: str,
+    user: int,
+    helps: bool,
     monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    for kind, user in (("embedded", 0), ("kind", 1000)):
-        assert "STACK=" not in lines(kind=kind, user=user, monkeypatch=monkeypatch)
+    problem = Problem("runc", "not [on] PATH", "Do it.")
+    monkeypatch.setattr(resolving, "resolve", lambda *_arguments, **_options: ({}, [problem]))
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    assert resolving.resolve_and_report(CLUSTERS[kind], brief=True, build=False) == 1
+    said = "".join(capsys.readouterr())
+    assert "- runc: not [on] PATH. Do it." in said
+    for other in ("kind", "minikube"):
+        assert (f"make up STACK={other}" in said) is helps
 
 
 def test_the_table_says_where_each_tool_came_from(
@@ -294,10 +293,6 @@ def test_the_table_says_where_each_tool_came_from(
     assert f"on PATH: {machine.file}" in printed
     assert "stand-in: scripts/offline" in printed
     assert "SOURCE=build" in printed
-    assert resolving.stand_in_lines(found) == [plugin.KUBERNETES.line]
-    assert (
-        resolving.stand_in_lines({plugin.KUBERNETES.name: machine.entry("on PATH", PULUMI)}) == []
-    )
 
 
 def test_a_tool_is_news_when_it_is_new_or_of_another_version_or_origin(machine: Machine) -> None:

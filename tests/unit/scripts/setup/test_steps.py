@@ -87,17 +87,12 @@ def test_a_program_that_is_not_there_is_a_failed_step(console: Console) -> None:
         Steps(console).run("Building it", ["/nowhere/go"], log="it", estimate="1 s", limit=1)
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (59.4, "59 s"), (125, "2 min 5 s")])
-def test_a_duration_is_given_in_minutes_and_seconds(seconds: float, text: str) -> None:
-    assert steps._duration(seconds) == text
-
-
 def test_steps_at_once_print_whole_lines_that_name_them(
     console: Console, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steps, "_HEARTBEAT", 0.02)
     monkeypatch.setattr(steps, "_PAUSE", 0.02)
-    monkeypatch.setattr(steps, "_duration", lambda _seconds: "0 s")
+    monkeypatch.setattr(steps, "duration", lambda _seconds: "0 s")
     names = [f"Building {number}" for number in range(4)]
     with Steps(console) as running, ThreadPoolExecutor() as pool:
         for name in names:

@@ -6,39 +6,40 @@ from pathlib import Path
 import pytest
 
 from clusters import CLUSTERS
-from scripts.setup import tool_types, tools
-from scripts.setup.tool_types import GoModule, Tool
+from scripts.setup import tools
+from scripts.setup.tools import GoModule, Tool
 
-MODULES = [value for value in vars(tools).values() if isinstance(value, GoModule)]
+MODULES = tools.MODULES.values()
+KUBERNETES = tools.MODULES["kubernetes"]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
 def test_a_module_of_others_is_pinned_with_its_checksums(module: GoModule) -> None:
     assert module.version
-    assert tool_types.numbers(module.go_version) >= (1, 23)
+    assert tools.numbers(module.go_version) >= (1, 23)
     if module.requires is not None:
         sums = (module.directory / "go.sum").read_text()
         assert re.search(rf"^{re.escape(module.requires)} {module.version} h1:", sums, re.MULTILINE)
 
 
 def test_every_wrapper_module_is_used() -> None:
-    directories = {path.name for path in tool_types.WRAPPERS.iterdir() if path.is_dir()}
+    directories = {path.name for path in tools.WRAPPERS.iterdir() if path.is_dir()}
     assert directories == {module.name for module in MODULES}
 
 
 def test_all_parts_of_kubernetes_have_one_version() -> None:
-    pinned = (tools.KUBERNETES.directory / "go.mod").read_text()
+    pinned = (KUBERNETES.directory / "go.mod").read_text()
     replaced = re.findall(r"^\t(k8s\.io/\S+) => (k8s\.io/\S+) (v\S+)$", pinned, re.MULTILINE)
     assert len(replaced) == 31
-    patch = tools.KUBERNETES.version.removeprefix("v1.")
+    patch = KUBERNETES.version.removeprefix("v1.")
     assert {version for _, _, version in replaced} == {f"v0.{patch}"}
     assert all(name == by for name, by, _ in replaced)
 
 
 def test_the_linker_is_told_the_version_that_go_mod_pins() -> None:
-    flags = tools.KUBERNETES.ldflags
+    flags = KUBERNETES.ldflags
     assert flags.startswith("-s -w ")
-    assert f".gitVersion={tools.KUBERNETES.version} " in flags
+    assert f".gitVersion={KUBERNETES.version} " in flags
     assert ".gitMajor=1 " in flags
     assert ".gitMinor=34 " in flags
 
@@ -46,7 +47,7 @@ def test_the_linker_is_told_the_version_that_go_mod_pins() -> None:
 def test_a_changed_source_is_another_digest_and_version(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_types, "WRAPPERS", tmp_path)
+    monkeypatch.setattr(tools, "WRAPPERS", tmp_path)
     (tmp_path / "pause").mkdir()
     source = tmp_path / "pause" / "main.go"
     source.write_text("package main")
@@ -64,7 +65,7 @@ def test_a_changed_source_is_another_digest_and_version(
 def test_a_module_that_pins_something_else_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tool_types, "WRAPPERS", tmp_path)
+    monkeypatch.setattr(tools, "WRAPPERS", tmp_path)
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "go.mod").write_text("module x\n\nrequire example.com/other v1.0.0\n")
     with pytest.raises(ValueError, match=r"does not require example\.com/this"):

@@ -10,8 +10,8 @@ import fsspec
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from slipway.events import Events
 from slipway_trainer.agent import artifacts
-from slipway_trainer.events import Events
 
 _EVENTS = Events(rank=0)
 

@@ -38,6 +38,11 @@ class Launched:
         self.environment |= {"SLIPWAY_OUTPUTS": f"file://{self.copies}", "RANK": str(rank)}
         return self
 
+    def keeping(self) -> "Launched":
+        """Let it keep the outputs where its stack keeps all jobs' files."""
+        self.environment["SLIPWAY_KEPT"] = f"file://{self.copies}"
+        return self
+
     def start(self, text: str, *arguments: str) -> subprocess.Popen[str]:
         """Start a program with this text."""
         script = self.directory / "script.py"
@@ -68,11 +73,80 @@ def launched(tmp_path: Path) -> Launched:
     return Launched(tmp_path)
 
 
-def test_a_single_process_takes_the_launchers_place(launched: Launched) -> None:
-    process = launched.start("import os, sys; print(os.getpid(), sys.argv[1:])")
+def test_a_single_process_of_the_images_own_programs_takes_the_launchers_place(
+    launched: Launched,
+) -> None:
+    (launched.directory / "module.py").write_text("import os, sys; print(os.getpid(), sys.argv)")
+    launched.environment["PYTHONPATH"] += f":{launched.directory}"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "slipway_trainer.launch", "--", "-m", "module", "--x"],
+        env=launched.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     out, _ = process.communicate(timeout=_LIMIT_SECONDS)
-    assert out == f"{process.pid} ['--x']\n"
+    assert out == f"{process.pid} ['{launched.directory / 'module.py'}', '--x']\n"
     assert launched.outputs.is_dir()
+
+
+_WRITES = """
+import os
+open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/metrics.json', 'w').write('{}')
+"""
+
+
+@pytest.mark.parametrize("copying", [False, True])
+def test_the_numbers_in_a_scripts_metrics_json_are_in_its_message(
+    launched: Launched, copying: bool
+) -> None:
+    if copying:
+        launched.copying()
+    numbers = '{"val_loss": 0.31, "accuracy": 1, "note": "x", "bad": NaN}'
+    code, _, err = launched.run(_WRITES.format(numbers))
+    assert code == 0, err
+    assert launched.message["metrics"] == {"val_loss": 0.31, "accuracy": 1}
+    assert launched.message["rank"] == 0
+    assert "note='x' is left out" in err
+    assert "bad=nan is left out" in err
+
+
+def test_what_a_script_tells_slipway_comes_before_its_metrics_json(launched: Launched) -> None:
+    tells = "import slipway; slipway.finish(val_loss=0.25, accuracy=0.9)"
+    code, _, err = launched.run(_WRITES.format('{"val_loss": 9, "perplexity": 12.4}') + tells)
+    assert code == 0, err
+    assert launched.message["metrics"] == {"val_loss": 0.25, "perplexity": 12.4, "accuracy": 0.9}
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "no JSON", "[" * 2**20 + "]" * 2**20])
+def test_a_metrics_json_that_is_no_map_is_passed_over(launched: Launched, content: str) -> None:
+    (launched.directory / "content").write_text(content)
+    copied = f"import os, shutil; shutil.copy('{launched.directory}/content', "
+    code, _, err = launched.run(copied + "os.environ['SLIPWAY_OUTPUT_DIR'] + '/metrics.json')")
+    assert code == 0, err
+    assert "it is no map of numbers" in err
+    assert launched.log.read_text() == ""
+
+
+def test_of_a_program_that_failed_the_error_counts_and_no_numbers(launched: Launched) -> None:
+    tells = "import slipway; slipway.finish(val_loss=0.25); raise ValueError('then this')"
+    code, _, _ = launched.run(_WRITES.format('{"val_loss": 9}') + tells)
+    assert code == 1
+    assert launched.message["error"] == "ValueError: then this"
+    assert "metrics" not in launched.message
+
+
+def test_a_message_that_its_container_cannot_hold_is_whole_in_the_log(launched: Launched) -> None:
+    code, out, err = launched.copying().run(
+        "import slipway\n"
+        "for epoch in range(1, 1001): slipway.log(epoch=epoch, val_loss=1 / epoch)\n"
+        "slipway.finish(accuracy=0.9)\n"
+    )
+    assert code == 0, err
+    assert launched.message["cut"] == ["epoch_metrics"]
+    [whole] = [each["summary"] for line in out.splitlines()
+               if (each := json.loads(line))["event"] == "summary"]  # fmt: skip
+    assert whole["epoch_metrics"] == {"val_loss": [1 / epoch for epoch in range(1, 1001)]}
+    assert whole["metrics"] == launched.message["metrics"] == {"val_loss": 0.001, "accuracy": 0.9}
 
 
 def test_a_single_process_finds_what_torchrun_would_have_set(launched: Launched) -> None:
@@ -196,6 +270,37 @@ def test_a_copy_that_fails_fails_a_program_that_succeeded(launched: Launched) ->
     assert "could not be copied" in err
 
 
+_LEAVE = "import os; open(os.environ['SLIPWAY_OUTPUT_DIR'] + '/model', 'w').close()\n"
+
+
+def test_a_job_that_names_no_place_keeps_its_last_runs_files(launched: Launched) -> None:
+    for run, text in enumerate(["", "raise SystemExit(3)", ""], 1):
+        launched.keeping().environment["SLIPWAY_RUN_ID"] = f"run-{run}"
+        launched.run(_LEAVE + text)
+        artifacts = launched.message["artifacts"]
+        assert isinstance(artifacts, dict)
+        assert artifacts["model"]["url"] == f"file://{launched.copies}/run-{run}/model"
+        runs = {path.name for path in launched.copies.iterdir() if path.is_dir()}
+        assert runs == ({"run-1", "run-2"} if run == 2 else {f"run-{run}"})
+
+
+def test_a_place_that_the_job_names_is_used_instead_and_nothing_is_removed_there(
+    launched: Launched,
+) -> None:
+    launched.copying().environment["SLIPWAY_KEPT"] = "file:///nowhere"
+    for run in ("run-1", "run-2"):
+        launched.environment["SLIPWAY_RUN_ID"] = run
+        assert launched.run(_LEAVE)[0] == 0
+    assert {path.name for path in launched.copies.iterdir()} == {"run-1", "run-2"}
+
+
+def test_files_that_nobody_asked_to_keep_fail_no_program_that_succeeded(launched: Launched) -> None:
+    launched.copies.touch()
+    code, _, err = launched.keeping().run(_LEAVE)
+    assert code == 0
+    assert f"could not be copied to file://{launched.copies}" in err
+
+
 def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Launched) -> None:
     process = launched.copying().start(
         "import os, pathlib, signal, sys, time\n"
@@ -236,3 +341,20 @@ def test_wrong_arguments_are_named(launched: Launched, arguments: list[str], say
     )
     assert done.returncode == 2
     assert says in done.stderr
+
+
+@pytest.mark.parametrize(("code", "rank", "stays"), [(0, 0, False), (0, 1, True), (3, 0, True)])
+def test_a_program_that_ended_well_leaves_no_checkpoint_to_go_on_from(
+    tmp_path: Path, code: int, rank: int, stays: bool
+) -> None:
+    """Those of the job's other declarations go at the start, and nothing else does."""
+    launched = Launched(tmp_path)
+    own, other = (tmp_path / "kept" / (digit * 16) for digit in "ab")
+    theirs = tmp_path / "kept" / "notes"
+    for directory in (own, other, theirs):
+        directory.mkdir(parents=True)
+    launched.environment |= {"SLIPWAY_CHECKPOINT_DIR": str(own), "RANK": str(rank)}
+    assert launched.run(f"raise SystemExit({code})")[0] == code
+    assert own.exists() == stays
+    assert other.exists() == (rank != 0)
+    assert theirs.exists()

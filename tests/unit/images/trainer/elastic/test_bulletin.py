@@ -5,21 +5,39 @@ from socket import create_server
 
 import pytest
 
-from slipway_trainer.elastic.board import Board, Member, Snapshot
-from slipway_trainer.elastic.bulletin import RemoteBoard, serve
+from slipway_trainer.elastic.board import Board, Member, Opening, Record, Snapshot
+from slipway_trainer.elastic.bulletin import ask, serve
 
 
 @pytest.fixture(scope="module")
-def port() -> int:
-    """The port of a served board."""
+def board() -> Board:
+    return Board(Snapshot(Member(0, "first"), 29500))
+
+
+@pytest.fixture(scope="module")
+def port(board: Board) -> int:
+    """The port that it is served on."""
     with create_server(("127.0.0.1", 0)) as free:
         found: int = free.getsockname()[1]
-    serve(Board(Snapshot(Member(0, "first"), 29500)), found)
+    serve(board, found)
     return found
 
 
-def test_a_peer_reads_what_stands_there(port: int) -> None:
-    assert RemoteBoard(("127.0.0.1", port), 1).read().owner == Member(0, "first")
+def test_a_peer_reads_what_stands_there_knocks_and_opens_the_next_world(
+    board: Board, port: int
+) -> None:
+    address, second, third = ("127.0.0.1", port), Member(1, "second"), Member(2, "third")
+    assert ask(address, 1) == Snapshot(Member(0, "first"), 29500)
+    board.publish(Record(1, (Member(0, "first"),)))
+    assert ask(address, 1, knock=second).waiting == (second,)
+    opening = Opening(2, ("first", "second"), 1)
+    assert ask(address, 1, opening=opening) == board.content
+    assert ask(address, 2, knock=third).waiting == (third,)
+    assert ask(address, 2, opening=Opening(2, ("third",), 2)).opening == opening, "who comes first"
+    assert board.told == set()
+    board.publish(Record(2, (Member(0, "first"), second), {"size": 2}))
+    assert ask(address, 2).record == Record(2, (Member(0, "first"), second), {"size": 2})
+    assert board.told == {2}
 
 
 @pytest.mark.parametrize("length", ["65537", "1000000000000", "-1", "many"])

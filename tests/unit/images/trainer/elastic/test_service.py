@@ -38,9 +38,8 @@ def test_a_batch_that_is_fetched_ahead_is_refused() -> None:
 
 def test_a_worker_without_a_share_gets_a_stand_in_that_does_not_count() -> None:
     ours, theirs = _service(size=10), _service(size=10)
-    state = ours.ledger.dump()
-    ours.enter("a", ["b", "a"], state)
-    theirs.enter("b", ["b", "a"], state)
+    ours.enter("a", ["b", "a"])
+    theirs.enter("b", ["b", "a"])
     assert next(iter(ours)) == list(range(10))
     assert ours.share() == []
     assert next(iter(theirs)) == theirs.share() == list(range(10))
@@ -51,9 +50,9 @@ def test_a_worker_without_a_share_gets_a_stand_in_that_does_not_count() -> None:
 
 def test_after_a_step_that_failed_the_batch_in_hand_is_still_this_workers() -> None:
     service = _service()
-    service.enter("a", ["a", "b"], service.ledger.dump())
+    service.enter("a", ["a", "b"])
     batch = next(iter(service))
-    service.enter("a", ["a"], service.ledger.dump())
+    service.enter("a", ["a"])
     assert service.in_hand
     assert service.share() == batch
 
@@ -61,11 +60,12 @@ def test_after_a_step_that_failed_the_batch_in_hand_is_still_this_workers() -> N
 def test_a_worker_that_was_behind_drops_its_batch_and_gets_the_next() -> None:
     ours, theirs = _service(), _service()
     for service, name in ((ours, "a"), (theirs, "b")):
-        service.enter(name, ["a", "b", "c"], _service().ledger.dump())
+        service.enter(name, ["a", "b", "c"])
     batches = iter(ours)
     next(batches)
     theirs.made_step()
-    ours.enter("a", ["a", "b"], theirs.ledger.dump())
+    ours.take(theirs.ledger.dump())
+    ours.enter("a", ["a", "b"])
     assert not ours.in_hand
     left = {0, 10, 20} - {10 * (theirs.ledger.step - 1)}
     assert ours.ledger.epoch_complete or next(batches)[0] in left
@@ -73,7 +73,7 @@ def test_a_worker_that_was_behind_drops_its_batch_and_gets_the_next() -> None:
 
 def test_workers_with_other_arguments_are_refused() -> None:
     with pytest.raises(RuntimeError, match=r"digits.*size=30.*size=25.*same arguments"):
-        _service(size=30).enter("a", ["a"], _service().ledger.dump())
+        _service(size=30).take(_service().ledger.dump())
 
 
 def test_all_wrong_numbers_are_named_at_once() -> None:

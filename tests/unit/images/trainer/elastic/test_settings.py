@@ -97,17 +97,3 @@ def test_more_workers_than_there_can_be_are_refused() -> None:
 def test_under_torchrun_it_says_how_to_start_it() -> None:
     with pytest.raises(ValueError, match=r"WORLD_SIZE=2: .* without torchrun"):
         settings.read({"WORLD_SIZE": "2"})
-
-
-@pytest.mark.parametrize(
-    ("environment", "index"),
-    [
-        (_POD, 2),
-        (_LOCAL, 1),
-        ({}, 0),
-        ({"SLIPWAY_ELASTIC_INDEX": "x"}, 0),
-        ({"HOSTNAME": "a-b"}, 0),
-    ],
-)
-def test_its_index_is_known_before_anything_else(environment: dict[str, str], index: int) -> None:
-    assert settings.own_index(environment) == index

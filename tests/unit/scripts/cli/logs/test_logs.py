@@ -15,8 +15,8 @@ from jobs.logs.recording import Recording
 from jobs.topology import Topology
 from scripts.cli.logs.cluster import find
 from scripts.cli.logs.command import NoLogs, archived, print_logs
-from scripts.cli.logs.lines import LogLine, Printer, joined, merged, printer
-from scripts.cli.logs.live import Window, containers, has_ended
+from scripts.cli.logs.lines import LogLine, Printer, joined, merged
+from scripts.cli.logs.live import Window, has_ended, shown_containers
 from scripts.cli.state import JobState, StackState
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
@@ -46,8 +46,8 @@ def keep(
     with Recording(archive.of_job("dev", "mine").run(run_id), topology, pytest.fail) as recording:
         for replica, id_, lines in logs:
             container = Container(replica, f"mine-{replica}", id_, ended=True, previous=False)
-            recording.open(container)
-            recording.write(container, lines)
+            recording.begin(container, None)
+            recording.take(container, lines)
         if is_complete:
             recording.seal()
 
@@ -273,8 +273,8 @@ def test_a_run_has_ended_when_its_job_says_so_or_is_gone(
 def test_what_was_kept_meanwhile_is_shown_once(again: int) -> None:
     everything = [line(second, str(second)) for second in range(4)]
     cursor = Cursor()
-    assert list(joined(everything, everything[again:2], cursor)) == everything
-    assert list(joined(everything[:2], everything[again:], Cursor())) == (
+    assert list(joined([everything, everything[again:2]], cursor)) == everything
+    assert list(joined([everything[:2], everything[again:]], Cursor())) == (
         everything if again < 3 else [*everything[:2], everything[3]]
     )
     assert cursor == Cursor(everything[-1].stamp, 1)
@@ -310,16 +310,15 @@ def test_names_are_aligned_and_colored_in_a_terminal_alone(
 
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    assert printer(names, raw=False, out=io.StringIO()).labels == {
+    assert Printer(names, raw=False, out=io.StringIO()).labels == {
         0: "[rank 0]  ",
         10: "[rank 10] ",
     }
-    colored = printer(names, raw=False, out=Terminal()).labels[0]
+    colored = Printer(names, raw=False, out=Terminal()).labels[0]
     assert colored.startswith("\x1b[")
     assert "[rank 0]" in colored
     monkeypatch.setenv("NO_COLOR", "1")
-    assert printer(names, raw=False, out=Terminal()).labels[0] == "[rank 0]  "
-    assert printer(names, raw=True, out=Terminal()).labels == {}
+    assert Printer(names, raw=False, out=Terminal()).labels[0] == "[rank 0]  "
 
 
 @pytest.mark.parametrize(
@@ -334,16 +333,16 @@ def test_names_are_aligned_and_colored_in_a_terminal_alone(
 )
 def test_the_rank_that_torch_puts_before_a_line_is_not_shown_twice(text: str, shown: str) -> None:
     out = io.StringIO()
-    printer({1: "rank 1"}, raw=False, out=out).print(LogLine(line(1, text), 1, "run", "a"))
+    Printer({1: "rank 1"}, raw=False, out=out).print(LogLine(line(1, text), 1, "run", "a"))
     assert out.getvalue() == f"{shown}\n"
     raw = io.StringIO()
-    printer({1: "rank 1"}, raw=True, out=raw).print(LogLine(line(1, text), 1, "run", "a"))
+    Printer({1: "rank 1"}, raw=True, out=raw).print(LogLine(line(1, text), 1, "run", "a"))
     assert raw.getvalue() == f"{text}\n"
 
 
 def test_what_is_said_about_the_lines_is_apart_from_them() -> None:
     out, err = io.StringIO(), io.StringIO()
-    printing = Printer({}, {0: "rank 0"}, out, err)
+    printing = Printer({0: "rank 0"}, raw=True, out=out, err=err)
     for container in ("a", "b"):
         printing.print(LogLine(line(1, '{"event": "x"}'), 0, "run", container))
     assert out.getvalue() == '{"event": "x"}\n' * 2
@@ -388,7 +387,9 @@ def test_containers_of_another_run_are_not_this_ones(api: FakeApi) -> None:
     other = labelled(pod(0, state=RUNNING))
     other["metadata"]["labels"] = other["metadata"]["labels"] | {"slipway.dev/run": "mine-9"}
     pods = [other, labelled(pod(1, state=RUNNING)), labelled(pod(0, state=waiting("x")))]
-    assert [each.pod for each in containers(target, pods)] == ["mine-worker-0"]
+    api.says("GET", PODS, {"kind": "PodList", "items": pods, "metadata": {}})
+    assert target.api is not None
+    assert [each.pod for each in shown_containers(target, target.api)] == ["mine-worker-0"]
 
 
 def test_a_namespace_that_the_stack_has_not_made_is_known_by_the_gate_of_its_operator() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from core.kube import Request
 from scripts.offline.kubernetes_standin.client import Client
 from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable
 from scripts.offline.kubernetes_standin.kinds import KINDS, Reference
@@ -35,7 +36,7 @@ def test_a_server_that_is_not_the_api_server_is_a_cluster_that_cannot_be_reached
 ) -> None:
     client = Client(api.kubeconfig.replace("http://", "https://"))
     with pytest.raises(Unreachable, match="is not the cluster's API server"):
-        client.request("GET", "/api/v1/namespaces")
+        client.ask(Request("GET", "/api/v1/namespaces"))
 
 
 def test_an_object_that_does_not_exist_is_none_and_needs_no_deletion(api: FakeApi) -> None:
@@ -43,9 +44,9 @@ def test_an_object_that_does_not_exist_is_none_and_needs_no_deletion(api: FakeAp
     client = Client(api.kubeconfig)
     assert client.get(reference) is None
     client.delete(reference)
-    method, path, options = api.asked[-1]
-    assert (method, path) == ("DELETE", "/api/v1/namespaces/n/configmaps/x")
-    assert options["propagationPolicy"] == "Foreground"
+    method, path, _ = api.asked[-1]
+    place = "/api/v1/namespaces/n/configmaps/x"
+    assert (method, path) == ("DELETE", f"{place}?propagationPolicy=Foreground")
 
 
 def test_a_refusal_has_the_servers_text_and_the_fields_that_it_named(api: FakeApi) -> None:
@@ -56,10 +57,10 @@ def test_a_refusal_has_the_servers_text_and_the_fields_that_it_named(api: FakeAp
     api.answers["PATCH", "/api/v1/namespaces/x"] = refuse
     with pytest.raises(Refusal, match=r"^Apply failed$") as raised:
         Client(api.kubeconfig).apply(reference, {}, "mine", force=False, dry_run=True)
-    assert [cause["field"] for cause in raised.value.causes] == [".data.a"]
+    assert raised.value.conflicts == {".data.a": "me"}
     assert "fieldManager=mine" in api.asked[-1][1]
     assert "dryRun=All" in api.asked[-1][1]
 
     api.says("GET", "/version", "gateway timeout", status=504)
-    with pytest.raises(Refusal, match=r"^gateway timeout$"):
-        Client(api.kubeconfig).request("GET", "/version")
+    with pytest.raises(Refusal, match=r"^504 Gateway Timeout$"):
+        Client(api.kubeconfig).ask(Request("GET", "/version"))

@@ -4,21 +4,20 @@ import asyncio
 from typing import Any, cast
 
 import pytest
+from pulumi.provider.experimental.provider import ConfigureRequest
 from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2
 
 from core.handler import UNKNOWN
+from infra.provider.engine import wrap_map
 from scripts.offline.kubernetes_standin.errors import Unserved
-from scripts.offline.kubernetes_standin.provider import (
-    KubernetesProvider,
-    compare,
-    problems,
-)
-from scripts.offline.kubernetes_standin.server import StandIn
+from scripts.offline.kubernetes_standin.provider import compare, problems
+from scripts.offline.kubernetes_standin.server import Servicer, StandIn
 
 
-def configured(**given: Any) -> KubernetesProvider:
-    provider = KubernetesProvider(cast(engine_pb2_grpc.EngineStub, None))
-    provider.configure_with(given)
+def configured(**given: Any) -> StandIn:
+    provider = StandIn(cast(engine_pb2_grpc.EngineStub, None))
+    request = ConfigureRequest({}, wrap_map(given), accept_secrets=True, accept_resources=True)
+    asyncio.run(provider.configure(request))
     return provider
 
 
@@ -30,27 +29,31 @@ def test_every_setting_that_is_not_served_is_named_at_once() -> None:
         "enableServerSideApply": "false",
         "renderYamlToDirectory": "/x",
         "helmReleaseSettings": "",
+        "enablePatchForce": "true",
+        "upsertExistingObjects": True,
     }
     assert sorted(problems(given)) == [
         "clusterIdentifier",
+        "enablePatchForce",
         "enableServerSideApply",
         "namespace",
         "renderYamlToDirectory",
+        "upsertExistingObjects",
     ]
     served = {"kubeconfig": "x", "clusterIdentifier": UNKNOWN, "enableServerSideApply": True}
     assert problems(served) == {}
     assert problems({"kubeconfig": None, "clusterIdentifier": None}) == {}, "the cluster failed"
 
 
-def test_switches_come_from_the_program_and_then_from_the_environment(
+def test_a_lost_cluster_is_dropped_by_the_program_and_else_by_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PULUMI_K8S_DELETE_UNREACHABLE", "true")
     assert configured().delete_unreachable
     assert not configured(deleteUnreachable="false").delete_unreachable
-    assert configured(enablePatchForce="true").patch_force
-    assert configured(upsertExistingObjects=True).upsert
-    assert not configured().upsert
+    monkeypatch.delenv("PULUMI_K8S_DELETE_UNREACHABLE")
+    assert configured(deleteUnreachable=True).delete_unreachable
+    assert not configured().delete_unreachable
 
 
 @pytest.mark.parametrize(
@@ -77,7 +80,7 @@ def test_a_provider_is_replaced_only_for_another_cluster(
 
 
 def test_ignoring_a_field_that_a_program_may_set_is_refused_by_name() -> None:
-    servicer = StandIn([], "", configured(), engine_address="")
+    servicer = Servicer([], "", configured(), engine_address="")
     request = provider_pb2.DiffRequest(ignoreChanges=["spec.replicas"])
     with pytest.raises(Unserved, match=r"ignore_changes for spec\.replicas; leave it out"):
         asyncio.run(servicer.Diff(request, None))

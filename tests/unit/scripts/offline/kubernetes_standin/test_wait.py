@@ -10,7 +10,7 @@ import pytest
 from core.context import Context
 from scripts.offline.kubernetes_standin import wait
 from scripts.offline.kubernetes_standin.client import Client
-from scripts.offline.kubernetes_standin.errors import NotReady, StillExists
+from scripts.offline.kubernetes_standin.errors import NotReady
 from scripts.offline.kubernetes_standin.kinds import KINDS, Kind, Reference
 
 CONFIG_MAP = KINDS["ConfigMap"]
@@ -123,7 +123,7 @@ def test_a_deletion_is_waited_for_until_that_object_is_gone() -> None:
 
 
 def test_a_deletion_that_does_not_end_names_what_holds_the_object() -> None:
-    with pytest.raises(StillExists, match=r"ConfigMap n still exists 0.3 s after") as raised:
+    with pytest.raises(TimeoutError, match=r"ConfigMap n still exists 0.3 s after") as raised:
         gone(CONFIG_MAP, HELD)
     assert "ConfigMap n is held by the finalizer example.com/hold" in str(raised.value)
 
@@ -133,7 +133,7 @@ def test_a_deletion_that_does_not_end_names_what_holds_the_object() -> None:
         "spec": {"finalizers": ["kubernetes"]},
         **conditions(NamespaceContentRemaining="True"),
     }
-    with pytest.raises(StillExists, match="the finalizers kubernetes; taken") as raised:
+    with pytest.raises(TimeoutError, match="the finalizers kubernetes; taken") as raised:
         gone(NAMESPACE, terminating)
     assert "ConfigMap inside is held by the finalizer example.com/hold" in str(raised.value)
 
@@ -142,7 +142,7 @@ def test_waits_end_with_ctrl_c() -> None:
     started = time.monotonic()
     for awaited, kind, version, error in (
         (ready, NAMESPACE, {"status": {"phase": "Terminating"}}, NotReady),
-        (gone, CONFIG_MAP, HELD, StillExists),
+        (gone, CONFIG_MAP, HELD, InterruptedError),
     ):
         row = FakeRow()
         threading.Timer(0.2, row.cancelled.set).start()

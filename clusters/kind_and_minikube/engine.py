@@ -1,0 +1,84 @@
+"""The container engine that holds a cluster's nodes: docker, nerdctl or podman."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from core.process import ANSWER_LIMIT, CommandFailed, run
+
+PROGRAMS: tuple[str, ...] = ("docker", "nerdctl", "podman")
+"""In the order in which kind looks for them.
+
+https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/provider.go (DetectNodeProvider)
+"""
+CHOICE = "KIND_EXPERIMENTAL_PROVIDER"
+"""The variable by which the user chooses kind's engine."""
+INSTALL = "Install docker (https://docs.docker.com/engine/install/) or podman"
+_OLDEST_DOCKER = (20, 10)
+"""Since then it has `--cgroupns`, which kind gives its nodes.
+
+https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/internal/providers/docker/provision.go
+"""
+_LOOK_LIMIT = 15.0
+_START = "Start it (docker: `systemctl start docker`) and see that this user may use it"
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A container engine, through its own command line.
+
+    Args:
+        program: Its name, as found on PATH.
+        path: The value of PATH with a podman of our own; None for one of this machine's.
+    """
+
+    program: str
+    path: str | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is a podman of our own."""
+        return self.path is not None
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """The environment in which kind takes this one, too."""
+        path = {} if self.path is None else {"PATH": self.path}
+        return {CHOICE: self.program, **path}
+
+    def problem(self) -> str | None:
+        """Return why it can't be used, and what to do; None when it can."""
+        if self.is_ours:
+            return None
+        if shutil.which(self.program) is None:
+            return f"{self.program} is not on PATH. {INSTALL}"
+        is_docker = self.program == "docker"
+        # The others have no server that reports a version.
+        question = ("version", "--format", "{{.Server.Version}}") if is_docker else ("info",)
+        try:
+            answer = self.run(*question, limit=_LOOK_LIMIT)
+        except CommandFailed as error:
+            # The lines before the last are about the client.
+            reason = str(error).strip().splitlines()[-1]
+            return f"{self.program} does not work ({reason}). {_START}"
+        numbers = tuple(int(each) for each in re.findall(r"\d+", answer)[:2])
+        if is_docker and numbers < _OLDEST_DOCKER:
+            return f"docker is version {answer.strip()}, needed is 20.10 or newer. Update it"
+        return None
+
+    def run(self, *arguments: str, limit: float = ANSWER_LIMIT) -> str:
+        """Run it and return what it prints; raises as `core.process.run`."""
+        return run(self.program, *arguments, variables=self.variables, limit=limit)
+
+
+def is_chosen() -> bool:
+    """Whether the user has chosen an engine for kind."""
+    return os.environ.get(CHOICE) in PROGRAMS
+
+
+def on_path() -> list[Engine]:
+    """Return the engines on PATH, in kind's order; of the user's choice that one alone."""
+    programs = [os.environ[CHOICE]] if is_chosen() else PROGRAMS
+    return [Engine(each) for each in programs if shutil.which(each)]

@@ -1,0 +1,258 @@
+"""What the local provider serves of kind and minikube: clusters, and images in their nodes."""
+
+import shutil
+from abc import abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import ClassVar
+
+from clusters import owner
+from clusters.kind_and_minikube.tool import Tool, identity
+from core.context import Context, show_in_summary
+from core.handler import UNKNOWN, Change, Handler, Properties, compare
+from core.process import CommandFailed
+from core.toolchain import ToolMissing
+from core.wait import NotYet, until
+from images.targets.target import Target, TargetError, listed
+
+READY_SECONDS = 300.0
+_POLL_SECONDS = 1.0
+_IMAGES_SECONDS = 60.0
+_REMOVE_SECONDS = 300.0
+_OF_THE_CLUSTER = ("kubeconfig", "clusterId")
+"""Outputs that another cluster of the same name would have others of."""
+_IN_PLACE = frozenset({"name", "owner", "adopt", "force"})
+"""Inputs that say nothing of what a cluster is made with."""
+
+
+class ToolHandler(Handler):
+    """Creates, adopts, heals and removes a cluster by its tool; its name is its identity.
+
+    Inputs: `name`; `owner`, the stack; `adopt`, whether an existing one of that name may
+    be used; and what the cluster is made with, all of which needs a new one when it changes.
+    """
+
+    outputs: ClassVar[tuple[str, ...]] = (*_OF_THE_CLUSTER, "adopted")
+    secret_outputs: ClassVar[frozenset[str]] = frozenset({"kubeconfig"})
+
+    tool: ClassVar[type[Tool]]
+
+    def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
+        adopted = bool(state.get("adopted"))
+        found = compare(state, inputs)
+        made_with = [each for each in found if _top(each.path) not in _IN_PLACE]
+        fixed = [] if adopted else made_with
+        changes = [replace(each, replace=each.path == "name" or each in fixed) for each in found]
+        if any(each.replace for each in changes):
+            return changes
+        if adopted and made_with:
+            context.warn(f"{state['name']} was adopted as it is, so what it is made with stays")
+        return changes + self._drift(state)
+
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
+        tool = self.tool(inputs)
+        needs = tool.needs()
+        for need in needs:
+            show_in_summary(f"`up` will need it: {need}", context.warn)
+        known = super().preview(state, inputs, shown, context)
+        if state is not None and not needs and not tool.exists():
+            return known | dict.fromkeys(_OF_THE_CLUSTER, UNKNOWN)
+        return known
+
+    def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
+        """Make the cluster, or take the existing one.
+
+        Raises:
+            RuntimeError: something is missing on this machine; such a cluster exists already and
+                it is not to be adopted; or the tool failed.
+            TimeoutError: the nodes were not Ready in time.
+            InterruptedError: the user pressed Ctrl-C.
+        """
+        tool = self.tool(inputs)
+        owner.require(tool.directory, inputs["owner"])
+        _require(tool)
+        exists = tool.exists()
+        adopted = exists and not tool.directory.exists()
+        if adopted:
+            _consider(tool, inputs)
+            context.status(f"adopts {tool.name}")
+            tool.start(context)
+        else:
+            is_right = owner.is_made_with(tool.directory, inputs)
+            if exists and is_right and not tool.problems(tool.expected):
+                context.info(
+                    f"goes on with the cluster that an interrupted run has made: {tool.name}"
+                )
+                return tool.name, _outputs(tool, adopted=False)
+            if exists:
+                context.info(f"removes what an interrupted run has left of {tool.name}")
+                tool.delete()
+            owner.claim(tool.directory, inputs["owner"], inputs)
+            tool.create(context)
+        return tool.name, _ready(tool, context, adopted=adopted)
+
+    def read(self, state: Properties, context: Context) -> Properties | None:
+        tool = self.tool(state)
+        _require(tool)
+        return _outputs(tool, adopted=bool(state.get("adopted"))) if tool.exists() else None
+
+    def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
+        """Heal the cluster; make one where it is gone. Raises as `create`."""
+        tool = self.tool(inputs)
+        _require(tool)
+        if not tool.exists():
+            context.info(f"{tool.name} is gone, so it is made anew, and all that was in it")
+            return self.create(inputs, context)[1]
+        adopted = bool(state.get("adopted"))
+        for problem in tool.problems(None if adopted else tool.expected):
+            context.info(f"heals {problem}")
+        tool.start(context)
+        outputs = _ready(tool, context, adopted=adopted)
+        if not adopted:
+            owner.claim(tool.directory, inputs["owner"], inputs)
+        return outputs
+
+    def delete(self, state: Properties, context: Context) -> None:
+        """Remove the cluster, unless it existed before.
+
+        Raises:
+            NotOurs: another stack has made it.
+            RuntimeError: something is missing on this machine, or the tool failed.
+        """
+        if state.get("adopted"):
+            context.info(f"{state['name']} was there before this stack, so it stays")
+            return
+        tool = self.tool(state)
+        owner.require(tool.directory, state.get("owner"))
+        _require(tool)
+        context.status(f"removes {tool.name}")
+        tool.delete()
+        shutil.rmtree(tool.directory, ignore_errors=True)
+
+    @classmethod
+    def remove(cls, directory: Path) -> None:
+        """Remove the cluster of that directory, and the directory.
+
+        Raises:
+            RuntimeError: the tool failed.
+            core.toolchain.ToolMissing: it is missing.
+        """
+        cls.tool({"name": directory.name}).delete()
+        shutil.rmtree(directory, ignore_errors=True)
+
+    def _drift(self, state: Properties) -> list[Change]:
+        tool = self.tool(state)
+        found = tool.problems(None if state.get("adopted") else tool.expected)
+        changes = [Change(part, drift=True) for part in dict.fromkeys(each.key for each in found)]
+        if not found and tool.kubeconfig() != state.get("kubeconfig"):
+            changes.append(Change("kubeconfig", drift=True))
+        return changes
+
+
+def _top(path: str) -> str:
+    """Return the input in which a path is: `config` of `config.nodes`."""
+    return path.partition(".")[0].partition("[")[0]
+
+
+def _require(tool: Tool) -> None:
+    if needs := tool.needs():
+        listed = "".join(f"\n  {need}" for need in needs)
+        raise RuntimeError(f"{tool.program}'s cluster {tool.name} needs this:{listed}")
+
+
+def _consider(tool: Tool, inputs: Properties) -> None:
+    """Raise unless the existing cluster, which is not ours, may be used."""
+    if not inputs.get("adopt"):
+        raise RuntimeError(
+            f"{tool.program} has a cluster {tool.name} already, and this stack has not made "
+            "it. Set slipway:cluster.adopt to true to use it (it is then never deleted), give "
+            "slipway:cluster.name another name, or remove that cluster"
+        )
+    if (reason := tool.refusal()) is not None:
+        raise RuntimeError(f"{tool.program}'s cluster {tool.name} can't be adopted: {reason}")
+
+
+def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
+    """Wait until the cluster has no problem, and return its outputs.
+
+    Raises:
+        TimeoutError: one was left after `READY_SECONDS`; names it.
+        InterruptedError: the user pressed Ctrl-C.
+    """
+
+    def look() -> None:
+        if found := tool.problems(None if adopted else tool.expected):
+            raise NotYet("; ".join(map(str, found)))
+
+    until(
+        look,
+        READY_SECONDS,
+        "the cluster's nodes",
+        context,
+        every=_POLL_SECONDS,
+        overdue=lambda found: f"the cluster was not ready within {READY_SECONDS:.0f} s: {found}",
+    )
+    return _outputs(tool, adopted=adopted)
+
+
+def _outputs(tool: Tool, *, adopted: bool) -> Properties:
+    kubeconfig = tool.kubeconfig()
+    return {"kubeconfig": kubeconfig, "clusterId": identity(kubeconfig), "adopted": adopted}
+
+
+@contextmanager
+def _as_target() -> Iterator[None]:
+    """Raise what every target raises."""
+    try:
+        yield
+    except (CommandFailed, ToolMissing) as error:
+        raise TargetError(str(error)) from error
+
+
+class NodeImages(Target):
+    """A target whose images are those that every node has."""
+
+    @property
+    @abstractmethod
+    def tool(self) -> Tool:
+        """The tool, bound to the cluster."""
+
+    @property
+    def is_up(self) -> bool:
+        tool = self.tool
+        try:
+            return not tool.needs() and tool.exists() and not tool.stopped()
+        except (RuntimeError, ToolMissing):
+            return False
+
+    @_as_target()
+    def digest(self, name: str) -> str | None:
+        """Return the digest that all nodes have by that name; None when one has another or none."""
+        digests = {self._digest(node, name) for node in self.tool.nodes()}
+        return digests.pop() if len(digests) == 1 else None
+
+    @_as_target()
+    def load(self, archive: Path, reference: str, reporter: Context) -> None:
+        self.tool.load(archive, reporter.cancelled)
+
+    @_as_target()
+    def tag(self, name: str, other: str) -> None:
+        for node in self.tool.nodes():
+            self._images(node, "tag", "--force", name, other)
+
+    @_as_target()
+    def remove(self, name: str) -> None:
+        for node in self.tool.nodes():
+            if self._digest(node, name) is not None:
+                self._images(node, "remove", "--sync", name, limit=_REMOVE_SECONDS)
+
+    def _digest(self, node: str, name: str) -> str | None:
+        return listed(self._images(node, "list", f"name=={name}"), name)
+
+    def _images(self, node: str, *arguments: str, limit: float = _IMAGES_SECONDS) -> str:
+        command = ("ctr", "--namespace=k8s.io", "images", *arguments)
+        return self.tool.execute(node, *command, limit=limit)

@@ -1,0 +1,253 @@
+"""What kind and minikube have in common: a command line that makes and removes one cluster."""
+
+import base64
+import ssl
+import tempfile
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+import urllib3.exceptions
+import yaml
+from kubernetes import client, config
+
+from core import kube, toolchain
+from core.context import Context
+from core.manifests import condition, holds
+from core.paths import state_dir
+from core.problem import Problem, raised
+from core.process import CommandFailed, run
+
+_INSTALL: Mapping[str, str] = {
+    "kind": "Install kind, or Go, from which `make setup` builds it: "
+    "https://kind.sigs.k8s.io/docs/user/quick-start/#installation",
+    "minikube": "Install minikube: https://minikube.sigs.k8s.io/docs/start/",
+}
+_ANSWER_SECONDS = 60.0
+_API_LIMIT = (5, 10)
+"""Seconds to connect to the API server, and for its answer."""
+_FILES = ("certificate-authority", "client-certificate", "client-key")
+_UNREACHABLE = (urllib3.exceptions.HTTPError, ssl.SSLError, OSError, config.ConfigException)
+
+
+@dataclass(frozen=True)
+class Tool(ABC):
+    """A command-line tool, bound to one cluster.
+
+    Args:
+        inputs: Of the cluster's resource; `name` alone is enough for one that exists.
+    """
+
+    inputs: Mapping[str, Any]
+
+    program: ClassVar[str]
+    """What it is called."""
+    removal: ClassVar[str]
+    """Its command that removes a cluster, up to the cluster's name."""
+
+    @property
+    def name(self) -> str:
+        """What it calls the cluster."""
+        return str(self.inputs["name"])
+
+    @property
+    def directory(self) -> Path:
+        """Where `clusters.owner` has its note, if Slipway has made the cluster or has begun to."""
+        return state_dir() / "local-clusters" / self.program / self.name
+
+    @property
+    @abstractmethod
+    def expected(self) -> int:
+        """How many nodes the cluster is made with."""
+
+    @property
+    @abstractmethod
+    def variables(self) -> Mapping[str, str]:
+        """The environment variables that it runs with."""
+
+    @property
+    def prefix(self) -> tuple[str, ...]:
+        """What each of its command lines begins with."""
+        return ()
+
+    @abstractmethod
+    def needs(self) -> list[str]:
+        """Return what is missing on this machine for it to work, each with what to do."""
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Whether a cluster of that name exists, working or not."""
+
+    def refusal(self) -> str | None:
+        """Return why the existing cluster can't be adopted; None when it can."""
+        return None
+
+    @abstractmethod
+    def create(self, context: Context) -> None:
+        """Make the cluster."""
+
+    @abstractmethod
+    def start(self, context: Context) -> None:
+        """Start what has been stopped of it."""
+
+    @abstractmethod
+    def stopped(self) -> list[Problem]:
+        """Return what of it doesn't run."""
+
+    @abstractmethod
+    def kubeconfig(self) -> str:
+        """Return what it takes to connect, in a form that changes only with that."""
+
+    @abstractmethod
+    def delete(self) -> None:
+        """Remove the cluster; succeeds when it does not exist."""
+
+    @abstractmethod
+    def load(self, archive: Path, cancelled: threading.Event) -> None:
+        """Bring an archive's images into every node; raises as `core.process.run`."""
+
+    @abstractmethod
+    def nodes(self) -> list[str]:
+        """Return the nodes' names."""
+
+    @abstractmethod
+    def execute(self, node: str, *command: str, limit: float) -> str:
+        """Run a program as root on a node and return what it prints. Raises `CommandFailed`."""
+
+    def run(
+        self,
+        *arguments: str,
+        text: str = "",
+        limit: float = _ANSWER_SECONDS,
+        line: Callable[[str], None] = lambda _text: None,
+        cancelled: threading.Event | None = None,
+        kubeconfig: Path | None = None,
+    ) -> str:
+        """Run the tool and return what it prints, as `core.process.run`.
+
+        Instead of the user's own kubeconfig it gets `kubeconfig`, by default one that goes.
+        """
+        with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
+            aside = Path(directory, "kubeconfig") if kubeconfig is None else kubeconfig
+            return run(
+                *(str(find(self.program)), *self.prefix, *arguments),
+                text=text,
+                variables={**self.variables, "KUBECONFIG": str(aside)},
+                limit=limit,
+                line=line,
+                cancelled=cancelled,
+            )
+
+    def problems(self, expected: int | None) -> list[Problem]:
+        """Return what is wrong with the cluster, from the outside inwards.
+
+        Beyond the first problem, nothing is checked.
+
+        Args:
+            expected: The required number of nodes; None when that is not ours to decide.
+        """
+        if needs := self.needs():
+            return [Problem("tools", need) for need in needs]
+        try:
+            if not self.exists():
+                return [Problem("cluster", f"there is no {self.name} any more")]
+            return self.stopped() or _of_nodes(self.kubeconfig(), expected)
+        except (CommandFailed, ValueError, OSError) as error:
+            return [Problem("cluster", str(error))]
+
+    def remains(self) -> dict[str, list[str]]:
+        """Return the cluster and how to remove it; nothing of one that Slipway has not made."""
+        left = []
+        if self.directory.exists():
+            # Without the tool, or its engine, it is unknown whether the cluster exists.
+            is_gone = not self.needs() and not self.exists()
+            forget = f"rm -r {self.directory}"
+            command = forget if is_gone else f"{self.removal} {self.name} && {forget}"
+            left.append(f"{self.program}'s cluster {self.name}: {command}")
+        return {f"{self.program} clusters": left}
+
+
+def find(name: str) -> Path:
+    """Return where the tool is that `make setup` found, of a version that will do.
+
+    Raises:
+        core.toolchain.ToolMissing: it is missing; with what to do.
+    """
+    try:
+        return toolchain.path(name)
+    except toolchain.ToolMissing:
+        text = f"{name} is missing. {_INSTALL[name]}. Then run `make setup` for this stack"
+        raise toolchain.ToolMissing(text) from None
+
+
+def missing(name: str) -> str | None:
+    """Return why a tool can't be used and what to do; None when it can."""
+    return raised(partial(find, name), toolchain.ToolMissing)
+
+
+def identity(kubeconfig: str) -> str:
+    """Return what identifies a cluster: the UID of its namespace kube-system.
+
+    Raises:
+        kubernetes.client.ApiException: the API server refuses it.
+        urllib3.exceptions.HTTPError: it can't be reached.
+    """
+    return str(_get(kubeconfig, "/api/v1/namespaces/kube-system")["metadata"]["uid"])
+
+
+def reduced(text: str, context: str) -> str:
+    """Return the kubeconfig of one cluster with what it takes to connect, its files in it.
+
+    What tools note besides, such as when they wrote it, would look like a change on every `up`.
+
+    Args:
+        text: As the tool wrote it: with that cluster alone.
+        context: What the context is called.
+
+    Raises:
+        ValueError: it has no cluster, or no user.
+        OSError: a file that it names can't be read.
+    """
+    document = yaml.safe_load(text) or {}
+    try:
+        cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
+    except (LookupError, TypeError):
+        raise ValueError(f"the kubeconfig of {context} has no cluster and user") from None
+    return kube.kubeconfig(context, _embedded(cluster), _embedded(user))
+
+
+def _embedded(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry whose files are in it, without the notes of tools."""
+    kept = {key: value for key, value in entry.items() if key not in {*_FILES, "extensions"}}
+    for name in _FILES:
+        if name in entry:
+            kept[f"{name}-data"] = base64.b64encode(Path(entry[name]).read_bytes()).decode()
+    return kept
+
+
+def _of_nodes(kubeconfig: str, expected: int | None) -> list[Problem]:
+    """Return the problems of the nodes as the API server reports them: too few, or not Ready."""
+    try:
+        nodes = _get(kubeconfig, "/api/v1/nodes")["items"]
+    except client.ApiException as error:
+        return [Problem("api", f"the API server answers: {kube.api_message(error)}")]
+    except _UNREACHABLE as error:
+        return [Problem("api", f"the API server can't be reached: {error}")]
+    found = [] if nodes else [Problem("nodes", "there is none")]
+    if expected is not None and nodes and len(nodes) < expected:
+        found.append(Problem("nodes", f"{len(nodes)} of {expected} are there"))
+    for node in nodes:
+        if not holds(node, "Ready"):
+            ready = condition(node, "Ready")
+            message = ready.get("message", "is not Ready" if ready else "has not reported yet")
+            found.append(Problem("nodes", f"{node['metadata']['name']}: {message}"))
+    return found
+
+
+def _get(kubeconfig: str, path: str) -> Any:
+    with kube.connect(kubeconfig) as api:
+        return kube.ask(api, kube.Request("GET", path), limit=_API_LIMIT)

@@ -1,0 +1,44 @@
+"""The numbers of a loop with Hugging Face's Accelerate as a job's result.
+
+    accelerator = Accelerator(log_with=SlipwayTracker())
+    accelerator.init_trackers("mine")
+    accelerator.log({"epoch": 1, "val_loss": 0.31}, step=100)
+    accelerator.end_training()
+
+Numbers that come with an `epoch` are in the result's history. Made for Accelerate 1.10.
+https://huggingface.co/docs/accelerate/v1.10.0/usage_guides/tracking#implementing-custom-trackers
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from accelerate.tracking import (  # type: ignore[import-not-found]
+    GeneralTracker,
+    on_main_process,
+)
+
+import slipway
+
+
+class SlipwayTracker(GeneralTracker):  # type: ignore[misc]  # it is in the program's image alone
+    """Passes what is logged on to `slipway`, on the main process."""
+
+    name = "slipway"
+    requires_logging_directory = False
+
+    @property
+    def tracker(self) -> Any:
+        """What it passes numbers on to."""
+        return slipway
+
+    @on_main_process  # type: ignore[untyped-decorator]
+    def log(self, values: dict[str, Any], step: int | None = None, **kwargs: Any) -> None:
+        known = {name: values[name] for name in values if name not in {"epoch", "step"}}
+        epoch = values.get("epoch")
+        slipway.log(None if epoch is None else int(epoch), step, **known)
+
+    @on_main_process  # type: ignore[untyped-decorator]
+    def finish(self) -> None:
+        """Leave the result; `end_training` calls this."""
+        slipway.finish()

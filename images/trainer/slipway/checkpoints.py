@@ -1,0 +1,240 @@
+"""Keeps the state of a training in files, for the next attempt to go on from.
+
+    state = slipway.latest()
+    if state is not None:
+        model.load_state_dict(state["model"])
+        optimizer.load_state_dict(state["optimizer"])
+    for step in range(0 if state is None else state["step"], steps):
+        ...
+        if slipway.due(step + 1):
+            now = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
+            slipway.save(now, step=step + 1)
+
+A checkpoint is one file, which rank 0 writes. It gets its name, step-000000200.<sha256, 16
+digits>.pt, when all of it is on the disk: what is cut off or changed later no longer fits its name.
+All ranks read it. A job with `checkpoint` sets the variables; without them `due` is never true.
+
+    SLIPWAY_CHECKPOINT_DIR    where they are
+    SLIPWAY_CHECKPOINT_EVERY  "500 steps" or "600 s"
+    SLIPWAY_CHECKPOINT_KEEP   how many stay
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import hashlib
+import os
+import re
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from slipway.events import Events, own_rank
+
+KEPT = 2
+EXIT_TERMINATED = 128 + signal.SIGTERM
+stopping = threading.Event()
+"""Set once SIGTERM came, by whoever waits for it: the next step is to write a checkpoint."""
+_DIGITS = 16
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Interval:
+    """How far apart checkpoints are: so many steps, or seconds."""
+
+    steps: int | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Interval:
+        """Return the interval that `text` is: "500 steps" or "600 s".
+
+        Raises:
+            ValueError: it is neither.
+        """
+        found = re.fullmatch(r"([1-9]\d*) ?(steps|s)", text)
+        if found is None:
+            raise ValueError(f"{text} is not allowed, it takes such as '500 steps' or '600 s'")
+        number = int(found[1])
+        return cls(steps=number) if found[2] == "steps" else cls(seconds=number)
+
+    def passed(self, step: int, since: float) -> bool:
+        """Return whether a checkpoint is due after `step` steps; the last was at `since`."""
+        if self.steps is not None:
+            return step % self.steps == 0
+        return self.seconds is not None and time.monotonic() >= since + self.seconds
+
+
+@dataclass(frozen=True)
+class Store:
+    """The checkpoints in a directory, of which the last `keep` stay."""
+
+    directory: Path
+    keep: int = KEPT
+
+    def files(self) -> list[Path]:
+        """Return the checkpoints, the newest last."""
+        return sorted(self.directory.glob("step-*.pt"))
+
+    def write(self, state: Mapping[str, Any], step: int) -> Path:
+        """Write the state after `step` steps so that it is there as a whole or not at all.
+
+        Raises:
+            ValueError: it has something else in it than tensors and plain values.
+        """
+        import torch  # noqa: PLC0415 - the package is for those, too, who have none
+
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for left in self.directory.glob(".*.part"):
+            left.unlink(missing_ok=True)  # by a process that was killed
+        part = self.directory / f".{os.getpid()}.part"
+        with part.open("wb") as file:
+            torch.save({**state, "step": step}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        try:
+            torch.load(part, map_location="cpu", weights_only=True, mmap=True)
+        except Exception as error:
+            part.unlink()
+            raise ValueError(
+                "a checkpoint takes tensors, numbers, text, and lists and maps of them, as what "
+                f"is read from a file must not bring code with it: {error}"
+            ) from error
+        path = part.replace(self.directory / f"step-{step:09}.{_digest(part)}.pt")
+        # A new name lasts when its directory is on the disk, too: fsync(2).
+        descriptor = os.open(self.directory, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+        # Files of later steps are what a training that went on from an earlier one left behind.
+        older = [each for each in self.files() if _step(each) < step]
+        for each in {*self.files()} - {path, *older[max(0, len(older) - self.keep + 1) :]}:
+            each.unlink()
+        return path
+
+    def newest(self, warn: Callable[[str], None]) -> dict[str, Any] | None:
+        """Return the newest state that is as it was written; None where there is none yet.
+
+        Raises:
+            ValueError: there are some, and none of them is whole.
+        """
+        import torch  # noqa: PLC0415 - as above
+
+        files = self.files()
+        for path in reversed(files):
+            if path.name.split(".")[1] == _digest(path):
+                state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+                return state
+            warn(f"{path} is not as it was written, so the checkpoint before it is used")
+        if files:
+            raise ValueError(
+                f"none of the checkpoints in {self.directory} is as it was written: remove them "
+                "to start from the beginning"
+            )
+        return None
+
+
+def own() -> tuple[Store, Interval] | None:
+    """Return where this job's checkpoints are and how far apart; None for a job without."""
+    if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
+        return None
+    keep = int(os.environ.get("SLIPWAY_CHECKPOINT_KEEP", str(KEPT)))
+    every = os.environ.get("SLIPWAY_CHECKPOINT_EVERY", "600 s")
+    return Store(Path(directory), keep), Interval.parse(every)
+
+
+def latest() -> dict[str, Any] | None:
+    """Return what `save` was given last, on every rank, and its number as `step`; or None.
+
+    Tensors are on the CPU. Call it before the first step: rank 0 may write later.
+
+    Raises:
+        ValueError: there are checkpoints, and all of them were changed since.
+    """
+    if (found := own()) is None:
+        return None
+    state = found[0].newest(lambda text: print(text, file=sys.stderr, flush=True))
+    if state is not None:
+        Events(own_rank()).emit("resumed", step=state["step"])
+    return state
+
+
+def due(step: int) -> bool:
+    """Return whether to call `save` now that `step` steps are made.
+
+    With an interval in steps all ranks get the same answer, otherwise rank 0 alone gets a yes.
+    After SIGTERM rank 0 gets one, too: `save` then ends the program.
+    """
+    if (found := own()) is None:
+        return False
+    _notice_sigterm()
+    interval, is_first = found[1], own_rank() == 0
+    if stopping.is_set():
+        return is_first
+    return (interval.steps is not None or is_first) and interval.passed(step, _written[0])
+
+
+def save(state: Mapping[str, Any], *, step: int) -> Path | None:
+    """Write the state after `step` steps, as rank 0; return the file, which is whole and stays.
+
+    Of older ones as many stay as the job's `checkpoint.keep` says. Other ranks write nothing: in
+    data-parallel training all have the same state.
+
+    Args:
+        state: Tensors, numbers, text, and lists and maps of them, such as state_dicts.
+        step: How many steps are in it; it is added to the state as `step`.
+
+    Raises:
+        ValueError: something else is in the state.
+        OSError: it can't be written.
+        SystemExit: SIGTERM had come, and the checkpoint is written.
+    """
+    if (found := own()) is None or own_rank() != 0:
+        return None
+    begun = time.monotonic()
+    path = found[0].write(state, step)
+    _written[0] = time.monotonic()
+    tell(Events(0), path, step, begun)
+    if stopping.is_set():
+        raise SystemExit(EXIT_TERMINATED)
+    return path
+
+
+def tell(events: Events, path: Path, step: int, begun: float) -> None:
+    """Write the event of a checkpoint whose writing began at `begun`."""
+    seconds = round(time.monotonic() - begun, 3)
+    events.emit("checkpoint", step=step, path=str(path), bytes=path.stat().st_size, seconds=seconds)
+
+
+_written = [time.monotonic()]
+_noticing: list[bool] = []
+
+
+def _notice_sigterm() -> None:
+    """From now on let SIGTERM be seen at the next step; once, and in the main thread alone."""
+    if _noticing or threading.current_thread() is not threading.main_thread():
+        return
+    _noticing.append(True)
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        return  # the program has its own way
+    # A rank that hangs never comes to its next step: its stack is shown, as it was before.
+    faulthandler.unregister(signal.SIGTERM)
+    signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+    faulthandler.register(signal.SIGTERM, file=2, all_threads=True, chain=True)
+
+
+def _step(path: Path) -> int:
+    return int(path.name.split(".")[0][len("step-") :])
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()[:_DIGITS]

@@ -1,0 +1,51 @@
+"""The numbers of Hugging Face's Trainer as a job's result.
+
+    trainer = transformers.Trainer(…, callbacks=[SlipwayCallback()])
+
+What the Trainer logs, the result has: `loss` of the training, `eval_loss` and, by
+`compute_metrics`, `eval_accuracy` and others; the last value of each name, and the values by epoch.
+Made for Transformers 4.56.
+https://huggingface.co/docs/transformers/v4.56.1/main_classes/callback
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from transformers import TrainerCallback  # type: ignore[import-not-found]
+
+import slipway
+
+
+class SlipwayCallback(TrainerCallback):  # type: ignore[misc]  # it is in the program's image alone
+    """Passes what is logged on to `slipway`, on rank 0."""
+
+    _trains = False
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._trains = True
+
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **kwargs: Any
+    ) -> None:
+        # `epoch` is how many are done, with a fraction.
+        numbers = {
+            name: each for name, each in (logs or {}).items() if name not in {"epoch", "step"}
+        }
+        if state.is_world_process_zero and numbers:
+            epoch = None if state.epoch is None else max(1, math.ceil(state.epoch))
+            slipway.log(epoch, state.global_step, **numbers)
+
+    def on_train_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        self._trains = False
+        self._finish(state)
+
+    def on_evaluate(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
+        if not self._trains:
+            self._finish(state)
+
+    @staticmethod
+    def _finish(state: Any) -> None:
+        if state.is_world_process_zero:
+            slipway.finish()

@@ -1,0 +1,76 @@
+"""Writes the files of a run to standard output, as a tar: what `make fetch` reads in the cluster.
+
+    python3 -m slipway_trainer.tar file:///opt/kept/outputs/mine/mine-20261124-101500-ab12
+
+The URL is any that fsspec knows. `succeeded` in place of the run's id is the last run that ended
+well, where its stack keeps the files (`agent.kept`). A list of files, artifacts.json, comes before
+those that it names; what it names and is not there is left out, for the reader to miss. Without a
+list all files come.
+"""
+
+import json
+import sys
+import tarfile
+from collections.abc import Iterator
+from typing import IO, TYPE_CHECKING
+
+from slipway_trainer.agent.artifacts import LIST
+from slipway_trainer.agent.kept import SUCCEEDED
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+
+def write(url: str, out: IO[bytes]) -> int:
+    """Write the files below `url` to `out`, and return how many.
+
+    Raises:
+        FileNotFoundError: there are none.
+        Exception: whatever the store's client raises.
+    """
+    from fsspec import url_to_fs  # noqa: PLC0415 - what it raises is to be told like the rest
+
+    store, root = url_to_fs(url)
+    root, count = root.rstrip("/"), 0
+    if root.endswith(f"/{SUCCEEDED}") and store.isfile(root):
+        run_id = store.cat_file(root).decode().strip()
+        root = f"{root.removesuffix(SUCCEEDED)}{run_id}"
+    with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for name in _names(store, root):
+            path = f"{root}/{name}"
+            if not store.isfile(path):
+                print(f"{name} is not there any more", file=sys.stderr)
+                continue
+            member = tarfile.TarInfo(name)
+            member.size = store.info(path)["size"]
+            with store.open(path, "rb") as file:
+                tar.addfile(member, file)
+            count += 1
+    if count == 0:
+        raise FileNotFoundError(f"there is no file below {url}")
+    return count
+
+
+def _names(store: "AbstractFileSystem", root: str) -> Iterator[str]:
+    """Yield the paths of a run's files below `root`: each replica's list, then what it names."""
+    found = sorted(path[len(root) + 1 :] for path in store.find(root))
+    lists = [name for name in found if name == LIST or _is_of_replica(name)]
+    if LIST not in lists:
+        yield from found
+        return
+    for name in sorted(lists, key=lambda each: (each != LIST, each)):
+        yield name
+        folder = name.removesuffix(LIST)
+        yield from (f"{folder}{each}" for each in json.loads(store.cat_file(f"{root}/{name}")))
+
+
+def _is_of_replica(name: str) -> bool:
+    folder, _, file = name.partition("/")
+    return folder.startswith("replica-") and file == LIST
+
+
+if __name__ == "__main__":
+    try:
+        write(sys.argv[1], sys.stdout.buffer)
+    except Exception as error:  # noqa: BLE001 - every store has errors of its own
+        sys.exit(f"{type(error).__name__}: {error}")

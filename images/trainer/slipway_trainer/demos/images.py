@@ -1,0 +1,81 @@
+"""Train a ResNet on a folder of PNG or JPEG files, on any number of ranks.
+
+Alone:
+    python3 -m slipway_trainer.images --data mnist_png --size 28
+Two processes on one machine:
+    torchrun --nproc-per-node 2 -m slipway_trainer.images --data mnist_png --workers 2
+As a PyTorchJob with `data` the containers find the folder by SLIPWAY_DATA_DIR. Without any of
+these it trains on 6,000 of the pictures that are in the image, written as PNG files first.
+"""
+
+import slipway_trainer.demos  # noqa: F401, I001 - before torch
+
+import argparse
+import os
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+from torchvision import models
+
+from slipway_trainer import pictures, report
+from slipway_trainer.demos import options, training
+from slipway.events import Events
+
+
+class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
+    """One of torchvision's ResNets, without weights: resnet18 with 10 classes has 11,181,642."""
+
+    def __init__(self, arch: str, classes: int) -> None:
+        super().__init__()
+        self.resnet = models.get_model(arch, weights=None, num_classes=classes)
+
+    def forward(self, x: Tensor) -> Tensor:  # (n, 3, size, size)
+        # The last batch of an epoch may be one picture. Where maps have one pixel torch refuses to
+        # normalize it, since it has no variance of its own; twice the same one has none either.
+        batch = x.repeat(2, 1, 1, 1) if self.training and len(x) == 1 else x
+        return self.resnet(batch)[: len(x)]  # (n, classes), unnormalized log-probabilities
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
+    parser = options.parser("slipway_trainer.images", __doc__)
+    add = parser.add_argument
+    add("--data", type=Path, default=os.environ.get("SLIPWAY_DATA_DIR"), metavar="DIR", help="with "
+        "the folders train and test, which have a folder for each class")  # fmt: skip
+    add("--arch", default="resnet18", choices=sorted(models.list_models(models.resnet)),
+        metavar="NAME", help="one of torchvision's ResNets: resnet18, resnet50, …")  # fmt: skip
+    add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides: 224 unless "
+        "said, 32 for the image's own pictures")  # fmt: skip
+    add("--lr", type=float, default=0.01, metavar="X", help="learning rate for one rank; it is "
+        "multiplied by their number")  # fmt: skip
+    add("--log-interval", type=options.count, default=20, metavar="STEPS", help="between two "
+        "step events")  # fmt: skip
+    parser.set_defaults(epochs=1, batch_size=32, workers=1, test_batch_size=100)
+    return parser.parse_args(words)
+
+
+def task(args: argparse.Namespace) -> training.Task:
+    """Return what there is to train."""
+    made = cache(pictures.made)
+    size = args.size or (32 if args.data is None else 224)
+
+    def load(data: Path | None, **chosen: Any) -> pictures.Pictures:
+        return pictures.Pictures(made() if data is None else data, size=size, **chosen)
+
+    return training.Task(
+        net=lambda classes: Net(args.arch, classes), load=load, data=args.data,
+        learning_rate=args.lr, log_interval=args.log_interval, model_file="resnet.pt",
+    )  # fmt: skip
+
+
+def main(events: Events) -> dict[str, Any]:
+    """Train and test as the command line says; return the summary of this rank."""
+    args = arguments()
+    return training.run(task(args), args, events)
+
+
+if __name__ == "__main__":
+    report.run(main)

@@ -1,0 +1,64 @@
+"""The state of an elastic job on disk, for when all of its workers are lost at once.
+
+Rank 0 of whatever world there is writes it beside the training: the others wait in no collective
+operation for a disk. Every worker that starts reads it; where others hold a newer state, it takes
+that one over.
+"""
+
+import copy
+import time
+from collections.abc import Callable
+from threading import Thread
+from typing import Any
+
+from slipway.checkpoints import Interval, Store, tell
+from slipway.events import Events
+
+
+class Disk:
+    """The checkpoints of one worker's job.
+
+    Args:
+        store: Where they are; all workers see it.
+        every: How far apart they are.
+        events: Where to tell of them.
+    """
+
+    def __init__(self, store: Store, every: Interval, events: Events) -> None:
+        self._store, self._every, self._events = store, every, events
+        self._begun = time.monotonic()
+        self._writer: Thread | None = None
+
+    def read(self) -> dict[str, Any] | None:
+        """Return the newest state that is whole; None where there is none.
+
+        Raises:
+            ValueError: there are some, and none of them is whole.
+        """
+        return self._store.newest(lambda text: self._events.emit("warning", warning=text))
+
+    def write(self, step: int, state: Callable[[], dict[str, Any]]) -> None:
+        """Write what `state` returns, if that is due after `step` steps and none is being written.
+
+        It is copied before this returns.
+        """
+        is_busy = self._writer is not None and self._writer.is_alive()
+        if is_busy or not self._every.passed(step, self._begun):
+            return
+        self._begun = time.monotonic()
+        taken = copy.deepcopy(state())
+        self._writer = Thread(target=self._save, args=(taken, step), name="checkpoint")
+        self._writer.start()
+
+    def settle(self) -> None:
+        """Wait until what is being written is on the disk."""
+        if self._writer is not None:
+            self._writer.join()
+
+    def _save(self, state: dict[str, Any], step: int) -> None:
+        begun = time.monotonic()
+        try:
+            tell(self._events, self._store.write(state, step), step, begun)
+        except (OSError, ValueError) as error:
+            # The training is worth more than its copy.
+            self._events.emit("warning", warning=f"no checkpoint of step {step}: {error}")

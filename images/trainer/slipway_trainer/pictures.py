@@ -1,0 +1,165 @@
+"""Data sets as folders of pictures: PNG or JPEG files in a folder for each class.
+
+    DIRECTORY/train/CLASS/*.png    training pictures; `training` will do as well
+    DIRECTORY/test/CLASS/*.png     test pictures; or `testing`, `val`, `validation`
+    DIRECTORY/DATASET              {"name": …}, which results then have; else the directory's name
+
+torchvision's ImageFolder lists them. Processes of torch's DataLoader decode them while the model
+trains: pictures travel as bytes, and are normalized on the model's device.
+"""
+
+import json
+import signal
+import tempfile
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torchvision.datasets import ImageFolder
+from torchvision.transforms import v2
+
+from slipway_trainer.datasets import CIFAR10, Data
+
+_FOLDERS = {True: ("train", "training"), False: ("test", "testing", "val", "validation")}
+# Of ImageNet's pictures, which torchvision's networks are used to:
+# https://docs.pytorch.org/vision/0.21/models.html
+_MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
+_AHEAD = 2
+"""Batches that each process has ready."""
+_FEW = {True: 6000, False: 1000}
+
+
+class Pictures(Data):
+    """The training or test pictures in a directory, for training on one device.
+
+    Args:
+        directory: As above, or one with nothing but such a directory in it.
+        train: Which of both.
+        limit: Take that many only, evenly from all classes.
+        size: Pixels of a side: the shorter one is brought to it, the middle is cut out.
+        device: Where batches are to be.
+
+    Raises:
+        ValueError: a folder is missing, or has other classes than the training pictures.
+    """
+
+    def __init__(
+        self, directory: Path, *, train: bool, limit: int | None, size: int, device: torch.device
+    ) -> None:
+        directory = _inner(directory)
+        to_size = [v2.Resize(size), v2.CenterCrop(size), v2.PILToTensor()]
+        files = ImageFolder(str(_folder(directory, train)), v2.Compose(to_size))
+        classes, _ = files.find_classes(str(_folder(directory, train=True)))
+        if files.classes != classes:
+            raise ValueError(
+                f"{files.root} has the classes {', '.join(files.classes)}, and the training "
+                f"pictures have {', '.join(classes)}: both must have the same folders"
+            )
+        if limit is not None and limit < len(files):
+            # They are listed class by class.
+            chosen = torch.arange(limit) * len(files) // limit
+            files.samples = [files.samples[index] for index in chosen.tolist()]
+        about = directory / "DATASET"
+        self.name = str(json.loads(about.read_text())["name"] if about.exists() else directory.name)
+        self.classes = tuple(classes)
+        self.size, self.device = size, device
+        self._files = files
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
+        return self._placed(*self._batch([self._files[index] for index in indices.tolist()]))
+
+    def loaded(
+        self, shares: Iterable[tuple[Tensor, float]], workers: int
+    ) -> Iterator[tuple[Tensor, Tensor, float]]:
+        """Yield the batches that so many processes get ready."""
+        weights = deque[float]()
+
+        def indices() -> Iterator[list[int]]:
+            for share, weight in shares:
+                weights.append(weight)
+                yield share.tolist()
+
+        loader = DataLoader(
+            self._files,
+            batch_sampler=indices(),
+            num_workers=workers,
+            collate_fn=self._batch,
+            pin_memory=self.device.type == "cuda",
+            prefetch_factor=_AHEAD if workers > 0 else None,
+            worker_init_fn=_end_on_sigterm,
+            # Of its own: the model's random numbers are the same with any number of processes.
+            generator=torch.Generator(),
+        )
+        for images, labels in loader:
+            yield *self._placed(images, labels), weights.popleft()
+
+    def _batch(self, samples: Sequence[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
+        """Return bytes (n, 3, size, size) and labels (n,), also where n is 0."""
+        images = [image for image, _ in samples]
+        empty = torch.empty(0, 3, self.size, self.size, dtype=torch.uint8)
+        labels = torch.tensor([label for _, label in samples], dtype=torch.int64)
+        return torch.stack(images) if images else empty, labels
+
+    def _placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a batch on the device, normalized, its pixels' colors side by side."""
+        images = images.to(self.device, non_blocking=True).float().div_(255)
+        images = v2.functional.normalize(images, _MEAN, _DEVIATION, inplace=True)
+        images = images.contiguous(memory_format=torch.channels_last)
+        return images, labels.to(self.device, non_blocking=True)
+
+
+def made(cifar10: Path = Path("/data/cifar10")) -> Path:
+    """Write some of the image's pictures, CIFAR-10's or what stands in for them, as PNG files.
+
+    Returns:
+        Their directory, a new one: 6,000 and 1,000 pictures.
+    """
+    directory = Path(tempfile.mkdtemp(prefix="pictures-"))
+    for train, count in _FEW.items():
+        dataset: Any = CIFAR10(cifar10, train=train)
+        folders = [
+            directory / _FOLDERS[train][0] / name.replace("/", "-") for name in dataset.classes
+        ]
+        for folder in folders:
+            folder.mkdir(parents=True)
+        for number, label in enumerate(dataset.targets[:count]):
+            picture = v2.functional.to_pil_image(dataset.data[number])
+            picture.save(folders[label] / f"{number:05}.png", compress_level=1)
+        (directory / "DATASET").write_text(json.dumps({"name": dataset.name}))
+    return directory
+
+
+def _inner(directory: Path) -> Path:
+    """Return the only folder in `directory`, which is how archives are packed, else itself."""
+    within = [path for path in directory.iterdir() if path.is_dir()]
+    return within[0] if len(within) == 1 and not _places(directory) else directory
+
+
+def _places(directory: Path) -> list[Path]:
+    """Return the folders in `directory` that may be of pictures."""
+    return [
+        path for names in _FOLDERS.values() for name in names if (path := directory / name).is_dir()
+    ]
+
+
+def _folder(directory: Path, train: bool) -> Path:
+    places = [directory / name for name in _FOLDERS[train]]
+    found = next((place for place in places if place.is_dir()), None)
+    if found is None:
+        raise ValueError(
+            f"{directory} has none of the folders {', '.join(_FOLDERS[train])}, with a folder of "
+            "PNG or JPEG files for each class: name the directory that has it with --data"
+        )
+    return found
+
+
+def _end_on_sigterm(_worker: int) -> None:
+    """Let a worker be ended as its parent would: a rank's threads get no SIGTERM, see `report`."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -1,0 +1,107 @@
+"""Where a stack keeps its jobs' files: a store of its cloud, or a volume of the cluster."""
+
+from typing import Literal
+
+import pulumi
+from pulumi import ResourceOptions
+from pydantic.dataclasses import dataclass
+
+from clusters.capacity import Capacity
+from clusters.cluster import ONE_AT_A_TIME, Cluster
+from core.fields import CONFIG, Memory
+from core.manifests import KEPT_CLAIM, marked
+from jobs.resource import Claim
+from jobs.spec import kept, volumes
+from jobs.spec.fields import ObjectName
+
+KEY = "slipway:outputs"
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class KeptOutputs:
+    """The settings of `slipway:outputs`: where jobs without `outputs` keep their files.
+
+    Args:
+        keep: Whether they keep them.
+        size: Of the volume, which the claim `slipway-kept` gets; it may grow.
+        storage_class: Of the volume: the cluster's default one unless said. With one that is named,
+            the volume is used also where a stack would keep files in its cloud's store.
+        access_mode: Whether pods on several nodes can use it at the same time, which few classes
+            offer.
+    """
+
+    keep: bool = True
+    size: Memory = "10Gi"
+    storage_class: ObjectName | None = None
+    access_mode: Literal["ReadWriteOnce", "ReadWriteMany"] = "ReadWriteOnce"
+
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the user has chosen a volume that suits the cluster."""
+        return self.storage_class is not None or self.access_mode == "ReadWriteMany"
+
+    def why_not(self, capacity: Capacity | None) -> str | None:
+        """Return why files are not kept in a cluster of that capacity; None where they may be.
+
+        A volume that pods can use on one node at a time would hold up jobs on several ones:
+        https://kubernetes.io/docs/concepts/storage/persistent-volumes/#access-modes
+        """
+        if not self.keep:
+            return "`keep` is false"
+        if self.is_chosen or capacity is None or capacity.nodes == 1:
+            return None
+        return f"jobs run on {capacity.nodes} nodes, and {ONE_AT_A_TIME}"
+
+
+def keep(
+    settings: KeptOutputs,
+    cluster: Cluster,
+    capacity: Capacity | None,
+    *,
+    goes: bool,
+    after: pulumi.Resource,
+) -> tuple[str | None, list[pulumi.Resource]]:
+    """Declare what it takes to keep files, and return where they are, as `jobs.spec.kept` has it.
+
+    Args:
+        settings: The stack's.
+        cluster: Where its jobs run.
+        capacity: What the cluster has; None where that is not known beforehand.
+        goes: Whether the cluster is removed with the stack.
+        after: The jobs' namespace.
+
+    Returns:
+        The place, None where files are not kept; and what has to exist before a job runs.
+    """
+    if not settings.keep:
+        return None, []
+    if not settings.is_chosen:
+        if cluster.store is not None:
+            return cluster.store, []
+        if why := cluster.no_volume or settings.why_not(capacity):
+            pulumi.log.info(
+                f"files of jobs without `outputs` are not kept: {why}. To keep them, set {KEY} to "
+                "{storageClass: NAME, accessMode: ReadWriteMany} with a class whose volumes all "
+                "nodes can use, or give the jobs `outputs`"
+            )
+            return None, []
+    claim = volumes.claim(
+        KEPT_CLAIM,
+        cluster.namespace,
+        settings.size,
+        mode=settings.access_mode,
+        storage_class=settings.storage_class,
+    )
+    if not goes:
+        named = settings.storage_class or "the default StorageClass"
+        pulumi.log.info(
+            f"files of jobs without `outputs` are kept on the claim {claim['metadata']['name']} "
+            f"({settings.size} of {named}), which `make down` deletes with them"
+        )
+    made = Claim(
+        marked(claim),
+        kubeconfig=cluster.kubeconfig,
+        keep=False,
+        opts=ResourceOptions(depends_on=[after]),
+    )
+    return kept.VOLUME_URL, [made]

@@ -1,0 +1,111 @@
+"""Asks NVIDIA's DCGM exporter, now and then, how busy the GPUs of a run are."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from kubernetes.client.exceptions import ApiException
+
+from core.kube import api_message
+from jobs.api import JobApi, Unreachable
+from jobs.judge.gpu_use import METRIC, Gpu, utilization
+from jobs.judge.run_state import RunState
+
+LOOK_SECONDS = 30.0
+_MOST_SECONDS = 20.0
+"""How long one look goes on asking: exporters that do not answer use up their own limits."""
+PATIENCE_SECONDS = 300.0
+"""A new node pulls the exporter's image first."""
+
+
+_Look = tuple[float, Mapping[Gpu, float], str | None]
+"""When a look began, the utilization of GPUs by pod name, and why it lacks some."""
+
+
+@dataclass
+class GpuMeter:
+    """Measures the GPUs of one run, in threads of its own.
+
+    Args:
+        api: Of the job.
+        run: What is seen of it; sees its GPUs, too.
+        least: Below that a GPU counts as idle, in per cent.
+        warn: Takes what the user should know.
+    """
+
+    api: JobApi
+    run: RunState
+    least: float
+    warn: Callable[[str], None]
+    _looks: "queue.SimpleQueue[_Look]" = field(default_factory=queue.SimpleQueue)
+    _thread: threading.Thread | None = None
+    _begun: float = float("-inf")
+    _lacking_since: float | None = None
+    _warned: bool = False
+
+    def look(self) -> None:
+        """Let the run see what was measured, and begin to measure when it is time; never wait."""
+        while not self._looks.empty():
+            self._take_in(*self._looks.get())
+        now = time.monotonic()
+        is_busy = self._thread is not None and self._thread.is_alive()
+        # Those that started first wait for the others, without using their GPUs.
+        if is_busy or not self.run.all_started or now - self._begun < LOOK_SECONDS:
+            return
+        running = [each for each in self.run.replicas.values() if each.running and each.gpus]
+        pods = {each.name: str(each.pod["spec"].get("nodeName")) for each in running}
+        self._begun = now
+        # None keeps the process alive.
+        self._thread = threading.Thread(target=self._measure, args=(now, pods), daemon=True)
+        self._thread.start()
+
+    def _take_in(self, at: float, measured: Mapping[Gpu, float], problem: str | None) -> None:
+        self.run.see_gpus(at, measured, self.least)
+        if problem is None:
+            self._lacking_since = None
+            return
+        if self._lacking_since is None:
+            self._lacking_since = at
+        if at - self._lacking_since >= PATIENCE_SECONDS and not self._warned:
+            self._warned = True
+            self.warn(
+                f"`minGpuUtilization` of {self.api.name} has no effect on GPUs that are not "
+                f"measured: {problem}. The run continues; see docs/gpus.md#idle-gpus"
+            )
+
+    def _measure(self, at: float, pods: Mapping[str, str]) -> None:
+        try:
+            look: _Look = self._asked(at, pods)
+        except (ApiException, Unreachable) as error:
+            text = f"the pods of NVIDIA's DCGM exporter can't be listed: {api_message(error)}"
+            look = at, {}, text
+        except Exception as error:  # noqa: BLE001 - what others answer may not end a run
+            look = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
+        self._looks.put(look)
+
+    def _asked(self, at: float, pods: Mapping[str, str]) -> _Look:
+        """Return what the exporters on the nodes of `pods` answer."""
+        exporters = {
+            pod["spec"]["nodeName"]: pod
+            for pod in self.api.gpu_exporters()
+            if pod["spec"].get("nodeName") in pods.values() and pod["status"]["phase"] == "Running"
+        }
+        measured: dict[Gpu, float] = {}
+        silent: dict[str, str] = {}
+        for node, exporter in sorted(exporters.items()):
+            if time.monotonic() - at > _MOST_SECONDS:
+                silent[node] = f"did not answer within {_MOST_SECONDS:g} s"
+                continue
+            try:
+                measured |= utilization(self.api.metrics(exporter), self.api.namespace)
+            except (ApiException, Unreachable) as error:
+                silent[node] = f"does not answer ({api_message(error)})"
+        seen = {pod for pod, _ in measured}
+        for pod, node in sorted(pods.items()):
+            if pod not in seen:
+                lacks = silent.get(node, f"reports no {METRIC} of pod {pod}")
+                lacks = lacks if node in exporters else "has no pod that runs"
+                return at, measured, f"NVIDIA's DCGM exporter {lacks} on node {node}"
+        return at, measured, None

@@ -1,0 +1,272 @@
+"""`scripts/azure-acceptance`: the cheapest stack on Azure, once, and what Azure answered.
+
+Up, refresh, up, smoke and down, with no GPU and one node, in a copy of this checkout with a state
+of its own (scripts/ci_smoke.py). It takes from your settings who you are and where, and nothing
+else. The second `up` must change nothing. The stack is always destroyed: also after a failure, at
+the cost cap, on Ctrl-C, SIGTERM and SIGHUP.
+
+The report is JSON: steps, jobs, cost, and each of Pulumi's requests to Azure with its answer. It
+has no passwords, tokens, keys or kubeconfigs in it, but IDs and addresses of yours; it is sent
+nowhere.
+
+0: all passed. 1: a step failed. 2: wrong usage; nothing was made. 124: the cap or a step's limit
+was reached. 125: a job failed. 128 and the signal's number: stopped.
+"""
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from clusters import CLUSTERS
+from core.paths import CHECKOUT
+from infra import cost, settings
+from infra.cost import prices
+from scripts.azure_requests import Request, requests
+from scripts.ci_smoke import (
+    FAILED,
+    Command,
+    Plan,
+    Step,
+    Summary,
+    input_file,
+    output_file,
+    run_in_copy,
+    run_steps,
+)
+from scripts.scratch import Scratch
+
+STACK = "azure-acceptance"
+AGAIN = "up again"
+DOWN_SECONDS = 30 * 60.0
+"""How long taking it down may take, which the cap has to pay for as well."""
+_UP_SECONDS = 60 * 60.0
+_REFRESH_SECONDS = 10 * 60.0
+_KEPT = ("kind", "subscription", "tenant", "location", "api", "admins", "budget", "login", "images",
+         "tags", "kubernetesVersion")  # fmt: skip
+"""The cluster's settings that are the user's own. Its name, its groups and all else are not."""
+_JOBS = {
+    "mnist-gloo": {
+        "workers": 1,
+        "args": ["--limit-train", "3000", "--limit-test", "500"],
+        "minAccuracy": 0.1,
+    }
+}
+"""A training of seconds on two ranks: the nodes pull, and what the operator does works."""
+
+
+@dataclass(frozen=True)
+class Cap:
+    """What a run may cost.
+
+    Args:
+        most: In `currency`.
+        hourly: What its nodes cost by the hour; disks, traffic and the like are not included.
+        currency: Of both.
+    """
+
+    most: Decimal
+    hourly: Decimal
+    currency: str
+
+    @property
+    def seconds(self) -> float:
+        """How long everything before `down` may take."""
+        return float(self.most / self.hourly) * 3600 - DOWN_SECONDS
+
+
+class Unusable(Exception):
+    """The run can't start; the text says why and what to do."""
+
+
+def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the cheapest stack's settings, made of a user's own for the kind `aks`.
+
+    Raises:
+        Unusable: they are another kind's.
+    """
+    cluster = config.get("slipway:cluster") or {}
+    if cluster.get("kind") != "aks":
+        raise Unusable("its slipway:cluster is not of the kind aks; name the file of such a stack")
+    size = {key: value for key, value in (cluster.get("system") or {}).items() if key == "size"}
+    found: dict[str, Any] = {
+        "slipway:cluster": {
+            **{key: cluster[key] for key in _KEPT if key in cluster},
+            "gpu": False,
+            "system": {**size, "minNodes": 1, "maxNodes": 1},
+        },
+        "slipway:jobs": _JOBS,
+    }
+    if (own := config.get(prices.KEY)) is not None:
+        # The copy has no files that git ignores.
+        found[prices.KEY] = str((CHECKOUT / Path(own).expanduser()).resolve())
+    return found
+
+
+def cap_of(config: Mapping[str, Any], most: Decimal) -> Cap:
+    """Return the cap of a stack.
+
+    Raises:
+        Unusable: its nodes have no price, or it buys less time than taking the stack down may take.
+        settings.SettingsError: with everything that is wrong with them.
+    """
+    parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
+    pools = CLUSTERS[parsed.cluster.kind].pools(parsed.cluster.options)
+    table = prices.used(parsed.prices)
+    hourly = cost.most(pools, table)
+    if hourly is None:
+        sizes = ", ".join(f"{each.size} in {each.region}" for each in pools)
+        raise Unusable(
+            f"there is no price for {sizes}, so no cost cap can be kept; use another location, or "
+            "write a price table (docs/costs.md) and name it in slipway:prices"
+        )
+    cap = Cap(most, hourly, table.currency)
+    if cap.seconds <= 0:
+        raise Unusable(
+            f"--max-cost {most} is less than taking the stack down may cost: "
+            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; raise it"
+        )
+    return cap
+
+
+@dataclass
+class Recorder:
+    """Has the engine record what it asks plugins, and reads that after each step.
+
+    Args:
+        directory: Where the engine's files are, which hold secrets; none stays.
+    """
+
+    directory: Path
+    requests: list[Request] = field(default_factory=list)
+
+    def recorded(self, command: Command) -> Command:
+        """Return a step with its requests recorded."""
+        file = shlex.quote(str(self._file(command.name)))
+        return replace(command, line=f"export PULUMI_DEBUG_GRPC={file}; {command.line}")
+
+    def judge(self, step: Step) -> Step:
+        """Take in what a step has asked; the second `up` fails if it has changed anything."""
+        before = len(self.requests)
+        self._take(step.name)
+        changed = [each for each in self.requests[before:] if each.changes]
+        if step.name != AGAIN or step.status or not changed:
+            return step
+        names = ", ".join(f"{each.type} {each.name}" for each in changed)
+        return replace(step, outcome=f"changed {names}", status=FAILED)
+
+    def finish(self) -> None:
+        """Take in what a step has asked that was stopped."""
+        for file in sorted(self.directory.glob("*.requests")):
+            self._take(file.stem)
+
+    def _take(self, name: str) -> None:
+        file = self._file(name)
+        if file.exists():
+            lines = file.read_text(errors="replace").splitlines()
+            file.unlink()
+            self.requests += requests(lines, name)
+
+    def _file(self, name: str) -> Path:
+        return self.directory / f"{name}.requests"
+
+
+def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary, str]:
+    """Run the stack in a copy of the checkout; return how it went, and the report."""
+    file = scratch.checkout / "stacks" / f"{STACK}.yaml"
+    file.write_text(yaml.safe_dump({"config": dict(config)}))
+    recorder = Recorder(scratch.directory)
+    up, smoke, down = (Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
+    up, down = replace(up, limit=_UP_SECONDS), replace(down, limit=DOWN_SECONDS)
+    refresh = f'eval "$(make -s env)" && pulumi refresh --yes --skip-preview --stack {STACK}'
+    commands = [up, Command("refresh", refresh, _REFRESH_SECONDS), replace(up, name=AGAIN), smoke]
+    plan = Plan([*map(recorder.recorded, commands)], recorder.recorded(down), recorder.judge)
+    try:
+        summary = run_steps(scratch, STACK, cap.seconds, plan)
+    finally:
+        recorder.finish()
+    return summary, report(summary, cap, recorder.requests)
+
+
+def report(summary: Summary, cap: Cap, asked: list[Request]) -> str:
+    """Return the report as JSON."""
+    hours = Decimal(sum(step.seconds for step in summary.steps)) / 3600
+    costs = {
+        "currency": cap.currency,
+        "max": str(cap.most),
+        "hourly": f"{cap.hourly:.3f}",
+        "nodes": f"{cap.hourly * hours:.3f}",
+    }
+    document = {**json.loads(summary.json()), "cost": costs, "requests": [*map(asdict, asked)]}
+    return json.dumps(document, indent=1)
+
+
+def _amount(text: str) -> Decimal:
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        amount = Decimal(0)
+    if not amount.is_finite() or amount <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no amount above 0, such as 5 or 2.50")
+    return amount
+
+
+def main() -> int:
+    """Run the command and return its exit status."""
+    parser = argparse.ArgumentParser(
+        prog="scripts/azure-acceptance",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--settings",
+        type=input_file,
+        default=CHECKOUT / "Pulumi.azure.yaml",
+        metavar="FILE",
+        help="a stack of the kind aks with your own values; by default Pulumi.azure.yaml",
+    )
+    parser.add_argument(
+        "--max-cost",
+        type=_amount,
+        default=Decimal(5),
+        metavar="AMOUNT",
+        help="what its nodes may cost, in the price table's currency; by default 5",
+    )
+    parser.add_argument(
+        "--report", type=output_file, required=True, metavar="FILE", help="write the report there"
+    )
+    arguments = parser.parse_args()
+    try:
+        document = yaml.safe_load(arguments.settings.read_text())
+        config = stack_config((document or {}).get("config") or {})
+        cap = cap_of(config, arguments.max_cost)
+    except FileNotFoundError:
+        parser.error(
+            f"there is no {arguments.settings}; `make preview STACK=azure` makes one, and marks "
+            "what to fill in"
+        )
+    except (Unusable, settings.SettingsError, yaml.YAMLError) as error:
+        parser.error(f"{arguments.settings}: {error}")
+    print(
+        f"At most {cap.currency} {cap.most} at {cap.hourly:.3f} an hour: the stack is taken down "
+        f"after {cap.seconds / 60:.0f} minutes at the latest.",
+        flush=True,
+    )
+
+    def run_and_report(scratch: Scratch) -> Summary:
+        summary, text = run(scratch, config, cap)
+        arguments.report.write_text(text)
+        return summary
+
+    return run_in_copy(run_and_report)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

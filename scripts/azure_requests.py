@@ -1,0 +1,151 @@
+"""Pulumi's requests to azure-native's plugin and its answers, without the secrets in them. Pure.
+
+With PULUMI_DEBUG_GRPC the engine writes every call of a plugin into a file, a JSON document a line
+(https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/pulumi-internal/rpcdebug/interceptors.go):
+once when it begins and, with its answer and duration, when it ends.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from core.process import json_map
+
+HIDDEN = "[secret]"
+"""What stands in a report in place of a secret."""
+_METHOD = re.compile("/pulumirpc.ResourceProvider/(Create|Read|Update|Delete|Invoke)")
+_PACKAGE = "azure-native:"
+# https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/sig/sig.go
+_SIGNATURE, _OF_HIDDENS = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
+_KEYS = re.compile(
+    "token$|password|secret|kubeconfig|sharedkey|accesskey|primarykey|secondarykey|privatekey"
+    "|connectionstring",
+    re.IGNORECASE,
+)
+"""Properties whose text is a secret, whether or not the plugin marks it as one."""
+_PATTERNS = re.compile(
+    # A JSON Web Token, a key in PEM, a kubeconfig, and one in base64.
+    r"eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*|apiVersion: v1\n.*"
+    r"|YXBpVmVyc2lvbj[\w+/=]*",
+    re.DOTALL,
+)
+_SHORTEST = 6
+"""Characters of a secret that is looked for wherever else it may stand: `true` may be one, too."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One call of azure-native's plugin.
+
+    Args:
+        step: In which step of the run.
+        method: Create, Read, Update, Delete or Invoke.
+        type: Of the resource, or the function.
+        name: Of the resource in the program; empty of a function.
+        inputs: As the program declares them.
+        outputs: As Azure answered.
+        error: Why it was refused; empty where it was not.
+        seconds: That it took.
+    """
+
+    step: str
+    method: str
+    type: str
+    name: str
+    inputs: Any
+    outputs: Any
+    error: str
+    seconds: float
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changed something in Azure."""
+        return self.method in {"Create", "Update", "Delete"}
+
+
+def requests(lines: Iterable[str], step: str) -> Iterator[Request]:
+    """Yield each finished call of azure-native's plugin, with no secret in it.
+
+    Args:
+        lines: The engine's.
+        step: Whose they are.
+    """
+    entries = [entry for line in lines if (entry := _entry(line)) is not None]
+    # A plugin may repeat in an error, or in another answer, what it marked as a secret once.
+    secrets = sorted({text for each in entries for text in _secrets(each)}, key=len, reverse=True)
+    for entry in entries:
+        found = _request(entry, step)
+        if found is not None:
+            yield Request(**{key: _clean(value, secrets) for key, value in vars(found).items()})
+
+
+def _entry(line: str) -> dict[str, Any] | None:
+    """Return a finished call of any plugin; None for the rest, and for half a line at the end."""
+    entry = json_map(line)
+    return entry if entry.get("progress") == "response_completed" else None
+
+
+def _request(entry: Mapping[str, Any], step: str) -> Request | None:
+    called = _METHOD.fullmatch(str(entry.get("method")))
+    asked, answer = entry.get("request") or {}, entry.get("response") or {}
+    if called is None or asked.get("preview"):
+        return None
+    method = called[1]
+    type_, name = (asked.get("tok", ""), "") if method == "Invoke" else _resource(asked)
+    if not type_.startswith(_PACKAGE):
+        return None
+    inputs = {
+        "Create": asked.get("properties"),
+        "Update": asked.get("news"),
+        "Read": asked.get("inputs"),
+        "Delete": {"id": asked.get("id")},
+        "Invoke": asked.get("args"),
+    }[method]
+    outputs = answer.get("return" if method == "Invoke" else "properties")
+    error = "; ".join([*entry.get("errors", ()), *map(str, answer.get("failures", ()))])
+    seconds = round(entry.get("duration", 0) / 1e9, 2)  # Go's durations are nanoseconds
+    return Request(step, method, type_, name, inputs, outputs, error, seconds)
+
+
+def _resource(asked: Mapping[str, Any]) -> tuple[str, str]:
+    """Return a resource's type and name by its URN, where the type follows those of its parents."""
+    *_, types, name = str(asked.get("urn", "")).split("::", 3)
+    return types.rpartition("$")[2], name
+
+
+def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
+    """Yield the texts in everything that is a secret."""
+    if isinstance(value, Mapping):
+        marked = inside or value.get(_SIGNATURE) == _OF_HIDDENS
+        for key, inner in value.items():
+            if key != _SIGNATURE:
+                yield from _secrets(inner, inside=marked or _KEYS.search(key) is not None)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _secrets(inner, inside=inside)
+    elif inside and isinstance(value, str) and len(value) >= _SHORTEST:
+        yield value
+
+
+def _clean(value: Any, secrets: Iterable[str]) -> Any:
+    """Return a value with `HIDDEN` in place of each secret."""
+    if isinstance(value, Mapping):
+        if value.get(_SIGNATURE) == _OF_HIDDENS:
+            return HIDDEN
+        return {
+            key: HIDDEN if _KEYS.search(key) and _is_text(inner) else _clean(inner, secrets)
+            for key, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_clean(inner, secrets) for inner in value]
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, HIDDEN)
+        return _PATTERNS.sub(HIDDEN, value)
+    return value
+
+
+def _is_text(value: Any) -> bool:
+    """Return whether a property holds text, and not whether there is to be a key at all."""
+    return value is not None and not isinstance(value, bool | int | float)

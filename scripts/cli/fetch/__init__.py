@@ -1,0 +1,1 @@
+"""`make fetch JOB=… TO=…`: the files of a job's last run, copied to your disk and checked."""

@@ -1,0 +1,159 @@
+"""Writes docs/schemas: of a stack's settings, for editors, and of its results, for programs.
+
+The schemas are made from the classes that the program itself uses: `python -m tests.docs.schemas`.
+Only docs/schemas/events.schema.json is written by hand.
+"""
+
+import inspect
+import json
+import re
+from typing import Any
+
+from pydantic import TypeAdapter
+from pydantic.alias_generators import to_camel
+
+from clusters import CLUSTERS
+from core.paths import CHECKOUT
+from infra.kept import KeptOutputs
+from jobs.catalog import CATALOG
+from jobs.result import RunResult
+from jobs.spec import TrainingJob
+
+STACK = CHECKOUT / "docs/schemas/stack.schema.json"
+RESULTS = CHECKOUT / "docs/schemas/results.schema.json"
+_ARGUMENTS = re.compile(r"^Args:\n(.*?)(?:\n\n|\Z)", re.MULTILINE | re.DOTALL)
+_ARGUMENT = re.compile(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", re.MULTILINE)
+_PROGRAMS = (["script"], ["build"], ["image", "command"])
+"""A job that is not in the catalogue has exactly one of these."""
+_PULUMI = ("secretsprovider", "encryptedkey", "encryptionsalt", "environment")
+
+
+def stack() -> str:
+    """Return the content of `STACK`: the JSON Schema of every `Pulumi.<stack>.yaml`."""
+    definitions: dict[str, Any] = {}
+    for kind, cluster in CLUSTERS.items():
+        settings = _define(kind, cluster.settings.load(), definitions)
+        settings["properties"]["kind"] = {"const": kind, "description": "The kind of cluster."}
+        # A cluster without a name is called after its stack.
+        settings["required"] = ["kind", *sorted({*settings.get("required", ())} - {"name"})]
+    job = _define("job", TrainingJob, definitions)
+    name = job["properties"].pop("name")
+    del job["properties"]["module"], job["required"]
+    jobs = {
+        "description": "What to train: demos of the catalogue, and jobs of your own, by name.",
+        "type": "object",
+        "propertyNames": name,
+        "properties": {
+            demo: {
+                "description": f"A demo: {each.module} with {each.backend}; {{}} changes nothing.",
+                "anyOf": [{"$ref": "#/$defs/job"}, {"type": "null"}],
+            }
+            for demo, each in CATALOG.items()
+        },
+        "additionalProperties": {
+            "$ref": "#/$defs/job",
+            "oneOf": [{"required": each} for each in _PROGRAMS],
+        },
+    }
+    outputs = _define("outputs", KeptOutputs, definitions)
+    outputs["description"] = "Where jobs without `outputs` keep their files."
+    config = {
+        "slipway:cluster": {
+            "description": "Where training runs.",
+            "oneOf": [{"$ref": f"#/$defs/{kind}"} for kind in CLUSTERS],
+        },
+        "slipway:jobs": jobs,
+        "slipway:outputs": {"$ref": "#/$defs/outputs"},
+        "slipway:prices": {"description": "A file with your own prices.", "type": "string"},
+    }
+    secret = {
+        "description": "A secret of your own, which a job's `env` names.",
+        "type": "object",
+        "properties": {"secure": {"type": "string"}},
+        "required": ["secure"],
+    }
+    others = {"patternProperties": {"^(?!slipway:)": {}}, "additionalProperties": secret}
+    schema = {
+        "title": "The settings of a Slipway stack",
+        "type": "object",
+        "properties": {
+            "config": {"type": "object", "properties": config, **others},
+            **{key: {"description": "Written by Pulumi."} for key in _PULUMI},
+        },
+        "additionalProperties": False,
+    }
+    return _document(schema, definitions)
+
+
+def results() -> str:
+    """Return the content of `RESULTS`: the JSON Schema of `pulumi stack output jobs`."""
+    definitions: dict[str, Any] = {}
+    _define("result", RunResult, definitions, as_text=False)
+    result = {"$ref": "#/$defs/result"}
+    schema = {"title": "Results by job", "type": "object", "additionalProperties": result}
+    return _document(schema, definitions)
+
+
+def _document(schema: dict[str, Any], definitions: dict[str, Any]) -> str:
+    dialect = {"$schema": "https://json-schema.org/draft/2020-12/schema"}
+    document = {**dialect, **schema, "$defs": definitions}
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _define(
+    name: str, kind: type[Any], definitions: dict[str, Any], *, as_text: bool = True
+) -> dict[str, Any]:
+    """Add a class and those that it refers to, and return its definition.
+
+    Args:
+        name: What the definition is called, and those of the others begin with.
+        kind: A dataclass, of pydantic or of the standard library.
+        definitions: Takes them.
+        as_text: Whether a number may be text: `pulumi config set` writes 0.1 so.
+    """
+    schema = TypeAdapter(kind).json_schema(ref_template=f"#/$defs/{name}.{{model}}")
+    for other, each in schema.pop("$defs", {}).items():
+        definitions[f"{name}.{other}"] = _explained(each, each["description"], as_text)
+    documentation = "\n\n".join(inspect.getdoc(each) or "" for each in kind.__mro__[:-1])
+    definitions[name] = explained = _explained(schema, documentation, as_text)
+    return explained
+
+
+def _explained(schema: dict[str, Any], documentation: str, as_text: bool) -> dict[str, Any]:
+    """Return a class's schema with each field's description from its and its bases' docstrings."""
+    sections = "\n".join(_ARGUMENTS.findall(documentation))
+    texts = {to_camel(name): " ".join(text.split()) for name, text in _ARGUMENT.findall(sections)}
+    fields = {name: _converted(each, as_text) for name, each in schema["properties"].items()}
+    for name, field in fields.items():
+        takes = f"It takes {field['description']}." if "description" in field else ""
+        if lines := [*filter(None, [texts.get(to_camel(name), ""), takes])]:
+            field["description"] = "\n\n".join(lines)
+    required = {"required": schema["required"]} if "required" in schema else {}
+    return {"type": "object", "properties": fields, "additionalProperties": False, **required}
+
+
+def _converted(node: Any, as_text: bool) -> Any:
+    """Return a field's schema as an editor understands it."""
+    if isinstance(node, list):
+        return [_converted(each, as_text) for each in node if each != {"type": "null"}]
+    if not isinstance(node, dict):
+        return node
+    extra = {"title", "alsoWritten"}
+    found = {key: _converted(node[key], as_text) for key in node if key not in extra}
+    types = [found.get("type"), *node.get("alsoWritten", ())]
+    if "number" in types and as_text:
+        types.append("string")
+    if len(types) > 1:
+        found["type"] = [*dict.fromkeys(types)]
+    if str(found.get("pattern")).startswith("(?i)"):
+        del found["pattern"]  # JavaScript's expressions have no such flag
+    if found.get("default", ...) in (None, [], {}):
+        del found["default"]
+    if len(found.get("anyOf", ())) == 1:
+        found.update(found.pop("anyOf")[0])
+    return found
+
+
+if __name__ == "__main__":
+    STACK.write_text(stack())
+    RESULTS.write_text(results())

@@ -1,0 +1,122 @@
+"""`scripts/azure-acceptance` on the tests' double of Azure, with a real cluster behind it."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from core import kube
+from scripts.azure_acceptance import AGAIN, DOWN_SECONDS
+from scripts.scratch import Scratch
+from tests.doubles import recorded_az
+from tests.doubles.azure_native.store import VARIABLE, Store
+from tests.engine.azure_stack import images, make_store, own, write_programs
+from tests.engine.embedded_cluster import TestCluster, bring_in_trainer
+from tests.engine.stack import UP_SECONDS
+
+pytestmark = pytest.mark.long
+CANARY = "canary-8c41f09d"
+_PLUGIN = "pulumi-resource-azure-native"
+_HOURLY = 0.23  # of the one node, in infra/cost/azure-prices.yaml
+_UNTIL_IT_WAITS = 60  # seconds that `up` has until the cap
+
+
+@pytest.fixture
+def scratch(root: Path) -> Iterator[Scratch]:
+    """A user's checkout."""
+    made = Scratch.of(root)
+    yield made
+    made.remove()
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory on PATH with what the double has besides the plugin."""
+    made = write_programs(tmp_path / "bin")
+    recorded_az.install(made, {**recorded_az.answers(), "group exists": False})
+    monkeypatch.setenv("PATH", str(made), prepend=":")
+    return made
+
+
+def put_in(scratch: Scratch, programs: Path, store: Store, trainer: str) -> None:
+    """Put the double in place of Azure, and the user's own settings into their checkout."""
+    for name in ("kubelogin", _PLUGIN):
+        program = programs / name
+        # A copy of a checkout takes over no variable of ours.
+        export = f"export {VARIABLE}='{store.directory}'"
+        program.write_text(program.read_text().replace("exec ", f"{export}\nexec ", 1))
+    # In place of the stub: what is on PATH itself set-up would note for all checkouts.
+    stub = scratch.checkout / "scripts/offline/bin/azure-native" / _PLUGIN
+    (programs / _PLUGIN).replace(stub)
+    config = yaml.safe_load((scratch.checkout / "stacks/azure.yaml").read_text())["config"]
+    settings = own(config["slipway:cluster"]) | {"images": images(trainer)}
+    file = scratch.checkout / "Pulumi.azure.yaml"
+    own_settings = {"slipway:cluster": settings, "slipway:outputs": {"keep": False}}
+    file.write_text(yaml.safe_dump({"config": own_settings}))
+
+
+def report(scratch: Scratch) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((scratch.checkout / "report.json").read_text())
+    return found
+
+
+def test_it_reports_what_azure_answered_without_secrets_and_leaves_nothing(
+    scratch: Scratch, programs: Path, cluster: TestCluster, tmp_path: Path
+) -> None:
+    azure = make_store(tmp_path / "azure", cluster)
+    kubeconfig = yaml.safe_load(azure.kubeconfig.read_text())
+    azure.kubeconfig.write_text(yaml.safe_dump({**kubeconfig, "preferences": {"own": CANARY}}))
+    put_in(scratch, programs, azure, bring_in_trainer(cluster))
+    finished = scratch.run("scripts/azure-acceptance --report report.json", UP_SECONDS)
+    assert finished.code == 0, finished
+    found = report(scratch)
+    names = ["up", "refresh", AGAIN, "smoke", "down"]
+    assert {each["name"]: each["outcome"] for each in found["steps"]} == dict.fromkeys(names, "ok")
+    assert found["jobs"]["mnist-gloo"]["state"] == "Succeeded"
+    assert found["cost"]["hourly"] == f"{_HOURLY:.3f}"
+
+    asked = {(each["step"], each["method"], each["type"].rpartition(":")[2]): each
+             for each in found["requests"]}  # fmt: skip
+    created = asked["up", "Create", "ManagedCluster"]
+    assert created["name"] == "azure-acceptance"
+    assert [each["name"] for each in created["inputs"]["agentPoolProfiles"]] == ["system"]
+    assert created["outputs"]["oidcIssuerProfile"]["issuerURL"]
+    assert {("refresh", "Read", "Registry"), ("down", "Delete", "Registry")} <= asked.keys()
+    assert "kubeconfigs" in asked["up", "Invoke", "listManagedClusterUserCredentials"]["outputs"]
+
+    text = json.dumps(found)
+    assert CANARY not in text
+    assert "certificate-authority-data" not in text
+    assert base64.b64encode(b"apiVersion").decode()[:12] not in text
+
+    assert list(azure.all()) == []
+    namespaces = {each["metadata"]["name"] for each in cluster.get("namespaces")["items"]}
+    assert namespaces == {"default", "kube-node-lease", "kube-public", "kube-system"}
+
+
+def test_the_cost_cap_ends_a_run_that_waits_and_the_stack_is_taken_down(
+    scratch: Scratch, programs: Path, tmp_path: Path
+) -> None:
+    azure = make_store(tmp_path / "azure", None)
+    # With all made in Azure, `up` waits for a cluster that never answers.
+    nobody = base64.b64encode(b"nobody").decode()
+    login = {"client-certificate-data": nobody, "client-key-data": nobody}
+    silent = kube.kubeconfig("silent", {"server": "https://127.0.0.1:1"}, login)
+    azure.kubeconfig.write_text(silent)
+    put_in(scratch, programs, azure, "registry.slipway.test/trainer:1")
+    cap = _HOURLY * (DOWN_SECONDS + _UNTIL_IT_WAITS) / 3600
+    command = f"scripts/azure-acceptance --report report.json --max-cost {cap:.6f}"
+    finished = scratch.run(command, UP_SECONDS)
+    assert finished.code == 124, finished.output
+    found = report(scratch)
+    up, down = found["steps"]
+    assert up["outcome"].startswith("no end within ")
+    assert (down["name"], down["outcome"]) == ("down", "ok")
+    assert float(found["cost"]["nodes"]) < float(found["cost"]["max"])
+    made = {each["type"] for each in found["requests"] if each["method"] == "Create"}
+    assert "azure-native:containerservice:ManagedCluster" in made
+    assert list(azure.all()) == []

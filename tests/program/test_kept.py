@@ -1,0 +1,161 @@
+"""Where a stack keeps its jobs' files: the claim that it declares, and what each run is told."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pytest
+import yaml
+
+from clusters.existing import cluster as existing
+from clusters.existing.kubeconfig import Choice
+from clusters.existing.look import Found
+from tests.program.declared import Program, declare
+
+JOB, CLAIM = "slipway:jobs:PyTorchJob", "slipway:jobs:Claim"
+VOLUME = "file:///opt/kept/outputs/mnist-gloo"
+Declaring = Callable[..., Program]
+
+
+@pytest.fixture
+def declaring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Declaring:
+    """Run the program with a cluster's settings, those of `slipway:outputs`, and a job's."""
+
+    def run(cluster: dict[str, Any], outputs: Any = None, job: Any = None) -> Program:
+        jobs = {"mnist-gloo": {"cpu": "100m", **(job or {})}}
+        config: dict[str, Any] = {"slipway:cluster": cluster, "slipway:jobs": jobs}
+        if outputs is not None:
+            config["slipway:outputs"] = outputs
+        file = tmp_path / "mine.yaml"
+        file.write_text(yaml.safe_dump({"config": config}))
+        return declare(file, monkeypatch)
+
+    return run
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What the program logs for the user."""
+    texts: list[str] = []
+    monkeypatch.setattr(pulumi.log, "info", lambda text, *_, **__: texts.append(text))
+    return texts
+
+
+@pytest.fixture
+def elsewhere(declaring: Declaring, monkeypatch: pytest.MonkeyPatch) -> Declaring:
+    """Run the program on an existing cluster that has what `found` says."""
+
+    def run(found: Found, outputs: Any = None) -> Program:
+        choice = Choice("work", "https://a.example:6443", "config", "a kubeconfig")
+        monkeypatch.setattr(existing, "choose", lambda *_: choice)
+        monkeypatch.setattr(existing, "look", lambda *_: found)
+        monkeypatch.setattr(existing, "stack", lambda: "slipway/mine")
+        registry = {"server": "registry.example.internal/team"}
+        cluster = {"kind": "kubeconfig", "context": "work", "registry": registry}
+        return declaring(cluster, outputs)
+
+    return run
+
+
+@pytest.mark.parametrize("kind", [{"kind": "embedded"}, {"kind": "kind"}, {"kind": "minikube"}])
+def test_on_one_node_every_job_keeps_its_files_on_a_volume(
+    declaring: Declaring, kind: dict[str, Any]
+) -> None:
+    program = declaring(kind)
+    claim, job = program.one(CLAIM), program.one(JOB)
+    assert claim.name == "slipway-kept"
+    assert claim.inputs["manifest"]["metadata"]["namespace"] == "slipway-jobs"
+    assert claim.inputs["manifest"]["spec"] == {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "10Gi"}},
+    }
+    assert job.inputs["kept"] == VOLUME
+    assert claim.urn in program.needs(job)
+    assert not claim.request.retainOnDelete, "it goes with the stack"
+
+
+def test_a_jobs_own_outputs_win(declaring: Declaring) -> None:
+    job = declaring({"kind": "embedded"}, job={"outputs": "abfs://c/f"}).one(JOB)
+    assert "kept" not in job.inputs
+    assert "abfs://c/f" in str(job.inputs["manifest"])
+
+
+def test_a_stack_may_keep_nothing(declaring: Declaring) -> None:
+    program = declaring({"kind": "embedded"}, {"keep": False})
+    assert program.of(CLAIM) == []
+    assert "kept" not in program.one(JOB).inputs
+
+
+def test_on_several_nodes_nothing_is_kept_unless_all_of_them_can_use_the_volume(
+    declaring: Declaring, said: list[str]
+) -> None:
+    cluster = {"kind": "kind", "workers": 2}
+    program = declaring(cluster)
+    assert program.of(CLAIM) == []
+    assert "kept" not in program.one(JOB).inputs
+    (text,) = [each for each in said if "are not kept" in each]
+    assert "2 nodes" in text
+    assert "slipway:outputs" in text
+    shared = {"storageClass": "nfs", "accessMode": "ReadWriteMany", "size": "50Gi"}
+    program = declaring(cluster, shared)
+    assert program.one(CLAIM).inputs["manifest"]["spec"] == {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": "nfs",
+        "resources": {"requests": {"storage": "50Gi"}},
+    }
+    assert program.one(JOB).inputs["kept"] == VOLUME
+
+
+@pytest.mark.usefixtures("machine")
+def test_on_aks_they_go_to_the_stacks_storage_account(declaring: Declaring) -> None:
+    cluster = yaml.safe_load((Path(__file__).parents[2] / "stacks/azure.yaml").read_text())
+    program = declaring(cluster["config"]["slipway:cluster"])
+    account = program.one("azure-native:storage:StorageAccount").inputs["accountName"]
+    place = f"abfs://artifacts@{account}.dfs.core.windows.net/slipway/outputs/mnist-gloo"
+    assert program.one(JOB).inputs["kept"] == place
+    assert program.of(CLAIM) == []
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (Found(), "may not list StorageClasses"),
+        (Found(default_class=False, nodes=1), "no default StorageClass"),
+        (Found(default_class=True), "may not list nodes"),
+        (Found(default_class=True, nodes=3), "3 nodes"),
+    ],
+)
+def test_an_existing_cluster_without_a_volume_for_it_says_so(
+    elsewhere: Declaring, said: list[str], found: Found, reason: str
+) -> None:
+    assert elsewhere(found).of(CLAIM) == []
+    (text,) = [each for each in said if "are not kept" in each]
+    assert reason in text
+
+
+def test_on_an_existing_cluster_a_preview_says_that_the_claim_goes_with_the_stack(
+    elsewhere: Declaring, said: list[str]
+) -> None:
+    assert elsewhere(Found(default_class=True, nodes=1)).one(CLAIM).name == "slipway-kept"
+    assert any("`make down` deletes" in each for each in said)
+
+
+def test_a_claim_with_files_on_it_stays_when_the_cluster_grows(elsewhere: Declaring) -> None:
+    grown = Found(default_class=True, nodes=2, claim_of="slipway/mine")
+    assert elsewhere(grown).one(CLAIM).name == "slipway-kept"
+    assert elsewhere(Found(default_class=True, nodes=2, claim_of="others/x")).of(CLAIM) == []
+
+
+def test_checkpoints_are_on_that_volume_and_left_out_with_a_warning_where_there_is_none(
+    declaring: Declaring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warned: list[str] = []
+    monkeypatch.setattr(pulumi.log, "warn", lambda text, *_, **__: warned.append(text))
+    job = {"checkpoint": {"every": "10 min"}}
+    [run] = declaring({"kind": "embedded"}, job=job).of(JOB)
+    assert run.inputs["checkpoint"] == {"every": "600 s", "keep": 2}
+    assert warned == []
+    [run] = declaring({"kind": "embedded"}, {"keep": False}, job).of(JOB)
+    assert "checkpoint" not in run.inputs
+    assert "job mnist-gloo: `checkpoint` is left out" in warned[0]

@@ -1,0 +1,93 @@
+"""ResNets on folders of pictures, which came in an archive; in the image's own Python."""
+
+import json
+import subprocess
+import tarfile
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.conftest import Ended, Opened, Rank
+
+_PROGRAM = ("-m", "slipway_trainer.images")
+# 33 pictures over two ranks of 8: the last global batch is one, so rank 1 has none of it.
+_ARGS = ("--size", "32", "--batch-size", "8", "--epochs", "2", "--log-interval", "1",
+         "--precision", "float32", "--timeout", "2")  # fmt: skip
+_DRAW = """
+import random
+from pathlib import Path
+from PIL import Image
+random.seed(1)
+for folder, count in (("training", 33), ("testing", 20)):
+    for number in range(count):
+        kind, low = ("dark", 0) if number % 2 else ("light", 160)
+        place = Path("/out/made/pictures", folder, kind)
+        place.mkdir(parents=True, exist_ok=True)
+        color = tuple(random.randrange(low, low + 90) for _ in range(3))
+        suffix = "png" if number % 3 else "jpg"
+        Image.new("RGB", (40, 36), color).save(place / f"{number}.{suffix}")
+Path("/out/made/pictures/DATASET").write_text('{"name": "shades"}')
+"""
+
+
+@pytest.fixture(scope="module")
+def data(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The directory of a cache into which the job's container fetched an archive of pictures."""
+    directory = tmp_path_factory.mktemp("data")
+    directory.chmod(0o777)
+    image.run("python3", "-c", _DRAW, mounts={directory: "/out"})
+    with tarfile.open(directory / "pictures.tar", "w") as archive:
+        archive.add(directory / "made/pictures", "pictures")
+    digest = sha256((directory / "pictures.tar").read_bytes()).hexdigest()
+    known = {"url": "file:///out/pictures.tar", "sha256": digest, "cache": "/out/cache"}
+    fetch = ("python3", "-m", "slipway_trainer.inputs", json.dumps(known))
+    size = (directory / "pictures.tar").stat().st_size
+    assert f": {size} bytes from" in image.run(*fetch, mounts={directory: "/out"})
+    assert ": 0 bytes fetched" in image.run(*fetch, mounts={directory: "/out"})
+    subprocess.run(["cp", "-r", directory / "cache" / digest, directory / "seen"], check=True)
+    return directory / "seen"
+
+
+def trained(image: Opened, directory: Path, data: Path, *more: str) -> list[Ended]:
+    directory.mkdir()
+    subprocess.run(["cp", "-r", data, directory / "seen"], check=True)
+    ranks = [Rank(program=_PROGRAM)] * 2
+    return image.train(directory, *ranks, args=("--data", "/out/seen", *_ARGS, *more))
+
+
+@pytest.fixture(scope="module")
+def two(image: Opened, data: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Ended]:
+    """Two ranks, each with a process that reads pictures."""
+    return trained(image, tmp_path_factory.mktemp("two") / "ranks", data)
+
+
+def test_each_picture_is_trained_on_once_an_epoch_also_a_last_one_alone(two: list[Ended]) -> None:
+    assert [rank.code for rank in two] == [0, 0], two[0].errors
+    assert [rank.message["samples_seen"] for rank in two] == [2 * 17, 2 * 16]
+    assert len({rank.message["accuracy"] for rank in two}) == 1
+    assert len({rank.message["loss"] for rank in two}) == 1
+
+
+def test_the_result_has_the_name_that_the_folder_gives_itself(two: list[Ended]) -> None:
+    assert {rank.message["dataset"] for rank in two} == {"shades"}
+
+
+def test_the_number_of_reading_processes_changes_nothing_and_torch_compile_neither(
+    image: Opened, data: Path, two: list[Ended], tmp_path: Path
+) -> None:
+    # The back end that compiles nothing: the image has no C compiler.
+    words = ("--workers", "0", "--compile", "eager")
+    again = trained(image, tmp_path / "again", data, *words)
+    for before, after in zip(two, again, strict=True):
+        assert [each["loss"] for each in after.of("step")] == pytest.approx(
+            [each["loss"] for each in before.of("step")], rel=1e-4
+        )
+
+
+def test_a_folder_without_pictures_is_named_with_what_belongs_into_it(
+    image: Opened, tmp_path: Path
+) -> None:
+    [rank] = image.train(tmp_path, Rank(program=_PROGRAM), args=("--data", "/usr", *_ARGS))
+    assert rank.code == 1
+    assert "/usr has none of the folders train, training" in rank.message["error"]

@@ -1,0 +1,26 @@
+"""A machine that has every tool, for tests of what is rendered from it."""
+
+from pathlib import Path
+
+import pytest
+
+from clusters.embedded import KIND
+from core.toolchain import Tool, ToolMissing
+
+
+@pytest.fixture
+def tools(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory with every tool that set-up provides: an empty file each, of version v1."""
+    directory = tmp_path / "tools"
+    directory.mkdir()
+
+    def tool(name: str) -> Tool:
+        if name not in KIND.tools:
+            raise ToolMissing(name)
+        path = directory / name
+        if not path.exists():
+            path.touch()
+        return Tool(name, path, "v1")
+
+    monkeypatch.setattr("core.toolchain.tool", tool)
+    return directory

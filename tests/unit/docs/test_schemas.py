@@ -1,0 +1,151 @@
+"""docs/schemas: of a stack's settings as the program reads them, and of what its outputs hold."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from jobs.result import FailureDetails, RunResult
+from tests.docs import schemas
+
+ROOT = Path(__file__).resolve().parents[3]
+SCHEMA: dict[str, Any] = json.loads(schemas.STACK.read_text())
+RESULTS: dict[str, Any] = json.loads(schemas.RESULTS.read_text())
+CLUSTERS = {
+    f"{file.name}: {case}": settings
+    for file in sorted((ROOT / "tests/clusters").glob("*.good.yaml"))
+    for case, settings in yaml.safe_load(file.read_text()).items()
+}
+JOBS = {
+    file.name: yaml.safe_load(file.read_text())["job"]
+    for file in sorted((ROOT / "tests/policy").glob("*.good.yaml"))
+}
+STACKS = sorted((ROOT / "stacks").glob("*.yaml"))
+
+
+def errors(document: Any, schema: dict[str, Any] = SCHEMA) -> list[str]:
+    return [error.message for error in Draft202012Validator(schema).iter_errors(document)]
+
+
+def misspelt(value: Any) -> Iterator[Any]:
+    """Yield copies of a job or a cluster's settings, each with one more letter in one key."""
+    for key in value:
+        yield {f"{name}x" if name == key else name: value[name] for name in value}
+
+
+def test_the_files_are_current() -> None:
+    message = "run .venv/bin/python -m tests.docs.schemas"
+    assert schemas.STACK.read_text() == schemas.stack(), message
+    assert schemas.RESULTS.read_text() == schemas.results(), message
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, RESULTS], ids=["stack", "results"])
+def test_it_is_a_schema(schema: dict[str, Any]) -> None:
+    Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("file", STACKS, ids=lambda file: str(file.name))
+def test_the_settings_of_a_stack_are_valid(file: Path) -> None:
+    assert errors(yaml.safe_load(file.read_text())) == []
+
+
+@pytest.mark.parametrize("settings", CLUSTERS.values(), ids=CLUSTERS)
+def test_a_clusters_good_settings_are_valid(settings: dict[str, Any]) -> None:
+    assert errors({"config": {"slipway:cluster": settings}}) == []
+
+
+@pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS)
+def test_good_jobs_are_valid(jobs: dict[str, Any]) -> None:
+    assert errors({"config": {"slipway:jobs": jobs}}) == []
+
+
+@pytest.mark.parametrize("settings", CLUSTERS.values(), ids=CLUSTERS)
+def test_a_misspelt_key_of_a_cluster_is_an_error(settings: dict[str, Any]) -> None:
+    for wrong in misspelt(settings):
+        assert errors({"config": {"slipway:cluster": wrong}}), wrong
+
+
+@pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS)
+def test_a_misspelt_key_of_a_job_is_an_error(jobs: dict[str, Any]) -> None:
+    for name, job in jobs.items():
+        for wrong in misspelt(job):
+            assert errors({"config": {"slipway:jobs": {**jobs, name: wrong}}}), wrong
+
+
+def test_a_secret_of_the_configuration_is_valid_and_one_in_plain_text_is_not() -> None:
+    assert errors({"config": {"slipway:hfToken": {"secure": "v1:abc"}}}) == []
+    assert errors({"config": {"slipway:hfToken": "hidden"}})
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"slipway:job": {}},
+        {"slipway:jobs": {"mnist-glo": {}}},
+        {"slipway:jobs": {"mine": {"script": "train.py", "image": "team:1", "command": ["a"]}}},
+        {"slipway:cluster": {"kind": "knd"}},
+        {"slipway:cluster": {}},
+    ],
+    ids=str,
+)
+def test_what_the_program_refuses_is_an_error(config: dict[str, Any]) -> None:
+    assert errors({"config": config})
+
+
+def test_a_number_may_be_written_as_the_command_line_writes_it() -> None:
+    jobs = {"mnist-gloo": {"learningRate": "0.02", "cpu": 2, "timeout": "5m", "env": {"LEVEL": 3}}}
+    assert errors({"config": {"slipway:jobs": jobs}, "encryptionsalt": "v1:…"}) == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "name"), [(each, name) for each in (SCHEMA, RESULTS) for name in each["$defs"]]
+)
+def test_every_key_is_explained(schema: dict[str, Any], name: str) -> None:
+    fields = schema["$defs"][name]["properties"]
+    assert [key for key in fields if not fields[key].get("description")] == []
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        RunResult(
+            state="Succeeded", run_id="mine-1", world_size=4, accuracy=0.98, samples_seen=60000,
+            class_accuracies={"7": 0.9}, epoch_accuracies=[0.98], exit_codes={"0": 0, "1": 0},
+            artifacts={"net.pt": {"url": "file:///net.pt", "sha256": "00", "bytes": 1}},
+            metrics={"val_loss": 0.31}, epoch_metrics={"val_loss": [0.5, 0.31]},
+        ),
+        RunResult(
+            state="Failed", reason="rank 1 exited with code 3", exit_codes={"1": 3},
+            failure=FailureDetails(rank=1, pod="mine-worker-0", exit_code=3, advice="fix it"),
+            attempts=[{"number": 1, "state": "Failed"}],
+        ),
+    ],
+    ids=lambda result: str(result.state),
+)  # fmt: skip
+def test_a_result_is_valid(result: RunResult) -> None:
+    output = json.loads(json.dumps({"mine": result.as_map()}))
+    assert errors(output, RESULTS) == []
+    assert errors({"mine": {**output["mine"], "accurcy": 1}}, RESULTS)
+
+
+def test_every_field_of_a_result_is_documented() -> None:
+    section = (ROOT / "docs/results.md").read_text().split("## ")[1]
+    for name in ("result", "result.FailureDetails"):
+        undocumented = {
+            key for key in RESULTS["$defs"][name]["properties"] if f"`{key}`" not in section
+        }
+        assert undocumented == set()
+
+
+@pytest.mark.parametrize("file", STACKS, ids=lambda file: str(file.name))
+def test_an_editor_finds_the_schema_from_a_template_and_from_its_copy(file: Path) -> None:
+    (path,) = re.findall(
+        r"^# yaml-language-server: \$schema=(\S+)$", file.read_text(), re.MULTILINE
+    )
+    for folder in (file.parent, ROOT):
+        assert (folder / path).resolve() == schemas.STACK

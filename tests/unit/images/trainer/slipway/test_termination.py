@@ -1,0 +1,98 @@
+"""A rank's termination message: where it goes, and what of it 4 KB can hold."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from slipway import termination
+
+
+@pytest.fixture
+def message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The container's file for its message."""
+    path = tmp_path / "message"
+    path.touch()
+    monkeypatch.setenv("TERMINATION_LOG", str(path))
+    return path
+
+
+def test_a_message_that_fits_is_left_as_it_is(
+    message: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    termination.leave({"rank": 0, "metrics": {"val_loss": 0.31}})
+    assert json.loads(message.read_text()) == {"rank": 0, "metrics": {"val_loss": 0.31}}
+    assert capsys.readouterr().out == ""
+
+
+def test_of_a_longer_one_the_log_has_the_whole(
+    message: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = {"rank": 2, "epoch_metrics": {"val_loss": [0.123456] * 1000}, "metrics": {"a": 1}}
+    termination.leave(whole)
+    left = json.loads(message.read_text())
+    event = json.loads(capsys.readouterr().out)
+    assert left["cut"] == ["epoch_metrics"]
+    assert 0 < len(left["epoch_metrics"]["val_loss"]) < 1000
+    assert (event["event"], event["rank"], event["summary"]) == ("summary", 2, whole)
+
+
+def test_processes_that_share_a_container_leave_the_first_ones(
+    message: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for local in ("1", "0", "2"):
+        monkeypatch.setenv("LOCAL_RANK", local)
+        termination.leave({"rank": int(local)})
+    assert json.loads(message.read_text()) == {"rank": 0}
+
+
+def test_outside_of_a_pod_nothing_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERMINATION_LOG", str(tmp_path / "missing"))
+    termination.leave({"rank": 0})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_of_several_processes_leaves_its_message_in_a_file_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLIPWAY_MESSAGE_DIR", str(tmp_path))
+    monkeypatch.setenv("RANK", "3")
+    termination.leave({"rank": 3})
+    assert termination.read(tmp_path / "3.json") == {"rank": 3}
+
+
+_ARTIFACTS = {
+    name: {"url": f"file:///results/{name}", "sha256": "0" * 64, "bytes": 1}
+    for name in ("artifacts.json", *(f"model-{number}.pt" for number in range(100)))
+}
+
+
+@pytest.mark.parametrize(
+    ("message", "stays"),
+    [
+        ({"artifacts": _ARTIFACTS, "accuracy": 0.9}, {"accuracy"}),
+        ({"epoch_accuracies": [0.1234] * 1000, "accuracy": 0.9}, {"accuracy", "epoch_accuracies"}),
+        ({"epoch_metrics": {"a": [0.5] * 1000, "b": [0.5]}, "rank": 1}, {"rank", "epoch_metrics"}),
+        ({"traceback": "line\n" * 5000, "error": "x"}, {"traceback", "error"}),
+        ({"traceback": "t" * 9000, "artifacts": _ARTIFACTS}, {"traceback", "artifacts"}),
+        ({"error": "é" * 9000, "rank": 1}, {"error", "rank"}),
+        ({"of one's own": [1] * 9000, "rank": 1}, {"rank"}),
+    ],
+)
+def test_a_message_is_cut_to_what_the_kubelet_passes_on(
+    message: dict[str, Any], stays: set[str]
+) -> None:
+    fitting = termination.fit(message)
+    assert len(json.dumps(fitting).encode()) <= 4096
+    assert stays <= fitting.keys()
+    assert ("cut" in fitting) == ("error" not in message)
+
+
+def test_what_is_cut_is_told_elsewhere_or_matters_least() -> None:
+    trace = "outer\n" * 2000 + "inner"
+    cut = termination.fit({"traceback": trace, "artifacts": _ARTIFACTS, "error": "x"})
+    assert cut["traceback"].endswith("inner")
+    assert next(iter(cut["artifacts"])) == "artifacts.json", "it lists all the others"
+    accuracies = termination.fit({"epoch_accuracies": list(range(3000))})
+    assert accuracies["epoch_accuracies"][-1] == 2999

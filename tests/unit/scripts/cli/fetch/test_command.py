@@ -1,0 +1,108 @@
+"""Which run's files are fetched, by what pod, and what there is to do where there are none."""
+
+from typing import Any
+
+import pytest
+
+from jobs.spec import TrainingJob, Volume, manifest
+from scripts.cli import CommandError
+from scripts.cli.fetch import pod
+from scripts.cli.fetch.command import fetch_files, find, kept_files
+from scripts.cli.state import JobState, StackState
+
+PLACE = "file:///opt/kept/outputs/mine"
+LISTED = {"artifacts.json": {"url": f"{PLACE}/mine-1/artifacts.json", "sha256": "0", "bytes": 1}}
+
+
+def job(result: Any, *, kept: str | None = PLACE, **fields: Any) -> JobState:
+    spec = TrainingJob(name="mine", **{"module": "mnist", **fields})
+    rendered = manifest(spec, namespace="n", service_account="s", trainer_image="trainer:1")
+    declared = {key: value for key, value in fields.items() if key in {"image", "outputs"}}
+    inputs = {"namespace": "n", "manifest": rendered, "declared": declared}
+    return JobState("mine", inputs | ({} if kept is None else {"kept": kept}), result)
+
+
+def test_a_runs_folder_is_where_its_list_is_also_when_it_failed() -> None:
+    known, url = kept_files(job({"run_id": "mine-1", "artifacts": LISTED}))
+    assert (known, url) == (LISTED, f"{PLACE}/mine-1")
+    failed = {"state": "Failed", "failure": {"artifacts": LISTED}}
+    assert kept_files(job(failed))[1] == f"{PLACE}/mine-1"
+
+
+def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None:
+    own: dict[str, Any] = {"module": None, "image": "example.org/own:1", "command": ("train",)}
+    result = {"run_id": "mine-2"}
+    assert kept_files(job(result, **own))[1] == f"{PLACE}/mine-2"
+    assert kept_files(job(result, **own, outputs="s3://b/f"))[1] == "s3://b/f/mine-2"
+    assert kept_files(job(result, **own, kept=None))[1] is None
+    assert kept_files(job(result))[1] is None, "the trainer's image names all that it kept"
+
+
+@pytest.mark.parametrize(
+    ("state", "name", "says"),
+    [
+        (StackState("k", jobs={"mine": job({})}), "", "JOB=NAME. Jobs of dev: mine"),
+        (StackState("k", jobs={"mine": job({})}), "mien", "Did you mean mine?"),
+        (StackState("k", jobs={"mine": job(None)}), "mine", "has no result yet"),
+        (StackState(None, jobs={"mine": job({})}), "mine", "has no cluster"),
+        (StackState("k", jobs={"mine": job({})}), "mine", "make rerun JOB=mine STACK=dev"),
+    ],
+)
+def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
+    state: StackState, name: str, says: str
+) -> None:
+    with pytest.raises(CommandError) as caught:
+        fetch_files("dev", name, read=lambda *_, **__: state)
+    assert says in str(caught.value)
+
+
+def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_run() -> None:
+    state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, kept=None)})
+    with pytest.raises(CommandError, match="RUN=succeeded is for files that the stack keeps"):
+        fetch_files("dev", "mine", succeeded=True, read=lambda *_, **__: state)
+
+
+def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
+    known = job(
+        {},
+        kept=None,
+        outputs="file:///results",
+        backend="nccl",
+        gpus=2,
+        node_selector={"gpu": "yes"},
+        env={"KEY": "value", "PYTHONPATH": "/of/the/program"},
+        volumes={"results": Volume(size="1Gi", mount_path="/results")},
+    )
+    found = pod.manifest("mine", known.inputs, "trainer:2")
+    spec = found["spec"]
+    (container,) = spec["containers"]
+    assert container["image"] == "trainer:2"
+    assert {"name": "KEY", "value": "value"} in container["env"]
+    assert "PYTHONPATH" not in {each["name"] for each in container["env"]}
+    assert {each["mountPath"] for each in container["volumeMounts"]} == {"/results", "/tmp"}
+    assert {each["name"] for each in spec["volumes"]} == {"results", "tmp"}
+    assert "nvidia.com/gpu" not in str(container["resources"])
+    assert "nodeSelector" not in spec
+    assert spec["activeDeadlineSeconds"] > 0
+    assert spec["securityContext"]["runAsUser"] == 65532
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    assert found["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "slipway"
+
+
+def test_the_pod_has_the_stacks_volume_where_the_job_kept_its_files() -> None:
+    found = pod.manifest("mine", job({}).inputs, "trainer:2")
+    mounts = {
+        each["name"]: each["mountPath"] for each in found["spec"]["containers"][0]["volumeMounts"]
+    }
+    assert mounts["slipway-kept"] == "/opt/kept"
+
+
+def test_a_job_is_found_by_its_name() -> None:
+    known = job({"run_id": "mine-1"})
+    assert find("dev", StackState("k", jobs={"mine": known}), "mine") is known
+
+
+def test_after_a_failure_the_run_before_it_is_offered() -> None:
+    state = StackState("k", jobs={"mine": job({"state": "Failed", "run_id": "mine-2"})})
+    with pytest.raises(CommandError, match="RUN=succeeded"):
+        fetch_files("dev", "mine", read=lambda *_, **__: state)

@@ -95,10 +95,15 @@ class Node(Target):
                     made.append(layer)
                 parent = layer
             self._import(rest)
-        finally:
-            # From here on they go with the last image that needs them.
-            for layer in made:
-                self._snapshots("label", layer, f"{_ROOT}=")
+        except BaseException:
+            # Not left to the garbage collector: it would remove them while another import uses them.
+            for layer in reversed(made):
+                with suppress(CommandFailed):
+                    self._snapshots("remove", layer)
+            raise
+        # From here on they go with the last image that needs them.
+        for layer in made:
+            self._snapshots("label", layer, f"{_ROOT}=")
 
     def _keep(self, name: str, kept: Path) -> None:
         manifest = self._ctr("content", "get", str(self.digest(name)))

@@ -96,7 +96,7 @@ class Node(Target):
                 parent = layer
             self._import(rest)
         except BaseException:
-            # Not left to the garbage collector: it would remove them while another import uses them.
+            # The garbage collector would remove them while another import uses them.
             for layer in reversed(made):
                 with suppress(CommandFailed):
                     self._snapshots("remove", layer)

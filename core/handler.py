@@ -131,20 +131,22 @@ class Handler(ABC):
         """
 
 
-def compare(state: Mapping[str, Any], inputs: Mapping[str, Any], path: str = "") -> list[Change]:
-    """Return the leaves in which `inputs` differ from `state`, in Pulumi's path syntax.
+def compare(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Change]:
+    """Return how `inputs` differ from a state, of which the rest are outputs."""
+    return differences({key: state[key] for key in inputs if key in state}, inputs)
 
-    At the top level only the properties in `inputs` count, because a state holds outputs too.
-    """
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[Change]:
+    """Return the leaves in which two documents differ, in Pulumi's path syntax."""
     changes = []
-    for key in inputs if not path else state.keys() | inputs.keys():
+    for key in old.keys() | new.keys():
         here = located(path, (key,))
-        if key not in state:
+        if key not in old:
             changes.append(Change(here, "add"))
-        elif key not in inputs:
+        elif key not in new:
             changes.append(Change(here, "delete"))
-        elif isinstance(state[key], Mapping) and isinstance(inputs[key], Mapping):
-            changes += compare(state[key], inputs[key], here)
-        elif state[key] != inputs[key]:
+        elif isinstance(old[key], Mapping) and isinstance(new[key], Mapping):
+            changes += differences(old[key], new[key], here)
+        elif old[key] != new[key]:
             changes.append(Change(here))
     return sorted(changes, key=lambda change: change.path)

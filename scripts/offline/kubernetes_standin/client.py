@@ -1,6 +1,7 @@
 """Requests to the API server, with its refusals as exceptions that a user can read."""
 
 import json
+import re
 from typing import Any
 
 import urllib3
@@ -10,12 +11,40 @@ from kubernetes.config import ConfigException
 
 from core import kube
 from core.kube import Request
-from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable
 from scripts.offline.kubernetes_standin.kinds import Kind, Reference
 from scripts.offline.kubernetes_standin.manifest import Object
 
 _LIMIT = (4, 60)
 """Seconds to connect, and to answer."""
+_MANAGER = re.compile(r'conflict with "([^"]*)"')
+
+
+class Unreachable(Exception):
+    """The API server did not answer; whether it still exists is not known."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"configured Kubernetes cluster is unreachable: {problem}")
+
+
+class Refusal(Exception):
+    """The API server answered, and refused; the text is its own."""
+
+    def __init__(self, error: ApiException) -> None:
+        super().__init__(kube.api_message(error))
+        self.status = error.status
+        self._body = error.body
+
+    @property
+    def conflicts(self) -> dict[str, str]:
+        """Each field in conflict, and who manages it."""
+        if self.status != 409:
+            return {}
+        causes = json.loads(self._body or "{}").get("details", {}).get("causes") or ()
+        return {
+            cause["field"]: found[1]
+            for cause in causes
+            if (found := _MANAGER.search(cause["message"])) is not None
+        }
 
 
 class Client:

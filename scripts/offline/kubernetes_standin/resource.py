@@ -4,20 +4,24 @@ The state has the real plugin's own form: beside the live object, the inputs tha
 name under which its fields are managed. So a stack can change over to the real plugin, and back.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from core import kube
-from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable
-from scripts.offline.kubernetes_standin.inputs import drifted
+from core.context import Context
+from scripts.offline.kubernetes_standin.client import Client, Refusal, Unreachable
 from scripts.offline.kubernetes_standin.kinds import Kind, Reference, kind_of
 from scripts.offline.kubernetes_standin.manifest import (
     Object,
     Properties,
+    drifted,
     field_manager,
     has_unknown,
     is_managed_by,
@@ -29,8 +33,10 @@ from scripts.offline.kubernetes_standin.manifest import (
     with_owner,
     yields,
 )
-from scripts.offline.kubernetes_standin.provider import KubernetesProvider
-from scripts.offline.kubernetes_standin.wait import until_gone, until_ready
+from scripts.offline.kubernetes_standin.wait import NotReady, until_gone, until_ready
+
+if TYPE_CHECKING:
+    from scripts.offline.kubernetes_standin.server import StandIn
 
 _MANAGER = "__fieldManager"
 _SECONDS = 600.0
@@ -63,7 +69,7 @@ class Resource:
         Unserved: its type is none of this product's.
     """
 
-    provider: KubernetesProvider
+    provider: StandIn
     urn: str
     inputs: Mapping[str, PropertyValue] = field(default_factory=dict)
     state: Mapping[str, PropertyValue] = field(default_factory=dict)
@@ -128,11 +134,8 @@ class Resource:
             if left_open is None or not left_open.search(str(refusal)):
                 raise
 
-    def create(self) -> Object:
-        """Make the object, or adopt what an interrupted create of this resource left behind.
-
-        Returns:
-            The live object.
+    def create(self) -> Properties:
+        """Make the object, or adopt what an interrupted create left behind; return its state.
 
         Raises:
             NotReady: the object was made, but is not ready.
@@ -143,31 +146,19 @@ class Resource:
         existing, context = self._existing(), self.provider.context(self.urn)
         if existing is not None and "deletionTimestamp" in existing["metadata"]:
             context.status("waiting until the object of the same name is gone")
-            self._until_gone()
+            until_gone(*self._awaited)
             existing = None
         live = self._apply()
         if existing is not None:
             context.info("adopted the object that already existed")
         return self._when_ready(live)
 
-    def update(self) -> Object:
-        """Bring the object to its new inputs in place; make it again if it has vanished.
-
-        Returns:
-            The live object.
-
-        Raises:
-            NotReady: the object was changed, but is not ready.
-            RuntimeError: others manage fields of it.
-            Refusal, Unreachable: it could not be changed.
-        """
+    def update(self) -> Properties:
+        """Bring the object to its inputs in place, or make it again; the rest is as with create."""
         return self._when_ready(self._apply())
 
     def read(self) -> tuple[Properties, Properties] | None:
-        """Return the state of the object as it is now and the inputs that would make it so.
-
-        Returns:
-            None when it is gone.
+        """Return the state as it is now, and the inputs that would make it so; None if it is gone.
 
         Raises:
             RuntimeError: the cluster can't be reached.
@@ -193,7 +184,7 @@ class Resource:
         try:
             self.provider.client().delete(self.reference)
             if not (skips_await(self.before) and self.kind.deletion_skipped):
-                self._until_gone()
+                until_gone(*self._awaited)
         except Unreachable as error:
             self._drop(error)
 
@@ -246,13 +237,16 @@ class Resource:
             self.provider.context(self.urn).warn(warning)
         return live
 
-    def _when_ready(self, live: Object) -> Object:
-        if skips_await(self.obj):
-            return live
-        context = self.provider.context(self.urn)
-        seconds = self.timeout or _SECONDS
-        return until_ready(self.provider.client(), self.reference, live, seconds, context)
+    def _when_ready(self, live: Object) -> Properties:
+        if not skips_await(self.obj):
+            try:
+                live = until_ready(*self._awaited, live)
+            except NotReady as failure:
+                failure.id, failure.state = self.reference.id, self.state_of(failure.live)
+                raise
+        return self.state_of(live)
 
-    def _until_gone(self) -> None:
+    @property
+    def _awaited(self) -> tuple[Client, Reference, float, Context]:
         context = self.provider.context(self.urn)
-        until_gone(self.provider.client(), self.reference, self.timeout or _SECONDS, context)
+        return self.provider.client(), self.reference, self.timeout or _SECONDS, context

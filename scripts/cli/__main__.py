@@ -21,8 +21,8 @@ _FUNCTIONS = {
     "down": "down:down",
     "kubeconfig": "kubeconfig:merge",
     "results": "results:show",
-    "logs": "logs.command:show",
-    "fetch": "fetch.command:fetch",
+    "logs": "logs:show",
+    "fetch": "fetch:fetch",
 }
 """Each command imports what it needs itself: importing all of them takes a second."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})

@@ -25,17 +25,15 @@ class Lock:
 
 
 def exists(stack: str) -> bool:
-    """Whether a stack exists, empty or not. Read from its file, so that it needs no CLI."""
+    """Whether a stack exists, empty or not."""
     return state_file(stack).exists()
 
 
 def exported(stack: str) -> dict[str, Any]:
     """What `pulumi stack export` prints, read from the file; empty without a stack.
 
-    It needs no CLI, which takes a second. Secrets are as they are stored: encrypted.
-
-    Raises:
-        CommandError: the file is damaged.
+    It needs no CLI, which takes a second. Secrets are as they are stored: encrypted. A damaged
+    file raises CommandError.
     """
     file = state_file(stack)
     try:
@@ -51,12 +49,7 @@ def exported(stack: str) -> dict[str, Any]:
 
 
 def rows(export: Mapping[str, Any], kind: str) -> list[Any]:
-    """A list of an exported state, which leaves out or nulls those that are empty.
-
-    Args:
-        export: See `exported`.
-        kind: `resources` or `pending_operations`.
-    """
+    """The `resources` or `pending_operations` of an exported state, which may lack empty ones."""
     return (export.get("deployment") or {}).get(kind) or []
 
 
@@ -88,10 +81,9 @@ def lock_directory(stack: str) -> Path:
 def files(stack: str) -> list[Path]:
     """Every file that is kept for a stack: its state, locks, history and backups."""
     state = state_file(stack)
-    past = (bookkeeping(part, project(), stack) for part in ("backups", "history"))
-    kept = [lock_directory(stack), *past]
-    found = [file for directory in kept for file in directory.rglob("*") if file.is_file()]
-    return sorted([*found, *state.parent.glob(f"{state.name}*")])
+    past = [bookkeeping(part, project(), stack) for part in ("backups", "history")]
+    found = [file for kept in (lock_directory(stack), *past) for file in kept.rglob("*")]
+    return sorted([*filter(Path.is_file, found), *state.parent.glob(f"{state.name}*")])
 
 
 def hidden_states(stack: str) -> list[Path]:

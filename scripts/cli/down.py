@@ -72,13 +72,10 @@ def _destroy(cli: Cli) -> int:
     code = _destroy_resources(cli)
     if code not in {0, INTERRUPTED}:
         recover(cli)  # raises `StackBusy` when another process has begun to use the stack
-        resources = rows(exported(cli.stack), "resources")
-        is_protected = any(resource.get("protect") for resource in resources)
+        is_protected = any(each.get("protect") for each in rows(exported(cli.stack), "resources"))
         if not is_protected and _cluster_directory(cli.stack) is not None:
-            echo(
-                "Not all could be deleted; the cluster is the stack's own, so it goes with all in "
-                "it."
-            )
+            own = "the cluster is the stack's own, so it goes with all in it."
+            echo(f"Not all could be deleted; {own}")
             code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
     if code != 0:
         return code
@@ -86,11 +83,11 @@ def _destroy(cli: Cli) -> int:
 
 
 def _destroy_resources(cli: Cli) -> int:
-    if _own_cluster(cli.stack) is None:
-        # While an existing cluster is unreachable, the state must keep what still runs in it.
-        return cli.run(*_DESTROY)
-    # What runs in a cluster that is gone can't be deleted, and is gone as well.
-    return cli.run(*_DESTROY, PULUMI_K8S_DELETE_UNREACHABLE="true")
+    # What runs in a cluster that is gone can't be deleted, and is gone as well. While an existing
+    # cluster is unreachable, the state must keep what still runs in it.
+    is_own = _own_cluster(cli.stack) is not None
+    variables = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"} if is_own else {}
+    return cli.run(*_DESTROY, **variables)
 
 
 def _remove_cluster(stack: str, what: str) -> int:
@@ -135,9 +132,6 @@ def temporary_config(stack: str) -> Iterator[None]:
 
     The cluster's settings are still in the stack's state, or in its history. Pulumi itself would
     create the file with nothing but its encryption salt in it.
-
-    Raises:
-        StackFileError: the stack does not exist: it has neither a file nor a state.
     """
     file = own(stack)
     if file.exists() or not exists(stack):
@@ -199,12 +193,7 @@ def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
         found = {kind: list(things) for kind, things in remains.items()}
     except settings.SettingsError:
         found = {}  # `pulumi up` refuses such settings, so they never made a cluster.
-    logs = archive.of_stack(stack)
-    kept = [*files(stack), *([logs] if logs.exists() else [])]
-    ours = {
-        "processes": [
-            f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)
-        ],
-        "files": [f"{path}: rm -r {path}" for path in kept],
-    }
+    kept = [*files(stack), *filter(Path.exists, [archive.of_stack(stack)])]
+    hosts = [f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)]
+    ours = {"processes": hosts, "files": [f"{path}: rm -r {path}" for path in kept]}
     return {**found, **{kind: [*found.get(kind, []), *things] for kind, things in ours.items()}}

@@ -71,18 +71,18 @@ def outcomes(
             # An operation may be pending all the same: of an interrupted run that was taken up.
             found[name] = _ended(known, known.result, declared.get(name))
             continue
-        reached, note = "no result", "it has not started yet"
-        if known is not None and known.operation is not None:
+        if known is not None and known.operation is not None and is_busy:
+            reached, note = "running", "`make logs` follows it"
+        elif known is not None and known.operation is not None:
             reached, note = "interrupted", "the next `make up` continues its run"
-            if is_busy:
-                reached, note = "running", "`make logs` follows it"
-        elif not is_busy and name in builds and name not in state.images:
-            log = builds[name]
-            reached = "no image"
-            note = f"its image was not built: {log} has the reason; `make up` builds it again"
-        elif not is_busy:
+        elif is_busy:
+            reached, note = "no result", "it has not started yet"
+        elif name in builds and name not in state.images:
+            reached, why = "no image", f"{builds[name]} has the reason"
+            note = f"its image was not built: {why}; `make up` builds it again"
+        else:
             waits = "`make up` trains it, or waits for its run where one is still going on"
-            note = reasons.get(name, waits)
+            reached, note = "no result", reasons.get(name, waits)
         found[name] = Outcome(name, reached, note=note)
     return found
 

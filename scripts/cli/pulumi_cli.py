@@ -21,11 +21,7 @@ class Cli:
     stack: str
 
     def run(self, *arguments: str, **variables: str) -> int:
-        """Runs a command that talks to the user itself, for as long as it takes.
-
-        Args:
-            arguments: The command and its options; the stack is added.
-            variables: Environment variables on top.
+        """Runs a command that talks to the user itself, with these variables on top.
 
         Returns:
             Its exit status; `INTERRUPTED` when Ctrl-C has ended it.
@@ -42,11 +38,7 @@ class Cli:
         return INTERRUPTED if pressed and code != 0 else code
 
     def query(self, *arguments: str, stdin: str = "") -> str:
-        """Runs a short command, which reads `stdin`, and returns what it prints.
-
-        Raises:
-            CommandFailed: it exited non-zero, or did not end in time.
-        """
+        """Runs a short command, which reads `stdin`, and returns what it prints."""
         return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=_QUERY_LIMIT)
 
     def _command(self, arguments: tuple[str, ...]) -> list[str]:

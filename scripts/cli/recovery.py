@@ -43,11 +43,7 @@ class StackBusy(CommandError):
 
 @contextmanager
 def alone(stack: str) -> Iterator[None]:
-    """Keeps other commands of these away from a stack, from looking at it to the end.
-
-    Raises:
-        StackBusy: one is at work on it.
-    """
+    """Keeps other commands of these away from a stack, from looking at it to the end."""
     file = state_dir() / "locks" / f"{quote(stack, safe='')}.lock"
     with ExitStack() as held:
         try:
@@ -60,11 +56,7 @@ def alone(stack: str) -> Iterator[None]:
 
 
 def recover(cli: Cli) -> None:
-    """Makes a stack ready for the next command; one that does not exist yet is.
-
-    Raises:
-        StackBusy: its lock is held by a live process, or by another machine.
-    """
+    """Makes a stack ready for the next command; one that does not exist yet is."""
     repair_files(cli.stack)
     found = locks(cli.stack)
     for each in found:

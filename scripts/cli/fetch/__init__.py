@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ from scripts.cli import CommandError, echo
 from scripts.cli.config import check
 from scripts.cli.fetch import pod
 from scripts.cli.fetch.files import LIST, Received, receive
-from scripts.cli.state import JobState, StackState, read_state
+from scripts.cli.state import JobState, StackState, files_left, read_state
 
 _SEND = ("python3", "-m", "slipway_trainer.tar")
 _SUCCEEDED = "succeeded"
@@ -24,12 +24,7 @@ _BUFFER_BYTES = 1 << 20
 
 
 def fetch(stack: str, job: str, to: str, run: str) -> int:
-    """Copy the files of a job's last run and check them; see `fetch_files`. Returns 0.
-
-    Raises:
-        StackFileError: the stack does not exist.
-        CommandError: see there; or `run` is neither empty nor `succeeded`.
-    """
+    """Copy the files of a job's last run, or of the last one that succeeded; see `fetch_files`."""
     check(stack)
     if run not in {"", _SUCCEEDED}:
         raise CommandError(
@@ -40,40 +35,30 @@ def fetch(stack: str, job: str, to: str, run: str) -> int:
     return 0
 
 
-def fetch_files(
-    stack: str,
-    job: str,
-    to: str = "",
-    *,
-    succeeded: bool = False,
-    read: Callable[..., StackState] = read_state,
-) -> Path:
-    """Copy the files of a job's last run into a directory, and return that.
+def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) -> Path:
+    """Copy the files of a job's last run into a directory, check them, and return that.
 
     Args:
-        stack: Its name.
-        job: The job's.
+        stack: The stack that declares the job.
+        job: The job's name.
         to: The directory; by default outputs/<job>/<run id>, so that no run's files are in the way
             of another one's.
         succeeded: Whether it is the last run that succeeded, though a later one did not.
-        read: Returns the stack's state: `read_state`.
 
     Raises:
         CommandError: the run left none, or not all of them could be had; with what to do.
-        core.process.CommandFailed: the stack's state can't be read.
     """
-    state = read(stack, secrets=True)
+    state = read_state(stack, secrets=True)
     declared = find(stack, state, job)
     known, url = kept_files(declared)
     result = declared.result or {}
     run_id = str(result.get("run_id"))
-    place = declared.inputs.get("kept")
-    if succeeded and place is None:
-        raise CommandError(
-            f"RUN={_SUCCEEDED} is for files that the stack keeps, and those of {job} are not: with "
-            "`outputs` every run's folder stays at its destination (docs/files.md)."
-        )
     if succeeded:
+        if (place := declared.inputs.get("kept")) is None:
+            raise CommandError(
+                f"RUN={_SUCCEEDED} is for files that the stack keeps, and those of {job} are not: "
+                "with `outputs` every run's folder stays at its destination (docs/files.md)."
+            )
         known, url, run_id = {}, f"{place}/{_SUCCEEDED}", _SUCCEEDED
     if url is None:
         other = f" Or fetch those of the last run that succeeded: RUN={_SUCCEEDED}."
@@ -85,7 +70,11 @@ def fetch_files(
     directory = Path(to or f"outputs/{job}/{run_id}")
     echo(f"Copying the files of {job}'s run {run_id} from {url}.")
     try:
-        found = _copied(state, declared, url, directory, known)
+        api = kube.connect(str(state.kubeconfig))
+        reader = pod.manifest(job, declared.inputs, _image(state, declared))
+        with pod.running(api, reader), pod.Output(api, reader, [*_SEND, url]) as output:
+            stream = cast("Any", io.BufferedReader(output, _BUFFER_BYTES))
+            found = receive(stream, directory, known)
     except (pod.FetchError, tarfile.ReadError, ConfigException) as error:
         raise CommandError(
             f"The files of {job} were not copied: {error}. What to do: `make up STACK={stack}` "
@@ -102,18 +91,16 @@ def find(stack: str, state: StackState, job: str) -> JobState:
     Raises:
         CommandError: there is no such job, or it has no result; with what there is.
     """
-    known = f"Jobs of {stack}: {', '.join(sorted(state.jobs))}." if state.jobs else ""
-    if not job or job not in state.jobs:
-        what = (
-            f"There is no job {job!r}.{meant(job, state.jobs)}" if job else "Which job? JOB=NAME."
-        )
-        raise CommandError(f"{what} {known or f'`make up STACK={stack}` trains the jobs.'}")
-    if state.jobs[job].result is None or state.kubeconfig is None:
-        raise CommandError(
-            f"Job {job} has no result yet; `make results STACK={stack}` says more."
-            if state.kubeconfig is not None
-            else f"Stack {stack} has no cluster, in which its jobs' files would be."
-        )
+    if job not in state.jobs:
+        known = f"`make up STACK={stack}` trains the jobs."
+        if state.jobs:
+            known = f"Jobs of {stack}: {', '.join(sorted(state.jobs))}."
+        what = f"There is no job {job!r}.{meant(job, state.jobs)}"
+        raise CommandError(f"{what if job else 'Which job? JOB=NAME.'} {known}")
+    if state.kubeconfig is None:
+        raise CommandError(f"Stack {stack} has no cluster, in which its jobs' files would be.")
+    if state.jobs[job].result is None:
+        raise CommandError(f"Job {job} has no result yet; `make results STACK={stack}` says more.")
     return state.jobs[job]
 
 
@@ -122,8 +109,7 @@ def kept_files(job: JobState) -> tuple[Mapping[str, Mapping[str, Any]], str | No
 
     An image without slipway_trainer names none; where its files would be follows from its outputs.
     """
-    result = job.result or {}
-    known = result.get("artifacts") or (result.get("failure") or {}).get("artifacts") or {}
+    result, known = job.result or {}, files_left(job.result)
     if LIST in known:
         return known, str(known[LIST]["url"]).removesuffix(f"/{LIST}")
     declared = job.inputs.get("declared") or {}
@@ -132,19 +118,6 @@ def kept_files(job: JobState) -> tuple[Mapping[str, Mapping[str, Any]], str | No
     if place is None or not has_own_image or "run_id" not in result:
         return known, None
     return known, f"{place.rstrip('/')}/{result['run_id']}"
-
-
-def _copied(
-    state: StackState,
-    job: JobState,
-    url: str,
-    directory: Path,
-    known: Mapping[str, Mapping[str, Any]],
-) -> Received:
-    api = kube.connect(str(state.kubeconfig))
-    reader = pod.manifest(job.name, job.inputs, _image(state, job))
-    with pod.running(api, reader), pod.Output(api, reader, [*_SEND, url]) as output:
-        return receive(cast("Any", io.BufferedReader(output, _BUFFER_BYTES)), directory, known)
 
 
 def _image(state: StackState, job: JobState) -> str:

@@ -45,7 +45,7 @@ def receive(stream: IO[bytes], to: Path, known: Mapping[str, Mapping[str, Any]])
 
     Args:
         stream: As `slipway_trainer.agent.tar` writes it: a list before the files that it names.
-        to: Where they go.
+        to: The directory.
         known: The files that the run's result names, with their `sha256`; there may be more.
 
     Raises:

@@ -44,13 +44,7 @@ class FetchError(Exception):
 
 
 def manifest(job: str, declared: Mapping[str, Any], image: str) -> dict[str, Any]:
-    """Return the pod that reads the files of a job. Pure but for its name.
-
-    Args:
-        job: Its name.
-        declared: The inputs of its run: `manifest`, and `kept` where it keeps files by default.
-        image: A trainer's image.
-    """
+    """Return the pod that reads the files of a job, by the inputs of its run."""
     complete = keeping(declared["manifest"], declared.get("kept"))
     specs = complete["spec"]["pytorchReplicaSpecs"]
     template = specs.get("Master", specs.get("Worker"))["template"]

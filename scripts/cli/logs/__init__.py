@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ class Target:
     """A job whose logs are to be shown.
 
     Args:
-        name: Its name.
-        topology: What it consists of.
-        runs: What is kept of it here, the oldest first.
-        replicas: Whose logs; the numbers.
+        name: The job's.
+        topology: The replicas and ranks of the job.
+        runs: The archived runs of the job, the oldest first.
+        replicas: The numbers of those whose logs are shown.
         api: Its cluster; None when it is gone, does not answer, or is not needed.
         run_id: Of the run that is in its cluster.
     """
@@ -55,48 +55,27 @@ class Target:
 
 
 def show(stack: str, job: str, rank: int | None, *, follow: bool) -> int:
-    """Print the logs of a job of a stack; see `print_logs`.
-
-    Returns:
-        The exit status: 0.
-
-    Raises:
-        StackFileError: the stack does not exist.
-    """
+    """Print the logs of a job of a stack that exists; see `print_logs`."""
     check(stack)
     with suppress(KeyboardInterrupt):  # To stop looking is no failure.
         print_logs(stack, job, rank, follow=follow)
     return 0
 
 
-def print_logs(
-    stack: str,
-    job: str,
-    rank: int | None = None,
-    *,
-    follow: bool = True,
-    read: Callable[..., StackState] = read_state,
-) -> None:
-    """Print the logs of a job.
-
-    Args:
-        stack: Its name.
-        job: The job's name.
-        rank: Of which rank; None for all.
-        follow: Whether to go on until the run has ended.
-        read: Returns the stack's state: `read_state`.
+def print_logs(stack: str, job: str, rank: int | None = None, *, follow: bool = True) -> None:
+    """Print the logs of a job's rank, or of all; with `follow` until the run has ended.
 
     Raises:
         NoLogs: the stack has no such job or rank, or its logs can't be had.
         core.process.CommandFailed: the stack's state can't be read.
     """
-    target = archived(stack, read(stack), job, rank)
+    target = archived(stack, read_state(stack), job, rank)
     if target is not None:
         printer = Printer(target.names, raw=rank is not None)
         print_runs(target, printer, target.runs)
     else:
         with ThreadPoolExecutor() as pool:
-            state = pool.submit(read, stack, secrets=True)
+            state = pool.submit(read_state, stack, secrets=True)
             # Kubernetes' client takes a second to import, and the CLI another one.
             from scripts.cli.logs import cluster  # noqa: PLC0415
 
@@ -109,13 +88,7 @@ def print_logs(
 
 
 def archived(stack: str, state: StackState, job: str, rank: int | None) -> Target | None:
-    """Return the logs of a job's rank, or of all, where its run has ended and all of it is kept.
-
-    None where the cluster is needed.
-
-    Raises:
-        NoLogs: the job has no such rank.
-    """
+    """Return a job's logs where its run has ended and is kept; None where a cluster is needed."""
     declared = state.jobs.get(job)
     if declared is None or declared.operation is not None or declared.result is None:
         return None
@@ -129,8 +102,7 @@ def archived(stack: str, state: StackState, job: str, rank: int | None) -> Targe
 
 def kept_topology(kept: Sequence[Run]) -> Topology | None:
     """Return what the latest of some runs consists of; None when that was not written."""
-    topologies = [run.topology for run in kept]
-    return next((each for each in reversed(topologies) if each is not None), None)
+    return next((run.topology for run in reversed(kept) if run.topology is not None), None)
 
 
 def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]:
@@ -148,10 +120,7 @@ def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]
 def print_runs(target: Target, printer: Printer, runs: Sequence[Run]) -> dict[str, Cursor]:
     """Print the logs of runs in the order of time, each container's once.
 
-    Args:
-        target: Whose.
-        printer: Where to.
-        runs: The oldest first; of one that is kept and was fetched, what is kept comes first.
+    The oldest run comes first; of one that is kept and was fetched, what is kept.
 
     Returns:
         How far each container's log was printed, by its id.

@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from jobs.spec import TrainingJob, Volume, manifest
-from scripts.cli import CommandError
-from scripts.cli.fetch import pod
-from scripts.cli.fetch.command import fetch_files, find, kept_files
+from scripts.cli import CommandError, fetch
+from scripts.cli.fetch import fetch_files, find, kept_files, pod
 from scripts.cli.state import JobState, StackState
 
 PLACE = "file:///opt/kept/outputs/mine"
@@ -49,17 +48,21 @@ def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None
     ],
 )
 def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
-    state: StackState, name: str, says: str
+    state: StackState, name: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError) as caught:
-        fetch_files("dev", name, read=lambda *_, **__: state)
+        fetch_files("dev", name)
     assert says in str(caught.value)
 
 
-def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_run() -> None:
+def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, kept=None)})
+    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded is for files that the stack keeps"):
-        fetch_files("dev", "mine", succeeded=True, read=lambda *_, **__: state)
+        fetch_files("dev", "mine", succeeded=True)
 
 
 def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
@@ -102,7 +105,8 @@ def test_a_job_is_found_by_its_name() -> None:
     assert find("dev", StackState("k", jobs={"mine": known}), "mine") is known
 
 
-def test_after_a_failure_the_run_before_it_is_offered() -> None:
+def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     state = StackState("k", jobs={"mine": job({"state": "Failed", "run_id": "mine-2"})})
+    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded"):
-        fetch_files("dev", "mine", read=lambda *_, **__: state)
+        fetch_files("dev", "mine")

@@ -26,14 +26,7 @@ def state_dir() -> Path:
 
 
 def venv_dir(lock: Path = CHECKOUT / "requirements.lock") -> Path:
-    """Return the runtime environment: another lock file or another Python is another environment.
-
-    Args:
-        lock: The requirements with their hashes.
-
-    Raises:
-        FileNotFoundError: no lock file exists.
-    """
+    """Return the runtime environment, which another lock file or Python makes another one."""
     return cache_dir() / f"venv-{_digest(lock)}"
 
 

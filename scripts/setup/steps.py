@@ -68,9 +68,9 @@ class Steps:
             title: What it does, as the user reads it.
             command: Program and arguments.
             log: The log file's name in the cache's `logs/`, without `.log`.
-            estimate: A description of the time and disk space that it takes.
+            estimate: The time and disk space that it takes, in words.
             limit: Seconds after which it is ended.
-            cwd: Where it runs.
+            cwd: Its working directory.
             variables: Environment variables besides our own.
 
         Raises:

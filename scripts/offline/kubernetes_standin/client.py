@@ -50,13 +50,7 @@ class Refusal(Exception):
 class Client:
     """A connection to one API server, safe to share between threads.
 
-    Every method may raise Refusal or Unreachable.
-
-    Args:
-        kubeconfig: A YAML document.
-
-    Raises:
-        Unreachable: it can't be used.
+    Each method may raise Refusal or Unreachable; the latter also where the kubeconfig is no good.
     """
 
     def __init__(self, kubeconfig: str) -> None:
@@ -87,13 +81,7 @@ class Client:
 
     def get(self, reference: Reference) -> Object | None:
         """Return the live object, or None when it does not exist."""
-        try:
-            found: Object = self.ask(Request("GET", reference.path))[0]
-        except Refusal as refusal:
-            if refusal.status == 404:
-                return None
-            raise
-        return found
+        return self._unless_gone(Request("GET", reference.path))
 
     def apply(
         self, reference: Reference, obj: Object, manager: str, *, force: bool, dry_run: bool
@@ -106,15 +94,21 @@ class Client:
 
     def delete(self, reference: Reference) -> None:
         """Start the object's deletion, after that of what it owns; succeeds when it is gone."""
-        try:
-            self.ask(Request("DELETE", reference.path, {"propagationPolicy": "Foreground"}))
-        except Refusal as refusal:
-            if refusal.status != 404:
-                raise
+        policy = {"propagationPolicy": "Foreground"}
+        self._unless_gone(Request("DELETE", reference.path, policy))
 
     def list(self, kind: Kind, namespace: str) -> list[Object]:
         """Return the objects of `kind` in a namespace."""
         return list(self.ask(Request("GET", kind.path(namespace)))[0].get("items") or ())
+
+    def _unless_gone(self, request: Request) -> Object | None:
+        try:
+            found: Object = self.ask(request)[0]
+        except Refusal as refusal:
+            if refusal.status == 404:
+                return None
+            raise
+        return found
 
 
 def _warning(header: str) -> str:

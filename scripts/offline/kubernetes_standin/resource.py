@@ -17,7 +17,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from core import kube
 from core.context import Context
 from scripts.offline.kubernetes_standin.client import Client, Refusal, Unreachable
-from scripts.offline.kubernetes_standin.kinds import Kind, Reference, kind_of
+from scripts.offline.kubernetes_standin.kinds import Reference, kind_of
 from scripts.offline.kubernetes_standin.manifest import (
     Object,
     Properties,
@@ -64,9 +64,6 @@ class Resource:
         inputs: Its inputs, as Check returned them; none for a deletion.
         state: What the stack's state has of it, empty when it is new.
         timeout: `customTimeouts` in seconds, 0 without one.
-
-    Raises:
-        Unserved: its type is none of this product's.
     """
 
     provider: StandIn
@@ -74,11 +71,6 @@ class Resource:
     inputs: Mapping[str, PropertyValue] = field(default_factory=dict)
     state: Mapping[str, PropertyValue] = field(default_factory=dict)
     timeout: float = 0
-
-    @cached_property
-    def kind(self) -> Kind:
-        """The kind of its object."""
-        return kind_of(self.urn)
 
     @cached_property
     def obj(self) -> Object:
@@ -95,7 +87,7 @@ class Resource:
     @cached_property
     def reference(self) -> Reference:
         """Which object it is."""
-        return Reference.of(self.kind, self.obj or self.before)
+        return Reference.of(kind_of(self.urn), self.obj or self.before)
 
     @cached_property
     def manager(self) -> str:
@@ -108,16 +100,12 @@ class Resource:
         made_from = self.obj if obj is None else obj
         state = to_properties(with_metadata(live, managedFields=None), self.inputs)
         state["__inputs"] = PropertyValue(to_properties(made_from, self.inputs))
-        state["__initialApiVersion"] = PropertyValue(self.kind.api_version)
+        state["__initialApiVersion"] = PropertyValue(self.reference.kind.api_version)
         state[_MANAGER] = PropertyValue(self.manager)
         return state
 
     def preview(self) -> None:
-        """Have the API server check a create or an update, as far as it can already.
-
-        Raises:
-            RuntimeError, Refusal: the create or update would fail.
-        """
+        """Have the API server check a create or an update, as far as it can already."""
         if has_unknown(self.obj):
             return
         self.provider.warn_if_unreachable(self.urn)
@@ -163,11 +151,11 @@ class Resource:
         Raises:
             RuntimeError: the cluster can't be reached.
         """
+        live = None
         try:
             live = self.provider.client().get(self.reference)
         except Unreachable as error:
             self._drop(error)
-            return None
         if live is None:
             return None
         now = drifted(self.obj, self.before, live)
@@ -179,11 +167,10 @@ class Resource:
         Raises:
             RuntimeError: the cluster can't be reached.
             TimeoutError, InterruptedError: it still exists; the text names the finalizers.
-            Refusal: the API server refused.
         """
         try:
             self.provider.client().delete(self.reference)
-            if not (skips_await(self.before) and self.kind.deletion_skipped):
+            if not (skips_await(self.before) and self.reference.kind.deletion_skipped):
                 until_gone(*self._awaited)
         except Unreachable as error:
             self._drop(error)
@@ -195,11 +182,7 @@ class Resource:
         self.provider.context(self.urn).info(f"{error}; deleteUnreachable drops it from the state")
 
     def _existing(self) -> Object | None:
-        """Return the object that a create finds, None when it does not exist.
-
-        Raises:
-            RuntimeError: nothing shows that this stack made it.
-        """
+        """Return the object that a create finds and this stack has made; None without one."""
         existing = self.provider.client().get(self.reference)
         if (
             existing is not None
@@ -224,15 +207,13 @@ class Resource:
         except Refusal as refusal:
             if force or not refusal.conflicts:
                 raise
-            if not all(map(yields, refusal.conflicts.values())):
-                fields = (
-                    f"{field} is managed by {who!r}" for field, who in refusal.conflicts.items()
-                )
-                raise RuntimeError(
-                    f"{self.reference}: {'; '.join(fields)}. Change them back with the tool that "
-                    "manages them, or delete the object, and run the operation again"
-                ) from None
-            return self._apply(dry_run=dry_run, force=True)
+            if all(map(yields, refusal.conflicts.values())):
+                return self._apply(dry_run=dry_run, force=True)
+            fields = (f"{field} is managed by {who!r}" for field, who in refusal.conflicts.items())
+            raise RuntimeError(
+                f"{self.reference}: {'; '.join(fields)}. Change them back with the tool that "
+                "manages them, or delete the object, and run the operation again"
+            ) from None
         for warning in warnings:
             self.provider.context(self.urn).warn(warning)
         return live

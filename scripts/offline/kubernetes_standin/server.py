@@ -100,11 +100,7 @@ class StandIn(protocol.Provider):
         return EngineContext(self._engine, urn, self._cancelled)
 
     def client(self) -> Client:
-        """Return the connection to the cluster.
-
-        Raises:
-            Unreachable: the kubeconfig can't be used.
-        """
+        """Return the connection to the cluster."""
         with self._lock:
             if self._client is None:
                 self._client = Client(self._kubeconfig)

@@ -32,13 +32,7 @@ _DEFINITION = "CustomResourceDefinition"
 
 
 class NotReady(Exception):
-    """The object was made, but did not become ready; the state keeps it, and `up` tries again.
-
-    Args:
-        message: What was waited for, and how it ended.
-        conditions: Those of the object.
-        live: The object as it was last seen.
-    """
+    """The object was made, but did not become ready; the state keeps it, and `up` tries again."""
 
     id = ""
     state: Mapping[str, PropertyValue] = {}

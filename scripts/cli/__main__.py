@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from core import toolchain
 from core.process import CommandFailed
 from scripts.cli import CommandError
-from scripts.cli.pulumi_cli import INTERRUPTED
+from scripts.cli.backend import INTERRUPTED
 from scripts.environment import PassphraseLost, applied, prepare, shell
 
 _EXPECTED = (CommandError, CommandFailed, PassphraseLost, toolchain.ToolMissing)

@@ -1,6 +1,12 @@
-"""What Pulumi's file backend holds for a stack, read from its files: the state and the locks."""
+"""Pulumi on one stack: its CLI, and what its file backend holds, the state and the locks.
+
+The latter is read from the files: the CLI takes a second.
+"""
 
 import json
+import os
+import signal
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,9 +15,46 @@ from typing import Any
 
 import yaml
 
+from core import toolchain
 from core.paths import CHECKOUT
+from core.process import run
 from scripts.cli import CommandError
 from scripts.environment import backend
+
+_QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
+INTERRUPTED = 128 + signal.SIGINT
+"""A shell's exit status for a command that Ctrl-C has ended."""
+
+
+@dataclass(frozen=True)
+class Cli:
+    """The CLI, bound to a stack."""
+
+    stack: str
+
+    def run(self, *arguments: str, **variables: str) -> int:
+        """Runs a command that talks to the user itself, with these variables on top.
+
+        Returns:
+            Its exit status; `INTERRUPTED` when Ctrl-C has ended it.
+        """
+        # The terminal sends Ctrl-C to pulumi, too, which ends in good order: the first time it
+        # cancels what it is at, the second time it ends immediately.
+        pressed: list[int] = []
+        before = signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
+        try:
+            command, env = self._command(arguments), {**os.environ, **variables}
+            code = subprocess.run(command, cwd=CHECKOUT, env=env, check=False).returncode
+        finally:
+            signal.signal(signal.SIGINT, before)
+        return INTERRUPTED if pressed and code != 0 else code
+
+    def query(self, *arguments: str, stdin: str = "") -> str:
+        """Runs a short command, which reads `stdin`, and returns what it prints."""
+        return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=_QUERY_LIMIT)
+
+    def _command(self, arguments: tuple[str, ...]) -> list[str]:
+        return [str(toolchain.path("pulumi")), *arguments, "--stack", self.stack]
 
 
 @dataclass(frozen=True)
@@ -32,8 +75,7 @@ def exists(stack: str) -> bool:
 def exported(stack: str) -> dict[str, Any]:
     """What `pulumi stack export` prints, read from the file; empty without a stack.
 
-    It needs no CLI, which takes a second. Secrets are as they are stored: encrypted. A damaged
-    file raises CommandError.
+    Secrets are as they are stored: encrypted. A damaged file raises CommandError.
     """
     file = state_file(stack)
     try:

@@ -8,9 +8,8 @@ from typing import Any
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
 from scripts.cli import CommandError, echo
-from scripts.cli.backend import exists, exported, name_of, rows
+from scripts.cli.backend import INTERRUPTED, Cli, exists, exported, name_of, rows
 from scripts.cli.config import check, ensure_own
-from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import recover
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs")

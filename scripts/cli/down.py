@@ -19,6 +19,8 @@ from infra import settings
 from jobs.logs import archive
 from scripts.cli import CommandError, echo
 from scripts.cli.backend import (
+    INTERRUPTED,
+    Cli,
     exists,
     exported,
     files,
@@ -29,7 +31,6 @@ from scripts.cli.backend import (
     rows,
 )
 from scripts.cli.config import check, cluster_of, own, template
-from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import orphans, recover, repair_files
 
 _DESTROY = ("destroy", "--yes", "--skip-preview")

@@ -21,6 +21,7 @@ from core import files
 from core.paths import CHECKOUT, state_dir
 from scripts.cli import CommandError, echo
 from scripts.cli.backend import (
+    Cli,
     Lock,
     bookkeeping,
     exported,
@@ -30,7 +31,6 @@ from scripts.cli.backend import (
     rows,
     state_file,
 )
-from scripts.cli.pulumi_cli import Cli
 
 _WRITING_SECONDS = 2.0
 """Writing one of these files takes less: what is half-written after this was abandoned."""

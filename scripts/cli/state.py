@@ -5,8 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scripts.cli.backend import exists, exported, name_of, rows
-from scripts.cli.pulumi_cli import Cli
+from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
 _NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
 _RUN, _GATE, _STACK = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "pulumi:pulumi:Stack"

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from kubernetes.config import ConfigException
 
@@ -20,7 +19,6 @@ from scripts.cli.state import JobState, StackState, files_left, read_state
 
 _SEND = ("python3", "-m", "slipway_trainer.tar")
 _SUCCEEDED = "succeeded"
-_BUFFER_BYTES = 1 << 20
 
 
 def fetch(stack: str, job: str, to: str, run: str) -> int:
@@ -70,10 +68,12 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
     directory = Path(to or f"outputs/{job}/{run_id}")
     echo(f"Copying the files of {job}'s run {run_id} from {url}.")
     try:
-        api = kube.connect(str(state.kubeconfig))
+        kubeconfig = str(state.kubeconfig)
         reader = pod.manifest(job, declared.inputs, _image(state, declared))
-        with pod.running(api, reader), pod.Output(api, reader, [*_SEND, url]) as output:
-            stream = cast("Any", io.BufferedReader(output, _BUFFER_BYTES))
+        with (
+            pod.running(kube.connect(kubeconfig), reader),
+            pod.output(kubeconfig, reader, [*_SEND, url]) as stream,
+        ):
             found = receive(stream, directory, known)
     except (pod.FetchError, tarfile.ReadError, ConfigException) as error:
         raise CommandError(

@@ -14,9 +14,8 @@ import pytest
 
 from clusters import owner
 from scripts.cli import CommandError, commands, config, down, recovery
-from scripts.cli.backend import Lock, bookkeeping, exists, locks, rows, state_file
+from scripts.cli.backend import INTERRUPTED, Cli, Lock, bookkeeping, exists, locks, rows, state_file
 from scripts.cli.config import StackFileError, cluster_of, ensure_own, jobs_of
-from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import StackBusy, recover, require_stale
 from scripts.environment import backend
 

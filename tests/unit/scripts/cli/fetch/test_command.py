@@ -1,9 +1,13 @@
 """Which run's files are fetched, by what pod, and what there is to do where there are none."""
 
+import io
+import tarfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core import toolchain
 from jobs.spec import TrainingJob, Volume, manifest
 from scripts.cli import CommandError, fetch
 from scripts.cli.fetch import fetch_files, find, kept_files, pod
@@ -110,3 +114,41 @@ def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.Monkey
     monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded"):
         fetch_files("dev", "mine")
+
+
+def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
+    """Return the names in the tar that a kubectl of this script prints."""
+    program = directory / "kubectl"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(toolchain, "path", lambda _name: program)
+    metadata = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
+    with (
+        pod.output("a: kubeconfig", metadata, ["send", "url"]) as stream,
+        tarfile.open(fileobj=stream, mode="r|") as tar,
+    ):
+        return tar.getnames()
+
+
+def test_the_command_in_the_pod_is_read_by_kubectl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w|") as tar:
+        tar.addfile(tarfile.TarInfo("net.pt"))
+    (tmp_path / "tar").write_bytes(content.getvalue())
+    script = f"""
+        [ "$1 $(cat "$2")" = "--kubeconfig a: kubeconfig" ] || exit 1
+        shift 2
+        [ "$*" = "exec --namespace n fetch-mine -- send url" ] && cat {tmp_path}/tar"""
+    assert reads(tmp_path, monkeypatch, script) == ["net.pt"]
+
+
+def test_a_command_that_fails_in_the_pod_is_told_by_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "echo why >&2; echo command terminated with exit code 1 >&2; exit 1"
+    with pytest.raises(pod.FetchError, match=r"^they can't be read: why$"):
+        reads(tmp_path, monkeypatch, script)
+    with pytest.raises(tarfile.ReadError):
+        reads(tmp_path, monkeypatch, "exit 0")

@@ -97,12 +97,8 @@ class Handler(ABC):
     ) -> Properties:
         """Return the outputs as far as they are known before anything is changed.
 
-        Args:
-            state: Of a resource that is to be updated; None for one that is to be created or
-                replaced.
-            inputs: The new inputs; values may be UNKNOWN.
-            shown: The same as shown to the user: secrets are SECRET.
-            context: Where to report what will be done.
+        `state` is None for a resource that is to be created or replaced. Values of `inputs` may be
+        UNKNOWN; `shown` is the same as shown to the user, where secrets are SECRET.
         """
         known = dict.fromkeys(self.outputs, UNKNOWN)
         if state is not None:

@@ -96,12 +96,8 @@ def connect(kubeconfig: str) -> client.ApiClient:
 class Request:
     """A request to an API server.
 
-    Args:
-        method: A PATCH merges `body` into the object, or with `apply` is a server-side apply.
-        path: Such as /api/v1/nodes.
-        query: The parameters, as the API spells them.
-        body: What is sent.
-        apply: See `method`.
+    A PATCH merges `body` into the object, or with `apply` is a server-side apply. `path` is such as
+    /api/v1/nodes; `query` has the parameters, as the API spells them.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]

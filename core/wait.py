@@ -32,16 +32,11 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 ) -> T:
     """Return what `look` returns once it no longer raises `NotYet`, or finds no API server.
 
-    Args:
-        look: Called at each poll.
-        seconds: The time limit.
-        what: The name of what is waited for.
-        context: Shows what is missing, each time that it changes.
-        every: Seconds between two polls, unless `NotYet.after`; `POLL_SECONDS` by default.
-        overdue: Returns the error message at the time limit, from what was missing last.
+    `context` shows what is missing in `what` each time that it changes. Between two polls are
+    `NotYet.after`, else `every`, by default `POLL_SECONDS`.
 
     Raises:
-        TimeoutError: after `seconds`, with what `overdue` returns, or else what was missing last.
+        TimeoutError: after `seconds`, with what `overdue` makes of what was missing last.
         InterruptedError: the user pressed Ctrl-C.
     """
     shown = ""

@@ -89,7 +89,6 @@ class Summary:
     """A run of all steps.
 
     Args:
-        stack: The stack's name.
         steps: In the order in which they ran.
         jobs: What `make results FORMAT=json` has of each job.
         checks: JUnit's XML of the smoke checks; None where they did not run.

@@ -24,9 +24,7 @@ class Outcome:
     """How a job has ended last, or where it is.
 
     Args:
-        job: Its name.
         state: Its result's, or `running`, `interrupted`, `no image` or `no result`.
-        result: None when it has none.
         gate: The gate's verdict; empty for one that did not succeed.
         missed: Each limit that it missed, and by how much.
         note: Why it has no result, or what becomes of it.
@@ -56,11 +54,8 @@ def outcomes(
 ) -> dict[str, Outcome]:
     """Return how each job has ended, by name, in the order in which they are declared.
 
-    Args:
-        state: The stack's.
-        jobs: The jobs in its file, as far as they can be read: they have the gates' limits.
-        is_busy: Whether a command is using the stack.
-        builds: The log of each job's own image, where one was begun to be built.
+    `jobs` are those in the stack's file, as far as they can be read: they have the gates' limits.
+    `builds` has the log of each job's own image, where one was begun to be built.
     """
     declared = {job.name: job for job in jobs}
     reasons = {} if is_busy else _not_run(jobs, state)

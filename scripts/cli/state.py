@@ -18,7 +18,6 @@ class JobState:
     """One job.
 
     Args:
-        name: The job's.
         inputs: Of its run, as it was declared last.
         result: Of its last run that has ended; None without one.
         operation: What an update that is on, or was interrupted, does with the run: `creating`,
@@ -50,7 +49,6 @@ class StackState:
     Args:
         kubeconfig: The cluster's, its content; None without a cluster, or where it is encrypted.
         namespace: Of its jobs; None before one exists.
-        jobs: By name.
         skipped: Entries of the catalogue that the cluster can't run, and why.
         images: The jobs whose own images were built and brought in.
         trainer: What a pod calls the trainer's image; None where the stack has not brought it in.

@@ -38,7 +38,6 @@ class Plugin:
     Args:
         package: As Pulumi calls it; its SDK is the Python package `pulumi-PACKAGE`.
         directory: The folder of its stand-in in this checkout.
-        estimate: How long a download takes, in words.
         line: What set-up prints at its end when the stand-in is used.
         extra: The extra of pyproject.toml that its SDK is in; None where every stack needs it.
     """

@@ -40,10 +40,8 @@ _ELSEWHERE = (
 def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     """Resolve the tools, print the table or the problems, and return set-up's exit status.
 
-    Args:
-        kind: The stack's kind of cluster; None where its settings name no known kind.
-        brief: Print the table only when a tool has been added or has changed.
-        build: Build what could be downloaded, too.
+    `kind` is None where the settings name no known kind. With `brief` the table is printed only
+    when a tool has been added or has changed.
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
     if kind is not None and kind.runs_on_host and sys.platform != "linux":

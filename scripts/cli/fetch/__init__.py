@@ -36,12 +36,8 @@ def fetch(stack: str, job: str, to: str, run: str) -> int:
 def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) -> Path:
     """Copy the files of a job's last run into a directory, check them, and return that.
 
-    Args:
-        stack: The stack that declares the job.
-        job: The job's name.
-        to: The directory; by default outputs/<job>/<run id>, so that no run's files are in the way
-            of another one's.
-        succeeded: Whether it is the last run that succeeded, though a later one did not.
+    By default that is outputs/<job>/<run id>, so that no run's files are in the way of another
+    one's. With `succeeded` it is the last run that succeeded, though a later one did not.
 
     Raises:
         CommandError: the run left none, or not all of them could be had; with what to do.

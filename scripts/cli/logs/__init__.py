@@ -31,8 +31,6 @@ class Target:
     """A job whose logs are to be shown.
 
     Args:
-        name: The job's.
-        topology: The replicas and ranks of the job.
         runs: The archived runs of the job, the oldest first.
         replicas: The numbers of those whose logs are shown.
         api: Its cluster; None when it is gone, does not answer, or is not needed.

@@ -32,9 +32,7 @@ class Kind:
 
     Args:
         api_version: Group and version as a manifest writes them.
-        name: Such as `ConfigMap`.
         plural: As in the API server's paths.
-        namespaced: Whether its objects are in a namespace.
         fixed: Fields whose change replaces the object.
         only_unawaited: Whether the real plugin waits for it by rules that are not served here, so
             that it has to be declared with `pulumi.com/skipAwait`.

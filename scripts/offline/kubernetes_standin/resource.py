@@ -59,8 +59,6 @@ class Resource:
     """An object, as the engine passes it.
 
     Args:
-        provider: Has the cluster.
-        urn: The engine's name for it.
         inputs: Its inputs, as Check returned them; none for a deletion.
         state: What the stack's state has of it, empty when it is new.
         timeout: `customTimeouts` in seconds, 0 without one.

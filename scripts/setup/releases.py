@@ -135,7 +135,7 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
     ):
         packed = Path(fresh, "file")
         save(file.address, checksum, packed, steps)
-        made = {}
+        made, origin = {}, f"{record.RELEASE}{file.host}"
         for tool in tools:
             path = packed
             if file.member is not None:
@@ -143,7 +143,6 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
                 _unpack(packed, file.member.format(tool=tool.name), path)
             path.chmod(0o755)
             path = path.replace(bin_dir / tool.name)
-            origin = f"{record.RELEASE}{file.host}"
             made[tool.name] = Entry.of(path, file.version, origin, tool.stamp)
     record.trust(file.address, checksum)
     return made

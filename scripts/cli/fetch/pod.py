@@ -137,10 +137,11 @@ def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str]) -> I
         file = Path(directory, "kubeconfig")
         file.touch(mode=0o600)
         file.write_text(kubeconfig)
-        program = (str(toolchain.path("kubectl")), "--kubeconfig", str(file))
-        running = [*program, "exec", "--namespace", namespace, name, "--", *command]
+        # Its cache would be in the user's ~/.kube.
+        program = (toolchain.path("kubectl"), "--kubeconfig", file, "--cache-dir", directory)
+        line = [*program, "exec", "--namespace", namespace, name, "--", *command]
         with subprocess.Popen(
-            running, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
         ) as process:
             assert process.stdout is not None, "it is a pipe"  # noqa: S101
             cut_short: ReadError | None = None

@@ -139,7 +139,7 @@ def test_the_command_in_the_pod_is_read_by_kubectl(
     (tmp_path / "tar").write_bytes(content.getvalue())
     script = f"""
         [ "$1 $(cat "$2")" = "--kubeconfig a: kubeconfig" ] || exit 1
-        shift 2
+        shift 4
         [ "$*" = "exec --namespace n fetch-mine -- send url" ] && cat {tmp_path}/tar"""
     assert reads(tmp_path, monkeypatch, script) == ["net.pt"]
 

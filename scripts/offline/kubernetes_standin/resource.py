@@ -16,23 +16,10 @@ from pulumi.provider.experimental.property_value import PropertyValue
 
 from core import kube
 from core.context import Context
+from scripts.offline.kubernetes_standin import manifest
 from scripts.offline.kubernetes_standin.client import Client, Refusal, Unreachable
 from scripts.offline.kubernetes_standin.kinds import Reference, kind_of
-from scripts.offline.kubernetes_standin.manifest import (
-    Object,
-    Properties,
-    drifted,
-    field_manager,
-    has_unknown,
-    is_managed_by,
-    managers,
-    skips_await,
-    to_object,
-    to_properties,
-    with_metadata,
-    with_owner,
-    yields,
-)
+from scripts.offline.kubernetes_standin.manifest import Object, Properties
 from scripts.offline.kubernetes_standin.wait import NotReady, until_gone, until_ready
 
 if TYPE_CHECKING:
@@ -73,12 +60,12 @@ class Resource:
     @cached_property
     def obj(self) -> Object:
         """The inputs as a manifest."""
-        return to_object(self.inputs)
+        return manifest.to_object(self.inputs)
 
     @cached_property
     def before(self) -> Object:
         """The live object as the state has it."""
-        return to_object(
+        return manifest.to_object(
             {key: value for key, value in self.state.items() if not key.startswith("__")}
         )
 
@@ -91,20 +78,22 @@ class Resource:
     def manager(self) -> str:
         """The name under which the object's fields are managed: as before, or the URN's."""
         before = self.state.get(_MANAGER)
-        return field_manager(self.urn) if before is None else str(before.value)
+        return manifest.field_manager(self.urn) if before is None else str(before.value)
 
     def state_of(self, live: Mapping[str, object], obj: Object | None = None) -> Properties:
         """Return the state for a `live` object that `obj`, by default the inputs, made."""
         made_from = self.obj if obj is None else obj
-        state = to_properties(with_metadata(live, managedFields=None), self.inputs)
-        state["__inputs"] = PropertyValue(to_properties(made_from, self.inputs))
+        state = manifest.to_properties(
+            manifest.with_metadata(live, managedFields=None), self.inputs
+        )
+        state["__inputs"] = PropertyValue(manifest.to_properties(made_from, self.inputs))
         state["__initialApiVersion"] = PropertyValue(self.reference.kind.api_version)
         state[_MANAGER] = PropertyValue(self.manager)
         return state
 
     def preview(self) -> None:
         """Have the API server check a create or an update, as far as it can already."""
-        if has_unknown(self.obj):
+        if manifest.has_unknown(self.obj):
             return
         self.provider.warn_if_unreachable(self.urn)
         # The real plugin may have made what a create replaces, under another field manager.
@@ -156,8 +145,8 @@ class Resource:
             self._drop(error)
         if live is None:
             return None
-        now = drifted(self.obj, self.before, live)
-        return self.state_of(live, now), to_properties(now, self.inputs)
+        now = manifest.drifted(self.obj, self.before, live)
+        return self.state_of(live, now), manifest.to_properties(now, self.inputs)
 
     def delete(self) -> None:
         """Delete the object; succeeds when it no longer exists.
@@ -168,7 +157,7 @@ class Resource:
         """
         try:
             self.provider.client().delete(self.reference)
-            if not (skips_await(self.before) and self.reference.kind.deletion_skipped):
+            if not (manifest.skips_await(self.before) and self.reference.kind.deletion_skipped):
                 until_gone(*self._awaited)
         except Unreachable as error:
             self._drop(error)
@@ -185,19 +174,19 @@ class Resource:
         if (
             existing is not None
             and "deletionTimestamp" not in existing["metadata"]
-            and not is_managed_by(existing, self.manager)
+            and not manifest.is_managed_by(existing, self.manager)
         ):
+            owners = ", ".join(manifest.managers(existing)) or "no one"
             raise RuntimeError(
                 f"{self.reference} already exists, and this stack did not make it (its fields are "
-                f"managed by {', '.join(managers(existing)) or 'no one'}). Delete it, and run the "
-                "operation again"
+                f"managed by {owners}). Delete it, and run the operation again"
             )
         return existing
 
     def _apply(self, *, dry_run: bool = False, force: bool = False) -> Object:
         """Apply the object and return what it then is."""
         client = self.provider.client()
-        obj = with_owner(self.obj, self.manager)
+        obj = manifest.with_owner(self.obj, self.manager)
         try:
             live, warnings = client.apply(
                 self.reference, obj, self.manager, force=force, dry_run=dry_run
@@ -205,7 +194,7 @@ class Resource:
         except Refusal as refusal:
             if force or not refusal.conflicts:
                 raise
-            if all(map(yields, refusal.conflicts.values())):
+            if all(map(manifest.yields, refusal.conflicts.values())):
                 return self._apply(dry_run=dry_run, force=True)
             fields = (f"{field} is managed by {who!r}" for field, who in refusal.conflicts.items())
             raise RuntimeError(
@@ -217,7 +206,7 @@ class Resource:
         return live
 
     def _when_ready(self, live: Object) -> Properties:
-        if not skips_await(self.obj):
+        if not manifest.skips_await(self.obj):
             try:
                 live = until_ready(*self._awaited, live)
             except NotReady as failure:

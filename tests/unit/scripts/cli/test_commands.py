@@ -203,7 +203,7 @@ def test_the_lock_of_another_program_with_the_same_number_is_removed() -> None:
 def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     hold(dead())
     found = locks("dev")
-    monkeypatch.setattr(recovery, "locks", lambda _stack: found)
+    monkeypatch.setattr("scripts.cli.backend.locks", lambda _stack: found)
     hold(1, hostname="elsewhere")
     recovered(FakeCli())
     assert [lock.hostname for lock in locks("dev")] == ["elsewhere"]

@@ -85,11 +85,11 @@ def table(entries: Entries) -> Table:
 
 def changed(before: Entries, after: Entries) -> bool:
     """Return whether a tool has been added or has another version or origin."""
-
-    def shown(entries: Entries) -> set[tuple[str, str, str]]:
-        return {(name, entry.version, entry.origin) for name, entry in entries.items()}
-
-    return not shown(after) <= shown(before)
+    shown, known = (
+        {(name, each.version, each.origin) for name, each in entries.items()}
+        for entries in (after, before)
+    )
+    return not shown <= known
 
 
 def resolve(

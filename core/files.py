@@ -49,11 +49,8 @@ def locked(
 ) -> Iterator[None]:
     """Hold a file's lock, which the kernel takes back however this process ends.
 
-    Args:
-        file: Is created when it does not exist, and stays.
-        limit: Seconds to wait for it; with 0 it is tried once.
-        waiting: Is called once when another process holds it.
-        cancelled: Ends the wait for it.
+    The file is created when it does not exist, and stays. With a `limit` of 0 s it is tried once.
+    `waiting` is called once when another process holds it.
 
     Raises:
         InterruptedError: `cancelled` was set meanwhile.

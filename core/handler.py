@@ -97,12 +97,8 @@ class Handler(ABC):
     ) -> Properties:
         """Return the outputs as far as they are known before anything is changed.
 
-        Args:
-            state: Of a resource that is to be updated; None for one that is to be created or
-                replaced.
-            inputs: The new inputs; values may be UNKNOWN.
-            shown: The same as shown to the user: secrets are SECRET.
-            context: Where to report what will be done.
+        `state` is None for a resource that is to be created or replaced. Values of `inputs` may be
+        UNKNOWN; `shown` is the same as shown to the user, where secrets are SECRET.
         """
         known = dict.fromkeys(self.outputs, UNKNOWN)
         if state is not None:
@@ -131,20 +127,22 @@ class Handler(ABC):
         """
 
 
-def compare(state: Mapping[str, Any], inputs: Mapping[str, Any], path: str = "") -> list[Change]:
-    """Return the leaves in which `inputs` differ from `state`, in Pulumi's path syntax.
+def compare(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> list[Change]:
+    """Return how `inputs` differ from a state, of which the rest are outputs."""
+    return differences({key: state[key] for key in inputs if key in state}, inputs)
 
-    At the top level only the properties in `inputs` count, because a state holds outputs too.
-    """
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], path: str = "") -> list[Change]:
+    """Return the leaves in which two documents differ, in Pulumi's path syntax."""
     changes = []
-    for key in inputs if not path else state.keys() | inputs.keys():
+    for key in old.keys() | new.keys():
         here = located(path, (key,))
-        if key not in state:
+        if key not in old:
             changes.append(Change(here, "add"))
-        elif key not in inputs:
+        elif key not in new:
             changes.append(Change(here, "delete"))
-        elif isinstance(state[key], Mapping) and isinstance(inputs[key], Mapping):
-            changes += compare(state[key], inputs[key], here)
-        elif state[key] != inputs[key]:
+        elif isinstance(old[key], Mapping) and isinstance(new[key], Mapping):
+            changes += differences(old[key], new[key], here)
+        elif old[key] != new[key]:
             changes.append(Change(here))
     return sorted(changes, key=lambda change: change.path)

@@ -25,11 +25,7 @@ def is_readable(url: str) -> bool:
 
 
 def ask(method: str, url: str, **more: Any) -> requests.Response:
-    """Ask once, for 15 seconds at most.
-
-    Raises:
-        requests.RequestException: no answer came.
-    """
+    """Ask once, for 15 seconds at most; `requests.RequestException` is raised for no answer."""
     with requests.Session() as session:
         # No proxy leads to this machine.
         session.trust_env = not is_loopback(urlsplit(url).netloc)

@@ -48,12 +48,7 @@ def kubeconfig(
 ) -> str:
     """Return a kubeconfig with one context, which is the current one, as YAML.
 
-    Args:
-        context: What it is called.
-        cluster: How the API server is reached.
-        user: The credentials for it.
-        cluster_name: What the cluster is called; as the context by default.
-        user_name: What the user is called; likewise.
+    Cluster and user are called as the context unless they have names of their own.
     """
     names = {"cluster": cluster_name or context, "user": user_name or context}
     return yaml.safe_dump(
@@ -101,12 +96,8 @@ def connect(kubeconfig: str) -> client.ApiClient:
 class Request:
     """A request to an API server.
 
-    Args:
-        method: GET, POST or DELETE; a PATCH merges `body` into the object.
-        path: Such as /api/v1/nodes.
-        query: The parameters, as the API spells them.
-        body: What is sent.
-        apply: Whether a PATCH is a server-side apply instead.
+    A PATCH merges `body` into the object, or with `apply` is a server-side apply. `path` is such as
+    /api/v1/nodes; `query` has the parameters, as the API spells them.
     """
 
     method: Literal["GET", "POST", "PATCH", "DELETE"]
@@ -122,10 +113,7 @@ def send(api: client.ApiClient, request: Request, *, limit: Limit) -> urllib3.Ba
     The client's classes for the API's groups are left aside: importing that of pods takes 0.8 s of
     CPU time, and they turn each document into a model and back.
 
-    Args:
-        api: Connected to the cluster.
-        request: The request.
-        limit: Seconds for the complete request, or to connect and until the next byte.
+    `limit` is in seconds, for the complete request, or to connect and until the next byte.
 
     Raises:
         ApiException: the API server's refusal.
@@ -184,16 +172,16 @@ def _limited(program: dict[str, Any]) -> dict[str, Any]:
 
 def _explain(program: dict[str, Any]) -> None:
     """Raise why a login command fails: the client would continue without credentials."""
-    reason = f"its credentials come from `{program.get('command')}`, which failed; log in anew"
+    source = f"its credentials come from `{program.get('command')}`, which"
+    reason = f"{source} failed; log in anew"
     try:
         ExecProvider(ConfigNode("exec", _limited(program)), None).run()  # type: ignore[no-untyped-call]
     except Exception as error:  # whatever the command does
+        reason = f"{reason}: {error}"
         if f"returned {_TIMED_OUT}" in str(error):
-            raise config.ConfigException(
-                f"its credentials come from `{program.get('command')}`, which did not end within "
-                f"{_LOGIN_SECONDS} s: see what it waits for by running it yourself"
-            ) from error
-        raise config.ConfigException(f"{reason}: {error}") from error
+            wait = f"{_LOGIN_SECONDS} s: see what it waits for by running it yourself"
+            reason = f"{source} did not end within {wait}"
+        raise config.ConfigException(reason) from error
     raise config.ConfigException(reason)
 
 

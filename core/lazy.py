@@ -10,20 +10,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Lazy:
-    """A class or a function by its full name. Calling it imports it and calls that.
+    """A class or a function by its full name, such as `clusters.kind.tool.KindHandler`.
 
-    Args:
-        name: Such as `clusters.kind.tool.KindHandler`.
+    Calling it imports it and calls that.
     """
 
     name: str
 
     def load(self) -> Any:
-        """Import the module and return what is called so in it.
-
-        Raises:
-            ModuleNotFoundError: The module, or one that it imports, is not installed.
-        """
+        """Import the module and return what is called so in it."""
         return resolve_name(self.name)
 
     def __call__(self, *arguments: Any) -> Any:

@@ -25,27 +25,20 @@ def state_dir() -> Path:
     return _xdg("XDG_STATE_HOME", ".local/state")
 
 
-def venv_dir(lock: Path = CHECKOUT / "requirements.lock") -> Path:
-    """Return the runtime environment: another lock file or another Python is another environment.
-
-    Args:
-        lock: The requirements with their hashes.
-
-    Raises:
-        FileNotFoundError: no lock file exists.
-    """
-    return cache_dir() / f"venv-{_digest(lock)}"
+def venv_dir() -> Path:
+    """Return the runtime environment, which another lock file or Python makes another one."""
+    return cache_dir() / f"venv-{_digest('requirements.lock')}"
 
 
 def venv_dir_for_tests() -> Path:
     """Return the environment of the checks and tests, which refers to what lies in two others."""
     locks = ("requirements-test.lock", "requirements-azure.lock", "requirements.lock")
-    return cache_dir() / f"venv-test-{_digest(*(CHECKOUT / lock for lock in locks))}"
+    return cache_dir() / f"venv-test-{_digest(*locks)}"
 
 
 def extra_dir(extra: str) -> Path:
     """Return the directory with the packages of an extra of pyproject.toml, by its own lock."""
-    return cache_dir() / f"python-{extra}-{_digest(CHECKOUT / f'requirements-{extra}.lock')}"
+    return cache_dir() / f"python-{extra}-{_digest(f'requirements-{extra}.lock')}"
 
 
 def use_extra(extra: str) -> None:
@@ -55,9 +48,9 @@ def use_extra(extra: str) -> None:
         sys.path.append(place)
 
 
-def _digest(*locks: Path) -> str:
+def _digest(*locks: str) -> str:
     python = "{}.{}".format(*sys.version_info[:2])
-    content = b"".join(lock.read_bytes() for lock in locks)
+    content = b"".join((CHECKOUT / lock).read_bytes() for lock in locks)
     return hashlib.sha256(content + python.encode()).hexdigest()[:12]
 
 

@@ -37,7 +37,7 @@ def run(  # noqa: PLR0913  # what a process takes
         command: The program and its arguments; never anything secret.
         text: What it reads on standard input.
         variables: Environment variables besides this process's own.
-        cwd: Where it runs.
+        cwd: Its working directory.
         limit: Seconds until it is killed.
         line: Is given each line as it comes, of standard output and standard error.
         cancelled: Set once the user pressed Ctrl-C: then it is ended.
@@ -115,19 +115,12 @@ def run_logged(  # noqa: PLR0913  # what a process takes
 ) -> int | None:
     """Run a command to its end, in a session of its own, so that its children end with it.
 
-    Args:
-        command: Program and arguments.
-        log: Takes its standard output and standard error.
-        limit: Seconds after which it is killed.
-        tick: Is called every `pause` seconds with the seconds so far. What it raises ends the
-            command.
-        pause: Seconds.
-        cwd: Where it runs.
-        env: All of its environment; None for this process's own.
-        umask: For the files it creates; -1 for this process's own.
+    `log` takes its standard output and standard error. `tick` is called every `pause` seconds with
+    the seconds so far; what it raises ends the command. Without `env` and `umask` (-1) it has this
+    process's own.
 
     Returns:
-        The exit status, or None when it ran longer than `limit`.
+        The exit status, or None when it ran longer than `limit` seconds.
 
     Raises:
         OSError: it can't be started.

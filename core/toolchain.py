@@ -32,11 +32,7 @@ def record() -> Path:
 
 
 def tool(name: str) -> Tool:
-    """Looks a tool up by name.
-
-    Raises:
-        ToolMissing: no record exists, it doesn't name the tool, or the file is gone.
-    """
+    """Return the record of a tool that still exists, or raise `ToolMissing`."""
     try:
         entry = json.loads(record().read_text())["tools"].get(name)
         found = None if entry is None else Tool(name, Path(entry["path"]), entry["version"])
@@ -52,5 +48,5 @@ def tool(name: str) -> Tool:
 
 
 def path(name: str) -> Path:
-    """The absolute path of a tool. Raises `ToolMissing` like `tool`."""
+    """Return the absolute path of a tool, or raise `ToolMissing`."""
     return tool(name).path

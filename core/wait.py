@@ -14,12 +14,7 @@ POLL_SECONDS = 2.0
 
 
 class NotYet(Exception):
-    """What is missing, as seen just now.
-
-    Args:
-        missing: For the user.
-        after: Seconds until it is worth another look; None for as often as `until` is told to.
-    """
+    """What is missing, for the user; `after` some seconds it is worth another look."""
 
     def __init__(self, missing: str, after: float | None = None) -> None:
         super().__init__(missing)
@@ -37,16 +32,11 @@ def until(  # noqa: PLR0913  # the condition, its time limit, and how progress i
 ) -> T:
     """Return what `look` returns once it no longer raises `NotYet`, or finds no API server.
 
-    Args:
-        look: Called at each poll.
-        seconds: The time limit.
-        what: The name of what is waited for.
-        context: Where to show what is missing, each time that it changes.
-        every: Seconds between two polls, unless `NotYet.after`; `POLL_SECONDS` by default.
-        overdue: Returns the error message at the time limit, from what was missing last.
+    `context` shows what is missing in `what` each time that it changes. Between two polls are
+    `NotYet.after`, else `every`, by default `POLL_SECONDS`.
 
     Raises:
-        TimeoutError: after `seconds`, with what `overdue` returns, or else what was missing last.
+        TimeoutError: after `seconds`, with what `overdue` makes of what was missing last.
         InterruptedError: the user pressed Ctrl-C.
     """
     shown = ""
@@ -89,14 +79,8 @@ def until_well(
 ) -> None:
     """Poll every 0.1 s until `problem` returns None.
 
-    Args:
-        problem: Returns what the problem is, or None.
-        what: The name of what is waited for, for the error.
-        limit: Seconds.
-        log: Where to read more.
-
     Raises:
-        TimeoutError: a problem remained after `limit` seconds; the text names it.
+        TimeoutError: a problem remained after `limit` seconds; the text names it, and the `log`.
     """
 
     def look() -> None:

@@ -55,14 +55,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Command:
-    """A step that is to be run.
-
-    Args:
-        name: Of the step.
-        line: What bash runs in the copy.
-        limit: Seconds that it may take.
-        trains: Whether jobs run in it, whose results decide.
-    """
+    """A step: a line for bash, the seconds that it may take, and whether jobs' results decide."""
 
     name: str
     line: str
@@ -96,7 +89,6 @@ class Summary:
     """A run of all steps.
 
     Args:
-        stack: Its name.
         steps: In the order in which they ran.
         jobs: What `make results FORMAT=json` has of each job.
         checks: JUnit's XML of the smoke checks; None where they did not run.
@@ -148,13 +140,9 @@ class Summary:
 def run_steps(
     scratch: Scratch, stack: str, timeout: float = math.inf, plan: Plan | None = None
 ) -> Summary:
-    """Run each step of a plan until one fails; then down, whatever happened before.
+    """Run each step of a plan, by default up and smoke, until one fails; then always `down`.
 
-    Args:
-        scratch: Where.
-        stack: Its name.
-        timeout: Seconds for all steps before `down`, which has its own.
-        plan: By default up and smoke.
+    All steps before `down`, which has its own limit, have `timeout` seconds.
     """
     steps: list[Step] = []
     jobs: dict[str, Any] = {}

@@ -73,11 +73,7 @@ class Scratch:
 
     @classmethod
     def of(cls, source: Path) -> Self:
-        """Copy what git tracks in `source` and what it doesn't ignore, and commit the copy.
-
-        Raises:
-            subprocess.CalledProcessError: `source` is no git checkout.
-        """
+        """Copy what git tracks in `source` and what it doesn't ignore, and commit the copy."""
         scratch = cls(Path(tempfile.mkdtemp(prefix="slw-")))
         try:
             scratch.fill(source)

@@ -9,7 +9,7 @@ from pkgutil import resolve_name
 from core import toolchain
 from core.process import CommandFailed
 from scripts.cli import CommandError
-from scripts.cli.pulumi_cli import INTERRUPTED
+from scripts.cli.backend import INTERRUPTED
 from scripts.environment import PassphraseLost, applied, prepare, shell
 
 _EXPECTED = (CommandError, CommandFailed, PassphraseLost, toolchain.ToolMissing)
@@ -21,8 +21,8 @@ _FUNCTIONS = {
     "down": "down:down",
     "kubeconfig": "kubeconfig:merge",
     "results": "results:show",
-    "logs": "logs.command:show",
-    "fetch": "fetch.command:fetch",
+    "logs": "logs:show",
+    "fetch": "fetch:fetch",
 }
 """Each command imports what it needs itself: importing all of them takes a second."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})

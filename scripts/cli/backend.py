@@ -1,6 +1,12 @@
-"""What Pulumi's file backend holds for a stack, read from its files: the state and the locks."""
+"""Pulumi on one stack: its CLI, and what its file backend holds, the state and the locks.
+
+The latter is read from the files: the CLI takes a second.
+"""
 
 import json
+import os
+import signal
+import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,9 +15,46 @@ from typing import Any
 
 import yaml
 
+from core import toolchain
 from core.paths import CHECKOUT
+from core.process import run
 from scripts.cli import CommandError
 from scripts.environment import backend
+
+_QUERY_LIMIT = 120  # seconds; these only read or write the stack's file
+INTERRUPTED = 128 + signal.SIGINT
+"""A shell's exit status for a command that Ctrl-C has ended."""
+
+
+@dataclass(frozen=True)
+class Cli:
+    """The CLI, bound to a stack."""
+
+    stack: str
+
+    def run(self, *arguments: str, **variables: str) -> int:
+        """Runs a command that talks to the user itself, with these variables on top.
+
+        Returns:
+            Its exit status; `INTERRUPTED` when Ctrl-C has ended it.
+        """
+        # The terminal sends Ctrl-C to pulumi, too, which ends in good order: the first time it
+        # cancels what it is at, the second time it ends immediately.
+        pressed: list[int] = []
+        before = signal.signal(signal.SIGINT, lambda number, _frame: pressed.append(number))
+        try:
+            command, env = self._command(arguments), {**os.environ, **variables}
+            code = subprocess.run(command, cwd=CHECKOUT, env=env, check=False).returncode
+        finally:
+            signal.signal(signal.SIGINT, before)
+        return INTERRUPTED if pressed and code != 0 else code
+
+    def query(self, *arguments: str, stdin: str = "") -> str:
+        """Runs a short command, which reads `stdin`, and returns what it prints."""
+        return run(*self._command(arguments), text=stdin, cwd=CHECKOUT, limit=_QUERY_LIMIT)
+
+    def _command(self, arguments: tuple[str, ...]) -> list[str]:
+        return [str(toolchain.path("pulumi")), *arguments, "--stack", self.stack]
 
 
 @dataclass(frozen=True)
@@ -25,17 +68,14 @@ class Lock:
 
 
 def exists(stack: str) -> bool:
-    """Whether a stack exists, empty or not. Read from its file, so that it needs no CLI."""
+    """Whether a stack exists, empty or not."""
     return state_file(stack).exists()
 
 
 def exported(stack: str) -> dict[str, Any]:
     """What `pulumi stack export` prints, read from the file; empty without a stack.
 
-    It needs no CLI, which takes a second. Secrets are as they are stored: encrypted.
-
-    Raises:
-        CommandError: the file is damaged.
+    Secrets are as they are stored: encrypted. A damaged file raises CommandError.
     """
     file = state_file(stack)
     try:
@@ -51,12 +91,7 @@ def exported(stack: str) -> dict[str, Any]:
 
 
 def rows(export: Mapping[str, Any], kind: str) -> list[Any]:
-    """A list of an exported state, which leaves out or nulls those that are empty.
-
-    Args:
-        export: See `exported`.
-        kind: `resources` or `pending_operations`.
-    """
+    """The `resources` or `pending_operations` of an exported state, which may lack empty ones."""
     return (export.get("deployment") or {}).get(kind) or []
 
 
@@ -88,10 +123,9 @@ def lock_directory(stack: str) -> Path:
 def files(stack: str) -> list[Path]:
     """Every file that is kept for a stack: its state, locks, history and backups."""
     state = state_file(stack)
-    past = (bookkeeping(part, project(), stack) for part in ("backups", "history"))
-    kept = [lock_directory(stack), *past]
-    found = [file for directory in kept for file in directory.rglob("*") if file.is_file()]
-    return sorted([*found, *state.parent.glob(f"{state.name}*")])
+    past = [bookkeeping(part, project(), stack) for part in ("backups", "history")]
+    found = [file for kept in (lock_directory(stack), *past) for file in kept.rglob("*")]
+    return sorted([*filter(Path.is_file, found), *state.parent.glob(f"{state.name}*")])
 
 
 def hidden_states(stack: str) -> list[Path]:

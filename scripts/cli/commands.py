@@ -8,9 +8,8 @@ from typing import Any
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
 from scripts.cli import CommandError, echo
-from scripts.cli.backend import exists, exported, name_of, rows
+from scripts.cli.backend import INTERRUPTED, Cli, exists, exported, name_of, rows
 from scripts.cli.config import check, ensure_own
-from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import recover
 
 _UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs")
@@ -25,10 +24,7 @@ _RUN = "slipway:jobs:PyTorchJob"
 
 
 def up(stack: str) -> int:
-    """Makes the stack's file and the stack if they are missing, and updates it.
-
-    Prints how each job has ended.
-    """
+    """Makes the stack's file and the stack if they are missing, and updates it."""
     return _update(prepared(stack))
 
 
@@ -51,18 +47,16 @@ def preview(stack: str) -> int:
 
 
 def rerun(stack: str, job: str) -> int:
-    """Updates the stack, and replaces the run of one job, and so the gate that judges it.
-
-    Its PyTorchJob is deleted before, so that it is not taken up again.
-
-    Raises:
-        StackFileError: the stack does not exist.
-        CommandError: it has no run of that job.
-    """
+    """Updates the stack, and replaces the run of one job, and so the gate that judges it."""
     check(stack)
     runs = run_urns(exported(stack))
     if job not in runs:
-        raise CommandError(_refusal(stack, job, runs))
+        refusal = f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
+        if runs:
+            what = f"Stack {stack} has no run of job {job!r}.{meant(job, runs)}"
+            what = what if job else "Say which job to train again: JOB=NAME."
+            refusal = f"{what} Its runs: {', '.join(sorted(runs))}."
+        raise CommandError(refusal)
     cli = prepared(stack)
     echo(f"Training {job} again.")
     return _update(cli, "--replace", runs[job])
@@ -85,28 +79,18 @@ def _update(cli: Cli, *options: str) -> int:
             "Interrupted. The stack keeps its outputs, and runs that have started go on; the next "
             "`make up` waits for them."
         )
-        return code
-    from scripts.cli import results  # noqa: PLC0415 - of no use to a preview
+    else:
+        from scripts.cli import results  # noqa: PLC0415 - of no use to a preview
 
-    results.summarize(cli.stack)
+        results.summarize(cli.stack)
     return code
 
 
 def run_urns(export: Mapping[str, Any]) -> dict[str, str]:
     """The runs in an exported state: their URNs by the jobs' names."""
-    resources = rows(export, "resources")
     return {
         name_of(each): each["urn"]
-        for each in resources
+        for each in rows(export, "resources")
         # One that was replaced and could not be deleted yet is no run to be repeated.
         if each["type"] == _RUN and not each.get("delete")
     }
-
-
-def _refusal(stack: str, job: str, runs: Mapping[str, str]) -> str:
-    if not runs:
-        return f"Stack {stack} has no runs to repeat; `make up STACK={stack}` trains its jobs."
-    known = f"Its runs: {', '.join(sorted(runs))}."
-    if not job:
-        return f"Say which job to train again: JOB=NAME. {known}"
-    return f"Stack {stack} has no run of job {job!r}.{meant(job, runs)} {known}"

@@ -66,26 +66,19 @@ def check(stack: str) -> None:
 
 
 def ensure_own(stack: str) -> Path:
-    """The user's file, copied from the committed one unless it exists.
-
-    Raises:
-        StackFileError: the stack does not exist, or Pulumi can't read its file.
-    """
+    """The user's file, copied from the committed one unless it exists; Pulumi can read it."""
     check(stack)
     file = own(stack)
     if not file.exists():
         shutil.copyfile(template(stack), file)
-    _settings(file)
+    _effective(stack)
     return file
 
 
 def cluster_of(stack: str) -> Mapping[str, Any]:
-    """The cluster's settings in the stack's file; the user's file takes precedence.
+    """The cluster's settings in the stack's file.
 
     Only the program validates them, so a cluster that is not a map is empty here.
-
-    Raises:
-        StackFileError: the stack does not exist, or Pulumi can't read its file.
     """
     cluster = _effective(stack).get("slipway:cluster")
     return cluster if isinstance(cluster, dict) else {}
@@ -121,14 +114,14 @@ def load_settings(stack: str) -> Settings | None:
 
 
 def _effective(stack: str) -> Mapping[str, Any]:
-    """The settings in the user's file, or in the committed one without it."""
+    """The settings under `config` in the user's file, or in the committed one without it.
+
+    Raises:
+        StackFileError: the stack does not exist, or its file can't be read: Pulumi's own words on
+            a broken one name no file.
+    """
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
-    return _settings(file)
-
-
-def _settings(file: Path) -> Mapping[str, Any]:
-    """What a stack's file has under `config`. Pulumi's own words on a broken one name no file."""
     try:
         document = yaml.safe_load(file.read_bytes())
     except yaml.YAMLError as error:

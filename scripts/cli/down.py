@@ -17,19 +17,8 @@ from core.paths import CHECKOUT
 from core.toolchain import ToolMissing
 from infra import settings
 from jobs.logs import archive
-from scripts.cli import CommandError, echo
-from scripts.cli.backend import (
-    exists,
-    exported,
-    files,
-    hidden_states,
-    latest_settings,
-    name_of,
-    project,
-    rows,
-)
+from scripts.cli import CommandError, backend, echo
 from scripts.cli.config import check, cluster_of, own, template
-from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import orphans, recover, repair_files
 
 _DESTROY = ("destroy", "--yes", "--skip-preview")
@@ -47,9 +36,9 @@ def down(stack: str) -> int:
     with temporary_config(stack):
         cluster_of(stack)  # raises for an unreadable file, before anything is done
         code = 0
-        if exists(stack):
-            code = _destroy(Cli(stack))
-        elif hidden := hidden_states(stack):
+        if backend.exists(stack):
+            code = _destroy(backend.Cli(stack))
+        elif hidden := backend.hidden_states(stack):
             raise CommandError(
                 f"The state of {stack} is in {hidden[0]}, which this command does not read, so "
                 "nothing was removed. Take the stack down with the settings of Pulumi's backend "
@@ -61,36 +50,34 @@ def down(stack: str) -> int:
         code = code or _remove_cluster(stack, "what an interrupted run left behind in")
         if code != 0:
             return code
-        for file in files(stack):
+        for file in backend.files(stack):
             file.unlink()
         shutil.rmtree(archive.of_stack(stack), ignore_errors=True)
         return 0 if prove(stack, cluster_of(stack)) else 1
 
 
-def _destroy(cli: Cli) -> int:
+def _destroy(cli: backend.Cli) -> int:
     recover(cli)
     code = _destroy_resources(cli)
-    if code not in {0, INTERRUPTED}:
+    if code not in {0, backend.INTERRUPTED}:
         recover(cli)  # raises `StackBusy` when another process has begun to use the stack
-        resources = rows(exported(cli.stack), "resources")
-        is_protected = any(resource.get("protect") for resource in resources)
+        resources = backend.rows(backend.exported(cli.stack), "resources")
+        is_protected = any(each.get("protect") for each in resources)
         if not is_protected and _cluster_directory(cli.stack) is not None:
-            echo(
-                "Not all could be deleted; the cluster is the stack's own, so it goes with all in "
-                "it."
-            )
+            own = "the cluster is the stack's own, so it goes with all in it."
+            echo(f"Not all could be deleted; {own}")
             code = _remove_cluster(cli.stack, "the cluster in") or _destroy_resources(cli)
     if code != 0:
         return code
     return cli.run("stack", "rm", "--yes", "--preserve-config", "--remove-backups")
 
 
-def _destroy_resources(cli: Cli) -> int:
-    if _own_cluster(cli.stack) is None:
-        # While an existing cluster is unreachable, the state must keep what still runs in it.
-        return cli.run(*_DESTROY)
-    # What runs in a cluster that is gone can't be deleted, and is gone as well.
-    return cli.run(*_DESTROY, PULUMI_K8S_DELETE_UNREACHABLE="true")
+def _destroy_resources(cli: backend.Cli) -> int:
+    # What runs in a cluster that is gone can't be deleted, and is gone as well. While an existing
+    # cluster is unreachable, the state must keep what still runs in it.
+    is_own = _own_cluster(cli.stack) is not None
+    variables = {"PULUMI_K8S_DELETE_UNREACHABLE": "true"} if is_own else {}
+    return cli.run(*_DESTROY, **variables)
 
 
 def _remove_cluster(stack: str, what: str) -> int:
@@ -123,7 +110,7 @@ def _cluster_directory(stack: str) -> Path | None:
     if not directory.exists():
         return None
     made_by = owner.of(directory)
-    if made_by == called(project(), stack) or (made_by is None and exists(stack)):
+    if made_by == called(backend.project(), stack) or (made_by is None and backend.exists(stack)):
         return directory
     echo(f"Cluster {name} is kept: it belongs to {made_by or 'an unknown stack'}.")
     return None
@@ -135,25 +122,22 @@ def temporary_config(stack: str) -> Iterator[None]:
 
     The cluster's settings are still in the stack's state, or in its history. Pulumi itself would
     create the file with nothing but its encryption salt in it.
-
-    Raises:
-        StackFileError: the stack does not exist: it has neither a file nor a state.
     """
     file = own(stack)
-    if file.exists() or not exists(stack):
+    if file.exists() or not backend.exists(stack):
         check(stack)
         yield
         return
     repair_files(stack)
-    state = exported(stack)
-    cluster = cluster_in(state) or latest_settings(stack).get("slipway:cluster")
+    state = backend.exported(stack)
+    cluster = cluster_in(state) or backend.latest_settings(stack).get("slipway:cluster")
     try:
         if isinstance(cluster, dict):
             echo(f"{file.name} is missing; using the cluster that the stack used last.")
             file.write_text(yaml.safe_dump({"config": {"slipway:cluster": cluster}}))
         elif template(stack).exists():
             shutil.copyfile(template(stack), file)
-        elif rows(state, "resources"):
+        elif backend.rows(state, "resources"):
             echo(
                 f"{file.name} is missing, and neither the state nor the history of {stack} says "
                 "which cluster it had. The resources in its state are destroyed; whether anything "
@@ -170,10 +154,10 @@ def cluster_in(export: Mapping[str, Any]) -> dict[str, Any] | None:
     One that an interrupted run had begun to make is among what is pending.
     """
     kinds = {kind.own.type: name for name, kind in CLUSTERS.items() if kind.own is not None}
-    pending = [each["resource"] for each in rows(export, "pending_operations")]
-    for resource in [*rows(export, "resources"), *pending]:
+    pending = [each["resource"] for each in backend.rows(export, "pending_operations")]
+    for resource in [*backend.rows(export, "resources"), *pending]:
         if resource["type"] in kinds:
-            return {"kind": kinds[resource["type"]], "name": name_of(resource)}
+            return {"kind": kinds[resource["type"]], "name": backend.name_of(resource)}
     return None
 
 
@@ -195,16 +179,11 @@ def prove(stack: str, cluster: Mapping[str, Any]) -> bool:
 def _remains(stack: str, cluster: Mapping[str, Any]) -> dict[str, list[str]]:
     try:
         parsed = settings.parse({"slipway:cluster": json.dumps(cluster)}, stack).cluster
-        remains = CLUSTERS[parsed.kind].remains(parsed.options, called(project(), stack))
+        remains = CLUSTERS[parsed.kind].remains(parsed.options, called(backend.project(), stack))
         found = {kind: list(things) for kind, things in remains.items()}
     except settings.SettingsError:
         found = {}  # `pulumi up` refuses such settings, so they never made a cluster.
-    logs = archive.of_stack(stack)
-    kept = [*files(stack), *([logs] if logs.exists() else [])]
-    ours = {
-        "processes": [
-            f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)
-        ],
-        "files": [f"{path}: rm -r {path}" for path in kept],
-    }
+    kept = [*backend.files(stack), *filter(Path.exists, [archive.of_stack(stack)])]
+    hosts = [f"process {pid}, without its pulumi: kill {pid}" for pid in orphans(CHECKOUT)]
+    ours = {"processes": hosts, "files": [f"{path}: rm -r {path}" for path in kept]}
     return {**found, **{kind: [*found.get(kind, []), *things] for kind, things in ours.items()}}

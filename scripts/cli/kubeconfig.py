@@ -17,16 +17,7 @@ from scripts.cli.state import read_state
 
 
 def merge(stack: str) -> int:
-    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it.
-
-    The user's current context stays the current one. Exits with 0.
-
-    Raises:
-        StackFileError: the stack does not exist.
-        CommandError: it has no cluster, or kubectl refuses.
-        core.process.CommandFailed: its state can't be read.
-        core.toolchain.ToolMissing: kubectl is missing.
-    """
+    """Add the context `slipway-<stack>`, or bring it up to date, and print how to undo it."""
     check(stack)
     kubeconfig = read_state(stack, secrets=True).kubeconfig
     if kubeconfig is None:
@@ -65,13 +56,7 @@ def named(kubeconfig: str, name: str) -> str:
 
 
 def explanation(name: str, file: Path, current: str = "") -> str:
-    """Return what has been done, and how to undo it. Pure.
-
-    Args:
-        name: Of the context, and of its parts.
-        file: Where it is.
-        current: The file's current context; empty when it has none.
-    """
+    """Return what has been done, and how to undo it; `current` is the file's current context."""
     kubectl = f"kubectl --kubeconfig {file} config"
     kept = f"the current context is {current}, as before"
     if not current:

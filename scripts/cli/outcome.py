@@ -24,9 +24,7 @@ class Outcome:
     """How a job has ended last, or where it is.
 
     Args:
-        job: Its name.
         state: Its result's, or `running`, `interrupted`, `no image` or `no result`.
-        result: None when it has none.
         gate: The gate's verdict; empty for one that did not succeed.
         missed: Each limit that it missed, and by how much.
         note: Why it has no result, or what becomes of it.
@@ -56,11 +54,8 @@ def outcomes(
 ) -> dict[str, Outcome]:
     """Return how each job has ended, by name, in the order in which they are declared.
 
-    Args:
-        state: The stack's.
-        jobs: The jobs in its file, as far as they can be read: they have the gates' limits.
-        is_busy: Whether a command is using the stack.
-        builds: The log of each job's own image, where one was begun to be built.
+    `jobs` are those in the stack's file, as far as they can be read: they have the gates' limits.
+    `builds` has the log of each job's own image, where one was begun to be built.
     """
     declared = {job.name: job for job in jobs}
     reasons = {} if is_busy else _not_run(jobs, state)
@@ -71,18 +66,18 @@ def outcomes(
             # An operation may be pending all the same: of an interrupted run that was taken up.
             found[name] = _ended(known, known.result, declared.get(name))
             continue
-        reached, note = "no result", "it has not started yet"
-        if known is not None and known.operation is not None:
+        if known is not None and known.operation is not None and is_busy:
+            reached, note = "running", "`make logs` follows it"
+        elif known is not None and known.operation is not None:
             reached, note = "interrupted", "the next `make up` continues its run"
-            if is_busy:
-                reached, note = "running", "`make logs` follows it"
-        elif not is_busy and name in builds and name not in state.images:
-            log = builds[name]
-            reached = "no image"
-            note = f"its image was not built: {log} has the reason; `make up` builds it again"
-        elif not is_busy:
+        elif is_busy:
+            reached, note = "no result", "it has not started yet"
+        elif name in builds and name not in state.images:
+            reached, why = "no image", f"{builds[name]} has the reason"
+            note = f"its image was not built: {why}; `make up` builds it again"
+        else:
             waits = "`make up` trains it, or waits for its run where one is still going on"
-            note = reasons.get(name, waits)
+            reached, note = "no result", reasons.get(name, waits)
         found[name] = Outcome(name, reached, note=note)
     return found
 

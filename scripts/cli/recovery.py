@@ -19,18 +19,7 @@ from urllib.parse import quote
 
 from core import files
 from core.paths import CHECKOUT, state_dir
-from scripts.cli import CommandError, echo
-from scripts.cli.backend import (
-    Lock,
-    bookkeeping,
-    exported,
-    lock_directory,
-    locks,
-    name_of,
-    rows,
-    state_file,
-)
-from scripts.cli.pulumi_cli import Cli
+from scripts.cli import CommandError, backend, echo
 
 _WRITING_SECONDS = 2.0
 """Writing one of these files takes less: what is half-written after this was abandoned."""
@@ -43,11 +32,7 @@ class StackBusy(CommandError):
 
 @contextmanager
 def alone(stack: str) -> Iterator[None]:
-    """Keeps other commands of these away from a stack, from looking at it to the end.
-
-    Raises:
-        StackBusy: one is at work on it.
-    """
+    """Keeps other commands of these away from a stack, from looking at it to the end."""
     file = state_dir() / "locks" / f"{quote(stack, safe='')}.lock"
     with ExitStack() as held:
         try:
@@ -59,14 +44,10 @@ def alone(stack: str) -> Iterator[None]:
         yield
 
 
-def recover(cli: Cli) -> None:
-    """Makes a stack ready for the next command; one that does not exist yet is.
-
-    Raises:
-        StackBusy: its lock is held by a live process, or by another machine.
-    """
+def recover(cli: backend.Cli) -> None:
+    """Makes a stack ready for the next command; one that does not exist yet is."""
     repair_files(cli.stack)
-    found = locks(cli.stack)
+    found = backend.locks(cli.stack)
     for each in found:
         require_stale(each, cli.stack)
     if found:
@@ -77,8 +58,8 @@ def recover(cli: Cli) -> None:
         each.file.with_name(f"{each.file.name}.attrs").unlink(missing_ok=True)
     end_orphans(CHECKOUT)  # a preview that was killed leaves no lock
     pending = [
-        f"{each['type']} {name_of(each['resource'])}"
-        for each in rows(exported(cli.stack), "pending_operations")
+        f"{each['type']} {backend.name_of(each['resource'])}"
+        for each in backend.rows(backend.exported(cli.stack), "pending_operations")
     ]
     if pending:
         begun = ", ".join(pending)
@@ -86,7 +67,7 @@ def recover(cli: Cli) -> None:
         cli.query("stack", "import", stdin=cli.query("stack", "export"))
 
 
-def require_stale(lock: Lock, stack: str) -> None:
+def require_stale(lock: backend.Lock, stack: str) -> None:
     """Raises `StackBusy` unless the lock's holder ran on this machine and is gone."""
     if lock.hostname != socket.gethostname():
         raise StackBusy(
@@ -119,7 +100,7 @@ def repair_files(stack: str) -> list[Path]:
     repaired = _half_written(stack)
     for file in repaired:
         file.unlink(missing_ok=True)
-    state = state_file(stack)
+    state = backend.state_file(stack)
     backup = state.with_name(f"{state.name}.bak")
     if not _is_whole(state) and backup.exists() and _is_whole(backup):
         shutil.copyfile(backup, state)
@@ -128,8 +109,8 @@ def repair_files(stack: str) -> list[Path]:
 
 
 def _half_written(stack: str) -> list[Path]:
-    state = state_file(stack)
-    kept = [*lock_directory(stack).glob("*"), bookkeeping("meta.yaml.attrs")]
+    state = backend.state_file(stack)
+    kept = [*backend.lock_directory(stack).glob("*"), backend.bookkeeping("meta.yaml.attrs")]
     kept += [*state.parent.glob(f"{state.name}.*tmp"), *state.parent.glob(f"{state.name}*.attrs")]
     return [file for file in kept if file.suffix == ".tmp" or not _is_whole(file)]
 

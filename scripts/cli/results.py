@@ -23,7 +23,7 @@ from scripts.cli import CommandError
 from scripts.cli.backend import exists, locks
 from scripts.cli.config import check, jobs_of, load_settings
 from scripts.cli.outcome import Outcome, outcomes
-from scripts.cli.state import read_state
+from scripts.cli.state import files_left, read_state
 
 if TYPE_CHECKING:  # It takes a second to import.
     from jobs.spec import TrainingJob
@@ -38,12 +38,7 @@ _IN_STORY = frozenset({"log", "previous_log", "events", "advice"})
 
 
 def show(stack: str, job: str, format: Format) -> int:  # noqa: A002 - as the command line calls it
-    """Print the results of a stack's jobs, or of one job all that is known; exits with 0.
-
-    Raises:
-        StackFileError: the stack does not exist.
-        CommandError: it has no results, or no such job, or its state can't be read.
-    """
+    """Print the results of a stack's jobs, or of one job all that is known; exits with 0."""
     check(stack)
     if not exists(stack):
         raise CommandError(
@@ -68,10 +63,8 @@ def summarize(stack: str) -> None:
 def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
     """Return how each job has ended, and which entries of the catalogue are skipped, and why."""
     state = read_state(stack)
-    settings = None
-    if not state.has_passed(jobs_of(stack)):
-        # The limits that were missed, and why a job did not run. It takes a second.
-        settings = load_settings(stack)
+    # The limits that were missed, and why a job did not run. It takes a second.
+    settings = None if state.has_passed(jobs_of(stack)) else load_settings(stack)
     declared = () if settings is None else settings.jobs
     found = outcomes(state, declared, is_busy=bool(locks(stack)), builds=_builds(declared))
     return found, state.skipped if settings is None else settings.skipped
@@ -98,9 +91,8 @@ def print_results(
 ) -> None:
     """See `show`; of outcomes that are known."""
     if job and job not in found:
-        known = (
-            f"Jobs of {stack}: {', '.join(sorted(found))}." if found else f"{stack} has no jobs."
-        )
+        names = ", ".join(sorted(found))
+        known = f"Jobs of {stack}: {names}." if found else f"{stack} has no jobs."
         raise CommandError(f"There is no job {job!r}.{meant(job, found)} {known}")
     if all(each.state == "no result" for each in found.values()):
         raise CommandError(
@@ -127,19 +119,10 @@ def print_results(
 
 def _print_table(found: Mapping[str, Outcome]) -> None:
     is_piped = not Console().is_terminal
-    console = Console(
-        highlight=False,
-        markup=False,
-        emoji=False,
-        width=_PIPE_WIDTH if is_piped else None,
-        no_color=is_piped or None,
-    )
-    table = Table(
-        box=None if is_piped else box.SIMPLE_HEAD,
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-        show_edge=False,
-    )
+    options: dict[str, Any] = {"width": _PIPE_WIDTH, "no_color": True} if is_piped else {}
+    console = Console(highlight=False, markup=False, emoji=False, **options)
+    style = None if is_piped else box.SIMPLE_HEAD
+    table = Table(box=style, pad_edge=False, padding=(0, 1, 0, 0), show_edge=False)
     # Narrow terminals break a cell into lines; nothing is cut off.
     for name in _COLUMNS:
         justify: JustifyMethod = "right" if name in _FIGURES else "left"
@@ -201,8 +184,7 @@ def _story(outcome: Outcome) -> str:
 
 def _files(outcome: Outcome) -> str:
     """Return where the files of a job's last run are; empty where it left none."""
-    result = outcome.result or {}
-    known = result.get("artifacts") or (result.get("failure") or {}).get("artifacts") or {}
+    known = files_left(outcome.result)
     if "artifacts.json" not in known:
         return ""
     url = known["artifacts.json"]["url"].rpartition("/")[0]

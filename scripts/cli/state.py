@@ -5,9 +5,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from jobs.topology import Topology
-from scripts.cli.backend import exists, exported, name_of, rows
-from scripts.cli.pulumi_cli import Cli
+from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
 _NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
 _RUN, _GATE, _STACK = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "pulumi:pulumi:Stack"
@@ -20,7 +18,6 @@ class JobState:
     """One job.
 
     Args:
-        name: Its name.
         inputs: Of its run, as it was declared last.
         result: Of its last run that has ended; None without one.
         operation: What an update that is on, or was interrupted, does with the run: `creating`,
@@ -40,11 +37,6 @@ class JobState:
         return str(self.inputs["namespace"])
 
     @property
-    def topology(self) -> Topology:
-        """What it consists of."""
-        return Topology.of(self.inputs["manifest"])
-
-    @property
     def passed(self) -> bool:
         """Whether the gate has let this result pass."""
         return self.gate is not None and self.gate.get("result") == self.result
@@ -57,7 +49,6 @@ class StackState:
     Args:
         kubeconfig: The cluster's, its content; None without a cluster, or where it is encrypted.
         namespace: Of its jobs; None before one exists.
-        jobs: By name.
         skipped: Entries of the catalogue that the cluster can't run, and why.
         images: The jobs whose own images were built and brought in.
         trainer: What a pod calls the trainer's image; None where the stack has not brought it in.
@@ -88,23 +79,26 @@ class StackState:
             each["inputs"]["jobNamespace"] for each in resources if each["type"] == _READY
         ]
         namespaces += [job.namespace for job in found.values()]
+        trainers = {
+            name_of(each): _outputs(each).get("reference")
+            for each in resources
+            if each["type"] == _TRAINER and name_of(each).startswith("slipway-trainer")
+        }
         return cls(
             next((each for each in kubeconfigs if isinstance(each, str)), None),
             namespaces[0] if namespaces else None,
             found,
             skipped=outputs.get("skipped") or {},
             images=frozenset(name_of(each) for each in resources if each["type"] == _IMAGE),
-            trainer=_trainer(resources),
+            # The smallest of those that the stack has.
+            trainer=trainers[min(trainers, key=len)] if trainers else None,
         )
 
 
 def read_state(stack: str, *, secrets: bool = False) -> StackState:
     """Return the stack's state; empty when the stack does not exist.
 
-    Args:
-        stack: Its name.
-        secrets: Whether to decrypt them, which only the CLI can do. Without them the kubeconfig
-            is None.
+    Only the CLI can decrypt `secrets`; without them the kubeconfig is None.
 
     Raises:
         CommandError: it can't be read.
@@ -118,41 +112,33 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
 
 
 def _jobs(resources: list[Any], pending: list[Any]) -> Iterator[JobState]:
-    # A replaced resource awaits deletion, or is deleted and kept until its replacement exists.
-    resources = [each for each in resources if not each.get("delete")]
-    begun = {
-        name_of(each): {"resource": each, "type": "replacing"}
-        for each in resources
-        if each["type"] == _RUN and each.get("pendingReplacement")
-    }
-    begun |= {
-        name_of(each["resource"]): each for each in pending if each["resource"]["type"] == _RUN
-    }
-    resources = [each for each in resources if not each.get("pendingReplacement")]
-    runs = {name_of(each): each for each in resources if each["type"] == _RUN}
-    gates = {name_of(each): each for each in resources if each["type"] == _GATE}
-    for name in dict.fromkeys([*runs, *begun]):
-        latest = begun[name]["resource"] if name in begun else runs[name]
-        inputs = _plain(latest.get("inputs")) or {}
-        if "manifest" not in inputs:
+    begun, runs, gates = {}, {}, {}
+    for each in resources:
+        # A replaced resource awaits deletion, or is deleted and kept until its replacement exists.
+        if each.get("delete"):
             continue
-        yield JobState(
-            name,
-            inputs,
-            result=_plain(_outputs(runs[name]).get("result")) if name in runs else None,
-            operation=begun[name]["type"] if name in begun else None,
-            gate=_plain(gates[name]["inputs"]) if name in gates else None,
-        )
+        if each["type"] == _RUN and each.get("pendingReplacement"):
+            begun[name_of(each)] = ("replacing", each)
+        elif each["type"] == _RUN:
+            runs[name_of(each)] = each
+        elif each["type"] == _GATE and not each.get("pendingReplacement"):
+            gates[name_of(each)] = each
+    for each in pending:
+        if each["resource"]["type"] == _RUN:
+            begun[name_of(each["resource"])] = (each["type"], each["resource"])
+    for name in dict.fromkeys([*runs, *begun]):
+        operation, latest = begun[name] if name in begun else (None, runs[name])
+        inputs = _plain(latest.get("inputs")) or {}
+        if "manifest" in inputs:
+            result = _plain(_outputs(runs[name]).get("result")) if name in runs else None
+            gate = _plain(gates[name]["inputs"]) if name in gates else None
+            yield JobState(name, inputs, result, operation, gate)
 
 
-def _trainer(resources: list[Any]) -> str | None:
-    """Return the trainer's image, the smallest of those that the stack has."""
-    found = {
-        name_of(each): _outputs(each).get("reference")
-        for each in resources
-        if each["type"] == _TRAINER and name_of(each).startswith("slipway-trainer")
-    }
-    return found[min(found, key=len)] if found else None
+def files_left(result: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """Return the files that a run has left, also one that failed; empty for none."""
+    run = result or {}
+    return run.get("artifacts") or (run.get("failure") or {}).get("artifacts") or {}
 
 
 def _outputs(resource: Mapping[str, Any]) -> Mapping[str, Any]:

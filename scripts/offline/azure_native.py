@@ -15,7 +15,7 @@ from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from core.handler import UNKNOWN, Change, compare
+from core.handler import UNKNOWN, Change, differences
 from core.paths import use_extra
 from infra.provider.engine import EngineContext, plain_map, wrap_map
 from infra.provider.provider import response
@@ -50,11 +50,7 @@ class NeedsPlugin(Exception):
 
 
 class PreviewStub(protocol.Provider):
-    """Serves checks, diffs and previews of every resource type, and refuses everything else.
-
-    Args:
-        engine: Shows the notice.
-    """
+    """Serves checks, diffs and previews of every resource type, and refuses everything else."""
 
     notice = (
         "Azure is not asked: azure-native's plugin is not installed, and Slipway's stub of it "
@@ -138,12 +134,7 @@ class Servicer(ProviderServicer):
 
 
 def run(provider: type[PreviewStub], suffix: str) -> None:
-    """Serve a provider to the engine until the engine ends; its address is the first argument.
-
-    Args:
-        provider: Made for the engine.
-        suffix: Marks the version as not the plugin's own.
-    """
+    """Serve a provider until the engine ends; `suffix` marks its version as another's."""
     use_extra("azure")
     serve(provider, f"{sdk_version()}+{suffix}", Servicer)
 
@@ -160,10 +151,9 @@ def token(request: Any) -> str:
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[Change]:
     """Return each input that differs, and whether the resource is replaced for it."""
-    gone = [Change(key, "delete") for key in sorted(old.keys() - new.keys())]
     return [
         replace(each, replace=_REPLACED.fullmatch(each.path) is not None)
-        for each in (*compare(old, new), *gone)
+        for each in differences(old, new)
     ]
 
 

@@ -4,7 +4,6 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
 from core.paths import cache_dir
@@ -46,24 +45,16 @@ def install(packages: Sequence[str], steps: Steps) -> str | None:
     if os.geteuid() != 0:
         return "only root can install packages"
     steps.console.print(f"Debian packages that will be installed: {' '.join(packages)}")
-    options = ("--yes", "--no-remove", "--no-install-recommends")
-    run = partial(steps.run, variables={"DEBIAN_FRONTEND": "noninteractive"})
+    install = ("install", "--yes", "--no-remove", "--no-install-recommends", *packages)
+    quiet = {"DEBIAN_FRONTEND": "noninteractive"}
     try:
         with services_stay_down(POLICY):
-            run(
-                "Reading the package lists",
-                (*_APT, "update"),
-                log="apt-update",
-                estimate="10 s, 50 MB",
-                limit=300.0,
-            )
-            run(
-                "Installing the packages",
-                (*_APT, "install", *options, *packages),
-                log="apt-install",
-                estimate="30 s, 250 MB",
-                limit=900.0,
-            )
+            for title, command, estimate, limit in (
+                ("Reading the package lists", ("update",), "10 s, 50 MB", 300.0),
+                ("Installing the packages", install, "30 s, 250 MB", 900.0),
+            ):
+                log, line = f"apt-{command[0]}", (*_APT, *command)
+                steps.run(title, line, log=log, estimate=estimate, limit=limit, variables=quiet)
     except StepFailed as failure:
         return str(failure)
     return None

@@ -85,11 +85,7 @@ def environment_for_tests(venv: Path) -> Path:
 def add_extra(extra: str, venv: Path) -> Path:
     """Install an extra of pyproject.toml unless it is installed, and return its directory.
 
-    It is apart from the environment, since Pulumi starts the plugin of every package in that.
-
-    Args:
-        extra: Its name.
-        venv: The environment that it goes with, whose pip is used.
+    It is apart from the environment `venv`, since Pulumi starts the plugin of every package there.
     """
 
     def fill(place: Path) -> None:
@@ -102,12 +98,7 @@ def add_extra(extra: str, venv: Path) -> Path:
 
 
 def _ensure(place: Path, title: str, estimate: str, fill: "Callable[[Path], None]") -> Path:
-    """Have `fill` make a directory unless it is complete, and return it.
-
-    Raises:
-        subprocess.SubprocessError: pip failed.
-        TimeoutError: another set-up holds the lock.
-    """
+    """Have `fill` make a directory unless it is complete, and return it."""
     complete = place / ".complete"
     if complete.exists():
         return place

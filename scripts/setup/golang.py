@@ -53,13 +53,7 @@ def at_once() -> int:
 
 
 def build(module: GoModule, tools: Sequence[Tool], steps: Steps) -> Results:
-    """Build, or copy, those tools of a module. They all come, or none.
-
-    Args:
-        module: What they are built from.
-        tools: Which of its tools are needed.
-        steps: What runs it.
-    """
+    """Build, or copy, those tools of a module. They all come, or none."""
     go = _go()
     why = _unfit(go, module)
     if go is None or why is not None:

@@ -30,13 +30,7 @@ def search_path() -> str:
 
 
 def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem:
-    """Look for a tool.
-
-    Args:
-        tool: What to look for.
-        found: The tools before it, for one that has to lie beside another.
-        origin: What to record as the tool's origin.
-    """
+    """Look for a tool, among those `found` before it where it has to lie beside another."""
     if tool.directories:
         return _find_directory(tool)
     if tool.beside is not None:

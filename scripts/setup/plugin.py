@@ -36,16 +36,13 @@ class Plugin:
     """A plugin of Pulumi's that is published on its own download site only.
 
     Args:
-        package: As Pulumi calls it.
-        sdk: The Python package that it goes with; both have the same version.
-        directory: Of its stand-in in this checkout.
-        estimate: A description of how long a download takes.
+        package: As Pulumi calls it; its SDK is the Python package `pulumi-PACKAGE`.
+        directory: The folder of its stand-in in this checkout.
         line: What set-up prints at its end when the stand-in is used.
         extra: The extra of pyproject.toml that its SDK is in; None where every stack needs it.
     """
 
     package: str
-    sdk: str
     directory: Path
     estimate: str
     line: str
@@ -59,7 +56,7 @@ class Plugin:
     @property
     def version(self) -> str:
         """The version that the program needs: its SDK's."""
-        return version_of_package(self.sdk)
+        return version_of_package(f"pulumi-{self.package}")
 
     @property
     def stand_in(self) -> Path:
@@ -68,17 +65,13 @@ class Plugin:
 
     def downloaded(self) -> Path | None:
         """Return the program that Pulumi has fetched in the version that is needed, or None."""
-        found = (
-            directory / self.name
-            for directory in downloaded(self.package)
-            if directory.name.endswith(f"v{self.version}")
-        )
-        return next(found, None)
+        wanted = f"v{self.version}"
+        found = (each for each in downloaded(self.package) if each.name.endswith(wanted))
+        return next((directory / self.name for directory in found), None)
 
 
 KUBERNETES = Plugin(
     "kubernetes",
-    "pulumi-kubernetes",
     KUBERNETES_STAND_IN,
     "20 s",
     "pulumi-kubernetes' plugin could not be downloaded, so the stand-in in scripts/offline "
@@ -86,7 +79,6 @@ KUBERNETES = Plugin(
 )
 AZURE = Plugin(
     "azure-native",
-    "pulumi-azure-native",
     AZURE_STAND_IN,
     "1 min",
     "azure-native's plugin could not be downloaded, so the stub in scripts/offline "
@@ -122,15 +114,9 @@ def settled(plugin: Plugin, recorded: Entry | None) -> bool:
 
 
 def provide(plugin: Plugin, recorded: Entry | None, pulumi: Entry, steps: Steps) -> Entry | Problem:
-    """Find a plugin, download it, or fall back to its stand-in.
+    """Find a plugin, download it with the CLI, or fall back to its stand-in.
 
     The download is tried once for each version: that it failed is part of the record.
-
-    Args:
-        plugin: Which.
-        recorded: What an earlier set-up found.
-        pulumi: The CLI, which installs plugins.
-        steps: What a download is one of.
     """
     # A stand-in may be another checkout's, which is replaced by ours.
     if recorded is not None and not is_stand_in(recorded) and settled(plugin, recorded):
@@ -141,7 +127,7 @@ def provide(plugin: Plugin, recorded: Entry | None, pulumi: Entry, steps: Steps)
         version = version_of(Path(on_path), "--version") or "unknown"
         if version != stamp:
             # Pulumi would take it whatever its version, and hand it the cluster's kubeconfig.
-            why = f"{on_path} is version {version}, and {plugin.sdk} needs {stamp}"
+            why = f"{on_path} is version {version}, and pulumi-{plugin.package} needs {stamp}"
             return Problem(plugin.name, why, f"Take it off PATH, or put {stamp} there.")
         return Entry.of(Path(on_path), version, "on PATH", stamp)
     if recorded is not None and recorded.stamp == stamp and is_stand_in(recorded):

@@ -26,8 +26,6 @@ class Entry:
 
     Args:
         path: Absolute; a program or a directory.
-        version: As the program prints it or its go.mod pins it.
-        origin: A description of where it came from.
         stamp: The repository's requirements for it.
         size: Bytes, of the file or directory itself.
         modified: Its time of change, in nanoseconds since 1970.

@@ -26,7 +26,6 @@ from scripts.setup.steps import Steps
 from scripts.setup.tools import MACHINES, Tool
 
 _ANSWER_SECONDS = 5.0
-_NO_ANSWER = "no answer"
 _SILENCE_SECONDS = 30.0
 _LIMIT = 900.0  # seconds; for one file
 _CHUNK = 1 << 20
@@ -59,14 +58,15 @@ def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
     }
     pool.shutdown(wait=False)
     entries: Entries = {}
-    refused: dict[str, dict[str, None]] = {}
+    refused: dict[str, list[str]] = {}
     for future, file in fetched.items():
         try:
             entries |= future.result()
         except Refused as why:
-            refused.setdefault(str(why), {})[file.host] = None
+            refused.setdefault(str(why), []).append(file.host)
     for reason, hosts in refused.items():
-        text = f"No release from {', '.join(hosts)}: {reason}. It is built instead."
+        sites = ", ".join(dict.fromkeys(hosts))
+        text = f"No release from {sites}: {reason}. It is built instead."
         steps.console.print(text, markup=False)
     return entries
 
@@ -84,11 +84,7 @@ def files_of(tools: Sequence[Tool]) -> dict[File, list[Tool]]:
 
 
 def published(address: str, checksums: str) -> str:
-    """Return the SHA-256 that the publisher serves for a file.
-
-    Args:
-        address: Of the file.
-        checksums: Of the publisher's checksums.
+    """Return the SHA-256 that the publisher serves for a file, by the addresses of both.
 
     Raises:
         Refused: the site is silent for 5 s or serves none, or it differs from when the file was
@@ -112,16 +108,10 @@ def published(address: str, checksums: str) -> str:
 
 
 def save(address: str, checksum: str, file: Path, steps: Steps) -> None:
-    """Write what an address serves to a file.
-
-    Args:
-        address: Of what a publisher has released.
-        checksum: The SHA-256 that it must have.
-        file: Where it goes.
-        steps: Their end ends this, too.
+    """Write what an address serves to a file; the end of `steps` ends this, too.
 
     Raises:
-        Refused: it is incomplete, or has another checksum.
+        Refused: it is incomplete, or has another SHA-256.
     """
     digest, started = hashlib.sha256(), time.monotonic()
     with _answer(address, _SILENCE_SECONDS) as answer, file.open("wb") as opened:
@@ -145,7 +135,7 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
     ):
         packed = Path(fresh, "file")
         save(file.address, checksum, packed, steps)
-        made = {}
+        made, origin = {}, f"{record.RELEASE}{file.host}"
         for tool in tools:
             path = packed
             if file.member is not None:
@@ -153,7 +143,6 @@ def _fetch(file: File, tools: Sequence[Tool], steps: Steps) -> Entries:
                 _unpack(packed, file.member.format(tool=tool.name), path)
             path.chmod(0o755)
             path = path.replace(bin_dir / tool.name)
-            origin = f"{record.RELEASE}{file.host}"
             made[tool.name] = Entry.of(path, file.version, origin, tool.stamp)
     record.trust(file.address, checksum)
     return made
@@ -181,5 +170,5 @@ def _answer(address: str, seconds: float) -> Iterator[requests.Response]:
     except requests.RequestException as error:
         silent = isinstance(error, requests.Timeout | requests.ConnectionError)
         if silent and not isinstance(error, requests.exceptions.SSLError):
-            raise Refused(_NO_ANSWER) from error
+            raise Refused("no answer") from error
         raise Refused(f"{address}: {error}") from error

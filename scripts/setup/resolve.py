@@ -40,10 +40,8 @@ _ELSEWHERE = (
 def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     """Resolve the tools, print the table or the problems, and return set-up's exit status.
 
-    Args:
-        kind: The stack's kind of cluster; None where its settings name no known kind.
-        brief: Print the table only when a tool has been added or has changed.
-        build: Build what could be downloaded, too.
+    `kind` is None where the settings name no known kind. With `brief` the table is printed only
+    when a tool has been added or has changed.
     """
     console = Console(stderr=not sys.stdout.isatty(), soft_wrap=True)
     if kind is not None and kind.runs_on_host and sys.platform != "linux":
@@ -87,11 +85,11 @@ def table(entries: Entries) -> Table:
 
 def changed(before: Entries, after: Entries) -> bool:
     """Return whether a tool has been added or has another version or origin."""
-
-    def shown(entries: Entries) -> set[tuple[str, str, str]]:
-        return {(name, entry.version, entry.origin) for name, entry in entries.items()}
-
-    return not shown(after) <= shown(before)
+    shown, known = (
+        {(name, each.version, each.origin) for name, each in entries.items()}
+        for entries in (after, before)
+    )
+    return not shown <= known
 
 
 def resolve(
@@ -111,7 +109,8 @@ def resolve(
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)
-        resolver.look()
+        for tool in resolver.missing():
+            resolver.note({tool.name: find(tool, resolver.found)})
         resolver.get(plugins, build=build)
     for tool in resolver.missing():
         if tool.only_for_up:
@@ -134,23 +133,18 @@ class _Resolver:
         """Return the tools that have not been found yet."""
         return [tool for tool in self.tools if tool.name not in self.found]
 
-    def look(self) -> None:
-        """Take what is on this machine already."""
-        for tool in self.missing():
-            self._note({tool.name: find(tool, self.found)})
-
     def get(self, plugins: Sequence[Plugin], *, build: bool) -> None:
         """Get what is missing. No tool has both a Debian package and a Go module."""
         packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
         fetching, compiling = ThreadPoolExecutor(2), ThreadPoolExecutor(golang.at_once())
         try:
-            installed = fetching.submit(lambda: self._note(apt.provide(packaged, self.steps)))
-            made = [tool for tool in self.missing() if tool.module is not None]
+            installed = fetching.submit(lambda: self.note(apt.provide(packaged, self.steps)))
             if not build:
-                self._note(releases.fetch(made, self.steps))
+                made = [tool for tool in self.missing() if tool.module is not None]
+                self.note(releases.fetch(made, self.steps))
             by_module: dict[GoModule, list[Tool]] = {}
-            for tool in made:
-                if tool.module is not None and tool.name not in self.found:
+            for tool in self.missing():
+                if tool.module is not None:
                     by_module.setdefault(tool.module, []).append(tool)
             built = {}
             for module, tools in by_module.items():
@@ -169,7 +163,7 @@ class _Resolver:
     def _build(self, module: GoModule, tools: Sequence[Tool], fetched: "Future[None]") -> None:
         """Build once the module is downloaded. A build that fails doesn't keep the others."""
         fetched.result()
-        self._note(golang.build(module, tools, self.steps))
+        self.note(golang.build(module, tools, self.steps))
 
     def _add_plugin(self, needed: Plugin) -> None:
         """Add a plugin, which the CLI installs."""
@@ -179,9 +173,9 @@ class _Resolver:
             result: Entry | Problem = Problem(needed.name, why, "Fix that first.")
         else:
             result = plugin.provide(needed, self.recorded.get(needed.name), pulumi, self.steps)
-        self._note({needed.name: result})
+        self.note({needed.name: result})
 
-    def _note(self, results: Results) -> None:
+    def note(self, results: Results) -> None:
         """Record the tools that were found, and keep why others were not."""
         with self._changing:
             for name, result in results.items():

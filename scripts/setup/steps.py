@@ -62,16 +62,10 @@ class Steps:
         cwd: Path | None = None,
         variables: Mapping[str, str] | None = None,
     ) -> None:
-        """Run a command to its end.
+        """Run a command to its end, for `limit` seconds at most.
 
-        Args:
-            title: What it does, as the user reads it.
-            command: Program and arguments.
-            log: The log file's name in the cache's `logs/`, without `.log`.
-            estimate: A description of the time and disk space that it takes.
-            limit: Seconds after which it is ended.
-            cwd: Where it runs.
-            variables: Environment variables besides our own.
+        The user reads `title` and `estimate`, the time and disk space that it takes in words. `log`
+        is the log file's name in the cache's `logs/`, without `.log`.
 
         Raises:
             StepFailed: it could not be started, exited non-zero, ran past its limit, or was ended.

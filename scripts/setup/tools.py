@@ -82,13 +82,11 @@ class GoModule:
     """A directory of `WRAPPERS` and what comes out of it.
 
     Args:
-        name: The directory's.
         packages: What to build, by the tool's name; `.` is the wrapper itself.
         estimate: What a first build takes on two cores, downloads included.
         requires: The module whose version the tools have; None for sources of our own.
         stamp: Variables that the linker sets, with `{version}`, `{major}`, `{minor}` to fill in.
         copies: Files and directories of `requires` that are tools as they are, by the tool's name.
-        release: Where its publisher serves checksums beside its programs.
     """
 
     name: str
@@ -145,11 +143,9 @@ class Tool:
     Args:
         name: As in `core.toolchain`, and the program's name unless it is a directory.
         accepts: Versions that will do; None where the program can't print its own.
-        version_command: Arguments that make it print its version.
         package: Debian's package of it.
         unpacked: Debian's packages that are unpacked into a directory of its own, so that nothing
             else finds it; the first has the program in /usr/bin.
-        module: The Go module to build it from.
         directories: For a directory of programs: where distributions put it.
         holds: For a directory of programs: those that must be in it.
         beside: Take it from PATH only when it lies beside this other tool.

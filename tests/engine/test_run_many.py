@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from jobs.spec import TrainingJob
-from scripts.cli.fetch.command import fetch_files
+from scripts.cli import fetch
+from scripts.cli.fetch import fetch_files
 from scripts.cli.state import StackState
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
@@ -399,14 +400,20 @@ def test_a_preview_says_that_it_depends_on_the_artifact_whether_a_job_trains_aga
 
 
 def test_a_job_that_names_no_place_keeps_its_files_and_they_are_fetched_when_its_pods_are_gone(
-    many: Many, kubeconfig: str, first: Round, third: Round, tmp_path: Path
+    many: Many,
+    kubeconfig: str,
+    first: Round,
+    third: Round,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     name = many.name("keeps")
     left = first.outputs[name]["artifacts"]
     assert left["net.pt"]["url"].startswith(f"file:///opt/kept/outputs/{name}/{name}-")
     many.jobs.remove(name)
     state = replace(StackState.of(third.state), kubeconfig=kubeconfig)
-    to = fetch_files("test", name, str(tmp_path / "new"), read=lambda *_, **__: state)
+    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
+    to = fetch_files("test", name, str(tmp_path / "new"))
     assert (to / "net.pt").read_text() == "one"
     for file in ("net.pt", "artifacts.json"):
         assert sha256((to / file).read_bytes()).hexdigest() == left[file]["sha256"]

@@ -19,7 +19,7 @@ from infra.gpus import manifests as gpu_manifests
 from infra.namespace import with_pull_secret
 from infra.operator import manifests as operator_manifests
 from jobs.spec import TrainingJob, Volume, volumes
-from scripts.offline.kubernetes_standin.inputs import check
+from scripts.offline.kubernetes_standin.manifest import check
 from tests.program.declared import Program, executed
 
 JOB = TrainingJob(

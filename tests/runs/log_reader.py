@@ -11,16 +11,23 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from contextlib import (
+    AbstractContextManager,
+    contextmanager,
+    redirect_stderr,
+    redirect_stdout,
+    suppress,
+)
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from core.paths import CHECKOUT
 from jobs.logs import archive
 from jobs.logs.archive import Log
 from jobs.spec import TrainingJob
-from scripts.cli.logs.command import NoLogs, print_logs
+from scripts.cli.logs import NoLogs, print_logs
 from scripts.cli.outcome import outcomes
 from scripts.cli.results import print_results
 from scripts.cli.state import StackState
@@ -55,6 +62,11 @@ def texts(lines: list[str]) -> list[str]:
     return [line.partition(" ")[2] for line in lines]
 
 
+def reading_state(state: StackState) -> AbstractContextManager[object]:
+    """Give the command this state instead of that in Pulumi's backend."""
+    return mock.patch("scripts.cli.logs.read_state", return_value=state)
+
+
 def read(
     export: Export, job: str, rank: int | None = None, *, follow: bool = True
 ) -> tuple[list[str], str]:
@@ -64,9 +76,8 @@ def read(
         NoLogs: there are none.
     """
     out, err = io.StringIO(), io.StringIO()
-    with redirect_stdout(out), redirect_stderr(err):
-        state = StackState.of(export)
-        print_logs("test", job, rank, follow=follow, read=lambda _stack, **_options: state)
+    with redirect_stdout(out), redirect_stderr(err), reading_state(StackState.of(export)):
+        print_logs("test", job, rank, follow=follow)
     return out.getvalue().splitlines(), err.getvalue()
 
 
@@ -144,10 +155,8 @@ def main(export: str, job: str, rank: str, follow: str) -> int:
     state = StackState.of(json.loads(Path(export).read_text()))
     number = int(rank) if rank else None
     try:
-        with suppress(KeyboardInterrupt):
-            print_logs(
-                "test", job, number, follow=follow == "1", read=lambda _stack, **_options: state
-            )
+        with suppress(KeyboardInterrupt), reading_state(state):
+            print_logs("test", job, number, follow=follow == "1")
     except NoLogs as nothing:
         sys.exit(str(nothing))
     return 0

@@ -23,13 +23,8 @@ _LONGEST_LIST = 1 << 26
 class Received:
     """What became of a run's files, each by its path below the run's folder.
 
-    Args:
-        written: Arrived and checked.
-        present: They were there already, the same.
-        unchecked: Arrived without a checksum to compare with: the run's image has no agent.
-        changed: Not what the run left, by their sha256, and so not written.
-        missing: The run left them, and they are not where they were kept.
-        bytes: The size of those that were written.
+    Those that are `unchecked` arrived without a checksum to compare with: the run's image has no
+    agent. Those that are `changed` are not what the run left, by their sha256, and not written.
     """
 
     written: list[str] = field(default_factory=list)
@@ -41,12 +36,9 @@ class Received:
 
 
 def receive(stream: IO[bytes], to: Path, known: Mapping[str, Mapping[str, Any]]) -> Received:
-    """Write the files of a tar below `to`, which is made.
+    """Write the files of a tar, which has a list before the files that it names, below `to`.
 
-    Args:
-        stream: As `slipway_trainer.agent.tar` writes it: a list before the files that it names.
-        to: Where they go.
-        known: The files that the run's result names, with their `sha256`; there may be more.
+    `known` are the files that the run's result names, with their `sha256`; there may be more.
 
     Raises:
         CommandError: a file of yours differs from one of the run's, and nothing was written; or a

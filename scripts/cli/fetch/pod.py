@@ -7,19 +7,20 @@ also after the job's pods are gone. It asks for little, for no GPU, and ends its
 from __future__ import annotations
 
 import copy
-import io
 import secrets
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from pathlib import Path
+from tarfile import ReadError
+from tempfile import TemporaryDirectory, TemporaryFile
+from typing import IO, Any
 
 import urllib3
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
-from kubernetes.stream.ws_client import create_websocket, get_websocket_url
-from websocket import ABNF, WebSocketException
 
-from core import kube
+from core import kube, toolchain
 from core.context import Silence
 from core.kube import Request
 from core.manifests import troubles
@@ -32,11 +33,7 @@ LABEL = "slipway.dev/fetch"
 """On the pod: the job whose files it reads."""
 _LIMIT_SECONDS = 3600
 _START_SECONDS = 180
-_SILENT_SECONDS = 120
 _ANSWER_SECONDS = (5.0, 20.0)
-_OUTPUT, _ERRORS, _STATUS = 1, 2, 3
-"""Channels: https://github.com/kubernetes/kubernetes/blob/v1.34.4/staging/src/k8s.io/apimachinery/
-pkg/util/remotecommand/constants.go and .../kubelet/pkg/cri/streaming/remotecommand/websocket.go."""
 
 
 class FetchError(Exception):
@@ -44,13 +41,7 @@ class FetchError(Exception):
 
 
 def manifest(job: str, declared: Mapping[str, Any], image: str) -> dict[str, Any]:
-    """Return the pod that reads the files of a job. Pure but for its name.
-
-    Args:
-        job: Its name.
-        declared: The inputs of its run: `manifest`, and `kept` where it keeps files by default.
-        image: A trainer's image.
-    """
+    """Return the pod that reads the files of a job, by the inputs of its run."""
     complete = keeping(declared["manifest"], declared.get("kept"))
     specs = complete["spec"]["pytorchReplicaSpecs"]
     template = specs.get("Master", specs.get("Worker"))["template"]
@@ -134,66 +125,43 @@ def _require_running(api: ApiClient, request: Request) -> None:
         raise NotYet("; ".join([*filter(None, waits), *troubles(pod)]) or "it has not started yet")
 
 
-class Output(io.RawIOBase):
-    """What a command prints in a pod's container, read as it comes: one frame is held at a time.
-
-    Kubernetes' own client collects all frames that are there, which may be a whole model.
+@contextmanager
+def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str]) -> Iterator[IO[bytes]]:
+    """Yield what a command prints in a pod's container, read as it comes, by `kubectl exec`.
 
     Raises:
         FetchError: the command failed, with its last words; or the connection did.
     """
+    name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
+    with TemporaryDirectory(prefix="slipway-fetch-") as directory, TemporaryFile() as errors:
+        file = Path(directory, "kubeconfig")
+        file.touch(mode=0o600)
+        file.write_text(kubeconfig)
+        # Its cache would be in the user's ~/.kube.
+        program = (toolchain.path("kubectl"), "--kubeconfig", file, "--cache-dir", directory)
+        line = [*program, "exec", "--namespace", namespace, name, "--", *command]
+        with subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
+        ) as process:
+            assert process.stdout is not None, "it is a pipe"  # noqa: S101
+            cut_short: ReadError | None = None
+            try:
+                try:
+                    yield process.stdout
+                except ReadError as error:
+                    cut_short = error
+                process.stdout.read()
+                if process.wait() != 0:
+                    errors.seek(0)
+                    raise FetchError(f"they can't be read: {_last_words(errors)}") from cut_short
+                if cut_short is not None:
+                    raise cut_short
+            finally:
+                process.kill()
 
-    def __init__(self, api: ApiClient, pod: Mapping[str, Any], command: Sequence[str]) -> None:
-        super().__init__()
-        place = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"
-        words = [("command", word) for word in command]
-        _, url, headers, *_ = api.param_serialize(
-            "GET",
-            f"{place}/exec",
-            query_params=[*words, ("stdout", "true"), ("stderr", "true")],
-            header_params={},
-            auth_settings=["BearerToken"],
-        )
-        try:
-            self._socket: Any = create_websocket(  # type: ignore[no-untyped-call]
-                api.configuration,
-                get_websocket_url(url),  # type: ignore[no-untyped-call]
-                headers,
-            )
-        except (WebSocketException, ApiException, OSError) as error:
-            raise FetchError(f"no command can be run in the pod: {error}") from error
-        self._socket.settimeout(_SILENT_SECONDS)
-        self._rest, self._errors, self._is_over = b"", b"", False
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        while not self._rest and not self._is_over:
-            self._receive()
-        count = min(len(buffer), len(self._rest))
-        buffer[:count] = self._rest[:count]
-        self._rest = self._rest[count:]
-        return count
-
-    def close(self) -> None:
-        if not self.closed:
-            self._socket.close(timeout=1)
-        super().close()
-
-    def _receive(self) -> None:
-        try:
-            kind, frame = self._socket.recv_data_frame(control_frame=True)
-        except (WebSocketException, OSError) as error:
-            raise FetchError(f"the connection to the pod ended: {error}") from error
-        if kind == ABNF.OPCODE_CLOSE:
-            self._is_over = True
-        elif kind in {ABNF.OPCODE_BINARY, ABNF.OPCODE_TEXT} and frame.data:
-            channel, data = frame.data[0], frame.data[1:]
-            if channel == _OUTPUT:
-                self._rest = data
-            elif channel == _ERRORS:
-                self._errors = (self._errors + data)[-4000:]
-            elif channel == _STATUS and b'"Success"' not in data:
-                last = self._errors.decode(errors="replace").strip().splitlines()[-1:]
-                raise FetchError(f"they can't be read: {''.join(last) or data.decode()}")
+def _last_words(errors: IO[bytes]) -> str:
+    lines = errors.read().decode(errors="replace").strip().splitlines()
+    # In the end kubectl says that the command has failed.
+    told = [line for line in lines if not line.startswith("command terminated with exit code")]
+    return "".join((told or lines)[-1:])

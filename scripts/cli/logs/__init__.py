@@ -1,1 +1,154 @@
-"""`make logs`: what a job's ranks print and have printed."""
+"""`make logs JOB=… RANK=…`: what a job's ranks print and have printed, also when they are gone."""
+
+from __future__ import annotations
+
+import resource
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jobs.logs import archive
+from jobs.logs.archive import Log, Run
+from jobs.logs.lines import Cursor
+from jobs.topology import Topology
+from scripts.cli import CommandError
+from scripts.cli.config import check, jobs_of
+from scripts.cli.logs.lines import LogLine, Printer, joined, merged
+from scripts.cli.state import StackState, read_state
+
+if TYPE_CHECKING:  # Kubernetes' client takes a second to import.
+    from jobs.api import JobApi
+
+
+class NoLogs(CommandError):
+    """No logs match; the text lists what exists."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A job whose logs are to be shown.
+
+    Args:
+        runs: The archived runs of the job, the oldest first.
+        replicas: The numbers of those whose logs are shown.
+        api: Its cluster; None when it is gone, does not answer, or is not needed.
+        run_id: Of the run that is in its cluster.
+    """
+
+    name: str
+    topology: Topology
+    runs: Sequence[Run]
+    replicas: Sequence[int]
+    api: JobApi | None = None
+    run_id: str | None = None
+
+    @property
+    def names(self) -> dict[int, str]:
+        """What the replicas are called; those of an elastic job have no rank."""
+        if self.topology.elastic:
+            return {number: f"worker {number}" for number in self.replicas}
+        return {number: f"rank {self.topology.span(number)}" for number in self.replicas}
+
+
+def show(stack: str, job: str, rank: int | None, *, follow: bool) -> int:
+    """Print the logs of a job of a stack that exists; see `print_logs`."""
+    check(stack)
+    with suppress(KeyboardInterrupt):  # To stop looking is no failure.
+        print_logs(stack, job, rank, follow=follow)
+    return 0
+
+
+def print_logs(stack: str, job: str, rank: int | None = None, *, follow: bool = True) -> None:
+    """Print the logs of a job's rank, or of all; with `follow` until the run has ended.
+
+    Raises:
+        NoLogs: the stack has no such job or rank, or its logs can't be had.
+        core.process.CommandFailed: the stack's state can't be read.
+    """
+    target = archived(stack, read_state(stack), job, rank)
+    if target is not None:
+        printer = Printer(target.names, raw=rank is not None)
+        print_runs(target, printer, target.runs)
+    else:
+        with ThreadPoolExecutor() as pool:
+            state = pool.submit(read_state, stack, secrets=True)
+            # Kubernetes' client takes a second to import, and the CLI another one.
+            from scripts.cli.logs import cluster  # noqa: PLC0415
+
+        target = cluster.find(stack, state.result(), job, rank, jobs_of(stack))
+        printer = Printer(target.names, raw=rank is not None)
+        cluster.show(target, printer, stack, follow=follow)
+    if printer.run is None:
+        results = f"make results JOB={job} STACK={stack}"
+        printer.note(f"there is no output; `{results}` shows how the job ended")
+
+
+def archived(stack: str, state: StackState, job: str, rank: int | None) -> Target | None:
+    """Return a job's logs where its run has ended and is kept; None where a cluster is needed."""
+    declared = state.jobs.get(job)
+    if declared is None or declared.operation is not None or declared.result is None:
+        return None
+    runs = archive.of_job(stack, job).runs()
+    topology = kept_topology(runs)
+    latest = declared.result.get("run_id")
+    if topology is None or runs[-1].id != latest or not all(run.is_complete for run in runs):
+        return None
+    return Target(job, topology, runs, replicas_of(job, topology, rank))
+
+
+def kept_topology(kept: Sequence[Run]) -> Topology | None:
+    """Return what the latest of some runs consists of; None when that was not written."""
+    return next((run.topology for run in reversed(kept) if run.topology is not None), None)
+
+
+def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]:
+    """Return the numbers of the replicas that have a rank, or of all."""
+    if rank is None:
+        return range(topology.replicas)
+    if rank < topology.world_size:
+        return [rank // topology.processes]
+    what = "worker" if topology.elastic else "rank"
+    last = topology.world_size - 1
+    known = f"It has only {what} 0" if last == 0 else f"It has {what}s 0 to {last}"
+    raise NoLogs(f"Job {job} has no {what} {rank}. {known}.")
+
+
+def print_runs(target: Target, printer: Printer, runs: Sequence[Run]) -> dict[str, Cursor]:
+    """Print the logs of runs in the order of time, each container's once.
+
+    The oldest run comes first; of one that is kept and was fetched, what is kept.
+
+    Returns:
+        How far each container's log was printed, by its id.
+    """
+    parts: dict[tuple[str, str], list[Log]] = {}
+    for run in runs:
+        for log in run.logs():
+            if log.replica in target.replicas:
+                parts.setdefault((run.id, log.container), []).append(log)
+    _allow_files(sum(map(len, parts.values())))
+    cursors = {container: Cursor() for _, container in parts}
+
+    def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
+        replica = logs[0].replica
+        if logs[0].is_cut:
+            name = printer.names[replica]
+            printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
+        for line in joined((log.lines() for log in logs), cursors[container]):
+            yield LogLine(line, replica, run_id, container)
+
+    for entry in merged(lines(*which, logs) for which, logs in parts.items()):
+        printer.print(entry)
+    printer.out.flush()
+    return cursors
+
+
+def _allow_files(count: int) -> None:
+    """Raise this process's limit of open files to the number of logs, if the system allows it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = 2 * count + 256
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

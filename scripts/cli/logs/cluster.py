@@ -1,9 +1,8 @@
 """The logs of a job that are read from its cluster: found, fetched, and followed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
@@ -18,7 +17,7 @@ from jobs.logs.lines import Cursor
 from jobs.logs.recording import Recording
 from jobs.spec.names import run_of
 from jobs.topology import Topology
-from scripts.cli.logs.command import NoLogs, Target, kept_topology, print_runs, replicas_of
+from scripts.cli.logs import NoLogs, Target, kept_topology, print_runs, replicas_of
 from scripts.cli.logs.lines import Printer
 from scripts.cli.logs.live import Live, has_ended, shown_containers
 from scripts.cli.state import StackState
@@ -29,13 +28,7 @@ _ANSWER_SECONDS = 5.0
 
 
 def show(target: Target, printer: Printer, stack: str, *, follow: bool) -> None:
-    """Print the logs of a job, and go on while it runs.
-
-    Args:
-        target: What `find` has found.
-        printer: Where to.
-        stack: The stack's name.
-        follow: Whether to go on.
+    """Print the logs of a job that `find` has found, and with `follow` go on while it runs.
 
     Raises:
         NoLogs: the API server does not show them.
@@ -61,52 +54,40 @@ def show(target: Target, printer: Printer, stack: str, *, follow: bool) -> None:
 def find(
     stack: str, state: StackState, job: str, rank: int | None, declared_jobs: Collection[str] = ()
 ) -> Target:
-    """Return the logs of a job's rank, or of all.
-
-    Args:
-        stack: Its name.
-        state: Its state.
-        job: The job's name.
-        rank: None for all; in an elastic job the worker's number.
-        declared_jobs: The jobs in the stack's file.
+    """Return the logs of a job's rank (in an elastic job, the worker's number), or of all.
 
     Raises:
         NoLogs: the job has none; the text lists what exists.
     """
-    declared = state.jobs.get(job)
     kept = archive.of_job(stack, job).runs() if job else []
-    namespace = state.namespace if declared is None else declared.namespace
-    api = _connect(state.kubeconfig, namespace, job) if job else None
-    submitted, trouble = _ask(api)
+    api = _connect(state, job) if job else None
+    submitted, trouble = None, ""
+    if api is not None:
+        try:
+            submitted = api.retrying(_ANSWER_SECONDS).get()
+        except (ApiException, Unreachable) as error:
+            trouble = api_message(error)
     topology = Topology.of(submitted) if submitted is not None else kept_topology(kept)
     if topology is None:
         raise NoLogs(_nothing(stack, state, job, trouble, declared_jobs))
-    run_id = None if submitted is None else run_of(submitted)
+    replicas = replicas_of(job, topology, rank)
+    if submitted is None:
+        return Target(job, topology, kept, replicas)
+    run_id = run_of(submitted)
     if run_id is not None and run_id not in {run.id for run in kept}:
         kept = []  # Of an earlier run, which another machine has replaced.
-    replicas = replicas_of(job, topology, rank)
-    return Target(
-        job, topology, kept, replicas, api=None if submitted is None else api, run_id=run_id
-    )
+    return Target(job, topology, kept, replicas, api, run_id)
 
 
-def _connect(kubeconfig: str | None, namespace: str | None, job: str) -> JobApi | None:
-    if kubeconfig is None or namespace is None:
+def _connect(state: StackState, job: str) -> JobApi | None:
+    declared = state.jobs.get(job)
+    namespace = state.namespace if declared is None else declared.namespace
+    if state.kubeconfig is None or namespace is None:
         return None
     try:
-        return JobApi.connect(kubeconfig, namespace, job)
+        return JobApi.connect(state.kubeconfig, namespace, job)
     except ConfigException:
         return None
-
-
-def _ask(api: JobApi | None) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the PyTorchJob, None when it does not exist; and what went wrong."""
-    if api is None:
-        return None, ""
-    try:
-        return api.retrying(_ANSWER_SECONDS).get(), ""
-    except (ApiException, Unreachable) as error:
-        return None, api_message(error)
 
 
 def _nothing(
@@ -134,7 +115,7 @@ def _nothing(
 
 def _submitted(state: StackState) -> list[str]:
     """Return the jobs that the cluster has; none when it does not answer."""
-    api = _connect(state.kubeconfig, state.namespace, job="")
+    api = _connect(state, job="")
     try:
         return [] if api is None else api.retrying(_ANSWER_SECONDS).names()
     except (ApiException, Unreachable):

@@ -12,7 +12,7 @@ from jobs.api import JobApi
 from jobs.logs.follower import LIVE, Container, Follower, containers
 from jobs.logs.lines import Cursor, Line
 from jobs.spec.names import run_of
-from scripts.cli.logs.command import Target
+from scripts.cli.logs import Target
 from scripts.cli.logs.lines import LogLine, Printer
 
 _WINDOW_SECONDS = 1.0
@@ -26,12 +26,9 @@ _LAST_SECONDS = 10.0
 
 @dataclass
 class Window:
-    """Orders the lines of several logs, each of which arrives shortly after it was written.
+    """Orders the lines of several logs; each line waits `seconds` for those before it.
 
     The lines of one log keep their order: its two outputs may have times that differ by a hair.
-
-    Args:
-        seconds: How long a line waits for those before it.
     """
 
     seconds: float
@@ -56,14 +53,7 @@ class Window:
 
 @dataclass
 class Live:
-    """What comes, until the run has ended.
-
-    Args:
-        target: Whose.
-        api: Its cluster.
-        printer: Where to.
-        cursors: How far each container's log was printed, by its id.
-    """
+    """Prints what comes until the run has ended; `cursors` has what was printed, by container."""
 
     target: Target
     api: JobApi

@@ -1,6 +1,7 @@
 """Requests to the API server, with its refusals as exceptions that a user can read."""
 
 import json
+import re
 from typing import Any
 
 import urllib3
@@ -10,24 +11,46 @@ from kubernetes.config import ConfigException
 
 from core import kube
 from core.kube import Request
-from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable
 from scripts.offline.kubernetes_standin.kinds import Kind, Reference
 from scripts.offline.kubernetes_standin.manifest import Object
 
 _LIMIT = (4, 60)
 """Seconds to connect, and to answer."""
+_MANAGER = re.compile(r'conflict with "([^"]*)"')
+
+
+class Unreachable(Exception):
+    """The API server did not answer; whether it still exists is not known."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(f"configured Kubernetes cluster is unreachable: {problem}")
+
+
+class Refusal(Exception):
+    """The API server answered, and refused; the text is its own."""
+
+    def __init__(self, error: ApiException) -> None:
+        super().__init__(kube.api_message(error))
+        self.status = error.status
+        self._body = error.body
+
+    @property
+    def conflicts(self) -> dict[str, str]:
+        """Each field in conflict, and who manages it."""
+        if self.status != 409:
+            return {}
+        causes = json.loads(self._body or "{}").get("details", {}).get("causes") or ()
+        return {
+            cause["field"]: found[1]
+            for cause in causes
+            if (found := _MANAGER.search(cause["message"])) is not None
+        }
 
 
 class Client:
     """A connection to one API server, safe to share between threads.
 
-    Every method may raise Refusal or Unreachable.
-
-    Args:
-        kubeconfig: A YAML document.
-
-    Raises:
-        Unreachable: it can't be used.
+    Each method may raise Refusal or Unreachable; the latter also where the kubeconfig is no good.
     """
 
     def __init__(self, kubeconfig: str) -> None:
@@ -58,13 +81,7 @@ class Client:
 
     def get(self, reference: Reference) -> Object | None:
         """Return the live object, or None when it does not exist."""
-        try:
-            found: Object = self.ask(Request("GET", reference.path))[0]
-        except Refusal as refusal:
-            if refusal.status == 404:
-                return None
-            raise
-        return found
+        return self._unless_gone(Request("GET", reference.path))
 
     def apply(
         self, reference: Reference, obj: Object, manager: str, *, force: bool, dry_run: bool
@@ -77,15 +94,21 @@ class Client:
 
     def delete(self, reference: Reference) -> None:
         """Start the object's deletion, after that of what it owns; succeeds when it is gone."""
-        try:
-            self.ask(Request("DELETE", reference.path, {"propagationPolicy": "Foreground"}))
-        except Refusal as refusal:
-            if refusal.status != 404:
-                raise
+        policy = {"propagationPolicy": "Foreground"}
+        self._unless_gone(Request("DELETE", reference.path, policy))
 
     def list(self, kind: Kind, namespace: str) -> list[Object]:
         """Return the objects of `kind` in a namespace."""
         return list(self.ask(Request("GET", kind.path(namespace)))[0].get("items") or ())
+
+    def _unless_gone(self, request: Request) -> Object | None:
+        try:
+            found: Object = self.ask(request)[0]
+        except Refusal as refusal:
+            if refusal.status == 404:
+                return None
+            raise
+        return found
 
 
 def _warning(header: str) -> str:

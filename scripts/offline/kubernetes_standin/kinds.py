@@ -4,15 +4,26 @@ The fields that can't be changed in place are those of the real plugin
 (provider/pkg/provider/diff.go), so that the same program plans the same replacements on both.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
-from scripts.offline.kubernetes_standin.errors import Unserved
-from scripts.offline.kubernetes_standin.manifest import metadata
+SDK_VERSION = version("pulumi_kubernetes")
+
+
+class Unserved(Exception):
+    """Something that only the real plugin does; `instead` is what to do without it."""
+
+    def __init__(self, what: str, instead: str) -> None:
+        super().__init__(
+            "the stand-in for pulumi-kubernetes' plugin (which could not be downloaded) does not "
+            f"serve {what}; {instead}, or install the real plugin pulumi-resource-kubernetes "
+            f"{SDK_VERSION} on PATH, which always wins"
+        )
 
 
 @dataclass(frozen=True)
@@ -21,10 +32,8 @@ class Kind:
 
     Args:
         api_version: Group and version as a manifest writes them.
-        name: Such as `ConfigMap`.
         plural: As in the API server's paths.
-        namespaced: Whether its objects are in a namespace.
-        fixed: Fields whose change replaces the object, besides its name and namespace.
+        fixed: Fields whose change replaces the object.
         only_unawaited: Whether the real plugin waits for it by rules that are not served here, so
             that it has to be declared with `pulumi.com/skipAwait`.
         deletion_skipped: Whether `pulumi.com/skipAwait` covers the deletion too.
@@ -44,11 +53,6 @@ class Kind:
         group = "core/v1" if self.api_version == "v1" else self.api_version
         return f"kubernetes:{group}:{self.name}"
 
-    @property
-    def fixed_fields(self) -> tuple[str, ...]:
-        """All fields whose change replaces the object."""
-        return ("metadata.name", "metadata.namespace", *self.fixed)
-
     def path(self, namespace: str | None, name: str | None = None) -> str:
         """Return the API server's path of an object, or of all objects without `name`."""
         base = "/apis" if "/" in self.api_version else "/api"
@@ -56,14 +60,13 @@ class Kind:
         return f"{base}/{self.api_version}{scope}/{self.plural}" + (f"/{name}" if name else "")
 
 
-def _kinds() -> Iterator[Kind]:
-    groups = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
-    for api_version, kinds in groups.items():
-        for name, fields in kinds.items():
-            yield Kind(api_version, name, **{**fields, "fixed": tuple(fields.get("fixed", ()))})
-
-
-KINDS: Mapping[str, Kind] = {kind.name: kind for kind in _kinds()}
+_TABLE = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text("utf-8"))
+_ALWAYS_FIXED = ("metadata.name", "metadata.namespace")
+KINDS: Mapping[str, Kind] = {
+    name: Kind(group, name, **{**fields, "fixed": (*_ALWAYS_FIXED, *fields.get("fixed", ()))})
+    for group, kinds in _TABLE.items()
+    for name, fields in kinds.items()
+}
 """By name, which no two of them share."""
 
 
@@ -94,7 +97,7 @@ class Reference:
     @classmethod
     def of(cls, kind: Kind, obj: Mapping[str, Any]) -> Self:
         """Return what the manifest `obj` refers to."""
-        names = metadata(obj)
+        names = obj.get("metadata") or {}
         return cls(kind, names.get("namespace"), str(names.get("name")))
 
     @property

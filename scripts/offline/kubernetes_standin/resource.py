@@ -4,33 +4,26 @@ The state has the real plugin's own form: beside the live object, the inputs tha
 name under which its fields are managed. So a stack can change over to the real plugin, and back.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from pulumi.provider.experimental.property_value import PropertyValue
 
 from core import kube
-from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable
-from scripts.offline.kubernetes_standin.inputs import drifted
-from scripts.offline.kubernetes_standin.kinds import Kind, Reference, kind_of
-from scripts.offline.kubernetes_standin.manifest import (
-    Object,
-    Properties,
-    field_manager,
-    has_unknown,
-    is_managed_by,
-    managers,
-    skips_await,
-    to_object,
-    to_properties,
-    with_metadata,
-    with_owner,
-    yields,
-)
-from scripts.offline.kubernetes_standin.provider import KubernetesProvider
-from scripts.offline.kubernetes_standin.wait import until_gone, until_ready
+from core.context import Context
+from scripts.offline.kubernetes_standin import manifest
+from scripts.offline.kubernetes_standin.client import Client, Refusal, Unreachable
+from scripts.offline.kubernetes_standin.kinds import Reference, kind_of
+from scripts.offline.kubernetes_standin.manifest import Object, Properties
+from scripts.offline.kubernetes_standin.wait import NotReady, until_gone, until_ready
+
+if TYPE_CHECKING:
+    from scripts.offline.kubernetes_standin.server import StandIn
 
 _MANAGER = "__fieldManager"
 _SECONDS = 600.0
@@ -53,66 +46,54 @@ class Resource:
     """An object, as the engine passes it.
 
     Args:
-        provider: Has the cluster.
-        urn: The engine's name for it.
         inputs: Its inputs, as Check returned them; none for a deletion.
         state: What the stack's state has of it, empty when it is new.
         timeout: `customTimeouts` in seconds, 0 without one.
-
-    Raises:
-        Unserved: its type is none of this product's.
     """
 
-    provider: KubernetesProvider
+    provider: StandIn
     urn: str
     inputs: Mapping[str, PropertyValue] = field(default_factory=dict)
     state: Mapping[str, PropertyValue] = field(default_factory=dict)
     timeout: float = 0
 
     @cached_property
-    def kind(self) -> Kind:
-        """The kind of its object."""
-        return kind_of(self.urn)
-
-    @cached_property
     def obj(self) -> Object:
         """The inputs as a manifest."""
-        return to_object(self.inputs)
+        return manifest.to_object(self.inputs)
 
     @cached_property
     def before(self) -> Object:
         """The live object as the state has it."""
-        return to_object(
+        return manifest.to_object(
             {key: value for key, value in self.state.items() if not key.startswith("__")}
         )
 
     @cached_property
     def reference(self) -> Reference:
         """Which object it is."""
-        return Reference.of(self.kind, self.obj or self.before)
+        return Reference.of(kind_of(self.urn), self.obj or self.before)
 
     @cached_property
     def manager(self) -> str:
         """The name under which the object's fields are managed: as before, or the URN's."""
         before = self.state.get(_MANAGER)
-        return field_manager(self.urn) if before is None else str(before.value)
+        return manifest.field_manager(self.urn) if before is None else str(before.value)
 
     def state_of(self, live: Mapping[str, object], obj: Object | None = None) -> Properties:
         """Return the state for a `live` object that `obj`, by default the inputs, made."""
         made_from = self.obj if obj is None else obj
-        state = to_properties(with_metadata(live, managedFields=None), self.inputs)
-        state["__inputs"] = PropertyValue(to_properties(made_from, self.inputs))
-        state["__initialApiVersion"] = PropertyValue(self.kind.api_version)
+        state = manifest.to_properties(
+            manifest.with_metadata(live, managedFields=None), self.inputs
+        )
+        state["__inputs"] = PropertyValue(manifest.to_properties(made_from, self.inputs))
+        state["__initialApiVersion"] = PropertyValue(self.reference.kind.api_version)
         state[_MANAGER] = PropertyValue(self.manager)
         return state
 
     def preview(self) -> None:
-        """Have the API server check a create or an update, as far as it can already.
-
-        Raises:
-            RuntimeError, Refusal: the create or update would fail.
-        """
-        if has_unknown(self.obj):
+        """Have the API server check a create or an update, as far as it can already."""
+        if manifest.has_unknown(self.obj):
             return
         self.provider.warn_if_unreachable(self.urn)
         # The real plugin may have made what a create replaces, under another field manager.
@@ -128,11 +109,8 @@ class Resource:
             if left_open is None or not left_open.search(str(refusal)):
                 raise
 
-    def create(self) -> Object:
-        """Make the object, or adopt what an interrupted create of this resource left behind.
-
-        Returns:
-            The live object.
+    def create(self) -> Properties:
+        """Make the object, or adopt what an interrupted create left behind; return its state.
 
         Raises:
             NotReady: the object was made, but is not ready.
@@ -143,44 +121,32 @@ class Resource:
         existing, context = self._existing(), self.provider.context(self.urn)
         if existing is not None and "deletionTimestamp" in existing["metadata"]:
             context.status("waiting until the object of the same name is gone")
-            self._until_gone()
+            until_gone(*self._awaited)
             existing = None
         live = self._apply()
         if existing is not None:
             context.info("adopted the object that already existed")
         return self._when_ready(live)
 
-    def update(self) -> Object:
-        """Bring the object to its new inputs in place; make it again if it has vanished.
-
-        Returns:
-            The live object.
-
-        Raises:
-            NotReady: the object was changed, but is not ready.
-            RuntimeError: others manage fields of it.
-            Refusal, Unreachable: it could not be changed.
-        """
+    def update(self) -> Properties:
+        """Bring the object to its inputs in place, or make it again; the rest is as with create."""
         return self._when_ready(self._apply())
 
     def read(self) -> tuple[Properties, Properties] | None:
-        """Return the state of the object as it is now and the inputs that would make it so.
-
-        Returns:
-            None when it is gone.
+        """Return the state as it is now, and the inputs that would make it so; None if it is gone.
 
         Raises:
             RuntimeError: the cluster can't be reached.
         """
+        live = None
         try:
             live = self.provider.client().get(self.reference)
         except Unreachable as error:
             self._drop(error)
-            return None
         if live is None:
             return None
-        now = drifted(self.obj, self.before, live)
-        return self.state_of(live, now), to_properties(now, self.inputs)
+        now = manifest.drifted(self.obj, self.before, live)
+        return self.state_of(live, now), manifest.to_properties(now, self.inputs)
 
     def delete(self) -> None:
         """Delete the object; succeeds when it no longer exists.
@@ -188,12 +154,11 @@ class Resource:
         Raises:
             RuntimeError: the cluster can't be reached.
             TimeoutError, InterruptedError: it still exists; the text names the finalizers.
-            Refusal: the API server refused.
         """
         try:
             self.provider.client().delete(self.reference)
-            if not (skips_await(self.before) and self.kind.deletion_skipped):
-                self._until_gone()
+            if not (manifest.skips_await(self.before) and self.reference.kind.deletion_skipped):
+                until_gone(*self._awaited)
         except Unreachable as error:
             self._drop(error)
 
@@ -204,28 +169,24 @@ class Resource:
         self.provider.context(self.urn).info(f"{error}; deleteUnreachable drops it from the state")
 
     def _existing(self) -> Object | None:
-        """Return the object that a create finds, None when it does not exist.
-
-        Raises:
-            RuntimeError: nothing shows that this stack made it.
-        """
+        """Return the object that a create finds and this stack has made; None without one."""
         existing = self.provider.client().get(self.reference)
         if (
             existing is not None
             and "deletionTimestamp" not in existing["metadata"]
-            and not is_managed_by(existing, self.manager)
+            and not manifest.is_managed_by(existing, self.manager)
         ):
+            owners = ", ".join(manifest.managers(existing)) or "no one"
             raise RuntimeError(
                 f"{self.reference} already exists, and this stack did not make it (its fields are "
-                f"managed by {', '.join(managers(existing)) or 'no one'}). Delete it, and run the "
-                "operation again"
+                f"managed by {owners}). Delete it, and run the operation again"
             )
         return existing
 
     def _apply(self, *, dry_run: bool = False, force: bool = False) -> Object:
         """Apply the object and return what it then is."""
         client = self.provider.client()
-        obj = with_owner(self.obj, self.manager)
+        obj = manifest.with_owner(self.obj, self.manager)
         try:
             live, warnings = client.apply(
                 self.reference, obj, self.manager, force=force, dry_run=dry_run
@@ -233,26 +194,27 @@ class Resource:
         except Refusal as refusal:
             if force or not refusal.conflicts:
                 raise
-            if not all(map(yields, refusal.conflicts.values())):
-                fields = (
-                    f"{field} is managed by {who!r}" for field, who in refusal.conflicts.items()
-                )
-                raise RuntimeError(
-                    f"{self.reference}: {'; '.join(fields)}. Change them back with the tool that "
-                    "manages them, or delete the object, and run the operation again"
-                ) from None
-            return self._apply(dry_run=dry_run, force=True)
+            if all(map(manifest.yields, refusal.conflicts.values())):
+                return self._apply(dry_run=dry_run, force=True)
+            fields = (f"{field} is managed by {who!r}" for field, who in refusal.conflicts.items())
+            raise RuntimeError(
+                f"{self.reference}: {'; '.join(fields)}. Change them back with the tool that "
+                "manages them, or delete the object, and run the operation again"
+            ) from None
         for warning in warnings:
             self.provider.context(self.urn).warn(warning)
         return live
 
-    def _when_ready(self, live: Object) -> Object:
-        if skips_await(self.obj):
-            return live
-        context = self.provider.context(self.urn)
-        seconds = self.timeout or _SECONDS
-        return until_ready(self.provider.client(), self.reference, live, seconds, context)
+    def _when_ready(self, live: Object) -> Properties:
+        if not manifest.skips_await(self.obj):
+            try:
+                live = until_ready(*self._awaited, live)
+            except NotReady as failure:
+                failure.id, failure.state = self.reference.id, self.state_of(failure.live)
+                raise
+        return self.state_of(live)
 
-    def _until_gone(self) -> None:
+    @property
+    def _awaited(self) -> tuple[Client, Reference, float, Context]:
         context = self.provider.context(self.urn)
-        until_gone(self.provider.client(), self.reference, self.timeout or _SECONDS, context)
+        return self.provider.client(), self.reference, self.timeout or _SECONDS, context

@@ -1,7 +1,8 @@
 """The engine's requests to the stand-in. What waits for the API server runs in threads."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import threading
+from collections.abc import Awaitable, Mapping
 from typing import Any, NoReturn
 
 import grpc
@@ -9,23 +10,114 @@ from pulumi.provider.experimental import provider as protocol
 from pulumi.provider.experimental.property_value import PropertyValue
 from pulumi.provider.experimental.server import ProviderServicer
 from pulumi.runtime import proto
-from pulumi.runtime.proto import provider_pb2, status_pb2
+from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2, status_pb2
 
-from infra.provider.engine import plain_map
+from core import kube
+from infra.provider.engine import EngineContext, plain_map
 from infra.provider.provider import response
-from scripts.offline.kubernetes_standin.errors import NotReady, Unserved
-from scripts.offline.kubernetes_standin.inputs import changes, check
-from scripts.offline.kubernetes_standin.kinds import Reference, kind_of
-from scripts.offline.kubernetes_standin.manifest import Object, Properties, to_object
-from scripts.offline.kubernetes_standin.provider import KubernetesProvider, compare
+from scripts.offline.kubernetes_standin.client import Client, Refusal, Unreachable
+from scripts.offline.kubernetes_standin.kinds import Reference, Unserved, kind_of
+from scripts.offline.kubernetes_standin.manifest import changes, check, to_object
 from scripts.offline.kubernetes_standin.resource import Resource
+from scripts.offline.kubernetes_standin.wait import NotReady
 
 _LEFT_OUT = frozenset({"webhooks[*].clientConfig.caBundle"})
 """Fields that may be ignored: the program never sets them, so that no apply touches them."""
+_IDENTIFIER = "clusterIdentifier"
+_ENGINE = frozenset({"version", "pluginDownloadURL"})
+"""Settings that the engine adds to every provider's."""
+_SERVED = _ENGINE | {_IDENTIFIER, "deleteUnreachable", "kubeconfig"}
+_OFF = (None, "", False, "false")
+"""Values by which a setting is as if left out; the engine passes switches as text, too."""
+_SERVER_SIDE_APPLY = {"enableServerSideApply": (None, "", True, "true")}
+"""The one setting that is on where it is left out, and what it may be."""
 
 
-class StandIn(KubernetesProvider):
-    """Serves the objects that this product declares."""
+def problems(given: Mapping[str, Any]) -> dict[str, Unserved]:
+    """Return each setting that is not served, and what to do instead."""
+    found = {
+        name: Unserved(f"the setting {name}", "remove it, and unset its PULUMI_K8S_ variable")
+        for name, value in given.items()
+        if name not in _SERVED and value not in _SERVER_SIDE_APPLY.get(name, _OFF)
+    }
+    # Both are missing where the cluster itself has failed, which the engine reports.
+    if given.get("kubeconfig") and not given.get(_IDENTIFIER):
+        found[_IDENTIFIER] = Unserved(
+            f"a provider without {_IDENTIFIER}, which would be replaced with all of its "
+            "objects whenever the kubeconfig changes",
+            "pass cluster_identifier",
+        )
+    return found
+
+
+def compare(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """Return which settings differ, and which of them mean another cluster.
+
+    The latter replaces the provider and every object in it, by the real plugin's rules.
+    """
+    changed = [name for name in sorted({*old, *new} - _ENGINE) if old.get(name) != new.get(name)]
+    return changed, [name for name in changed if name == _IDENTIFIER and name in old]
+
+
+class StandIn(protocol.Provider):
+    """Serves the objects that this product declares; safe to share between the engine's requests.
+
+    Its configuration is what the program passes to `pulumi_kubernetes.Provider`.
+    """
+
+    def __init__(self, engine: engine_pb2_grpc.EngineStub) -> None:
+        self._engine = engine
+        self._lock = threading.Lock()
+        self._client: Client | None = None
+        self._probed = False
+        self._kubeconfig = ""
+        self._cancelled = threading.Event()
+        self.delete_unreachable = False
+        """Whether objects of a cluster that does not answer leave the state."""
+        self.in_state: set[tuple[str, str]] = set()
+        """URN and id of each object that the state is known to have."""
+
+    async def check_config(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
+        found = problems(plain_map(request.new_inputs))
+        failures = [protocol.CheckFailure(name, str(why)) for name, why in found.items()]
+        return protocol.CheckResponse(request.new_inputs, failures)
+
+    async def configure(self, request: protocol.ConfigureRequest) -> protocol.ConfigureResponse:
+        given = plain_map(request.args)
+        self._kubeconfig = str(given.get("kubeconfig") or "")
+        unreachable = given.get("deleteUnreachable")
+        # A destroy takes the configuration from the state, so it looks at the variable itself.
+        self.delete_unreachable = (
+            kube.may_be_gone() if unreachable is None else unreachable not in _OFF
+        )
+        return protocol.ConfigureResponse(accept_secrets=True, supports_preview=True)
+
+    async def cancel(self) -> None:
+        self._cancelled.set()
+
+    def context(self, urn: str) -> EngineContext:
+        """Return the way to the row of the resource `urn`."""
+        return EngineContext(self._engine, urn, self._cancelled)
+
+    def client(self) -> Client:
+        """Return the connection to the cluster."""
+        with self._lock:
+            if self._client is None:
+                self._client = Client(self._kubeconfig)
+            return self._client
+
+    def warn_if_unreachable(self, urn: str) -> None:
+        """Report once, on the row of `urn`, that an unreachable cluster prevents all checks."""
+        with self._lock:
+            probed, self._probed = self._probed, True
+        if probed:
+            return
+        try:
+            self.client().ask(kube.Request("GET", "/version"))
+        except Unreachable as error:
+            self.context(urn).warn(f"{error}; nothing is checked against it")
+        except Refusal:
+            pass  # It answers.
 
     async def check(self, request: protocol.CheckRequest) -> protocol.CheckResponse:
         return protocol.CheckResponse(check(request.urn, request.new_inputs))
@@ -38,7 +130,7 @@ class StandIn(KubernetesProvider):
         self.in_state.add((request.urn, request.resource_id))
         await asyncio.to_thread(self.warn_if_unreachable, request.urn)
         old, new = to_object(request.old_state), to_object(request.new_inputs)
-        found = response(changes(old, new, kind.fixed_fields))
+        found = response(changes(old, new, kind.fixed))
         # Two objects of one name can't exist beside each other.
         found.delete_before_replace = Reference.of(kind, new).id == request.resource_id
         return found
@@ -48,7 +140,7 @@ class StandIn(KubernetesProvider):
         if request.preview:
             await asyncio.to_thread(resource.preview)
             return protocol.CreateResponse("", request.properties)
-        state = await _made(resource.create, resource)
+        state = await asyncio.to_thread(resource.create)
         return protocol.CreateResponse(resource.reference.id, state)
 
     async def update(self, request: protocol.UpdateRequest) -> protocol.UpdateResponse:
@@ -56,7 +148,7 @@ class StandIn(KubernetesProvider):
         if request.preview:
             await asyncio.to_thread(resource.preview)
             return protocol.UpdateResponse(request.news)
-        return protocol.UpdateResponse(await _made(resource.update, resource))
+        return protocol.UpdateResponse(await asyncio.to_thread(resource.update))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
         if not request.inputs:
@@ -78,15 +170,6 @@ class StandIn(KubernetesProvider):
 
     async def invoke(self, request: protocol.InvokeRequest) -> NoReturn:
         raise Unserved(f"the function {request.tok}", "leave it out of the program")
-
-
-async def _made(change: Callable[[], Object], resource: Resource) -> Properties:
-    """Return the state after a change."""
-    try:
-        return resource.state_of(await asyncio.to_thread(change))
-    except NotReady as failure:
-        failure.kept = (resource.reference.id, resource.state_of(failure.live))
-        raise
 
 
 class Servicer(ProviderServicer):
@@ -125,9 +208,9 @@ async def _unless_not_ready(answer: Awaitable[Any], context: Any) -> Any:
     try:
         return await answer
     except NotReady as failure:
-        made, state = failure.kept
+        state = PropertyValue.marshal_map(dict(failure.state))
         detail = provider_pb2.ErrorResourceInitFailed(
-            id=made, properties=PropertyValue.marshal_map(state), reasons=failure.reasons
+            id=failure.id, properties=state, reasons=failure.reasons
         )
         unknown = grpc.StatusCode.UNKNOWN
         status = status_pb2.Status(code=unknown.value[0], message=str(failure))

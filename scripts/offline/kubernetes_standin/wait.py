@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from pulumi.provider.experimental.property_value import PropertyValue
+
 from core.context import Context, Silence
 from core.manifests import condition, held, holds
 from core.wait import NotYet, until
-from scripts.offline.kubernetes_standin.client import Client
-from scripts.offline.kubernetes_standin.errors import NotReady, Refusal, Unreachable
+from scripts.offline.kubernetes_standin.client import Client, Refusal, Unreachable
 from scripts.offline.kubernetes_standin.kinds import KINDS, Kind, Reference
 from scripts.offline.kubernetes_standin.manifest import Object
 
@@ -30,6 +31,19 @@ _PHASES: Mapping[str, frozenset[str]] = {
 _DEFINITION = "CustomResourceDefinition"
 
 
+class NotReady(Exception):
+    """The object was made, but did not become ready; the state keeps it, and `up` tries again."""
+
+    id = ""
+    state: Mapping[str, PropertyValue] = {}
+    """Of the resource, set by who knows them."""
+
+    def __init__(self, message: str, conditions: list[str], live: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.reasons = (message, *conditions)
+        self.live = live
+
+
 def _check(reference: Reference, obj: Object) -> None:
     """Raise NotYet while an object is not ready, and RuntimeError when it never will be."""
     if reference.kind.name == _DEFINITION:
@@ -48,7 +62,7 @@ def _check(reference: Reference, obj: Object) -> None:
 
 
 def until_ready(
-    client: Client, reference: Reference, live: Object, seconds: float, context: Context
+    client: Client, reference: Reference, seconds: float, context: Context, live: Object
 ) -> Object:
     """Return the live object once it is ready: one of most kinds is as soon as it is made.
 

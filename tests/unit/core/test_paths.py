@@ -36,21 +36,22 @@ def test_the_checkout_is_the_one_that_is_tested(root: Path) -> None:
     assert root == paths.CHECKOUT
 
 
-def test_another_lock_file_means_another_environment(tmp_path: Path) -> None:
+def test_another_lock_file_means_another_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "CHECKOUT", tmp_path)
     lock = tmp_path / "requirements.lock"
     lock.write_text("a==1")
-    first = paths.venv_dir(lock)
-    assert paths.venv_dir(lock) == first
+    first = paths.venv_dir()
+    assert paths.venv_dir() == first
     assert first.parent == paths.cache_dir()
     lock.write_text("a==2")
-    assert paths.venv_dir(lock) != first
+    assert paths.venv_dir() != first
 
 
 def test_another_python_means_another_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lock = tmp_path / "requirements.lock"
-    lock.write_text("a==1")
-    first = paths.venv_dir(lock)
+    first = paths.venv_dir()
     monkeypatch.setattr("core.paths.sys.version_info", (3, 99, 0))
-    assert paths.venv_dir(lock) != first
+    assert paths.venv_dir() != first

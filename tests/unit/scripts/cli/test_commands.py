@@ -14,9 +14,8 @@ import pytest
 
 from clusters import owner
 from scripts.cli import CommandError, commands, config, down, recovery
-from scripts.cli.backend import Lock, bookkeeping, exists, locks, rows, state_file
+from scripts.cli.backend import INTERRUPTED, Cli, Lock, bookkeeping, exists, locks, rows, state_file
 from scripts.cli.config import StackFileError, cluster_of, ensure_own, jobs_of
-from scripts.cli.pulumi_cli import INTERRUPTED, Cli
 from scripts.cli.recovery import StackBusy, recover, require_stale
 from scripts.environment import backend
 
@@ -204,7 +203,7 @@ def test_the_lock_of_another_program_with_the_same_number_is_removed() -> None:
 def test_a_lock_that_is_taken_meanwhile_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     hold(dead())
     found = locks("dev")
-    monkeypatch.setattr(recovery, "locks", lambda _stack: found)
+    monkeypatch.setattr("scripts.cli.backend.locks", lambda _stack: found)
     hold(1, hostname="elsewhere")
     recovered(FakeCli())
     assert [lock.hostname for lock in locks("dev")] == ["elsewhere"]

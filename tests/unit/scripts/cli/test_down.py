@@ -13,8 +13,7 @@ import pytest
 
 from clusters import CLUSTERS, owner
 from scripts.cli import down
-from scripts.cli.backend import lock_directory, state_file
-from scripts.cli.pulumi_cli import INTERRUPTED
+from scripts.cli.backend import INTERRUPTED, lock_directory, state_file
 
 EMBEDDED = {"kind": "embedded"}
 

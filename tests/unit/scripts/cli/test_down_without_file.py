@@ -11,10 +11,9 @@ import pytest
 import yaml
 
 from scripts.cli import config, down
-from scripts.cli.backend import bookkeeping, state_file
+from scripts.cli.backend import Cli, bookkeeping, state_file
 from scripts.cli.config import StackFileError, check, cluster_of
 from scripts.cli.down import cluster_in, temporary_config
-from scripts.cli.pulumi_cli import Cli
 
 KUBECONFIG = {"kind": "kubeconfig", "context": "team"}
 

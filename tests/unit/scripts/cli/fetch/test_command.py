@@ -1,13 +1,16 @@
 """Which run's files are fetched, by what pod, and what there is to do where there are none."""
 
+import io
+import tarfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core import toolchain
 from jobs.spec import TrainingJob, Volume, manifest
-from scripts.cli import CommandError
-from scripts.cli.fetch import pod
-from scripts.cli.fetch.command import fetch_files, find, kept_files
+from scripts.cli import CommandError, fetch
+from scripts.cli.fetch import fetch_files, find, kept_files, pod
 from scripts.cli.state import JobState, StackState
 
 PLACE = "file:///opt/kept/outputs/mine"
@@ -49,17 +52,21 @@ def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None
     ],
 )
 def test_where_there_is_nothing_to_fetch_the_next_step_is_named(
-    state: StackState, name: str, says: str
+    state: StackState, name: str, says: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError) as caught:
-        fetch_files("dev", name, read=lambda *_, **__: state)
+        fetch_files("dev", name)
     assert says in str(caught.value)
 
 
-def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_run() -> None:
+def test_the_last_success_of_a_job_with_outputs_is_not_confused_with_its_last_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     state = StackState("k", jobs={"mine": job({"artifacts": LISTED}, kept=None)})
+    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded is for files that the stack keeps"):
-        fetch_files("dev", "mine", succeeded=True, read=lambda *_, **__: state)
+        fetch_files("dev", "mine", succeeded=True)
 
 
 def test_the_pod_reads_as_the_job_and_asks_for_little() -> None:
@@ -102,7 +109,46 @@ def test_a_job_is_found_by_its_name() -> None:
     assert find("dev", StackState("k", jobs={"mine": known}), "mine") is known
 
 
-def test_after_a_failure_the_run_before_it_is_offered() -> None:
+def test_after_a_failure_the_run_before_it_is_offered(monkeypatch: pytest.MonkeyPatch) -> None:
     state = StackState("k", jobs={"mine": job({"state": "Failed", "run_id": "mine-2"})})
+    monkeypatch.setattr(fetch, "read_state", lambda *_, **__: state)
     with pytest.raises(CommandError, match="RUN=succeeded"):
-        fetch_files("dev", "mine", read=lambda *_, **__: state)
+        fetch_files("dev", "mine")
+
+
+def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list[str]:
+    """Return the names in the tar that a kubectl of this script prints."""
+    program = directory / "kubectl"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(toolchain, "path", lambda _name: program)
+    metadata = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
+    with (
+        pod.output("a: kubeconfig", metadata, ["send", "url"]) as stream,
+        tarfile.open(fileobj=stream, mode="r|") as tar,
+    ):
+        return tar.getnames()
+
+
+def test_the_command_in_the_pod_is_read_by_kubectl(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w|") as tar:
+        tar.addfile(tarfile.TarInfo("net.pt"))
+    (tmp_path / "tar").write_bytes(content.getvalue())
+    script = f"""
+        [ "$1 $(cat "$2")" = "--kubeconfig a: kubeconfig" ] || exit 1
+        shift 4
+        [ "$*" = "exec --namespace n fetch-mine -- send url" ] && cat {tmp_path}/tar"""
+    assert reads(tmp_path, monkeypatch, script) == ["net.pt"]
+
+
+def test_a_command_that_fails_in_the_pod_is_told_by_its_last_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = "echo why >&2; echo command terminated with exit code 1 >&2; exit 1"
+    with pytest.raises(pod.FetchError, match=r"^they can't be read: why$"):
+        reads(tmp_path, monkeypatch, script)
+    with pytest.raises(tarfile.ReadError):
+        reads(tmp_path, monkeypatch, "exit 0")

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 
@@ -13,8 +14,8 @@ from jobs.logs.follower import Container
 from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
 from jobs.topology import Topology
+from scripts.cli.logs import NoLogs, archived, print_logs
 from scripts.cli.logs.cluster import find
-from scripts.cli.logs.command import NoLogs, archived, print_logs
 from scripts.cli.logs.lines import LogLine, Printer, joined, merged
 from scripts.cli.logs.live import Window, has_ended, shown_containers
 from scripts.cli.state import JobState, StackState
@@ -92,7 +93,8 @@ def state(api: FakeApi | None = None, **jobs: Any) -> StackState:
 def shown(
     capsys: pytest.CaptureFixture[str], there: StackState, rank: int | None = None
 ) -> list[str]:
-    print_logs("dev", "mine", rank, read=lambda _stack, **_options: there)
+    with mock.patch("scripts.cli.logs.read_state", return_value=there):
+        print_logs("dev", "mine", rank)
     said = capsys.readouterr()
     return [*said.out.splitlines(), *said.err.splitlines()]
 
@@ -146,7 +148,8 @@ def test_a_run_that_has_ended_and_is_kept_to_its_end_needs_neither_cluster_nor_s
         return pytest.fail("asked for secrets") if secrets else ended_state("mine-1")
 
     keep("mine-1", (0, "a", [line(1, "kept")]), is_complete=True)
-    print_logs("dev", "mine", read=read)
+    with mock.patch("scripts.cli.logs.read_state", read):
+        print_logs("dev", "mine")
     assert capsys.readouterr().out == "[rank 0] kept\n"
 
 

@@ -7,10 +7,13 @@ from pulumi.provider.experimental.property_value import PropertyValue
 
 from core.handler import UNKNOWN
 from infra.provider.engine import wrap_map
-from scripts.offline.kubernetes_standin.errors import SDK_VERSION, Unserved
-from scripts.offline.kubernetes_standin.inputs import check
-from scripts.offline.kubernetes_standin.kinds import kind_of
-from scripts.offline.kubernetes_standin.manifest import has_unknown, to_object, to_properties
+from scripts.offline.kubernetes_standin.kinds import SDK_VERSION, Unserved, kind_of
+from scripts.offline.kubernetes_standin.manifest import (
+    check,
+    has_unknown,
+    to_object,
+    to_properties,
+)
 
 SKIPPED = {"pulumi.com/skipAwait": "true"}
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from core.kube import Request
-from scripts.offline.kubernetes_standin.client import Client
-from scripts.offline.kubernetes_standin.errors import Refusal, Unreachable
+from scripts.offline.kubernetes_standin.client import Client, Refusal, Unreachable
 from scripts.offline.kubernetes_standin.kinds import KINDS, Reference
 from tests.unit.fake_api import FakeApi, served
 

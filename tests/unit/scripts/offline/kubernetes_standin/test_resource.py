@@ -10,15 +10,15 @@ from pulumi.runtime.proto import engine_pb2_grpc
 
 from core.handler import UNKNOWN
 from infra.provider.engine import wrap_map
-from scripts.offline.kubernetes_standin.errors import Refusal
+from scripts.offline.kubernetes_standin.client import Refusal
 from scripts.offline.kubernetes_standin.manifest import (
     field_manager,
     is_managed_by,
     with_owner,
     yields,
 )
-from scripts.offline.kubernetes_standin.provider import KubernetesProvider
 from scripts.offline.kubernetes_standin.resource import Resource
+from scripts.offline.kubernetes_standin.server import StandIn
 from tests.unit.fake_api import FakeApi, served
 
 _URN = "urn:pulumi:dev::project::kubernetes:core/v1:ConfigMap::name"
@@ -67,15 +67,15 @@ def api() -> Iterator[FakeApi]:
         yield made
 
 
-def provider(api: FakeApi) -> KubernetesProvider:
-    made = KubernetesProvider(cast(engine_pb2_grpc.EngineStub, None))
+def provider(api: FakeApi) -> StandIn:
+    made = StandIn(cast(engine_pb2_grpc.EngineStub, None))
     given = wrap_map({"kubeconfig": api.kubeconfig})
     request = ConfigureRequest({}, given, accept_secrets=True, accept_resources=True)
     asyncio.run(made.configure(request))
     return made
 
 
-def config_map(provider: KubernetesProvider, **fields: Any) -> Resource:
+def config_map(provider: StandIn, **fields: Any) -> Resource:
     metadata = {"name": "x", "namespace": "n"}
     inputs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **fields}
     return Resource(provider, _URN, wrap_map(inputs))

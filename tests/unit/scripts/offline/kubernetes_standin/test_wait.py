@@ -10,8 +10,8 @@ import pytest
 from core.context import Context
 from scripts.offline.kubernetes_standin import wait
 from scripts.offline.kubernetes_standin.client import Client
-from scripts.offline.kubernetes_standin.errors import NotReady
 from scripts.offline.kubernetes_standin.kinds import KINDS, Kind, Reference
+from scripts.offline.kubernetes_standin.wait import NotReady
 
 CONFIG_MAP = KINDS["ConfigMap"]
 CUSTOM_RESOURCE_DEFINITION = KINDS["CustomResourceDefinition"]
@@ -55,7 +55,7 @@ def ready(
     kind: Kind, *versions: dict[str, Any] | None, seconds: float = 0.3, row: FakeRow | None = None
 ) -> dict[str, Any]:
     reference, client = Reference(kind, None, "n"), cast(Client, FakeClient(*versions))
-    return wait.until_ready(client, reference, {}, seconds, cast(Context, row or FakeRow()))
+    return wait.until_ready(client, reference, seconds, cast(Context, row or FakeRow()), {})
 
 
 def gone(

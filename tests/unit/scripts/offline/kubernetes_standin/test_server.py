@@ -9,9 +9,8 @@ from pulumi.runtime.proto import engine_pb2_grpc, provider_pb2
 
 from core.handler import UNKNOWN
 from infra.provider.engine import wrap_map
-from scripts.offline.kubernetes_standin.errors import Unserved
-from scripts.offline.kubernetes_standin.provider import compare, problems
-from scripts.offline.kubernetes_standin.server import Servicer, StandIn
+from scripts.offline.kubernetes_standin.kinds import Unserved
+from scripts.offline.kubernetes_standin.server import Servicer, StandIn, compare, problems
 
 
 def configured(**given: Any) -> StandIn:

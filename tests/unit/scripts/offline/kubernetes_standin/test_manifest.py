@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.handler import UNKNOWN
-from scripts.offline.kubernetes_standin.inputs import changes, drifted
 from scripts.offline.kubernetes_standin.kinds import kind_of
+from scripts.offline.kubernetes_standin.manifest import changes, drifted
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.text()
 _TREES = st.recursive(
@@ -82,7 +82,7 @@ def test_a_field_that_cannot_change_in_place_replaces(
     type_token: str, old: dict[str, Any], new: dict[str, Any], expected: list[str]
 ) -> None:
     kind = kind_of(f"urn:pulumi:dev::p::slipway:infra:X$kubernetes:{type_token}::n")
-    found = changes(old, new, kind.fixed_fields)
+    found = changes(old, new, kind.fixed)
     assert found
     assert [change.path for change in found if change.replace] == expected
 

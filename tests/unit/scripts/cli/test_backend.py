@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from core import toolchain
-from scripts.cli.pulumi_cli import INTERRUPTED, Cli
+from scripts.cli.backend import INTERRUPTED, Cli
 
 
 def pulumi(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> Cli:

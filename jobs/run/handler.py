@@ -21,9 +21,7 @@ from jobs.logs import archive
 from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.changes import ARTIFACTS, bring, is_in_place
-from jobs.run.describe import describe
-from jobs.run.preview import ask, show
-from jobs.run.retry import AttemptContext
+from jobs.run.preview import ask, describe, show
 from jobs.run.submit import remove, submit
 from jobs.spec.checkpoints import resuming
 from jobs.spec.inputs import filled, require
@@ -179,12 +177,13 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
                 raise
             return replace(refused(api_message(error), manifest), attempts=before or None)
         before = retry.earlier(job)
-        attempt = AttemptContext(context, len(before) + 1, retries + 1)
-        row = attempt if retries > 0 else context
+        attempt = retry.named(len(before) + 1, retries)
         run_id = job["metadata"]["labels"][RUN_LABEL]
         logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         on_cancel, kept = inputs["onCancel"], logs.run(run_id)
-        result = Wait(api, job, limits, api.age(job), row, on_cancel, kept).to_the_end()
+        prefix = f"{attempt}: " if retries > 0 else ""
+        wait = Wait(api, job, limits, api.age(job), context, on_cancel, kept, prefix)
+        result = wait.to_the_end()
         reason = retry.curable(result, inputs.get("retryOn", ["lostNode"]))
         if reason is None or len(before) >= retries:
             return retry.complete(result, before)

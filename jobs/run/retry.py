@@ -5,12 +5,10 @@ that waits.
 """
 
 import json
-import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from core.context import Context
 from jobs.judge.exits import moment
 from jobs.result import RunResult
 from jobs.spec.names import run_of
@@ -82,31 +80,6 @@ def annotations(before: Sequence[Attempt]) -> dict[str, str]:
     return {ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {}
 
 
-@dataclass(frozen=True)
-class AttemptContext:
-    """A `Context` whose row names the attempt; numbers go from 1 to `most`."""
-
-    context: Context
-    number: int
-    most: int
-
-    def __str__(self) -> str:
-        """Name it."""
-        return f"attempt {self.number} of {max(self.number, self.most)}"
-
-    @property
-    def urn(self) -> str:
-        return self.context.urn
-
-    @property
-    def cancelled(self) -> threading.Event:
-        return self.context.cancelled
-
-    def status(self, message: str) -> None:
-        self.context.status(f"{self}: {message}")
-
-    def info(self, message: str) -> None:
-        self.context.info(message)
-
-    def warn(self, message: str) -> None:
-        self.context.warn(message)
+def named(number: int, retries: int) -> str:
+    """Name an attempt, such as "attempt 1 of 3"."""
+    return f"attempt {number} of {max(number, retries + 1)}"

@@ -10,8 +10,8 @@ from kubernetes.client.exceptions import ApiException
 from core.process import json_map
 from jobs.api import JobApi, Unreachable
 from jobs.judge.exits import Exit
-from jobs.judge.failure_report import LOG_LINES
 from jobs.judge.first_failure import Failure
+from jobs.judge.outcome import LOG_LINES
 from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run

@@ -10,7 +10,7 @@ from kubernetes.client.exceptions import ApiException
 from clusters import autoscaler, late_roles
 from core.kube import api_message
 from jobs.api import JobApi, Object, Unreachable
-from jobs.judge.failure_report import warnings
+from jobs.judge.outcome import warnings
 from jobs.judge.run_state import RunState
 from jobs.judge.shortage import Shortage, over_quota, without_node
 

@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from core.context import Context
 from jobs.api import JobApi
-from jobs.judge.failure_report import Evidence, details
 from jobs.judge.first_failure import Origin
-from jobs.judge.outcome import result
+from jobs.judge.outcome import details, result
 from jobs.judge.progress import Progress
 from jobs.judge.run_state import RunState
 from jobs.judge.verdict import Limits, is_stuck, judge
@@ -52,6 +51,7 @@ class Wait:
         context: Where to show what happens.
         on_cancel: What Ctrl-C does with the job: `keep` it, or `delete` it.
         kept: Where its logs are kept.
+        prefix: What its row begins with.
     """
 
     api: JobApi
@@ -61,12 +61,13 @@ class Wait:
     context: Context
     on_cancel: Literal["keep", "delete"]
     kept: Run
+    prefix: str = ""
     _warned: set[str] = field(default_factory=set)
     _reported: int = 0
 
     def __post_init__(self) -> None:
         self._run = RunState(self.job)
-        self._row = _Row(self.context)
+        self._row = _Row(self.context, self.prefix)
         self._logs = LogEnds(self.api, self._run, self.kept)
         self._obstacles = Obstacles(self.api, self._run, self._warn_once)
         least = self.limits.gpu_utilization
@@ -168,14 +169,15 @@ class Wait:
             silent = self._logs.silent()
             if end.state == "TimedOut" and len(silent) == 1:
                 end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
-            evidence = Evidence(
+            failure = details(
+                end,
+                self._run,
                 log=self._logs.relevant(),
                 events=self._obstacles.events(),
                 before=self._logs.before(),
                 silent=silent,
                 stacks=self._logs.stacks(),
             )
-            failure = details(end, self._run, evidence)
         self._stop_survivors(end)
         return result(end, self._run, now, failure, self._whole)
 
@@ -209,6 +211,7 @@ class _Row:
     """
 
     context: Context
+    prefix: str = ""
     _begun: float = field(default_factory=time.monotonic)
     _shown: str = ""
     _milestone: tuple[str, int, bool, bool] = ("", 0, False, False)
@@ -224,4 +227,4 @@ class _Row:
         if line == self._shown or (milestone == self._milestone and now - self._shown_at < pause):
             return
         self._shown, self._milestone, self._shown_at = line, milestone, now
-        self.context.status(line)
+        self.context.status(f"{self.prefix}{line}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from jobs.judge.gate_limits import limits, missed
+from jobs.run.gate import limits, missed
 from jobs.result import RunResult
 from scripts.cli.state import JobState, StackState
 

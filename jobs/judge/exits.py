@@ -20,21 +20,11 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Exit:
-    """How a container ended.
-
-    Args:
-        code: Its exit code.
-        reason: The kubelet's: Completed, Error, OOMKilled, StartError.
-        message: Its termination message.
-        started: When it began, ISO 8601 with seconds.
-        finished: When it ended, likewise.
-        container_id: Which of the replica's containers it was, without the runtime's name; a
-            restart gets a new one.
-    """
+    """How a container ended, with times in ISO 8601; a restart gets a new `container_id`."""
 
     code: int
-    reason: str
-    message: str
+    reason: str  # the kubelet's: Completed, Error, OOMKilled, StartError
+    message: str  # its termination message
     started: str
     finished: str
     container_id: str

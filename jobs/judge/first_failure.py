@@ -57,15 +57,9 @@ class Origin(IntEnum):
 
 @dataclass(frozen=True)
 class Failure:
-    """A container that ended, and took the run along: with code 0 if too early.
+    """A container that ended, and took the run along: with code 0 if too early."""
 
-    Args:
-        replica: Whose, as its pod showed it then.
-        exit: How it ended.
-        container: Its name: the program's, or that of an init container.
-    """
-
-    replica: Replica
+    replica: Replica  # as its pod showed it then
     exit: Exit
     container: str = CONTAINER
 
@@ -99,8 +93,11 @@ class Failure:
 
         Of one that a node evicts it may not know that: then since when its pod has not been ready.
         """
-        ended = moment(self.exit.finished)
-        return ended if ended > NEVER else moment(self.replica.unready_since)
+        if (ended := moment(self.exit.finished)) > NEVER:
+            return ended
+        ready = condition(self.replica.pod, "Ready")
+        is_unready = ready.get("status", "True") != "True"
+        return moment(ready.get("lastTransitionTime", "")) if is_unready else NEVER
 
     def __str__(self) -> str:
         """Name the rank and what happened to it."""
@@ -157,17 +154,11 @@ def _ran_when(failed: Failure, other: Failure) -> bool:
 
 @dataclass(frozen=True)
 class Disruption:
-    """A pod that was lost to its cluster and not to its program: a retry may cure that.
-
-    Args:
-        text: Which one, and how.
-        pod: Its uid.
-        at: When, by the cluster's clock.
-    """
+    """A pod that was lost to its cluster and not to its program: a retry may cure that."""
 
     text: str
-    pod: str
-    at: datetime
+    pod: str  # its uid
+    at: datetime  # by the cluster's clock
 
     def brought_about(self, cause: Failure | None) -> bool:
         """Return whether it explains `cause`, the failure that ended the run, if any."""
@@ -183,9 +174,7 @@ class Disruption:
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
     """Return how the cluster took a pod away; None for one that it did not.
 
-    Args:
-        pod: The pod.
-        is_running: Whether its program runs, so that its deletion is one, too.
+    While its program runs, its deletion is one, too.
     """
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if holds(pod, _CONDITION):

@@ -37,12 +37,8 @@ def result(
 ) -> RunResult:
     """Return the result of a run that has come to its end.
 
-    Args:
-        end: How it ended, and why.
-        run: What was seen of it.
-        seen_at: When the end was seen, ISO 8601; for a job that the operator did not complete.
-        failure: What is known of one that did not succeed.
-        whole: Returns the whole message of a replica, by its number, where 4 KB did not hold it.
+    When that was seen, `seen_at`, counts for a job that the operator did not complete. `whole`
+    returns the whole message of a replica, by its number, where 4 KB did not hold it.
     """
     job, topology, replicas = run.job, run.topology, run.replicas
     # Also in pods that others have replaced since.
@@ -181,15 +177,9 @@ def details(  # noqa: PLR0913  # how it ended, and what logs and events show of 
 ) -> FailureDetails:
     """Return what is known of a run that did not succeed.
 
-    Args:
-        end: How it ended.
-        run: What was seen of it.
-        log: The log that matters: of the replica that failed or did not answer its peers, or of
-            replica 0.
-        events: Kubernetes events about the job and its pods.
-        before: As `log`, of the container that failed before in that replica, if one did.
-        silent: Those that went on while all others failed for want of a peer.
-        stacks: Where ranks stood when they were stopped, innermost frame first.
+    `log` is the one that matters, `before` that of the start before in the same replica, if that
+    failed, too. The `silent` went on while all others failed for want of a peer. `stacks` has where
+    ranks stood when they were stopped, innermost frame first.
     """
     disruption, cause = run.cured_by_a_retry, run.cause
     evicted = None if cause is None else cause.replica.evicted

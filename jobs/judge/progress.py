@@ -16,28 +16,16 @@ _SHOWN = 3
 
 @dataclass(frozen=True)
 class Point:
-    """A step, or the end of an epoch, that was reported; docs/results.md has the events.
+    """A step, or the end of an epoch, that was reported; docs/results.md has the events."""
 
-    Args:
-        epoch: Which one, from 1.
-        share: Which part of it is done; None when that is not known.
-        step: Which one, from 0; past all steps for the epoch's end.
-        at: When.
-        samples: That rank 0 trained on so far in this epoch.
-        loss: Of this step, or of the epoch.
-        accuracy: After the epoch.
-        rate: Samples per second of rank 0.
-        others: Figures of other names.
-    """
-
-    epoch: int
-    share: float | None
-    step: float
+    epoch: int  # from 1
+    share: float | None  # the part of it that is done
+    step: float  # from 0; past all steps for the epoch's end
     at: datetime | None
-    samples: int | None
+    samples: int | None  # that rank 0 trained on so far in this epoch
     loss: float | None
     accuracy: float | None
-    rate: float | None
+    rate: float | None  # samples per second of rank 0
     others: Mapping[str, float]
 
     @classmethod
@@ -69,11 +57,7 @@ class Point:
 
 @dataclass
 class Progress:
-    """What one run has reported of its training so far.
-
-    Args:
-        world_size: How many ranks train.
-    """
+    """What one run has reported of its training so far."""
 
     world_size: int
     has_stepped: bool = False

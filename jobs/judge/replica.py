@@ -27,12 +27,7 @@ _CRASH_LOOP = "CrashLoopBackOff"
 
 @dataclass(frozen=True)
 class Replica:
-    """One replica as its pod shows it.
-
-    Args:
-        pod: Its pod.
-        topology: Of the job.
-    """
+    """One replica as its pod shows it."""
 
     pod: Mapping[str, Any]
     topology: Topology
@@ -74,13 +69,6 @@ class Replica:
     def container_id(self, name: str = CONTAINER) -> str:
         """Return the id of a container's latest start; empty before the first one."""
         return short_id(self._status_of(name))
-
-    @property
-    def unready_since(self) -> str:
-        """Since when its pod has not been ready, as the API server reports; empty where it is."""
-        ready = condition(self.pod, "Ready")
-        is_unready = ready.get("status", "True") != "True"
-        return str(ready.get("lastTransitionTime", "")) if is_unready else ""
 
     @property
     def evicted(self) -> str | None:

@@ -21,11 +21,7 @@ from jobs.topology import Topology
 
 @dataclass
 class RunState:
-    """One run as it was seen so far.
-
-    Args:
-        job: The PyTorchJob as it was submitted or adopted.
-    """
+    """One run as it was seen so far: its PyTorchJob, and what happened to it."""
 
     job: Mapping[str, Any]
     failures: list[Failure] = field(default_factory=list)
@@ -243,10 +239,7 @@ class RunState:
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
         """Return for how many seconds a condition has been judged to hold; 0 where it does not.
 
-        Args:
-            what: Its name.
-            elapsed: Seconds since the job was submitted.
-            holds: Whether it holds now.
+        `elapsed` has the seconds since the job was submitted.
         """
         if not holds:
             self._since.pop(what, None)

@@ -28,21 +28,13 @@ _NOT_THERE = frozenset({400, 404})
 
 @dataclass(frozen=True)
 class Container:
-    """One start of a replica's program: a restart is another one, and so is a new pod's.
-
-    Args:
-        replica: Its number.
-        pod: In which pod.
-        id: Without the runtime's name before it.
-        ended: Whether it has ended, so that its log is complete.
-        previous: Whether another one has followed it in its pod.
-    """
+    """One start of a replica's program: a restart is another one, and so is a new pod's."""
 
     replica: int
     pod: str
     id: str
-    ended: bool
-    previous: bool
+    ended: bool  # so that its log is complete
+    previous: bool  # another one has followed it in its pod
 
 
 def containers(
@@ -70,13 +62,10 @@ def _starts(replica: Replica) -> list[Container]:
 
 
 class Taker(Protocol):
-    """Takes the lines; several threads call it, for one container one at a time.
+    """Takes the lines; several threads call it, for one container one at a time."""
 
-    A container may be begun several times; it goes on from where `begin` returns.
-    """
-
-    def begin(self, container: Container, known: Cursor | None) -> Cursor:
-        """Return from where on to read: `known` after the first time."""
+    def begin(self, container: Container) -> Cursor:
+        """Return from where on to read a container's log; called once for each."""
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
         """Take lines that come next."""
@@ -84,12 +73,7 @@ class Taker(Protocol):
 
 @dataclass
 class Follower:
-    """The logs of one job's containers.
-
-    Args:
-        api: Of the job.
-        taker: Who wants the lines.
-    """
+    """The logs of one job's containers."""
 
     api: JobApi
     taker: Taker
@@ -198,8 +182,8 @@ class Follower:
 
     def _read_on(self, container: Container, *, follow: bool) -> bool:
         """Pass a log on; return whether it came to its end, as far as Kubernetes has it."""
-        cursor = self.taker.begin(container, self._cursors.get(container.id))
-        self._cursors[container.id] = cursor
+        if (cursor := self._cursors.get(container.id)) is None:
+            cursor = self._cursors[container.id] = self.taker.begin(container)
         if container.previous or self._pass_on(container, cursor, follow=follow):
             self._pass_on(replace(container, previous=True), cursor, follow=False)
         return not self._closed.is_set()

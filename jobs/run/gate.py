@@ -147,12 +147,7 @@ def _out_of_bounds(name: str, bounds: Mapping[str, float], result: RunResult) ->
 def _beyond(value: float, limit: str, bound: float, form: str, unit: str = "") -> str | None:
     """Return by how much a figure misses a limit, never as 0; None where it keeps to it.
 
-    Args:
-        value: The figure.
-        limit: What its limit is called: a least one begins with min.
-        bound: The limit.
-        form: How a difference is written, as for `format`.
-        unit: What follows a difference.
+    The name of a least limit begins with min. `form` is a difference's, as for `format`.
     """
     is_least = limit.startswith("min")
     if value >= bound if is_least else value <= bound:

@@ -142,11 +142,8 @@ def show(
 ) -> None:
     """Show a new run's PyTorchJob and its needs, and check it with a running API server.
 
-    Args:
-        inputs: Of the run; values may be UNKNOWN.
-        shown: The same with SECRET for what is secret.
-        printed: What holds for the whole stack, and was shown with another run already.
-        context: Where to.
+    `shown` has the inputs with SECRET for what is secret, `printed` what holds for the whole stack
+    and was shown with another run already.
 
     Raises:
         RuntimeError: the API server or the operator's webhook refuses it, with their message.

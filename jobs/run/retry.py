@@ -32,12 +32,7 @@ def earlier(job: Mapping[str, Any]) -> list[Attempt]:
 
 
 def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
-    """Return why a run ended that a retry may cure; None when it is not for that.
-
-    Args:
-        result: How it ended.
-        retry_on: What the job's retries are for.
-    """
+    """Return why a run ended that a retry may cure; None when `retry_on` is not for that."""
     disruption = None if result.failure is None else result.failure.disruption
     if disruption is not None:
         return disruption if "lostNode" in retry_on else None

@@ -29,12 +29,6 @@ class Feed:
     A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a fresh
     listing, so nothing that lasts is missed. Lines are those of replica 0; where replicas of an
     elastic job are lost, of the first that runs.
-
-    Args:
-        api: Of the job.
-        run: Sees its jobs and pods, and the lines of its progress.
-        kept: Where its logs are kept.
-        warn: Takes what the user should know.
     """
 
     api: JobApi

@@ -31,13 +31,7 @@ _WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
 @dataclass
 class LogEnds:
-    """What the containers of a run printed last.
-
-    Args:
-        api: Of the job; asked for what is not kept, as on a full disk.
-        run: What was seen of it.
-        kept: Where full logs are kept.
-    """
+    """What the containers of a run printed last; what is not kept is requested from `api`."""
 
     api: JobApi
     run: RunState

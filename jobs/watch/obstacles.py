@@ -24,13 +24,7 @@ _NODES_SECONDS = 5.0
 
 @dataclass
 class Obstacles:
-    """What is in the way of one job.
-
-    Args:
-        api: Of the job.
-        run: What is seen of it.
-        warn: Takes what the user should know, each message however often.
-    """
+    """What is in the way of one job; `warn` takes each message however often."""
 
     api: JobApi
     run: RunState
@@ -72,7 +66,7 @@ class Obstacles:
             self._see_setbacks()
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
-        """Return events without a scheduler's about pods that have lacked a node for less time."""
+        """Yield events without a scheduler's about pods that have lacked a node for less time."""
         now = time.monotonic()
         unplaced = {each.uid for each in self.run.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}

@@ -41,27 +41,16 @@ class InterruptedWait(Exception):
 
 @dataclass
 class Wait:
-    """One run on its way to its end.
-
-    Args:
-        api: Of the job.
-        job: As it was submitted or adopted.
-        limits: How long it may take, and how idle its GPUs may be.
-        age: How many seconds ago it was submitted.
-        context: Where to show what happens.
-        on_cancel: What Ctrl-C does with the job: `keep` it, or `delete` it.
-        kept: Where its logs are kept.
-        prefix: What its row begins with.
-    """
+    """One run on its way to its end."""
 
     api: JobApi
     job: Mapping[str, Any]
     limits: Limits
-    age: float
+    age: float  # seconds since it was submitted
     context: Context
-    on_cancel: Literal["keep", "delete"]
+    on_cancel: Literal["keep", "delete"]  # what Ctrl-C does with the job
     kept: Run
-    prefix: str = ""
+    prefix: str = ""  # what its row begins with
     _warned: set[str] = field(default_factory=set)
     _reported: int = 0
 
@@ -183,8 +172,7 @@ class Wait:
 
     def _whole(self, number: int) -> Mapping[str, Any]:
         """Return what a replica could not write into its termination message as a whole."""
-        found = self._logs.summary(number)
-        if not found:
+        if not (found := self._logs.summary(number)):
             self._warn_once(
                 "the result lacks a part of what rank 0 reported: that is longer than 4 KB, and "
                 "not in its log, as it should be; the log was lost, or a line has over 256 KB"
@@ -204,11 +192,7 @@ class Wait:
 
 @dataclass
 class _Row:
-    """The row of a run in `pulumi up`, which is also a line each time in the log of a CI run.
-
-    Args:
-        context: Of the resource.
-    """
+    """The row of a run in `pulumi up`, which is also a line each time in the log of a CI run."""
 
     context: Context
     prefix: str = ""

@@ -14,7 +14,7 @@ from jobs.judge.exits import moment
 from jobs.judge.first_failure import Disruption, Failure, Origin, disruption
 from jobs.judge.gpu_use import Gpu, GpuUse
 from jobs.judge.progress import Progress
-from jobs.judge.replica import Replica, is_of, is_replica, replicas
+from jobs.judge.replica import Replica, is_of, is_replica
 from jobs.judge.shortage import Shortage
 from jobs.topology import Topology
 
@@ -46,7 +46,10 @@ class RunState:
     """When a pull was last refused for want of a role, in seconds since it was submitted."""
     _since: dict[str, float] = field(default_factory=dict)
     """When each condition of `lasted` was first judged, in seconds since it was submitted."""
-    _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    replicas: dict[int, Replica] = field(default_factory=dict)
+    """Each as it was seen last, also after its pod has gone."""
+    _seen: dict[str, Replica] = field(default_factory=dict)
+    """The same of all pods, by uid."""
     _started: set[int] = field(default_factory=set)
     _failed_inits: dict[int, Failure] = field(default_factory=dict)
     """Each replica's latest: its pod no longer shows it while it is tried once more."""
@@ -67,11 +70,6 @@ class RunState:
     def progress(self) -> Progress:
         """How far its training is."""
         return Progress(self.topology.world_size)
-
-    @property
-    def replicas(self) -> dict[int, Replica]:
-        """Each replica as it was seen last, also after its pod has gone."""
-        return replicas(self._pods.values(), self.topology)
 
     @property
     def cause(self) -> Failure | None:
@@ -180,10 +178,13 @@ class RunState:
         """Take in pods; what was known of others is kept."""
         for pod in pods:
             if is_of(pod, self.uid):
-                self._pods[pod["metadata"]["uid"]] = pod
-                self._see_disruption(pod)
+                replica = Replica(pod, self.topology) if is_replica(pod) else None
+                if replica is not None:
+                    self._seen[replica.uid] = replica
+                self._see_disruption(pod, is_running=replica is not None and replica.running)
+        by_age = sorted(self._seen.values(), key=lambda each: each.created)
+        self.replicas = seen = dict(sorted({each.number: each for each in by_age}.items()))
         # Also one whose pod was lost and is to be made again has started.
-        seen = self.replicas
         self._started |= {number for number, each in seen.items() if each.started}
         self._see_failed_inits(seen)
         known = {each.exit.container_id for each in (*self.failures, *self._ended_well)}
@@ -205,11 +206,10 @@ class RunState:
             if failed is not None and (replica.started or replica.has_done(failed.container)):
                 del self._failed_inits[number]
 
-    def _see_disruption(self, pod: Mapping[str, Any]) -> None:
+    def _see_disruption(self, pod: Mapping[str, Any], *, is_running: bool) -> None:
         """Note what took a pod away, unless a failure did: then the operator clears up."""
         if self.disruption is not None or (self.failures and not self.topology.elastic):
             return
-        is_running = is_replica(pod) and Replica(pod, self.topology).running
         ran_on = is_running and self.condition("Succeeded") is None
         self.disruption = disruption(pod, is_running=ran_on)
 

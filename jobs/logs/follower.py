@@ -45,7 +45,7 @@ def containers(
     They are in the order of their replicas, those of a replica oldest first.
     """
     mine = [Replica(pod, topology) for pod in pods if is_replica(pod) and run_of(pod) == run_id]
-    mine.sort(key=lambda each: (each.number, str(each.pod["metadata"].get("creationTimestamp"))))
+    mine.sort(key=lambda each: (each.number, each.created))
     return [container for replica in mine for container in _starts(replica)]
 
 

@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any
 
 from jobs.judge.exits import Exit, moment
-from jobs.judge.progress import figure
+from jobs.judge.progress import figure, numbers
 from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
 from jobs.result import FIGURES, End, FailureDetails, RunResult, State, TrainingReport
@@ -63,7 +63,7 @@ def result(
     reported |= {
         # A field of the result may as well be among the program's own figures.
         **{name: figure(first.get(name, metrics.get(name))) for name in FIGURES},
-        "step_seconds": _numbers(first.get("step_seconds")) or None,
+        "step_seconds": numbers(first.get("step_seconds")) or None,
         "artifacts": artifacts(first),
         "metrics": {name: metrics[name] for name in metrics if name not in FIGURES} or None,
         "epoch_accuracies": histories.get("accuracy"),
@@ -114,13 +114,7 @@ def _samples_seen(
 def _metrics(message: Mapping[str, Any]) -> dict[str, float]:
     """Return the figures that a program names itself: in `metrics`, or beside what is known."""
     named = {key: message[key] for key in message if key not in _KNOWN}
-    return {**_numbers(named), **_numbers(message.get("metrics"))}
-
-
-def _numbers(found: object) -> dict[str, float]:
-    """Return what of a map is numbers."""
-    every = found if isinstance(found, dict) else {}
-    return {key: value for key, text in every.items() if (value := figure(text)) is not None}
+    return {**numbers(named), **numbers(message.get("metrics"))}
 
 
 def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:

@@ -34,7 +34,7 @@ class Point:
         epoch, step, steps = (_count(event.get(key)) for key in ("epoch", "step", "steps"))
         if epoch is None or event.get("event") not in _TRAINS:
             return None
-        own = _own(event)
+        own = numbers(event.get("metrics"))
         ends = event["event"] == "epoch" or (event["event"] == "metrics" and step is None)
         share = None if step is None or not steps else min(1.0, (step + 1) / steps)
         return cls(
@@ -86,7 +86,7 @@ class Progress:
         elif (point := Point.of(event)) is not None:
             self._see(point)
         elif event.get("event") == "metrics":
-            self._line = ", ".join(_shown(_own(event))) or self._line
+            self._line = ", ".join(_shown(numbers(event.get("metrics")))) or self._line
         elif "event" not in event:
             self._line = line.strip() or self._line
 
@@ -143,13 +143,6 @@ class Progress:
         return (point.epoch - 1 + point.share) / self._epochs
 
 
-def _own(event: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of any name that an event tells of."""
-    told = event.get("metrics")
-    every = told.items() if isinstance(told, dict) else ()
-    return {str(name): value for name, each in every if (value := figure(each)) is not None}
-
-
 def _shown(figures: Mapping[str, float]) -> list[str]:
     return [f"{_cut(name)} {value:.6g}" for name, value in list(figures.items())[:_SHOWN]]
 
@@ -177,6 +170,12 @@ def _time(value: object) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo is not None else None
+
+
+def numbers(found: object) -> dict[str, float]:
+    """Return what of a map is numbers; nothing of what is no map."""
+    every = found if isinstance(found, dict) else {}
+    return {key: value for key, text in every.items() if (value := figure(text)) is not None}
 
 
 def figure(value: object) -> float | None:

@@ -11,15 +11,6 @@ from jobs.judge.replica import TYPE_LABEL
 ARTIFACTS = "artifacts"
 """The run's input with its inputs: url and sha256 of each, or under `missing` why it has none."""
 
-_PROPERTIES = frozenset(
-    {
-        *("kubeconfig", "declared", "kept", ARTIFACTS),
-        *("timeoutSeconds", "startTimeoutSeconds", "retries", "onCancel"),
-        *("minGpuUtilization", "retryOn", "checkpoint"),
-    }
-)
-"""The run's inputs besides its manifest that can't alter its result."""
-
 _Parts = dict[str, "_Parts"]
 _METADATA: _Parts = {"labels": {}, "annotations": {}}
 _TEMPLATE: _Parts = {"metadata": _METADATA, "spec": {"priorityClassName": {}}}
@@ -33,11 +24,11 @@ _CHANGEABLE: _Parts = {
 def is_in_place(change: Change) -> bool:
     """Return whether a change of the resource leaves its result true.
 
-    An artifact that the run was given may be at another place now, as long as it is the same.
+    Besides its manifest, a run's namespace and the content of its artifacts decide on that.
     """
     first, *path = re.split(r"[.\[]", change.path)
     if first != "manifest":
-        return first in _PROPERTIES and not is_other_content(change)
+        return first != "namespace" and not is_other_content(change)
     parts: _Parts | None = _CHANGEABLE
     for part in path:
         parts = _below(parts, part) if parts else parts

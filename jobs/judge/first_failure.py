@@ -47,15 +47,12 @@ _SOON = timedelta(seconds=60)
 class Origin(IntEnum):
     """Where a failure comes from, by what can be seen of it; the lowest explains the others."""
 
-    OWN = 0
-    """The program itself, or what killed it alone."""
-    STOPPED = 1
-    """It was stopped: it obeyed SIGTERM, or its pod was being deleted."""
-    PEER = 2
-    """It reports that a peer had gone or did not answer."""
+    OWN = 0  # the program itself, or what killed it alone
+    STOPPED = 1  # it was stopped: it obeyed SIGTERM, or its pod was being deleted
+    PEER = 2  # it reports that a peer had gone or did not answer
 
 
-@dataclass(frozen=True)
+@dataclass
 class Failure:
     """A container that ended, and took the run along: with code 0 if too early."""
 
@@ -63,41 +60,27 @@ class Failure:
     exit: Exit
     container: str = CONTAINER
 
-    @property
-    def rank(self) -> int:
-        """The rank that failed; of several in one replica the first, unless one reported it."""
-        reported = (self.exit.report or {}).get("rank")
-        topology = self.replica.topology
-        if isinstance(reported, int) and not topology.elastic:
-            return reported
-        return topology.first_rank(self.replica.number)
+    def __post_init__(self) -> None:
+        self.started = moment(self.exit.started)  # by its node's clock, as when it ended
+        self.finished = moment(self.exit.finished)
+        if self.finished == NEVER:
+            # Of one that a node evicts it may not know that: then since when its pod is not ready.
+            ready = condition(self.replica.pod, "Ready")
+            is_unready = ready.get("status", "True") != "True"
+            self.finished = moment(ready.get("lastTransitionTime", "")) if is_unready else NEVER
+        self.origin = self._origin()
+        # The rank that failed; of several in one replica the first, unless one reported it.
+        reported, topology = (self.exit.report or {}).get("rank"), self.replica.topology
+        is_known = isinstance(reported, int) and not topology.elastic
+        self.rank = reported if is_known else topology.first_rank(self.replica.number)
 
-    @property
-    def origin(self) -> Origin:
-        """Where it comes from."""
+    def _origin(self) -> Origin:
         if _PEER_HAS_GONE.search(self.exit.message) is not None:
             return Origin.PEER
         if self.replica.evicted is not None:
             return Origin.OWN
         stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
         return Origin.STOPPED if stopped else Origin.OWN
-
-    @property
-    def started(self) -> datetime:
-        """When its container started, by its node's clock."""
-        return moment(self.exit.started)
-
-    @property
-    def finished(self) -> datetime:
-        """When its container ended, by its node's clock.
-
-        Of one that a node evicts it may not know that: then since when its pod has not been ready.
-        """
-        if (ended := moment(self.exit.finished)) > NEVER:
-            return ended
-        ready = condition(self.replica.pod, "Ready")
-        is_unready = ready.get("status", "True") != "True"
-        return moment(ready.get("lastTransitionTime", "")) if is_unready else NEVER
 
     def __str__(self) -> str:
         """Name the rank and what happened to it."""

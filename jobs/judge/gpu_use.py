@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 
 IDLE_SECONDS = 600.0
 """So long a program may load data or evaluate, for example."""
-_GAP_SECONDS = 120.0
-"""What a GPU did is unknown where it was not measured for so long."""
+_GAP_SECONDS = 120.0  # what a GPU did is unknown where it was not measured for so long
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
 """Per cent of the time in which a kernel ran on the GPU.
 

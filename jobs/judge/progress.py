@@ -8,10 +8,8 @@ from typing import Any
 from core.process import json_map
 
 _LONGEST_LINE = 80
-_TRAINS = frozenset({"step", "epoch", "metrics"})
-"""Events of a training that goes on."""
-_SHOWN = 3
-"""Of figures of other names."""
+_TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
+_SHOWN = 3  # of figures of other names
 
 
 @dataclass(frozen=True)
@@ -60,16 +58,12 @@ class Progress:
     """What one run has reported of its training so far."""
 
     world_size: int
-    has_stepped: bool = False
-    """Whether it has trained at all."""
+    has_stepped: bool = False  # whether it has trained at all
     _epochs: int | None = None
-    _first: Point | None = None
-    """Of the run: the pace is measured from it."""
-    _begun: Point | None = None
-    """Of the epoch."""
+    _first: Point | None = None  # of the run: the pace is measured from it
+    _begun: Point | None = None  # of the epoch
     _latest: Point | None = None
-    _ended: Point | None = None
-    """The end of the latest epoch that was ended."""
+    _ended: Point | None = None  # the end of the latest epoch that was ended
     _line: str = ""
 
     @property

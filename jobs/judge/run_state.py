@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from clusters import autoscaler
@@ -24,52 +23,28 @@ class RunState:
     """One run as it was seen so far: its PyTorchJob, and what happened to it."""
 
     job: Mapping[str, Any]
-    failures: list[Failure] = field(default_factory=list)
-    """In the order in which they were seen."""
-    disruption: Disruption | None = None
-    """How the cluster took a pod away before anything failed by itself."""
-    lost_node: Disruption | None = None
-    """A node of a replica that has not ended, which is gone or does not answer."""
-    shortage: Shortage | None = None
-    """What the pods that wait for a node lack."""
-    refusal: str | None = None
-    """Why pods are not admitted."""
-    growth: Growth | None = None
-    """The autoscaler's latest answer about those pods; None without one."""
-    setbacks: Sequence[str] = ()
-    """Why it could make no nodes."""
-    gone: bool = False
-    """Whether the job was deleted, not by Slipway."""
+    failures: list[Failure] = field(default_factory=list)  # in the order in which they were seen
+    disruption: Disruption | None = None  # a pod was taken away before anything failed by itself
+    lost_node: Disruption | None = None  # under a replica that has not ended
+    shortage: Shortage | None = None  # what the pods that wait for a node lack
+    refusal: str | None = None  # why pods are not admitted
+    growth: Growth | None = None  # the autoscaler's latest answer about the pods that wait
+    setbacks: Sequence[str] = ()  # why it could make no nodes
+    gone: bool = False  # whether the job was deleted, not by Slipway
     gpu_use: GpuUse = field(default_factory=GpuUse)
-    """How busy its GPUs were, as far as that is measured."""
-    refused_until: float = 0.0
-    """When a pull was last refused for want of a role, in seconds since it was submitted."""
-    _since: dict[str, float] = field(default_factory=dict)
-    """When each condition of `lasted` was first judged, in seconds since it was submitted."""
-    replicas: dict[int, Replica] = field(default_factory=dict)
-    """Each as it was seen last, also after its pod has gone."""
-    _seen: dict[str, Replica] = field(default_factory=dict)
-    """The same of all pods, by uid."""
+    refused_until: float = 0.0  # seconds from its start to a pull's last refusal for want of a role
+    replicas: dict[int, Replica] = field(default_factory=dict)  # as seen last, also when they went
+    _since: dict[str, float] = field(default_factory=dict)  # when conditions of `lasted` began
+    _seen: dict[str, Replica] = field(default_factory=dict)  # the same of all pods, by uid
     _started: set[int] = field(default_factory=set)
+    # Each replica's latest: its pod no longer shows it while it is tried once more.
     _failed_inits: dict[int, Failure] = field(default_factory=dict)
-    """Each replica's latest: its pod no longer shows it while it is tried once more."""
-    _ended_well: list[Failure] = field(default_factory=list)
-    """Exits with code 0, in the order in which they were seen."""
+    _ended_well: list[Failure] = field(default_factory=list)  # exits with code 0, likewise
 
-    @property
-    def uid(self) -> str:
-        """The job's identity: another job of the same name is not this run."""
-        return str(self.job["metadata"]["uid"])
-
-    @cached_property
-    def topology(self) -> Topology:
-        """What the job consists of."""
-        return Topology.of(self.job)
-
-    @cached_property
-    def progress(self) -> Progress:
-        """How far its training is."""
-        return Progress(self.topology.world_size)
+    def __post_init__(self) -> None:
+        self.uid = str(self.job["metadata"]["uid"])  # another job of that name is not this run
+        self.topology = Topology.of(self.job)
+        self.progress = Progress(self.topology.world_size)
 
     @property
     def cause(self) -> Failure | None:
@@ -284,8 +259,7 @@ class RunState:
 _WAITING = "waiting for a node"
 _BEING_MADE = "waiting for a node that is being made"
 _REFUSED = ("is forbidden", "denied the request", "is invalid")
-_OVER_QUOTA = "exceeded quota"
-"""What other jobs' pods give back when they end."""
+_OVER_QUOTA = "exceeded quota"  # what other jobs' pods give back when they end
 
 
 def counted(number: int, noun: str) -> str:

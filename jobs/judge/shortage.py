@@ -43,7 +43,8 @@ def without_node(
     needed = _requests(pod["spec"])
     selector = pod["spec"].get("nodeSelector") or {}
     request = f"it asks for {_listed(needed)}"
-    matching = [node for node in nodes if selector.items() <= _labels(node).items()]
+    labelled = [(node, node["metadata"].get("labels") or {}) for node in nodes]
+    matching = [node for node, labels in labelled if selector.items() <= labels.items()]
     if not matching:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
         which = f"none of {len(nodes)} nodes has the labels {labels}" if nodes else "there is none"
@@ -126,11 +127,6 @@ def _sum(some: Amounts, others: Amounts, times: int = 1) -> Amounts:
 def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:
     # The client's own function has no types.
     return {key: parse_quantity(value) for key, value in (quantities or {}).items()}  # type: ignore[no-untyped-call]
-
-
-def _labels(node: Mapping[str, Any]) -> Mapping[str, str]:
-    labels: Mapping[str, str] = node["metadata"].get("labels") or {}
-    return labels
 
 
 def _listed(amounts: Amounts) -> str:

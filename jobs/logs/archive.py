@@ -23,25 +23,18 @@ from jobs.topology import Topology
 ABOUT = "run.json"
 COMPLETE = "complete"
 NOTE = "#"
-_TAIL = 2 * LONGEST
-"""Bytes at the end of a log that contain a complete line, however long it is."""
+_TAIL = 2 * LONGEST  # bytes at the end of a log that contain a complete line, however long it is
 
 
-@dataclass(frozen=True)
+@dataclass
 class Log:
     """The log of one container, as a file that need not exist."""
 
     path: Path
 
-    @property
-    def replica(self) -> int:
-        """The number of the replica whose program it was."""
-        return int(self.path.stem.partition("-")[0])
-
-    @property
-    def container(self) -> str:
-        """The container's id."""
-        return self.path.stem.partition("-")[2]
+    def __post_init__(self) -> None:
+        replica, _, self.container = self.path.stem.partition("-")
+        self.replica = int(replica)
 
     @property
     def is_cut(self) -> bool:

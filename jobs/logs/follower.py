@@ -18,8 +18,7 @@ from jobs.topology import Topology
 
 LIVE = 64
 """So many containers are followed while they run; those beyond are read when they have ended."""
-_READERS = 16
-"""Threads besides, for containers that have ended."""
+_READERS = 16  # threads besides, for containers that have ended
 _PAUSE_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 _NOT_THERE = frozenset({400, 404})
@@ -79,8 +78,7 @@ class Follower:
     taker: Taker
     contact: float = field(default_factory=time.monotonic)
     """When the API server answered last, by the monotonic clock."""
-    last_error: str = ""
-    """What it refused last, or why it did not answer; that is tried again."""
+    last_error: str = ""  # what it refused last, or why it did not answer; that is tried again
     _broken: Exception | None = None
     _busy: dict[str, bool] = field(default_factory=dict)
     """Which containers are being read, and whether that follows them."""

@@ -44,8 +44,14 @@ class GateHandler(Handler):
         result = RunResult.of(inputs["result"])
         if not result.succeeded:
             raise RuntimeError(explain(job, result) + _earlier(result))
-        if misses := list(missed(inputs, result)):
-            raise RuntimeError(_message(job, misses))
+        misses = list(missed(inputs, result))
+        if misses:
+            listed = "".join(f"\n  {each}" for each in misses)
+            what = f": {misses[0]}" if len(misses) == 1 else f" {len(misses)} limits:{listed}\n"
+            raise RuntimeError(
+                f"job {job} succeeded, but missed{what}. Its result is kept and it is not trained "
+                "again: change its settings or the limit"
+            )
         return job, {}
 
 
@@ -54,15 +60,6 @@ def _earlier(result: RunResult) -> str:
     attempts = result.attempts or ()
     lines = [f"\n    attempt {each['number']}: {each['reason']}" for each in attempts]
     return f"\nit was submitted anew after:{''.join(lines)}" if lines else ""
-
-
-def _message(job: str, missed: list[str]) -> str:
-    listed = "".join(f"\n  {each}" for each in missed)
-    what = f": {missed[0]}" if len(missed) == 1 else f" {len(missed)} limits:{listed}\n"
-    return (
-        f"job {job} succeeded, but missed{what}. Its result is kept and it is not trained again: "
-        "change its settings or the limit"
-    )
 
 
 def limits(job: TrainingJob) -> dict[str, Any]:
@@ -84,20 +81,16 @@ def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
     if (least := inputs.get("minAccuracy")) is not None:
         yield from _accuracy(least, result)
     if (most := inputs.get("maxDuration")) is not None:
-        if result.duration_seconds is None:
-            yield f"it has no duration, so `maxDuration` {most:g} can't be judged"
-        else:
-            yield from _seconds("a duration", result.duration_seconds, "maxDuration", most)
+        lacking = f"it has no duration, so `maxDuration` {most:g} can't be judged"
+        yield from _seconds("a duration", result.duration_seconds, "maxDuration", most, lacking)
     if (most := inputs.get("maxTimeToAccuracy")) is not None:
-        if result.time_to_accuracy_seconds is None:
-            yield (
-                f"no time to accuracy was reported, so `maxTimeToAccuracy` {most:g} can't be "
-                f"judged (its goal: {result.goal or 'none'}): give the job a `goal` that it "
-                "reaches, or let its program write time_to_accuracy_seconds (docs/results.md)"
-            )
-        else:
-            found = result.time_to_accuracy_seconds
-            yield from _seconds("a time to its goal", found, "maxTimeToAccuracy", most)
+        lacking = (
+            f"no time to accuracy was reported, so `maxTimeToAccuracy` {most:g} can't be judged "
+            f"(its goal: {result.goal or 'none'}): give the job a `goal` that it reaches, or let "
+            "its program write time_to_accuracy_seconds (docs/results.md)"
+        )
+        found = result.time_to_accuracy_seconds
+        yield from _seconds("a time to its goal", found, "maxTimeToAccuracy", most, lacking)
     for name, bounds in (inputs.get("require") or {}).items():
         yield from _out_of_bounds(name, bounds, result)
 
@@ -125,8 +118,12 @@ def _accuracy(least: float | Mapping[str, float], result: RunResult) -> Iterator
         yield f"an accuracy of {shown}, {beyond}"
 
 
-def _seconds(what: str, value: float, limit: str, most: float) -> Iterator[str]:
-    if beyond := _beyond(value, limit, most, ".1f", " s"):
+def _seconds(
+    what: str, value: float | None, limit: str, most: float, lacking: str
+) -> Iterator[str]:
+    if value is None:
+        yield lacking
+    elif beyond := _beyond(value, limit, most, ".1f", " s"):
         yield f"{what} of {value:g} s, {beyond}"
 
 

@@ -51,9 +51,12 @@ class PyTorchJobHandler(Handler):
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := describe(changes, state, inputs)) is not None:
             context.info(f"{meaning}{_costs(state, inputs) if _trains(changes) else ''}")
-        if state["result"]["state"] == "Succeeded" and _trains(changes) and _is_refused(inputs):
-            # The old run would go before the new one comes. `update` fails, and it stays.
-            return [replace(change, replace=False) for change in changes]
+        if state["result"]["state"] == "Succeeded" and _trains(changes):
+            try:
+                ask(inputs)
+            except RuntimeError:
+                # The old run would go before the new one comes. `update` fails, and it stays.
+                return [replace(change, replace=False) for change in changes]
         return changes
 
     def preview(
@@ -138,14 +141,6 @@ def _costs(state: Properties, inputs: Properties) -> str:
 
 def _trains(changes: Sequence[Change]) -> bool:
     return any(change.replace for change in changes)
-
-
-def _is_refused(inputs: Properties) -> bool:
-    try:
-        ask(inputs)
-    except RuntimeError:
-        return True
-    return False
 
 
 def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:

@@ -27,8 +27,7 @@ from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
 
 HASH_LABEL = "slipway.dev/spec-hash"
-_GONE_SECONDS = 90.0
-"""It takes Kubernetes most of a minute to see that a node is lost."""
+_GONE_SECONDS = 90.0  # it takes Kubernetes most of a minute to see that a node is lost
 _POLL_SECONDS = 0.5
 _AT_ONCE = 16
 

@@ -19,8 +19,7 @@ from jobs.spec.names import CONTAINER
 from jobs.streams import LogPart
 
 _SUMMARY = "summary"
-_STACKS = 20
-"""Of so many ranks: when all of 1,000 hang, the rest are alike."""
+_STACKS = 20  # of so many ranks: when all of 1,000 hang, the rest are alike
 _FRAMES = 6
 # https://docs.python.org/3/library/faulthandler.html
 _BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")

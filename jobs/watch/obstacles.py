@@ -17,8 +17,7 @@ from jobs.judge.shortage import Shortage, over_quota, without_node
 _EVENTS_SECONDS = 2.0
 _PLACING_SECONDS = 20.0
 """So long a volume may be bound, or pods that are being deleted may still take their room."""
-_ROOM_SECONDS = 10.0
-"""It takes a listing of all pods of the cluster."""
+_ROOM_SECONDS = 10.0  # it takes a listing of all pods of the cluster
 _NODES_SECONDS = 5.0
 
 

@@ -26,11 +26,9 @@ _SHORTEST, _LONGEST = 15.0, 30.0
 _SHARE = 20
 _SETTLE_SECONDS = 5.0
 """How long after its followers' failures the one that caused them may be reported."""
-_NODE_SECONDS = 60.0
-"""How long after them a node that they lost may still be Ready."""
+_NODE_SECONDS = 60.0  # how long after them a node that they lost may still be Ready
 _STACKS_SECONDS = 5.0
-_LOGS_SECONDS = 30.0
-"""How long what is missing of the logs may take at the end."""
+_LOGS_SECONDS = 30.0  # how long what is missing of the logs may take at the end
 _SILENCE_SECONDS = 120.0
 """How long the API server may be away, while a component is restarted for example."""
 

@@ -61,8 +61,7 @@ class Failure:
     container: str = CONTAINER
 
     def __post_init__(self) -> None:
-        self.started = moment(self.exit.started)  # by its node's clock, as when it ended
-        self.finished = moment(self.exit.finished)
+        self.finished = self.exit.finished  # by its node's clock
         if self.finished == NEVER:
             # Of one that a node evicts it may not know that: then since when its pod is not ready.
             ready = condition(self.replica.pod, "Ready")
@@ -132,7 +131,7 @@ def _burst(failures: Sequence[Failure]) -> list[Failure]:
 def _ran_when(failed: Failure, other: Failure) -> bool:
     """Return whether `other`, of another replica, still ran when `failed` ended."""
     same = failed.replica.number == other.replica.number
-    return not same and other.started <= failed.finished
+    return not same and other.exit.started <= failed.finished
 
 
 @dataclass(frozen=True)

@@ -12,45 +12,27 @@ _TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that g
 _SHOWN = 3  # of figures of other names
 
 
-@dataclass(frozen=True)
+@dataclass
 class Point:
-    """A step, or the end of an epoch, that was reported; docs/results.md has the events."""
+    """A step, or the end of an epoch, that an event reports; docs/results.md has the events."""
 
+    event: Mapping[str, Any]
     epoch: int  # from 1
-    share: float | None  # the part of it that is done
-    step: float  # from 0; past all steps for the epoch's end
-    at: datetime | None
-    samples: int | None  # that rank 0 trained on so far in this epoch
-    loss: float | None
-    accuracy: float | None
-    rate: float | None  # samples per second of rank 0
-    others: Mapping[str, float]
 
-    @classmethod
-    def of(cls, event: Mapping[str, Any]) -> "Point | None":
-        """Return the point that an event reports; None of another event, or without an epoch."""
-        epoch, step, steps = (_count(event.get(key)) for key in ("epoch", "step", "steps"))
-        if epoch is None or event.get("event") not in _TRAINS:
-            return None
-        own = numbers(event.get("metrics"))
-        ends = event["event"] == "epoch" or (event["event"] == "metrics" and step is None)
+    def __post_init__(self) -> None:
+        event, kind, own = self.event, self.event["event"], numbers(self.event.get("metrics"))
+        step, steps = _count(event.get("step")), _count(event.get("steps"))
+        self.ends_its_epoch = kind == "epoch" or (kind == "metrics" and step is None)
+        # From 0; past all steps for the epoch's end.
+        self.step = float("inf") if self.ends_its_epoch else step or 0
         share = None if step is None or not steps else min(1.0, (step + 1) / steps)
-        return cls(
-            epoch,
-            share=1.0 if ends else share,
-            step=float("inf") if ends else step or 0,
-            at=_time(event.get("time")),
-            samples=_count(event.get("samples")),
-            loss=figure(event.get("loss", own.pop("loss", None))),
-            accuracy=figure(event.get("accuracy", own.pop("accuracy", None))),
-            rate=figure(event.get("samples_per_second")),
-            others=own,
-        )
-
-    @property
-    def ends_its_epoch(self) -> bool:
-        """Whether the epoch is complete."""
-        return self.step == float("inf")
+        self.share = 1.0 if self.ends_its_epoch else share  # the part of the epoch that is done
+        self.at = _time(event.get("time"))
+        self.samples = _count(event.get("samples"))  # that rank 0 trained on so far in this epoch
+        self.loss = figure(event.get("loss", own.pop("loss", None)))
+        self.accuracy = figure(event.get("accuracy", own.pop("accuracy", None)))
+        self.rate = figure(event.get("samples_per_second"))  # of rank 0
+        self.others = own
 
 
 @dataclass
@@ -74,11 +56,12 @@ class Progress:
     def see(self, line: str) -> None:
         """Take in a line of the log: it may be an event."""
         event = json_map(line)
-        self.has_stepped |= event.get("event") in _TRAINS
+        trains, epoch = event.get("event") in _TRAINS, _count(event.get("epoch"))
+        self.has_stepped |= trains
         if event.get("event") == "started":
             self._epochs = _count(event.get("epochs"))
-        elif (point := Point.of(event)) is not None:
-            self._see(point)
+        elif trains and epoch is not None:
+            self._see(Point(event, epoch))
         elif event.get("event") == "metrics":
             self._line = ", ".join(_shown(numbers(event.get("metrics")))) or self._line
         elif "event" not in event:

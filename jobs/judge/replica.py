@@ -7,7 +7,7 @@ from typing import Any
 
 from clusters import late_roles
 from core.manifests import condition
-from jobs.judge.exits import Exit, exit_of, moment, short_id
+from jobs.judge.exits import Exit, moment, short_id
 from jobs.spec.names import CONTAINER, INPUTS_CONTAINER
 from jobs.spec.replicas import GPU
 from jobs.topology import Topology
@@ -59,9 +59,7 @@ class Replica:
         self.running = "running" in state
         self.running_since = str(state.get("running", {}).get("startedAt", ""))
         # How its program ended, the last time and the time before, oldest first.
-        self.exits = [
-            exit_of(each["terminated"]) for each in (before, state) if "terminated" in each
-        ]
+        self.exits = [Exit(each["terminated"]) for each in (before, state) if "terminated" in each]
         self.ended = self.exits[-1] if "terminated" in state else None
         self.started = self.running or len(self.exits) > 0
         # Whether its program runs, or is going to. The phase follows the container's end.
@@ -118,7 +116,7 @@ class Replica:
             states = (status.get("state", {}), status.get("lastState", {}))
             ended = next((each["terminated"] for each in states if "terminated" in each), None)
             if ended is not None and ended["exitCode"] != 0:
-                return str(status["name"]), exit_of(ended)
+                return str(status["name"]), Exit(ended)
         return None
 
     def was_deleted(self, at: datetime) -> bool:

@@ -210,10 +210,9 @@ class _Dumper(yaml.SafeDumper):
     """Writes a text of several lines as such, so that a program can be read."""
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    return dumper.represent_scalar(
+_Dumper.add_representer(
+    str,
+    lambda dumper, text: dumper.represent_scalar(
         "tag:yaml.org,2002:str", text, style="|" if "\n" in text else None
-    )
-
-
-_Dumper.add_representer(str, _text)
+    ),
+)

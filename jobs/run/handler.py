@@ -146,10 +146,7 @@ def _trains(changes: Sequence[Change]) -> bool:
 def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
     """Submit the job, as often as `retries` allows for what `retryOn` names, and wait.
 
-    Raises:
-        ApiException: the API server does not answer as it should; a refusal is a result.
-        Unreachable: no answer came.
-        InterruptedWait: the wait ended before the run.
+    A refusal by the API server is a result, too.
     """
     manifest = resuming(
         filled(inputs["manifest"], inputs.get(ARTIFACTS, {})), inputs.get("checkpoint")

@@ -123,8 +123,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
     An `up` that was killed may have left some that no resource knows of.
 
     Raises:
-        RuntimeError: one is left after the limit of `remove`, or the
-            cluster does not answer.
+        RuntimeError: one is left after the limit of `remove`, or the cluster does not answer.
     """
     # Without retries, which would only keep the user waiting for a cluster that is gone.
     api = JobApi.connect(kubeconfig, namespace, name="").retrying(0)

@@ -61,10 +61,8 @@ class Feed:
     def take_in(self, wait_seconds: float) -> None:
         """Let the run see what came since the last call, having waited when that was nothing yet.
 
-        Each call also goes on with the logs: one that broke off is read on from where it was.
-
-        Raises:
-            Exception: whatever a thread did not expect.
+        Each call also goes on with the logs: one that broke off is read on from where it was. What
+        a thread did not expect is raised here.
         """
         seen = self._take(wait_seconds)
         for see, what in seen:

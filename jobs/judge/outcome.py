@@ -25,7 +25,6 @@ _REPEATS = "Error pod "
 
 https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods
 """
-Whole = Callable[[int], Mapping[str, Any]]
 
 
 def result(
@@ -33,7 +32,7 @@ def result(
     run: RunState,
     seen_at: str,
     failure: FailureDetails | None = None,
-    whole: Whole = lambda _: {},
+    whole: Callable[[int], Mapping[str, Any]] = lambda _: {},
 ) -> RunResult:
     """Return the result of a run that has come to its end.
 

@@ -40,6 +40,7 @@ class Replica:
         is_behind = labels[TYPE_LABEL] == "worker" and self.topology.has_master
         self.number = int(labels[_INDEX_LABEL]) + is_behind
         self.ranks = self.topology.ranks(self.number)  # in words
+        self.node: str | None = spec.get("nodeName")
         self.is_deleted = "deletionTimestamp" in metadata
         self.has_failed = status.get("phase") == "Failed"  # no node starts anything in it again
         self.evicted: str | None = None  # the node's reason for that
@@ -146,7 +147,7 @@ class Replica:
         running = [each["name"] for each in self._inits if "running" in each.get("state", {})]
         if running:
             return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
-        return "starting" if "nodeName" in self.pod.get("spec", {}) else "pending"
+        return "pending" if self.node is None else "starting"
 
     @staticmethod
     def _blocked(status: Mapping[str, Any]) -> str | None:

@@ -139,8 +139,7 @@ class RunState:
     @property
     def nodes(self) -> set[str]:
         """The names of the nodes that its replicas are on."""
-        found = {each.pod["spec"].get("nodeName") for each in self.replicas.values()}
-        return found - {None}
+        return {each.node for each in self.replicas.values() if each.node is not None}
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
         """Take in the jobs of this name: this one, another one, or none."""

@@ -190,8 +190,8 @@ def _idle(run: RunState, limits: Limits) -> End | None:
     more = f" and {len(replicas) - _MOST_NAMED} more" if len(replicas) > _MOST_NAMED else ""
     wasted = f"{seconds / 3600:.2f} GPU hours"
     if limits.cost is not None:
-        nodes = {each.pod["spec"].get("nodeName") for each in having}
-        wasted += f", {limits.cost.of_nodes(len(nodes) / total, seconds)}"
+        nodes = len({each.node for each in having})
+        wasted += f", {limits.cost.of_nodes(nodes / total, seconds)}"
     reason = (
         f"{len(idle)} of {counted(total, 'GPU')} stayed below {limits.gpu_utilization:g} % for "
         f"{gpu_use.IDLE_SECONDS / 60:g} minutes, at {max(each.highest for each in idle):g} % at "

@@ -45,7 +45,7 @@ class GpuMeter:
         if is_busy or not self.run.all_started or now - self._begun < LOOK_SECONDS:
             return
         running = [each for each in self.run.replicas.values() if each.running and each.gpus]
-        pods = {each.name: str(each.pod["spec"].get("nodeName")) for each in running}
+        pods = {each.name: str(each.node) for each in running}
         self._begun = now
         # None keeps the process alive.
         self._thread = threading.Thread(target=self._measure, args=(now, pods), daemon=True)

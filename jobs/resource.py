@@ -8,11 +8,11 @@ from pulumi import Input, Output, ResourceOptions
 from pydantic import TypeAdapter
 
 from core.manifests import Manifest
-from jobs.judge.gate_limits import LIMITS, limits
+from jobs.run.gate import limits
 from jobs.spec import TrainingJob, checkpoints
 from jobs.spec.kept import VOLUME_URL
 
-_JUDGED = frozenset({*LIMITS, "maxCost"})
+_JUDGED = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy", "require", "maxCost"})
 """Fields of a declaration that judge a run: another one is no change of it."""
 
 

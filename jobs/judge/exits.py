@@ -6,6 +6,7 @@ import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any
 
 _SIGNAL_BASE = 128
@@ -18,26 +19,21 @@ NEVER = datetime.min.replace(tzinfo=UTC)
 """Before anything that happened."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Exit:
-    """How a container ended.
+    """How a container ended, by the state `terminated` in its status."""
 
-    Args:
-        code: Its exit code.
-        reason: The kubelet's: Completed, Error, OOMKilled, StartError.
-        message: Its termination message.
-        started: When it began, ISO 8601 with seconds.
-        finished: When it ended, likewise.
-        container_id: Which of the replica's containers it was, without the runtime's name; a
-            restart gets a new one.
-    """
+    terminated: Mapping[str, Any]
 
-    code: int
-    reason: str
-    message: str
-    started: str
-    finished: str
-    container_id: str
+    def __post_init__(self) -> None:
+        state = self.terminated
+        self.code = int(state["exitCode"])
+        self.reason = str(state.get("reason", ""))  # Completed, Error, OOMKilled or StartError
+        self.message = str(state.get("message", ""))  # its termination message
+        self.started = moment(str(state.get("startedAt", "")))
+        self.finished = moment(str(state.get("finishedAt", "")))
+        self.container_id = short_id(state)  # a restart gets a new one
+        self.out_of_memory = self.reason == "OOMKilled"
 
     @property
     def signal(self) -> str | None:
@@ -47,12 +43,7 @@ class Exit:
         except ValueError:
             return None
 
-    @property
-    def out_of_memory(self) -> bool:
-        """Whether the kernel ended it at its memory limit."""
-        return self.reason == "OOMKilled"
-
-    @property
+    @cached_property
     def report(self) -> dict[str, Any] | None:
         """What the program reported in its termination message; None when that is no JSON object.
 
@@ -100,18 +91,6 @@ def moment(text: str) -> datetime:
         return datetime.fromisoformat(text)
     except ValueError:
         return NEVER
-
-
-def exit_of(terminated: Mapping[str, Any]) -> Exit:
-    """Return the exit that a container's state `terminated` describes."""
-    return Exit(
-        code=int(terminated["exitCode"]),
-        reason=str(terminated.get("reason", "")),
-        message=str(terminated.get("message", "")),
-        started=str(terminated.get("startedAt", "")),
-        finished=str(terminated.get("finishedAt", "")),
-        container_id=short_id(terminated),
-    )
 
 
 def short_id(status: Mapping[str, Any]) -> str:

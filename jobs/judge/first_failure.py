@@ -47,60 +47,39 @@ _SOON = timedelta(seconds=60)
 class Origin(IntEnum):
     """Where a failure comes from, by what can be seen of it; the lowest explains the others."""
 
-    OWN = 0
-    """The program itself, or what killed it alone."""
-    STOPPED = 1
-    """It was stopped: it obeyed SIGTERM, or its pod was being deleted."""
-    PEER = 2
-    """It reports that a peer had gone or did not answer."""
+    OWN = 0  # the program itself, or what killed it alone
+    STOPPED = 1  # it was stopped: it obeyed SIGTERM, or its pod was being deleted
+    PEER = 2  # it reports that a peer had gone or did not answer
 
 
-@dataclass(frozen=True)
+@dataclass
 class Failure:
-    """A container that ended, and took the run along: with code 0 if too early.
+    """A container that ended, and took the run along: with code 0 if too early."""
 
-    Args:
-        replica: Whose, as its pod showed it then.
-        exit: How it ended.
-        container: Its name: the program's, or that of an init container.
-    """
-
-    replica: Replica
+    replica: Replica  # as its pod showed it then
     exit: Exit
     container: str = CONTAINER
 
-    @property
-    def rank(self) -> int:
-        """The rank that failed; of several in one replica the first, unless one reported it."""
-        reported = (self.exit.report or {}).get("rank")
-        topology = self.replica.topology
-        if isinstance(reported, int) and not topology.elastic:
-            return reported
-        return topology.first_rank(self.replica.number)
+    def __post_init__(self) -> None:
+        self.finished = self.exit.finished  # by its node's clock
+        if self.finished == NEVER:
+            # Of one that a node evicts it may not know that: then since when its pod is not ready.
+            ready = condition(self.replica.pod, "Ready")
+            is_unready = ready.get("status", "True") != "True"
+            self.finished = moment(ready.get("lastTransitionTime", "")) if is_unready else NEVER
+        self.origin = self._origin()
+        # The rank that failed; of several in one replica the first, unless one reported it.
+        reported, topology = (self.exit.report or {}).get("rank"), self.replica.topology
+        is_known = isinstance(reported, int) and not topology.elastic
+        self.rank = reported if is_known else topology.first_rank(self.replica.number)
 
-    @property
-    def origin(self) -> Origin:
-        """Where it comes from."""
+    def _origin(self) -> Origin:
         if _PEER_HAS_GONE.search(self.exit.message) is not None:
             return Origin.PEER
         if self.replica.evicted is not None:
             return Origin.OWN
         stopped = self.exit.code == _TERMINATED or self.replica.was_deleted(self.finished)
         return Origin.STOPPED if stopped else Origin.OWN
-
-    @property
-    def started(self) -> datetime:
-        """When its container started, by its node's clock."""
-        return moment(self.exit.started)
-
-    @property
-    def finished(self) -> datetime:
-        """When its container ended, by its node's clock.
-
-        Of one that a node evicts it may not know that: then since when its pod has not been ready.
-        """
-        ended = moment(self.exit.finished)
-        return ended if ended > NEVER else moment(self.replica.unready_since)
 
     def __str__(self) -> str:
         """Name the rank and what happened to it."""
@@ -152,22 +131,16 @@ def _burst(failures: Sequence[Failure]) -> list[Failure]:
 def _ran_when(failed: Failure, other: Failure) -> bool:
     """Return whether `other`, of another replica, still ran when `failed` ended."""
     same = failed.replica.number == other.replica.number
-    return not same and other.started <= failed.finished
+    return not same and other.exit.started <= failed.finished
 
 
 @dataclass(frozen=True)
 class Disruption:
-    """A pod that was lost to its cluster and not to its program: a retry may cure that.
-
-    Args:
-        text: Which one, and how.
-        pod: Its uid.
-        at: When, by the cluster's clock.
-    """
+    """A pod that was lost to its cluster and not to its program: a retry may cure that."""
 
     text: str
-    pod: str
-    at: datetime
+    pod: str  # its uid
+    at: datetime  # by the cluster's clock
 
     def brought_about(self, cause: Failure | None) -> bool:
         """Return whether it explains `cause`, the failure that ended the run, if any."""
@@ -183,9 +156,7 @@ class Disruption:
 def disruption(pod: Mapping[str, Any], *, is_running: bool = False) -> Disruption | None:
     """Return how the cluster took a pod away; None for one that it did not.
 
-    Args:
-        pod: The pod.
-        is_running: Whether its program runs, so that its deletion is one, too.
+    While its program runs, its deletion is one, too.
     """
     name, status = pod["metadata"]["name"], pod.get("status") or {}
     if holds(pod, _CONDITION):

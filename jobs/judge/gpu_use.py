@@ -6,8 +6,7 @@ from dataclasses import dataclass, field, replace
 
 IDLE_SECONDS = 600.0
 """So long a program may load data or evaluate, for example."""
-_GAP_SECONDS = 120.0
-"""What a GPU did is unknown where it was not measured for so long."""
+_GAP_SECONDS = 120.0  # what a GPU did is unknown where it was not measured for so long
 METRIC = "DCGM_FI_DEV_GPU_UTIL"
 """Per cent of the time in which a kernel ran on the GPU.
 
@@ -24,11 +23,9 @@ Gpu = tuple[str, str]
 def utilization(metrics: str, namespace: str) -> dict[Gpu, float]:
     """Return the utilization of the GPUs that pods of a namespace have, in per cent.
 
-    Args:
-        metrics: In Prometheus's text format, in which each sample is a line.
-            https://prometheus.io/docs/instrumenting/exposition_formats/
-        namespace: Of the pods. The exporter labels a GPU that a pod has with `pod` and `namespace`.
-            https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/transformation/kubernetes.go
+    Prometheus's text format has a sample in each line; the exporter labels a GPU that a pod has.
+    https://prometheus.io/docs/instrumenting/exposition_formats/
+    https://github.com/NVIDIA/dcgm-exporter/blob/main/internal/pkg/transformation/kubernetes.go
     """
     found = {}
     for sample in _SAMPLE.finditer(metrics):
@@ -50,17 +47,11 @@ def _number(text: str) -> float | None:
 
 @dataclass(frozen=True)
 class Streak:
-    """A time in which each measurement of a GPU was below the limit.
-
-    Args:
-        since: When the first one was made, in seconds.
-        latest: When the last one was made.
-        highest: The greatest of them, in per cent.
-    """
+    """A time in which each measurement of a GPU was below the limit, in seconds."""
 
     since: float
     latest: float
-    highest: float
+    highest: float  # of the measurements, in per cent
 
     @property
     def seconds(self) -> float:
@@ -75,12 +66,9 @@ class GpuUse:
     _streaks: dict[Gpu, Streak] = field(default_factory=dict)
 
     def see(self, at: float, measured: Mapping[Gpu, float], least: float) -> None:
-        """Take in measurements.
+        """Take in measurements in per cent, made at a time in seconds of any one clock.
 
-        Args:
-            at: When they were made, in seconds of any one clock.
-            measured: Per cent.
-            least: Below that a GPU counts as idle.
+        Below `least` a GPU counts as idle.
         """
         for gpu, percent in measured.items():
             before = self._streaks.pop(gpu, None)

@@ -1,11 +1,11 @@
-"""Makes a run's result of the job's status and the replicas' termination messages. Pure."""
+"""Makes a run's result, and says why it did not succeed and what to do about that. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
 from jobs.judge.exits import Exit, moment
-from jobs.judge.progress import figure
+from jobs.judge.progress import figure, numbers
 from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
 from jobs.result import FIGURES, End, FailureDetails, RunResult, State, TrainingReport
@@ -18,7 +18,13 @@ _KNOWN = _FROM_RANK_0 | {
 }
 """What a summary says besides figures."""
 _MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
-Whole = Callable[[int], Mapping[str, Any]]
+LOG_LINES = 30
+_EVENTS = 10
+_REPEATS = "Error pod "
+"""How an event of the operator begins that repeats those of a pod.
+
+https://github.com/kubeflow/trainer/blob/v1.9.4/pkg/core/pod.go, RecordAbnormalPods
+"""
 
 
 def result(
@@ -26,16 +32,12 @@ def result(
     run: RunState,
     seen_at: str,
     failure: FailureDetails | None = None,
-    whole: Whole = lambda _: {},
+    whole: Callable[[int], Mapping[str, Any]] = lambda _: {},
 ) -> RunResult:
     """Return the result of a run that has come to its end.
 
-    Args:
-        end: How it ended, and why.
-        run: What was seen of it.
-        seen_at: When the end was seen, ISO 8601; for a job that the operator did not complete.
-        failure: What is known of one that did not succeed.
-        whole: Returns the whole message of a replica, by its number, where 4 KB did not hold it.
+    When that was seen, `seen_at`, counts for a job that the operator did not complete. `whole`
+    returns the whole message of a replica, by its number, where 4 KB did not hold it.
     """
     job, topology, replicas = run.job, run.topology, run.replicas
     # Also in pods that others have replaced since.
@@ -60,7 +62,7 @@ def result(
     reported |= {
         # A field of the result may as well be among the program's own figures.
         **{name: figure(first.get(name, metrics.get(name))) for name in FIGURES},
-        "step_seconds": _numbers(first.get("step_seconds")) or None,
+        "step_seconds": numbers(first.get("step_seconds")) or None,
         "artifacts": artifacts(first),
         "metrics": {name: metrics[name] for name in metrics if name not in FIGURES} or None,
         "epoch_accuracies": histories.get("accuracy"),
@@ -111,13 +113,7 @@ def _samples_seen(
 def _metrics(message: Mapping[str, Any]) -> dict[str, float]:
     """Return the figures that a program names itself: in `metrics`, or beside what is known."""
     named = {key: message[key] for key in message if key not in _KNOWN}
-    return {**_numbers(named), **_numbers(message.get("metrics"))}
-
-
-def _numbers(found: object) -> dict[str, float]:
-    """Return what of a map is numbers."""
-    every = found if isinstance(found, dict) else {}
-    return {key: value for key, text in every.items() if (value := figure(text)) is not None}
+    return {**numbers(named), **numbers(message.get("metrics"))}
 
 
 def _histories(message: Mapping[str, Any]) -> dict[str, list[float]]:
@@ -160,3 +156,96 @@ def refused(reason: str, job: Mapping[str, Any]) -> RunResult:
         world_size=Topology.of(job).world_size,
         exit_codes={},
     )
+
+
+def details(  # noqa: PLR0913  # how it ended, and what logs and events show of it
+    end: End,
+    run: RunState,
+    *,
+    log: Sequence[str],
+    events: Iterable[Mapping[str, Any]],
+    before: Sequence[str] = (),
+    silent: Sequence[Replica] = (),
+    stacks: Mapping[str, Sequence[str]] | None = None,
+) -> FailureDetails:
+    """Return what is known of a run that did not succeed.
+
+    `log` is the one that matters, `before` that of the start before in the same replica, if that
+    failed, too. The `silent` went on while all others failed for want of a peer. `stacks` has where
+    ranks stood when they were stopped, innermost frame first.
+    """
+    disruption, cause = run.cured_by_a_retry, run.cause
+    evicted = None if cause is None else cause.replica.evicted
+    is_news = disruption is not None and (evicted is None or evicted not in disruption)
+    return FailureDetails(
+        **_who(run, silent or run.idle),
+        disruption=disruption if is_news else None,
+        stacks=stacks or None,
+        followers=run.followers or None,
+        previous_log=list(before)[-LOG_LINES:] or None,
+        log=list(log)[-LOG_LINES:],
+        events=warnings(events)[-_EVENTS:],
+        advice=_advice(end, run, silent),
+    )
+
+
+def warnings(events: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the warnings among `events`, each once, oldest first."""
+    ordered = sorted(
+        (event for event in events if event.get("type") == "Warning"),
+        key=lambda event: str(event.get("lastTimestamp") or event.get("eventTime") or ""),
+    )
+    lines = [
+        f"{event['involvedObject'].get('kind')} {event['involvedObject'].get('name')}: "
+        f"{event.get('reason')}: {str(event.get('message', '')).strip()}"
+        for event in ordered
+        if not str(event.get("message", "")).startswith(_REPEATS)
+    ]
+    return list(dict.fromkeys(lines))
+
+
+def _who(run: RunState, silent: Sequence[Replica]) -> dict[str, Any]:
+    """Return what is known of the replica that failed, or that its peers waited for."""
+    if len(silent) == 1:
+        [one] = silent
+        return {"rank": one.topology.first_rank(one.number), "pod": one.name}
+    failed = run.cause or run.failed_init
+    if failed is None:
+        return {}
+    known = {
+        "pod": failed.replica.name,
+        "exit_code": failed.exit.code,
+        "signal": failed.exit.signal,
+        "out_of_memory": failed.exit.out_of_memory,
+        "error": failed.exit.error,
+    }
+    if run.cause is None:
+        return {**known, "container": failed.container}
+    limit = failed.replica.memory_limit if failed.exit.out_of_memory else None
+    listed = artifacts(failed.exit.report or {})
+    return {**known, "rank": failed.rank, "memory_limit": limit, "artifacts": listed}
+
+
+def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
+    cause, failed, advice = run.cause, run.cause or run.failed_init, end.advice
+    if run.cured_by_a_retry is not None:
+        advice = "set `retries: 2`, so that it is submitted again automatically"
+    elif silent:
+        raised = ", or raise the job's `timeout`" if end.state == "TimedOut" else ""
+        advice = f"find out why that rank did not take part{raised}"
+    elif failed is not None and failed.exit.out_of_memory:
+        advice = "raise the job's `memory`, or use smaller batches"
+    elif cause is None:
+        pass
+    elif cause.replica.evicted is not None:
+        advice = "use less of what its node ran short of, or request more, such as `limits`"
+    elif cause.exit.reason == "StartError":
+        advice = "check that the image has the job's `command`"
+    elif cause.exit.code == 0:
+        advice = (
+            "have every rank make the same number of steps and end with a barrier, and do not "
+            "catch and drop errors"
+        )
+    elif "ModuleNotFoundError" in cause.exit.message:
+        advice = "add the package to an image with `build` (docs/own-job.md#build)"
+    return f"{advice}, then run `make up` again"

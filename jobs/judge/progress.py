@@ -8,84 +8,44 @@ from typing import Any
 from core.process import json_map
 
 _LONGEST_LINE = 80
-_TRAINS = frozenset({"step", "epoch", "metrics"})
-"""Events of a training that goes on."""
-_SHOWN = 3
-"""Of figures of other names."""
+_TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
+_SHOWN = 3  # of figures of other names
 
 
-@dataclass(frozen=True)
+@dataclass
 class Point:
-    """A step, or the end of an epoch, that was reported; docs/results.md has the events.
+    """A step, or the end of an epoch, that an event reports; docs/results.md has the events."""
 
-    Args:
-        epoch: Which one, from 1.
-        share: Which part of it is done; None when that is not known.
-        step: Which one, from 0; past all steps for the epoch's end.
-        at: When.
-        samples: That rank 0 trained on so far in this epoch.
-        loss: Of this step, or of the epoch.
-        accuracy: After the epoch.
-        rate: Samples per second of rank 0.
-        others: Figures of other names.
-    """
+    event: Mapping[str, Any]
+    epoch: int  # from 1
 
-    epoch: int
-    share: float | None
-    step: float
-    at: datetime | None
-    samples: int | None
-    loss: float | None
-    accuracy: float | None
-    rate: float | None
-    others: Mapping[str, float]
-
-    @classmethod
-    def of(cls, event: Mapping[str, Any]) -> "Point | None":
-        """Return the point that an event reports; None of another event, or without an epoch."""
-        epoch, step, steps = (_count(event.get(key)) for key in ("epoch", "step", "steps"))
-        if epoch is None or event.get("event") not in _TRAINS:
-            return None
-        own = _own(event)
-        ends = event["event"] == "epoch" or (event["event"] == "metrics" and step is None)
+    def __post_init__(self) -> None:
+        event, kind, own = self.event, self.event["event"], numbers(self.event.get("metrics"))
+        step, steps = _count(event.get("step")), _count(event.get("steps"))
+        self.ends_its_epoch = kind == "epoch" or (kind == "metrics" and step is None)
+        # From 0; past all steps for the epoch's end.
+        self.step = float("inf") if self.ends_its_epoch else step or 0
         share = None if step is None or not steps else min(1.0, (step + 1) / steps)
-        return cls(
-            epoch,
-            share=1.0 if ends else share,
-            step=float("inf") if ends else step or 0,
-            at=_time(event.get("time")),
-            samples=_count(event.get("samples")),
-            loss=figure(event.get("loss", own.pop("loss", None))),
-            accuracy=figure(event.get("accuracy", own.pop("accuracy", None))),
-            rate=figure(event.get("samples_per_second")),
-            others=own,
-        )
-
-    @property
-    def ends_its_epoch(self) -> bool:
-        """Whether the epoch is complete."""
-        return self.step == float("inf")
+        self.share = 1.0 if self.ends_its_epoch else share  # the part of the epoch that is done
+        self.at = _time(event.get("time"))
+        self.samples = _count(event.get("samples"))  # that rank 0 trained on so far in this epoch
+        self.loss = figure(event.get("loss", own.pop("loss", None)))
+        self.accuracy = figure(event.get("accuracy", own.pop("accuracy", None)))
+        self.rate = figure(event.get("samples_per_second"))  # of rank 0
+        self.others = own
 
 
 @dataclass
 class Progress:
-    """What one run has reported of its training so far.
-
-    Args:
-        world_size: How many ranks train.
-    """
+    """What one run has reported of its training so far."""
 
     world_size: int
-    has_stepped: bool = False
-    """Whether it has trained at all."""
+    has_stepped: bool = False  # whether it has trained at all
     _epochs: int | None = None
-    _first: Point | None = None
-    """Of the run: the pace is measured from it."""
-    _begun: Point | None = None
-    """Of the epoch."""
+    _first: Point | None = None  # of the run: the pace is measured from it
+    _begun: Point | None = None  # of the epoch
     _latest: Point | None = None
-    _ended: Point | None = None
-    """The end of the latest epoch that was ended."""
+    _ended: Point | None = None  # the end of the latest epoch that was ended
     _line: str = ""
 
     @property
@@ -96,13 +56,14 @@ class Progress:
     def see(self, line: str) -> None:
         """Take in a line of the log: it may be an event."""
         event = json_map(line)
-        self.has_stepped |= event.get("event") in _TRAINS
+        trains, epoch = event.get("event") in _TRAINS, _count(event.get("epoch"))
+        self.has_stepped |= trains
         if event.get("event") == "started":
             self._epochs = _count(event.get("epochs"))
-        elif (point := Point.of(event)) is not None:
-            self._see(point)
+        elif trains and epoch is not None:
+            self._see(Point(event, epoch))
         elif event.get("event") == "metrics":
-            self._line = ", ".join(_shown(_own(event))) or self._line
+            self._line = ", ".join(_shown(numbers(event.get("metrics")))) or self._line
         elif "event" not in event:
             self._line = line.strip() or self._line
 
@@ -159,13 +120,6 @@ class Progress:
         return (point.epoch - 1 + point.share) / self._epochs
 
 
-def _own(event: Mapping[str, Any]) -> dict[str, float]:
-    """Return the figures of any name that an event tells of."""
-    told = event.get("metrics")
-    every = told.items() if isinstance(told, dict) else ()
-    return {str(name): value for name, each in every if (value := figure(each)) is not None}
-
-
 def _shown(figures: Mapping[str, float]) -> list[str]:
     return [f"{_cut(name)} {value:.6g}" for name, value in list(figures.items())[:_SHOWN]]
 
@@ -193,6 +147,12 @@ def _time(value: object) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo is not None else None
+
+
+def numbers(found: object) -> dict[str, float]:
+    """Return what of a map is numbers; nothing of what is no map."""
+    every = found if isinstance(found, dict) else {}
+    return {key: value for key, text in every.items() if (value := figure(text)) is not None}
 
 
 def figure(value: object) -> float | None:

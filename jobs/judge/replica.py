@@ -1,14 +1,13 @@
 """What the pod of a replica shows of it. Pure: pods are the API server's JSON."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import cached_property
 from typing import Any
 
 from clusters import late_roles
 from core.manifests import condition
-from jobs.judge.exits import Exit, exit_of, moment, short_id
+from jobs.judge.exits import Exit, moment, short_id
 from jobs.spec.names import CONTAINER, INPUTS_CONTAINER
 from jobs.spec.replicas import GPU
 from jobs.topology import Topology
@@ -25,150 +24,65 @@ _CANNOT_START = frozenset({
 _CRASH_LOOP = "CrashLoopBackOff"
 
 
-@dataclass(frozen=True)
+@dataclass
 class Replica:
-    """One replica as its pod shows it.
-
-    Args:
-        pod: Its pod.
-        topology: Of the job.
-    """
+    """One replica as its pod shows it, which is read once: it is looked at again and again."""
 
     pod: Mapping[str, Any]
     topology: Topology
 
-    @property
-    def number(self) -> int:
-        """Its place in the job: the Master comes first, if it has one."""
-        labels = self.pod["metadata"]["labels"]
-        index = int(labels[_INDEX_LABEL])
-        return index + 1 if labels[TYPE_LABEL] == "worker" and self.topology.has_master else index
+    def __post_init__(self) -> None:
+        metadata, labels = self.pod["metadata"], self.pod["metadata"]["labels"]
+        spec, status = self.pod.get("spec") or {}, self.pod.get("status") or {}
+        self.name, self.uid = str(metadata["name"]), str(metadata["uid"])
+        self.created = str(metadata.get("creationTimestamp"))
+        # The Master comes first, if the job has one.
+        is_behind = labels[TYPE_LABEL] == "worker" and self.topology.has_master
+        self.number = int(labels[_INDEX_LABEL]) + is_behind
+        self.ranks = self.topology.ranks(self.number)  # in words
+        self.node: str | None = spec.get("nodeName")
+        self.is_deleted = "deletionTimestamp" in metadata
+        self.has_failed = status.get("phase") == "Failed"  # no node starts anything in it again
+        self.evicted: str | None = None  # the node's reason for that
+        if status.get("reason") == "Evicted":
+            self.evicted = str(status.get("message", "")).strip(" .") or "no reason given"
+        scheduled = condition(self.pod, "PodScheduled")
+        self.unschedulable: str | None = None  # the scheduler's reason while no node fits it
+        if scheduled.get("status") == "False":
+            self.unschedulable = str(scheduled.get("message", scheduled.get("reason", "")))
+        self._inits: list[Mapping[str, Any]] = status.get("initContainerStatuses") or []
+        self._statuses = [*self._inits, *(status.get("containerStatuses") or [])]
 
-    @property
-    def ranks(self) -> str:
-        """Which ranks run in it, in words."""
-        return self.topology.ranks(self.number)
+        own = self._status_of(CONTAINER)
+        state, before = own.get("state", {}), own.get("lastState", {})
+        self.image = str(own.get("imageID", ""))  # by digest; empty until that is known
+        self.restarts = int(own.get("restartCount", 0))
+        self.running = "running" in state
+        self.running_since = str(state.get("running", {}).get("startedAt", ""))
+        # How its program ended, the last time and the time before, oldest first.
+        self.exits = [Exit(each["terminated"]) for each in (before, state) if "terminated" in each]
+        self.ended = self.exits[-1] if "terminated" in state else None
+        self.started = self.running or len(self.exits) > 0
+        # Whether its program runs, or is going to. The phase follows the container's end.
+        may_restart = spec.get("restartPolicy") != "Never"
+        self.active = status.get("phase") not in {"Failed", "Succeeded"} and (
+            self.ended is None or (self.ended.code != 0 and may_restart)
+        )
 
-    @property
-    def name(self) -> str:
-        """The pod's name."""
-        return str(self.pod["metadata"]["name"])
+        containers = spec.get("containers") or []
+        limits = {
+            each["name"]: each.get("resources", {}).get("limits") or {} for each in containers
+        }
+        self.gpus = sum(int(each.get(GPU, 0)) for each in limits.values())
+        self.memory_limit: str | None = limits.get(CONTAINER, {}).get("memory")
 
     def __str__(self) -> str:
         """Name it by its ranks and its pod."""
         return f"{self.ranks} ({self.name})"
 
-    @property
-    def uid(self) -> str:
-        """The pod's identity."""
-        return str(self.pod["metadata"]["uid"])
-
-    @cached_property
-    def _status(self) -> Mapping[str, Any]:
-        return self.pod.get("status") or {}
-
-    @cached_property
-    def _container(self) -> Mapping[str, Any]:
-        return self._status_of(CONTAINER)
-
     def container_id(self, name: str = CONTAINER) -> str:
         """Return the id of a container's latest start; empty before the first one."""
         return short_id(self._status_of(name))
-
-    @property
-    def unready_since(self) -> str:
-        """Since when its pod has not been ready, as the API server reports; empty where it is."""
-        ready = condition(self.pod, "Ready")
-        is_unready = ready.get("status", "True") != "True"
-        return str(ready.get("lastTransitionTime", "")) if is_unready else ""
-
-    @property
-    def evicted(self) -> str | None:
-        """The node's reason for evicting it; None when it did not."""
-        if self._status.get("reason") != "Evicted":
-            return None
-        return str(self._status.get("message", "")).strip(" .") or "no reason given"
-
-    @property
-    def image(self) -> str:
-        """What its container was made of, by digest; empty until that is known."""
-        return str(self._container.get("imageID", ""))
-
-    @property
-    def running(self) -> bool:
-        """Whether its program runs."""
-        return "running" in self._container.get("state", {})
-
-    @property
-    def running_since(self) -> str:
-        """When its container began, as the API server reports it; empty where it does not run."""
-        return str(self._container.get("state", {}).get("running", {}).get("startedAt", ""))
-
-    @property
-    def has_failed(self) -> bool:
-        """Whether the pod is over and failed: no node starts anything in it again."""
-        return bool(self._status.get("phase") == "Failed")
-
-    @property
-    def is_deleted(self) -> bool:
-        """Whether the pod is being deleted."""
-        return "deletionTimestamp" in self.pod["metadata"]
-
-    @property
-    def active(self) -> bool:
-        """Whether its program runs, or is going to."""
-        if self.has_failed or self._status.get("phase") == "Succeeded":
-            return False
-        # The phase of the pod follows the end of its container by a moment.
-        if self.ended is None:
-            return True
-        return self.ended.code != 0 and self.pod["spec"].get("restartPolicy") != "Never"
-
-    @property
-    def restarts(self) -> int:
-        """How often its program was started again."""
-        return int(self._container.get("restartCount", 0))
-
-    @property
-    def exits(self) -> list[Exit]:
-        """How its program ended, the last time and the time before, oldest first."""
-        states = (self._container.get("lastState", {}), self._container.get("state", {}))
-        return [exit_of(state["terminated"]) for state in states if "terminated" in state]
-
-    @property
-    def ended(self) -> Exit | None:
-        """How its program ended, None while it is going to be, or is, running."""
-        terminated = self._container.get("state", {}).get("terminated")
-        return None if terminated is None else exit_of(terminated)
-
-    @property
-    def started(self) -> bool:
-        """Whether its program has ever run."""
-        return self.running or bool(self.exits)
-
-    @property
-    def gpus(self) -> int:
-        """How many GPUs it has."""
-        containers = self.pod["spec"].get("containers") or []
-        limits = [each.get("resources", {}).get("limits") or {} for each in containers]
-        return sum(int(each.get(GPU, 0)) for each in limits)
-
-    @property
-    def memory_limit(self) -> str | None:
-        """The memory limit of its container; None without one."""
-        container = next(
-            each for each in self.pod["spec"]["containers"] if each["name"] == CONTAINER
-        )
-        limit: str | None = container.get("resources", {}).get("limits", {}).get("memory")
-        return limit
-
-    @property
-    def unschedulable(self) -> str | None:
-        """The scheduler's reason while no node fits it."""
-        scheduled = condition(self.pod, "PodScheduled")
-        if scheduled.get("status") != "False":
-            return None
-        return str(scheduled.get("message", scheduled.get("reason", "")))
 
     @property
     def cannot_start(self) -> str | None:
@@ -203,14 +117,14 @@ class Replica:
             states = (status.get("state", {}), status.get("lastState", {}))
             ended = next((each["terminated"] for each in states if "terminated" in each), None)
             if ended is not None and ended["exitCode"] != 0:
-                return str(status["name"]), exit_of(ended)
+                return str(status["name"]), Exit(ended)
         return None
 
     def was_deleted(self, at: datetime) -> bool:
         """Return whether its pod was being deleted at a time: in an earlier second."""
-        metadata = self.pod["metadata"]
-        if "deletionTimestamp" not in metadata:
+        if not self.is_deleted:
             return False
+        metadata = self.pod["metadata"]
         grace = timedelta(seconds=metadata.get("deletionGracePeriodSeconds", 0))
         return moment(metadata["deletionTimestamp"]) - grace < at
 
@@ -233,7 +147,7 @@ class Replica:
         running = [each["name"] for each in self._inits if "running" in each.get("state", {})]
         if running:
             return "fetching its inputs" if INPUTS_CONTAINER in running else "waiting for rank 0"
-        return "starting" if "nodeName" in self.pod.get("spec", {}) else "pending"
+        return "pending" if self.node is None else "starting"
 
     @staticmethod
     def _blocked(status: Mapping[str, Any]) -> str | None:
@@ -248,14 +162,6 @@ class Replica:
         """Return the status of a container of the pod; empty without it."""
         return next((each for each in self._statuses if each["name"] == container), {})
 
-    @property
-    def _inits(self) -> list[Mapping[str, Any]]:
-        return self._status.get("initContainerStatuses") or []
-
-    @property
-    def _statuses(self) -> list[Mapping[str, Any]]:
-        return [*self._inits, *(self._status.get("containerStatuses") or [])]
-
 
 def is_replica(pod: Mapping[str, Any]) -> bool:
     """Return whether a pod is one that the operator made for a job."""
@@ -266,13 +172,3 @@ def is_of(pod: Mapping[str, Any], uid: str) -> bool:
     """Return whether a pod belongs to the PyTorchJob of that uid, and to no other of its name."""
     owners = pod["metadata"].get("ownerReferences") or []
     return any(owner["uid"] == uid for owner in owners)
-
-
-def replicas(pods: Iterable[Mapping[str, Any]], topology: Topology) -> dict[int, Replica]:
-    """Return each replica as its latest pod shows it, by number; other pods are left out."""
-    latest: dict[int, Replica] = {}
-    for pod in sorted(pods, key=lambda pod: str(pod["metadata"].get("creationTimestamp"))):
-        if is_replica(pod):
-            replica = Replica(pod, topology)
-            latest[replica.number] = replica
-    return dict(sorted(latest.items()))

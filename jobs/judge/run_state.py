@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from clusters import autoscaler
@@ -14,68 +13,38 @@ from jobs.judge.exits import moment
 from jobs.judge.first_failure import Disruption, Failure, Origin, disruption
 from jobs.judge.gpu_use import Gpu, GpuUse
 from jobs.judge.progress import Progress
-from jobs.judge.replica import Replica, is_of, is_replica, replicas
+from jobs.judge.replica import Replica, is_of, is_replica
 from jobs.judge.shortage import Shortage
 from jobs.topology import Topology
 
 
 @dataclass
 class RunState:
-    """One run as it was seen so far.
-
-    Args:
-        job: The PyTorchJob as it was submitted or adopted.
-    """
+    """One run as it was seen so far: its PyTorchJob, and what happened to it."""
 
     job: Mapping[str, Any]
-    failures: list[Failure] = field(default_factory=list)
-    """In the order in which they were seen."""
-    disruption: Disruption | None = None
-    """How the cluster took a pod away before anything failed by itself."""
-    lost_node: Disruption | None = None
-    """A node of a replica that has not ended, which is gone or does not answer."""
-    shortage: Shortage | None = None
-    """What the pods that wait for a node lack."""
-    refusal: str | None = None
-    """Why pods are not admitted."""
-    growth: Growth | None = None
-    """The autoscaler's latest answer about those pods; None without one."""
-    setbacks: Sequence[str] = ()
-    """Why it could make no nodes."""
-    gone: bool = False
-    """Whether the job was deleted, not by Slipway."""
+    failures: list[Failure] = field(default_factory=list)  # in the order in which they were seen
+    disruption: Disruption | None = None  # a pod was taken away before anything failed by itself
+    lost_node: Disruption | None = None  # under a replica that has not ended
+    shortage: Shortage | None = None  # what the pods that wait for a node lack
+    refusal: str | None = None  # why pods are not admitted
+    growth: Growth | None = None  # the autoscaler's latest answer about the pods that wait
+    setbacks: Sequence[str] = ()  # why it could make no nodes
+    gone: bool = False  # whether the job was deleted, not by Slipway
     gpu_use: GpuUse = field(default_factory=GpuUse)
-    """How busy its GPUs were, as far as that is measured."""
-    refused_until: float = 0.0
-    """When a pull was last refused for want of a role, in seconds since it was submitted."""
-    _since: dict[str, float] = field(default_factory=dict)
-    """When each condition of `lasted` was first judged, in seconds since it was submitted."""
-    _pods: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    refused_until: float = 0.0  # seconds from its start to a pull's last refusal for want of a role
+    replicas: dict[int, Replica] = field(default_factory=dict)  # as seen last, also when they went
+    _since: dict[str, float] = field(default_factory=dict)  # when conditions of `lasted` began
+    _seen: dict[str, Replica] = field(default_factory=dict)  # the same of all pods, by uid
     _started: set[int] = field(default_factory=set)
+    # Each replica's latest: its pod no longer shows it while it is tried once more.
     _failed_inits: dict[int, Failure] = field(default_factory=dict)
-    """Each replica's latest: its pod no longer shows it while it is tried once more."""
-    _ended_well: list[Failure] = field(default_factory=list)
-    """Exits with code 0, in the order in which they were seen."""
+    _ended_well: list[Failure] = field(default_factory=list)  # exits with code 0, likewise
 
-    @property
-    def uid(self) -> str:
-        """The job's identity: another job of the same name is not this run."""
-        return str(self.job["metadata"]["uid"])
-
-    @cached_property
-    def topology(self) -> Topology:
-        """What the job consists of."""
-        return Topology.of(self.job)
-
-    @cached_property
-    def progress(self) -> Progress:
-        """How far its training is."""
-        return Progress(self.topology.world_size)
-
-    @property
-    def replicas(self) -> dict[int, Replica]:
-        """Each replica as it was seen last, also after its pod has gone."""
-        return replicas(self._pods.values(), self.topology)
+    def __post_init__(self) -> None:
+        self.uid = str(self.job["metadata"]["uid"])  # another job of that name is not this run
+        self.topology = Topology.of(self.job)
+        self.progress = Progress(self.topology.world_size)
 
     @property
     def cause(self) -> Failure | None:
@@ -170,8 +139,7 @@ class RunState:
     @property
     def nodes(self) -> set[str]:
         """The names of the nodes that its replicas are on."""
-        found = {each.pod["spec"].get("nodeName") for each in self.replicas.values()}
-        return found - {None}
+        return {each.node for each in self.replicas.values() if each.node is not None}
 
     def see_jobs(self, jobs: Iterable[Mapping[str, Any]]) -> None:
         """Take in the jobs of this name: this one, another one, or none."""
@@ -184,10 +152,13 @@ class RunState:
         """Take in pods; what was known of others is kept."""
         for pod in pods:
             if is_of(pod, self.uid):
-                self._pods[pod["metadata"]["uid"]] = pod
-                self._see_disruption(pod)
+                replica = Replica(pod, self.topology) if is_replica(pod) else None
+                if replica is not None:
+                    self._seen[replica.uid] = replica
+                self._see_disruption(pod, is_running=replica is not None and replica.running)
+        by_age = sorted(self._seen.values(), key=lambda each: each.created)
+        self.replicas = seen = dict(sorted({each.number: each for each in by_age}.items()))
         # Also one whose pod was lost and is to be made again has started.
-        seen = self.replicas
         self._started |= {number for number, each in seen.items() if each.started}
         self._see_failed_inits(seen)
         known = {each.exit.container_id for each in (*self.failures, *self._ended_well)}
@@ -209,11 +180,10 @@ class RunState:
             if failed is not None and (replica.started or replica.has_done(failed.container)):
                 del self._failed_inits[number]
 
-    def _see_disruption(self, pod: Mapping[str, Any]) -> None:
+    def _see_disruption(self, pod: Mapping[str, Any], *, is_running: bool) -> None:
         """Note what took a pod away, unless a failure did: then the operator clears up."""
         if self.disruption is not None or (self.failures and not self.topology.elastic):
             return
-        is_running = is_replica(pod) and Replica(pod, self.topology).running
         ran_on = is_running and self.condition("Succeeded") is None
         self.disruption = disruption(pod, is_running=ran_on)
 
@@ -243,10 +213,7 @@ class RunState:
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
         """Return for how many seconds a condition has been judged to hold; 0 where it does not.
 
-        Args:
-            what: Its name.
-            elapsed: Seconds since the job was submitted.
-            holds: Whether it holds now.
+        `elapsed` has the seconds since the job was submitted.
         """
         if not holds:
             self._since.pop(what, None)
@@ -291,8 +258,7 @@ class RunState:
 _WAITING = "waiting for a node"
 _BEING_MADE = "waiting for a node that is being made"
 _REFUSED = ("is forbidden", "denied the request", "is invalid")
-_OVER_QUOTA = "exceeded quota"
-"""What other jobs' pods give back when they end."""
+_OVER_QUOTA = "exceeded quota"  # what other jobs' pods give back when they end
 
 
 def counted(number: int, noun: str) -> str:

@@ -21,12 +21,7 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True)
 class Shortage:
-    """Something that is lacking.
-
-    Args:
-        text: What is requested, and what is available.
-        final: Whether waiting can't help, as the cluster is.
-    """
+    """What is requested, what is available, and whether waiting can't help as the cluster is."""
 
     text: str
     final: bool
@@ -42,18 +37,14 @@ def without_node(
     """Return what a pod that has no node lacks; None where a node has room for it.
 
     For such a pod the scheduler waits for something else for a moment: for its volume, or for pods
-    that are being deleted.
-
-    Args:
-        pod: The pod.
-        nodes: All of the cluster.
-        pods: All of the cluster: those on the nodes take room.
-        may_grow: Whether nodes of other sizes may come to be.
+    that are being deleted. `nodes` and `pods` are all of the cluster; with `may_grow` nodes of
+    other sizes may come to be.
     """
     needed = _requests(pod["spec"])
     selector = pod["spec"].get("nodeSelector") or {}
     request = f"it asks for {_listed(needed)}"
-    matching = [node for node in nodes if selector.items() <= _labels(node).items()]
+    labelled = [(node, node["metadata"].get("labels") or {}) for node in nodes]
+    matching = [node for node, labels in labelled if selector.items() <= labels.items()]
     if not matching:
         labels = ", ".join(f"{key}={value}" for key, value in sorted(selector.items()))
         which = f"none of {len(nodes)} nodes has the labels {labels}" if nodes else "there is none"
@@ -81,12 +72,7 @@ def without_node(
 
 
 def over_quota(job: Mapping[str, Any], quotas: Iterable[Mapping[str, Any]]) -> Shortage | None:
-    """Return which quota of its namespace all pods of a job exceed; None where it fits into all.
-
-    Args:
-        job: The PyTorchJob.
-        quotas: The namespace's ResourceQuotas.
-    """
+    """Return which ResourceQuota all pods of a PyTorchJob exceed; None where it fits into all."""
     requested: Amounts = {}
     for replicas in job["spec"]["pytorchReplicaSpecs"].values():
         each = _counted(replicas["template"]["spec"])
@@ -141,11 +127,6 @@ def _sum(some: Amounts, others: Amounts, times: int = 1) -> Amounts:
 def _amounts(quantities: Mapping[str, Any] | None) -> Amounts:
     # The client's own function has no types.
     return {key: parse_quantity(value) for key, value in (quantities or {}).items()}  # type: ignore[no-untyped-call]
-
-
-def _labels(node: Mapping[str, Any]) -> Mapping[str, str]:
-    labels: Mapping[str, str] = node["metadata"].get("labels") or {}
-    return labels
 
 
 def _listed(amounts: Amounts) -> str:

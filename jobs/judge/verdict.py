@@ -31,29 +31,16 @@ _SEE_IMAGE = "see that the job's `image` exists and that its nodes may pull it"
 
 @dataclass(frozen=True)
 class Limits:
-    """What a run may take.
+    """What a run may take."""
 
-    Args:
-        total: Seconds since it was submitted.
-        start: Seconds since then until all of its replicas have started.
-        gpu_utilization: Per cent; its GPUs may not stay below that. None for any.
-        cost: What its nodes cost, where that is known.
-    """
-
-    total: float
-    start: float
-    gpu_utilization: float | None = None
-    cost: TrainingCost | None = None
+    total: float  # seconds since it was submitted
+    start: float  # seconds since then until all of its replicas have started
+    gpu_utilization: float | None = None  # per cent that none of its GPUs may stay below
+    cost: TrainingCost | None = None  # of its nodes, where that is known
 
 
 def judge(run: RunState, elapsed: float, limits: Limits) -> End | None:
-    """Return the run's end, None while it goes on.
-
-    Args:
-        run: What was seen of it.
-        elapsed: Seconds since the job was submitted.
-        limits: Of the run.
-    """
+    """Return the run's end, None while it goes on; `elapsed` are seconds since its submission."""
     if run.gone:
         return End("Failed", "the PyTorchJob was deleted while it ran, not by Slipway")
     if (message := run.condition("Failed")) is not None:
@@ -203,8 +190,8 @@ def _idle(run: RunState, limits: Limits) -> End | None:
     more = f" and {len(replicas) - _MOST_NAMED} more" if len(replicas) > _MOST_NAMED else ""
     wasted = f"{seconds / 3600:.2f} GPU hours"
     if limits.cost is not None:
-        nodes = {each.pod["spec"].get("nodeName") for each in having}
-        wasted += f", {limits.cost.of_nodes(len(nodes) / total, seconds)}"
+        nodes = len({each.node for each in having})
+        wasted += f", {limits.cost.of_nodes(nodes / total, seconds)}"
     reason = (
         f"{len(idle)} of {counted(total, 'GPU')} stayed below {limits.gpu_utilization:g} % for "
         f"{gpu_use.IDLE_SECONDS / 60:g} minutes, at {max(each.highest for each in idle):g} % at "

@@ -23,29 +23,18 @@ from jobs.topology import Topology
 ABOUT = "run.json"
 COMPLETE = "complete"
 NOTE = "#"
-_TAIL = 2 * LONGEST
-"""Bytes at the end of a log that contain a complete line, however long it is."""
+_TAIL = 2 * LONGEST  # bytes at the end of a log that contain a complete line, however long it is
 
 
-@dataclass(frozen=True)
+@dataclass
 class Log:
-    """The log of one container, as a file.
-
-    Args:
-        path: Of the file, which need not exist.
-    """
+    """The log of one container, as a file that need not exist."""
 
     path: Path
 
-    @property
-    def replica(self) -> int:
-        """The number of the replica whose program it was."""
-        return int(self.path.stem.partition("-")[0])
-
-    @property
-    def container(self) -> str:
-        """The container's id."""
-        return self.path.stem.partition("-")[2]
+    def __post_init__(self) -> None:
+        replica, _, self.container = self.path.stem.partition("-")
+        self.replica = int(replica)
 
     @property
     def is_cut(self) -> bool:
@@ -57,10 +46,9 @@ class Log:
             return False
 
     def lines(self, tail: int | None = None) -> Iterator[Line]:
-        """Yield its lines; none without a file. One that is being written is left out.
+        """Yield its lines, or those in `tail` bytes at its end; none without a file.
 
-        Args:
-            tail: Only those in so many bytes at its end.
+        One that is being written is left out.
         """
         try:
             file = self.path.open("rb")
@@ -88,11 +76,7 @@ class Log:
 
 @dataclass(frozen=True)
 class Run:
-    """The logs of one submission of a job.
-
-    Args:
-        directory: Named after the run's id; it need not exist.
-    """
+    """The logs of one submission of a job, in a directory that need not exist."""
 
     directory: Path
 
@@ -115,11 +99,7 @@ class Run:
         return (self.directory / COMPLETE).exists()
 
     def describe(self, topology: Topology) -> None:
-        """Write down what the run consists of.
-
-        Raises:
-            OSError: it can't be written.
-        """
+        """Write down what the run consists of."""
         write(self.directory / ABOUT, json.dumps(asdict(topology)), mode=0o600)
 
     def log(self, replica: int, container: str) -> Log:
@@ -134,11 +114,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Archive:
-    """The logs of all kept runs of one job.
-
-    Args:
-        directory: One folder for each run; it need not exist.
-    """
+    """The logs of all kept runs of one job, in a directory that need not exist."""
 
     directory: Path
 

@@ -18,8 +18,7 @@ from jobs.topology import Topology
 
 LIVE = 64
 """So many containers are followed while they run; those beyond are read when they have ended."""
-_READERS = 16
-"""Threads besides, for containers that have ended."""
+_READERS = 16  # threads besides, for containers that have ended
 _PAUSE_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 _NOT_THERE = frozenset({400, 404})
@@ -28,21 +27,13 @@ _NOT_THERE = frozenset({400, 404})
 
 @dataclass(frozen=True)
 class Container:
-    """One start of a replica's program: a restart is another one, and so is a new pod's.
-
-    Args:
-        replica: Its number.
-        pod: In which pod.
-        id: Without the runtime's name before it.
-        ended: Whether it has ended, so that its log is complete.
-        previous: Whether another one has followed it in its pod.
-    """
+    """One start of a replica's program: a restart is another one, and so is a new pod's."""
 
     replica: int
     pod: str
     id: str
-    ended: bool
-    previous: bool
+    ended: bool  # so that its log is complete
+    previous: bool  # another one has followed it in its pod
 
 
 def containers(
@@ -53,7 +44,7 @@ def containers(
     They are in the order of their replicas, those of a replica oldest first.
     """
     mine = [Replica(pod, topology) for pod in pods if is_replica(pod) and run_of(pod) == run_id]
-    mine.sort(key=lambda each: (each.number, str(each.pod["metadata"].get("creationTimestamp"))))
+    mine.sort(key=lambda each: (each.number, each.created))
     return [container for replica in mine for container in _starts(replica)]
 
 
@@ -70,13 +61,10 @@ def _starts(replica: Replica) -> list[Container]:
 
 
 class Taker(Protocol):
-    """Takes the lines; several threads call it, for one container one at a time.
+    """Takes the lines; several threads call it, for one container one at a time."""
 
-    A container may be begun several times; it goes on from where `begin` returns.
-    """
-
-    def begin(self, container: Container, known: Cursor | None) -> Cursor:
-        """Return from where on to read: `known` after the first time."""
+    def begin(self, container: Container) -> Cursor:
+        """Return from where on to read a container's log; called once for each."""
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
         """Take lines that come next."""
@@ -84,19 +72,13 @@ class Taker(Protocol):
 
 @dataclass
 class Follower:
-    """The logs of one job's containers.
-
-    Args:
-        api: Of the job.
-        taker: Who wants the lines.
-    """
+    """The logs of one job's containers."""
 
     api: JobApi
     taker: Taker
     contact: float = field(default_factory=time.monotonic)
     """When the API server answered last, by the monotonic clock."""
-    last_error: str = ""
-    """What it refused last, or why it did not answer; that is tried again."""
+    last_error: str = ""  # what it refused last, or why it did not answer; that is tried again
     _broken: Exception | None = None
     _busy: dict[str, bool] = field(default_factory=dict)
     """Which containers are being read, and whether that follows them."""
@@ -121,14 +103,6 @@ class Follower:
         else:
             self._broken = error
 
-    def follow(self, containers: Sequence[Container]) -> None:
-        """Go on with these containers; to be called again and again.
-
-        Raises:
-            Exception: what a thread did not expect.
-        """
-        self._go_on(containers, follow=True)
-
     def finish(self, containers: Sequence[Container], limit_seconds: float) -> bool:
         """Read the logs of these containers so far; return whether the time was enough."""
         deadline = time.monotonic() + limit_seconds
@@ -138,7 +112,7 @@ class Follower:
         while left := [each for each in containers if not self._has_all(each, targets, read)]:
             if time.monotonic() > deadline:
                 return False
-            read |= self._go_on(left, follow=False)
+            read |= self.follow(left, live=False)
             time.sleep(_POLL_SECONDS)
         return True
 
@@ -161,8 +135,11 @@ class Follower:
             self.failed(error)
         return ""
 
-    def _go_on(self, containers: Sequence[Container], *, follow: bool) -> set[str]:
-        """Start reading as many as threads are free; return those that were started."""
+    def follow(self, containers: Sequence[Container], *, live: bool = True) -> set[str]:
+        """Go on with as many containers as threads are free; return those that were started.
+
+        To be called again and again: what a thread did not expect is raised here.
+        """
         if self._broken is not None:
             raise self._broken
         now = time.monotonic()
@@ -170,7 +147,7 @@ class Follower:
         free = {True: LIVE - busy.count(True), False: _READERS - busy.count(False)}
         started = set()
         for container in containers:
-            id_, lasting = container.id, follow and not container.ended
+            id_, lasting = container.id, live and not container.ended
             if id_ in self._done or id_ in self._busy or self._again_at.get(id_, 0) > now:
                 continue
             if free[lasting] > 0:
@@ -178,15 +155,19 @@ class Follower:
                 self._busy[id_] = lasting
                 started.add(id_)
                 threading.Thread(
-                    target=self._read, args=(container,), kwargs={"follow": lasting}, daemon=True
+                    target=self._read, args=(container,), kwargs={"live": lasting}, daemon=True
                 ).start()
         return started
 
-    def _read(self, container: Container, *, follow: bool) -> None:
+    def _read(self, container: Container, *, live: bool) -> None:
         id_ = container.id
         try:
+            if (cursor := self._cursors.get(id_)) is None:
+                cursor = self._cursors[id_] = self.taker.begin(container)
+            if container.previous or self._pass_on(container, cursor, live=live):
+                self._pass_on(replace(container, previous=True), cursor, live=False)
             # A log that is followed ends also when its node's kubelet is started again.
-            if self._read_on(container, follow=follow) and container.ended:
+            if container.ended and not self._closed.is_set():
                 self._done.add(id_)
         except Exception as error:  # noqa: BLE001 - see `failed`
             if container.ended and isinstance(error, ApiException) and error.status in _NOT_THERE:
@@ -196,24 +177,15 @@ class Follower:
         finally:
             self._busy.pop(id_, None)
 
-    def _read_on(self, container: Container, *, follow: bool) -> bool:
-        """Pass a log on; return whether it came to its end, as far as Kubernetes has it."""
-        cursor = self.taker.begin(container, self._cursors.get(container.id))
-        self._cursors[container.id] = cursor
-        if container.previous or self._pass_on(container, cursor, follow=follow):
-            self._pass_on(replace(container, previous=True), cursor, follow=False)
-        return not self._closed.is_set()
-
-    def _pass_on(self, container: Container, cursor: Cursor, *, follow: bool) -> bool:
+    def _pass_on(self, container: Container, cursor: Cursor, *, live: bool) -> bool:
         """Pass a log on; return whether the container turned out to be its pod's previous one."""
-        part = LogPart(cursor.since, previous=container.previous, follow=follow)
-        expected = "previous" if container.previous else "latest"
+        part = LogPart(cursor.since, previous=container.previous, follow=live)
         checked = False
         for batch in cursor.fresh(self.api.log_lines(container.pod, part)):
             self.contact = time.monotonic()
             # The log is that of the container that is in its place now, whatever was requested.
-            if not checked and (now := self._place(container, expected)) != expected:
-                return now == "previous"
+            if not checked and (now := self._is_previous(container)) != container.previous:
+                return now is True
             checked = True
             if batch:
                 self.taker.take(container, batch)
@@ -221,13 +193,10 @@ class Follower:
                 break
         return False
 
-    def _place(self, container: Container, expected: str) -> str:
-        """Return where a container is in its pod, which may have been started again meanwhile."""
+    def _is_previous(self, container: Container) -> bool | None:
+        """Return whether another start has followed a container by now; None where it has gone."""
         pod = self.api.pod(container.pod)
         if pod is None:
-            return expected
+            return container.previous
         starts = _starts(Replica(pod, Topology(1)))
-        now = next((each for each in starts if each.id == container.id), None)
-        if now is None:
-            return "gone"
-        return "previous" if now.previous else "latest"
+        return next((each.previous for each in starts if each.id == container.id), None)

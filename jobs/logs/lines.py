@@ -15,14 +15,9 @@ _AGO = timedelta(seconds=1)
 
 
 class Line(NamedTuple):
-    """A line of a log.
+    """A line of a log."""
 
-    Args:
-        stamp: When it was written, RFC 3339 in UTC with nine digits: as text in order of time.
-        text: Without the end of the line.
-    """
-
-    stamp: str
+    stamp: str  # RFC 3339 in UTC with nine digits: as text in order of time
     text: str
 
     @classmethod
@@ -44,14 +39,10 @@ class Cursor:
 
     The lines of a log keep their order and their times however often it is read. Those of
     standard output and error may be out of order by a hair, so times alone don't show what is new.
-
-    Args:
-        stamp: Of the last line; None at the log's beginning.
-        repeats: How many lines had it.
     """
 
-    stamp: str | None = None
-    repeats: int = 0
+    stamp: str | None = None  # of the last line
+    repeats: int = 0  # how many lines had it
 
     @property
     def since(self) -> str | None:

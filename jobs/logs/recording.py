@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from core.files import locked
 from jobs.logs.archive import COMPLETE, NOTE, Run
@@ -18,6 +18,7 @@ _LOG_BYTES = 64 * 2**20
 _RUN_BYTES = 2 * 2**30
 _LOCK_SECONDS = 10.0
 _BLOCK = 2**20
+T = TypeVar("T")
 
 
 @dataclass
@@ -27,12 +28,8 @@ class Recording:
     Whatever becomes of the disk, the run goes on: what can't be written is warned of once, and not
     kept. One process writes at a time: a CLI that was killed may still be ending.
 
-    Args:
-        run: Where to.
-        topology: Of the run; the more replicas, the less is kept of each.
-        warn: Takes the warning.
-        heard: Takes each line with its replica, once also those that an earlier process wrote.
-        start: Returns where to begin with a container's log of which nothing is written.
+    `heard` takes each line with its replica, once also those that an earlier process wrote. `start`
+    returns where to begin with a container's log of which nothing is written.
     """
 
     run: Run
@@ -49,52 +46,39 @@ class Recording:
         return min(_LOG_BYTES, _RUN_BYTES // self.topology.replicas)
 
     def __enter__(self) -> "Recording":
-        try:
-            _make_private(self.run.directory)
-            lock = self.run.directory / ".lock"
-            lock.touch(0o600)
-            self._lock.enter_context(locked(lock, limit=_LOCK_SECONDS))
-            self.run.describe(self.topology)
-        except OSError as error:
-            self._fail(error)
+        self._attempt(self._open)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._off = True
         self._lock.close()
 
-    def begin(self, container: Container, known: Cursor | None) -> Cursor:
-        """Return from where on to read a log: behind what is written, if nothing is `known`."""
-        if known is not None:
-            return known
-        log, written = self.run.log(container.replica, container.id), Cursor()
-        if not self._off:
-            try:
-                _repair(log.path)
-                written = log.cursor()
-            except OSError as error:
-                self._fail(error)
-        if written.stamp is None:
+    def begin(self, container: Container) -> Cursor:
+        """Return from where on to read a log: behind what is written."""
+        log = self.run.log(container.replica, container.id)
+        self._attempt(lambda: _repair(log.path))
+        written = self._attempt(log.cursor)
+        if written is None or written.stamp is None:
             return self.start(container)
         self.heard(container.replica, log.lines())
         return written
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
         """Write lines that come next, and pass them on."""
-        if not self._off:
-            try:
-                self._write(self.run.log(container.replica, container.id).path, lines)
-            except OSError as error:
-                self._fail(error)
+        path = self.run.log(container.replica, container.id).path
+        self._attempt(lambda: self._write(path, lines))
         self.heard(container.replica, lines)
 
     def seal(self) -> None:
         """Note that the run's logs were read to their ends."""
-        if not self._off:
-            try:
-                (self.run.directory / COMPLETE).touch(0o600)
-            except OSError as error:
-                self._fail(error)
+        self._attempt(lambda: (self.run.directory / COMPLETE).touch(0o600))
+
+    def _open(self) -> None:
+        _make_private(self.run.directory)
+        lock = self.run.directory / ".lock"
+        lock.touch(0o600)
+        self._lock.enter_context(locked(lock, limit=_LOCK_SECONDS))
+        self.run.describe(self.topology)
 
     def _write(self, path: Path, lines: Sequence[Line]) -> None:
         # Not kept open: a job may have a thousand logs.
@@ -112,13 +96,19 @@ class Recording:
             shutil.copyfileobj(full, kept, _BLOCK)
         shorter.replace(path)
 
-    def _fail(self, error: OSError) -> None:
-        if not self._off:
-            self._off = True
-            self.warn(
-                f"the logs of {self.run.id} are not kept in {self.run.directory}: "
-                f"{error.strerror or error}. The run goes on; `make logs` shows what its pods have"
-            )
+    def _attempt(self, step: Callable[[], T]) -> T | None:
+        """Return what a step on the disk returns; None once one has failed."""
+        try:
+            return None if self._off else step()
+        except OSError as error:
+            if not self._off:
+                self._off = True
+                self.warn(
+                    f"the logs of {self.run.id} are not kept in {self.run.directory}: "
+                    f"{error.strerror or error}. The run goes on; `make logs` shows what its pods "
+                    "have"
+                )
+            return None
 
 
 def _make_private(directory: Path) -> None:

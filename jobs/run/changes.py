@@ -11,15 +11,6 @@ from jobs.judge.replica import TYPE_LABEL
 ARTIFACTS = "artifacts"
 """The run's input with its inputs: url and sha256 of each, or under `missing` why it has none."""
 
-_PROPERTIES = frozenset(
-    {
-        *("kubeconfig", "declared", "kept", ARTIFACTS),
-        *("timeoutSeconds", "startTimeoutSeconds", "retries", "onCancel"),
-        *("minGpuUtilization", "retryOn", "checkpoint"),
-    }
-)
-"""The run's inputs besides its manifest that can't alter its result."""
-
 _Parts = dict[str, "_Parts"]
 _METADATA: _Parts = {"labels": {}, "annotations": {}}
 _TEMPLATE: _Parts = {"metadata": _METADATA, "spec": {"priorityClassName": {}}}
@@ -33,14 +24,14 @@ _CHANGEABLE: _Parts = {
 def is_in_place(change: Change) -> bool:
     """Return whether a change of the resource leaves its result true.
 
-    An artifact that the run was given may be at another place now, as long as it is the same.
+    Besides its manifest, a run's namespace and the content of its artifacts decide on that.
     """
     first, *path = re.split(r"[.\[]", change.path)
     if first != "manifest":
-        return first in _PROPERTIES and not is_other_content(change)
+        return first != "namespace" and not is_other_content(change)
     parts: _Parts | None = _CHANGEABLE
     for part in path:
-        parts = _below(parts, part) if parts else parts
+        parts = parts.get(part, parts.get("*")) if parts else parts
     return parts == {}
 
 
@@ -52,7 +43,7 @@ def is_other_content(change: Change) -> bool:
 
 def decisive(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Return all of a PyTorchJob's spec that can alter its result."""
-    return _without(manifest["spec"], _CHANGEABLE["spec"])
+    return _split(manifest["spec"], _CHANGEABLE["spec"], changeable=False)
 
 
 def bring(
@@ -70,46 +61,43 @@ def bring(
         ApiException: the API server or the operator's webhook refuses it.
         Unreachable: no answer came.
     """
-    if change := _patch(old, new, _CHANGEABLE, removing):
+    before, now = (_split(each, _CHANGEABLE, changeable=True) for each in (old, new))
+    if change := _patch(before, now, removing=removing):
         api.patch(change)
     for pod in api.pods():
-        before = _template(old, pod) if removing else pod
         # The priority of an existing pod can't change.
-        if change := _patch(before, _template(new, pod), {"metadata": _METADATA}, removing):
+        before, now = (
+            _split(each, {"metadata": _METADATA}, changeable=True)
+            for each in (_template(old, pod) if removing else pod, _template(new, pod))
+        )
+        if change := _patch(before, now, removing=removing):
             api.patch_pod(pod["metadata"]["name"], change)
 
 
-def _below(parts: _Parts, key: str) -> _Parts | None:
-    """Return what of a part's value can change; None for nothing."""
-    return parts.get(key, parts.get("*"))
-
-
-def _without(value: Mapping[str, Any], parts: _Parts) -> dict[str, Any]:
-    kept = {}
+def _split(value: Mapping[str, Any], parts: _Parts, *, changeable: bool) -> dict[str, Any]:
+    """Return of a value the parts that can change in place, or all others."""
+    found = {}
     for key, each in value.items():
-        below = _below(parts, key)
-        if below != {}:
-            kept[key] = each if below is None else _without(each, below)
-    return kept
+        below = parts.get(key, parts.get("*"))
+        if below:
+            found[key] = _split(each, below, changeable=changeable)
+        elif (below is not None) == changeable:
+            found[key] = each
+    return found
 
 
-def _patch(
-    old: Mapping[str, Any], new: Mapping[str, Any], parts: _Parts, removing: bool
-) -> dict[str, Any]:
-    """Return the JSON merge patch from `old` to `new` in these parts; in all where there are none.
+def _patch(old: Mapping[str, Any], new: Mapping[str, Any], *, removing: bool) -> dict[str, Any]:
+    """Return the JSON merge patch from `old` to `new`.
 
     https://www.rfc-editor.org/rfc/rfc7386: what is gone becomes null.
     """
     change: dict[str, Any] = {}
     for key in old.keys() | new.keys():
-        below = _below(parts, key) if parts else {}
         before, now = old.get(key), new.get(key)
-        if below is None or before == now:
-            continue
         if isinstance(before, Mapping) or isinstance(now, Mapping):
-            if inner := _patch(before or {}, now or {}, below, removing):
+            if inner := _patch(before or {}, now or {}, removing=removing):
                 change[key] = inner
-        elif now is not None or removing:
+        elif before != now and (now is not None or removing):
             change[key] = now
     return change
 

@@ -21,9 +21,7 @@ from jobs.logs import archive
 from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.changes import ARTIFACTS, bring, is_in_place
-from jobs.run.describe import describe
-from jobs.run.preview import ask, show
-from jobs.run.retry import AttemptContext
+from jobs.run.preview import ask, describe, show
 from jobs.run.submit import remove, submit
 from jobs.spec.checkpoints import resuming
 from jobs.spec.inputs import filled, require
@@ -53,9 +51,12 @@ class PyTorchJobHandler(Handler):
             changes.append(Change("result", replace=True, drift=True))
         if (meaning := describe(changes, state, inputs)) is not None:
             context.info(f"{meaning}{_costs(state, inputs) if _trains(changes) else ''}")
-        if state["result"]["state"] == "Succeeded" and _trains(changes) and _is_refused(inputs):
-            # The old run would go before the new one comes. `update` fails, and it stays.
-            return [replace(change, replace=False) for change in changes]
+        if state["result"]["state"] == "Succeeded" and _trains(changes):
+            try:
+                ask(inputs)
+            except RuntimeError:
+                # The old run would go before the new one comes. `update` fails, and it stays.
+                return [replace(change, replace=False) for change in changes]
         return changes
 
     def preview(
@@ -142,21 +143,10 @@ def _trains(changes: Sequence[Change]) -> bool:
     return any(change.replace for change in changes)
 
 
-def _is_refused(inputs: Properties) -> bool:
-    try:
-        ask(inputs)
-    except RuntimeError:
-        return True
-    return False
-
-
 def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
     """Submit the job, as often as `retries` allows for what `retryOn` names, and wait.
 
-    Raises:
-        ApiException: the API server does not answer as it should; a refusal is a result.
-        Unreachable: no answer came.
-        InterruptedWait: the wait ended before the run.
+    A refusal by the API server is a result, too.
     """
     manifest = resuming(
         filled(inputs["manifest"], inputs.get(ARTIFACTS, {})), inputs.get("checkpoint")
@@ -179,12 +169,13 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
                 raise
             return replace(refused(api_message(error), manifest), attempts=before or None)
         before = retry.earlier(job)
-        attempt = AttemptContext(context, len(before) + 1, retries + 1)
-        row = attempt if retries > 0 else context
+        attempt = retry.named(len(before) + 1, retries)
         run_id = job["metadata"]["labels"][RUN_LABEL]
         logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         on_cancel, kept = inputs["onCancel"], logs.run(run_id)
-        result = Wait(api, job, limits, api.age(job), row, on_cancel, kept).to_the_end()
+        prefix = f"{attempt}: " if retries > 0 else ""
+        wait = Wait(api, job, limits, api.age(job), context, on_cancel, kept, prefix)
+        result = wait.to_the_end()
         reason = retry.curable(result, inputs.get("retryOn", ["lostNode"]))
         if reason is None or len(before) >= retries:
             return retry.complete(result, before)

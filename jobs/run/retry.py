@@ -5,12 +5,10 @@ that waits.
 """
 
 import json
-import threading
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
-from core.context import Context
 from jobs.judge.exits import moment
 from jobs.result import RunResult
 from jobs.spec.names import run_of
@@ -34,12 +32,7 @@ def earlier(job: Mapping[str, Any]) -> list[Attempt]:
 
 
 def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
-    """Return why a run ended that a retry may cure; None when it is not for that.
-
-    Args:
-        result: How it ended.
-        retry_on: What the job's retries are for.
-    """
+    """Return why a run ended that a retry may cure; None when `retry_on` is not for that."""
     disruption = None if result.failure is None else result.failure.disruption
     if disruption is not None:
         return disruption if "lostNode" in retry_on else None
@@ -82,31 +75,6 @@ def annotations(before: Sequence[Attempt]) -> dict[str, str]:
     return {ANNOTATION: json.dumps(before, separators=(",", ":"))} if before else {}
 
 
-@dataclass(frozen=True)
-class AttemptContext:
-    """A `Context` whose row names the attempt; numbers go from 1 to `most`."""
-
-    context: Context
-    number: int
-    most: int
-
-    def __str__(self) -> str:
-        """Name it."""
-        return f"attempt {self.number} of {max(self.number, self.most)}"
-
-    @property
-    def urn(self) -> str:
-        return self.context.urn
-
-    @property
-    def cancelled(self) -> threading.Event:
-        return self.context.cancelled
-
-    def status(self, message: str) -> None:
-        self.context.status(f"{self}: {message}")
-
-    def info(self, message: str) -> None:
-        self.context.info(message)
-
-    def warn(self, message: str) -> None:
-        self.context.warn(message)
+def named(number: int, retries: int) -> str:
+    """Name an attempt, such as "attempt 1 of 3"."""
+    return f"attempt {number} of {max(number, retries + 1)}"

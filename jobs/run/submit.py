@@ -27,8 +27,7 @@ from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
 
 HASH_LABEL = "slipway.dev/spec-hash"
-_GONE_SECONDS = 90.0
-"""It takes Kubernetes most of a minute to see that a node is lost."""
+_GONE_SECONDS = 90.0  # it takes Kubernetes most of a minute to see that a node is lost
 _POLL_SECONDS = 0.5
 _AT_ONCE = 16
 
@@ -124,8 +123,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
     An `up` that was killed may have left some that no resource knows of.
 
     Raises:
-        RuntimeError: one is left after the limit of `remove`, or the
-            cluster does not answer.
+        RuntimeError: one is left after the limit of `remove`, or the cluster does not answer.
     """
     # Without retries, which would only keep the user waiting for a cluster that is gone.
     api = JobApi.connect(kubeconfig, namespace, name="").retrying(0)
@@ -153,7 +151,7 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
     """Wait until the pods of a job are gone, and unless said otherwise the job itself."""
     deadline, shown = time.monotonic() + _GONE_SECONDS, ""
-    while left := [*(_job_left(api) if of_job else ()), *_pods_left(api)]:
+    while left := _left(api, with_job=of_job):
         if time.monotonic() > deadline:
             stories = (held(kind, of) or f"{kind} {of['name']}" for kind, of in left)
             raise RuntimeError(
@@ -169,20 +167,17 @@ def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _job_left(api: JobApi) -> list[_Left]:
-    job = api.get()
-    return [] if job is None else [("PyTorchJob", job["metadata"])]
-
-
-def _pods_left(api: JobApi) -> list[_Left]:
-    """Return the job's pods; those whose end a lost node can't report are given up."""
+def _left(api: JobApi, *, with_job: bool) -> list[_Left]:
+    """Return what is left of a job; pods whose end a lost node can't report are given up."""
+    job = api.get() if with_job else None
+    jobs: list[_Left] = [] if job is None else [("PyTorchJob", job["metadata"])]
     pods, now = api.pods(), datetime.now(UTC)
     until = ((each, each["metadata"].get("deletionTimestamp")) for each in pods)
     if late := [pod for pod, end in until if end is not None and moment(end) < now]:
         with suppress(ApiException, Unreachable):  # not every account may see nodes
             for pod in on_lost_nodes(late, api.nodes()):
                 api.forget_pod(pod["metadata"]["name"])
-    return [("Pod", pod["metadata"]) for pod in pods]
+    return [*jobs, *(("Pod", pod["metadata"]) for pod in pods)]
 
 
 def _refuse_foreign(api: JobApi, job: Object) -> None:

@@ -29,12 +29,6 @@ class Feed:
     A watch that ends or breaks (a restarted API server, `410 Gone`) starts over with a fresh
     listing, so nothing that lasts is missed. Lines are those of replica 0; where replicas of an
     elastic job are lost, of the first that runs.
-
-    Args:
-        api: Of the job.
-        run: Sees its jobs and pods, and the lines of its progress.
-        kept: Where its logs are kept.
-        warn: Takes what the user should know.
     """
 
     api: JobApi
@@ -67,10 +61,8 @@ class Feed:
     def take_in(self, wait_seconds: float) -> None:
         """Let the run see what came since the last call, having waited when that was nothing yet.
 
-        Each call also goes on with the logs: one that broke off is read on from where it was.
-
-        Raises:
-            Exception: whatever a thread did not expect.
+        Each call also goes on with the logs: one that broke off is read on from where it was. What
+        a thread did not expect is raised here.
         """
         seen = self._take(wait_seconds)
         for see, what in seen:

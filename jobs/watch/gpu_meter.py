@@ -18,22 +18,13 @@ _MOST_SECONDS = 20.0
 """How long one look goes on asking: exporters that do not answer use up their own limits."""
 PATIENCE_SECONDS = 300.0
 """A new node pulls the exporter's image first."""
-
-
 _Look = tuple[float, Mapping[Gpu, float], str | None]
 """When a look began, the utilization of GPUs by pod name, and why it lacks some."""
 
 
 @dataclass
 class GpuMeter:
-    """Measures the GPUs of one run, in threads of its own.
-
-    Args:
-        api: Of the job.
-        run: What is seen of it; sees its GPUs, too.
-        least: Below that a GPU counts as idle, in per cent.
-        warn: Takes what the user should know.
-    """
+    """Measures the GPUs of one run, in threads of its own; below `least` per cent one is idle."""
 
     api: JobApi
     run: RunState
@@ -42,7 +33,6 @@ class GpuMeter:
     _looks: "queue.SimpleQueue[_Look]" = field(default_factory=queue.SimpleQueue)
     _thread: threading.Thread | None = None
     _begun: float = float("-inf")
-    _lacking_since: float | None = None
     _warned: bool = False
 
     def look(self) -> None:
@@ -55,7 +45,7 @@ class GpuMeter:
         if is_busy or not self.run.all_started or now - self._begun < LOOK_SECONDS:
             return
         running = [each for each in self.run.replicas.values() if each.running and each.gpus]
-        pods = {each.name: str(each.pod["spec"].get("nodeName")) for each in running}
+        pods = {each.name: str(each.node) for each in running}
         self._begun = now
         # None keeps the process alive.
         self._thread = threading.Thread(target=self._measure, args=(now, pods), daemon=True)
@@ -63,12 +53,8 @@ class GpuMeter:
 
     def _take_in(self, at: float, measured: Mapping[Gpu, float], problem: str | None) -> None:
         self.run.see_gpus(at, measured, self.least)
-        if problem is None:
-            self._lacking_since = None
-            return
-        if self._lacking_since is None:
-            self._lacking_since = at
-        if at - self._lacking_since >= PATIENCE_SECONDS and not self._warned:
+        lacked = self.run.lasted("unmeasured GPUs", at, holds=problem is not None)
+        if lacked >= PATIENCE_SECONDS and not self._warned:
             self._warned = True
             self.warn(
                 f"`minGpuUtilization` of {self.api.name} has no effect on GPUs that are not "

@@ -10,8 +10,8 @@ from kubernetes.client.exceptions import ApiException
 from core.process import json_map
 from jobs.api import JobApi, Unreachable
 from jobs.judge.exits import Exit
-from jobs.judge.failure_report import LOG_LINES
 from jobs.judge.first_failure import Failure
+from jobs.judge.outcome import LOG_LINES
 from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run
@@ -19,8 +19,7 @@ from jobs.spec.names import CONTAINER
 from jobs.streams import LogPart
 
 _SUMMARY = "summary"
-_STACKS = 20
-"""Of so many ranks: when all of 1,000 hang, the rest are alike."""
+_STACKS = 20  # of so many ranks: when all of 1,000 hang, the rest are alike
 _FRAMES = 6
 # https://docs.python.org/3/library/faulthandler.html
 _BEGINS = re.compile(r"(?:Current thread|Thread) 0x[0-9a-f]+.*\(most recent call first\):$")
@@ -31,13 +30,7 @@ _WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
 @dataclass
 class LogEnds:
-    """What the containers of a run printed last.
-
-    Args:
-        api: Of the job; asked for what is not kept, as on a full disk.
-        run: What was seen of it.
-        kept: Where full logs are kept.
-    """
+    """What the containers of a run printed last; what is not kept is requested from `api`."""
 
     api: JobApi
     run: RunState

@@ -10,27 +10,20 @@ from kubernetes.client.exceptions import ApiException
 from clusters import autoscaler, late_roles
 from core.kube import api_message
 from jobs.api import JobApi, Object, Unreachable
-from jobs.judge.failure_report import warnings
+from jobs.judge.outcome import warnings
 from jobs.judge.run_state import RunState
 from jobs.judge.shortage import Shortage, over_quota, without_node
 
 _EVENTS_SECONDS = 2.0
 _PLACING_SECONDS = 20.0
 """So long a volume may be bound, or pods that are being deleted may still take their room."""
-_ROOM_SECONDS = 10.0
-"""It takes a listing of all pods of the cluster."""
+_ROOM_SECONDS = 10.0  # it takes a listing of all pods of the cluster
 _NODES_SECONDS = 5.0
 
 
 @dataclass
 class Obstacles:
-    """What is in the way of one job.
-
-    Args:
-        api: Of the job.
-        run: What is seen of it.
-        warn: Takes what the user should know, each message however often.
-    """
+    """What is in the way of one job; `warn` takes each message however often."""
 
     api: JobApi
     run: RunState
@@ -72,7 +65,7 @@ class Obstacles:
             self._see_setbacks()
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
-        """Return events without a scheduler's about pods that have lacked a node for less time."""
+        """Yield events without a scheduler's about pods that have lacked a node for less time."""
         now = time.monotonic()
         unplaced = {each.uid for each in self.run.replicas.values() if each.unschedulable}
         self._unplaced = {uid: self._unplaced.get(uid, now) for uid in unplaced}

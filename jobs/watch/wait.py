@@ -8,9 +8,8 @@ from typing import Any, Literal
 
 from core.context import Context
 from jobs.api import JobApi
-from jobs.judge.failure_report import Evidence, details
 from jobs.judge.first_failure import Origin
-from jobs.judge.outcome import result
+from jobs.judge.outcome import details, result
 from jobs.judge.progress import Progress
 from jobs.judge.run_state import RunState
 from jobs.judge.verdict import Limits, is_stuck, judge
@@ -27,11 +26,9 @@ _SHORTEST, _LONGEST = 15.0, 30.0
 _SHARE = 20
 _SETTLE_SECONDS = 5.0
 """How long after its followers' failures the one that caused them may be reported."""
-_NODE_SECONDS = 60.0
-"""How long after them a node that they lost may still be Ready."""
+_NODE_SECONDS = 60.0  # how long after them a node that they lost may still be Ready
 _STACKS_SECONDS = 5.0
-_LOGS_SECONDS = 30.0
-"""How long what is missing of the logs may take at the end."""
+_LOGS_SECONDS = 30.0  # how long what is missing of the logs may take at the end
 _SILENCE_SECONDS = 120.0
 """How long the API server may be away, while a component is restarted for example."""
 
@@ -42,31 +39,22 @@ class InterruptedWait(Exception):
 
 @dataclass
 class Wait:
-    """One run on its way to its end.
-
-    Args:
-        api: Of the job.
-        job: As it was submitted or adopted.
-        limits: How long it may take, and how idle its GPUs may be.
-        age: How many seconds ago it was submitted.
-        context: Where to show what happens.
-        on_cancel: What Ctrl-C does with the job: `keep` it, or `delete` it.
-        kept: Where its logs are kept.
-    """
+    """One run on its way to its end."""
 
     api: JobApi
     job: Mapping[str, Any]
     limits: Limits
-    age: float
+    age: float  # seconds since it was submitted
     context: Context
-    on_cancel: Literal["keep", "delete"]
+    on_cancel: Literal["keep", "delete"]  # what Ctrl-C does with the job
     kept: Run
+    prefix: str = ""  # what its row begins with
     _warned: set[str] = field(default_factory=set)
     _reported: int = 0
 
     def __post_init__(self) -> None:
         self._run = RunState(self.job)
-        self._row = _Row(self.context)
+        self._row = _Row(self.context, self.prefix)
         self._logs = LogEnds(self.api, self._run, self.kept)
         self._obstacles = Obstacles(self.api, self._run, self._warn_once)
         least = self.limits.gpu_utilization
@@ -168,21 +156,21 @@ class Wait:
             silent = self._logs.silent()
             if end.state == "TimedOut" and len(silent) == 1:
                 end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
-            evidence = Evidence(
+            failure = details(
+                end,
+                self._run,
                 log=self._logs.relevant(),
                 events=self._obstacles.events(),
                 before=self._logs.before(),
                 silent=silent,
                 stacks=self._logs.stacks(),
             )
-            failure = details(end, self._run, evidence)
         self._stop_survivors(end)
         return result(end, self._run, now, failure, self._whole)
 
     def _whole(self, number: int) -> Mapping[str, Any]:
         """Return what a replica could not write into its termination message as a whole."""
-        found = self._logs.summary(number)
-        if not found:
+        if not (found := self._logs.summary(number)):
             self._warn_once(
                 "the result lacks a part of what rank 0 reported: that is longer than 4 KB, and "
                 "not in its log, as it should be; the log was lost, or a line has over 256 KB"
@@ -202,13 +190,10 @@ class Wait:
 
 @dataclass
 class _Row:
-    """The row of a run in `pulumi up`, which is also a line each time in the log of a CI run.
-
-    Args:
-        context: Of the resource.
-    """
+    """The row of a run in `pulumi up`, which is also a line each time in the log of a CI run."""
 
     context: Context
+    prefix: str = ""
     _begun: float = field(default_factory=time.monotonic)
     _shown: str = ""
     _milestone: tuple[str, int, bool, bool] = ("", 0, False, False)
@@ -224,4 +209,4 @@ class _Row:
         if line == self._shown or (milestone == self._milestone and now - self._shown_at < pause):
             return
         self._shown, self._milestone, self._shown_at = line, milestone, now
-        self.context.status(line)
+        self.context.status(f"{self.prefix}{line}")

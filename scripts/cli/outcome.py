@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from jobs.judge.gate_limits import limits, missed
 from jobs.result import RunResult
+from jobs.run.gate import limits, missed
 from scripts.cli.state import JobState, StackState
 
 if TYPE_CHECKING:  # It takes a second to import.

@@ -14,9 +14,8 @@ from typing import Any
 from clusters.cluster import JOB_ACCOUNT, JOBS
 from core.handler import Handler, Properties
 from infra.provider.engine import plain_map, wrap_map
-from jobs.judge.gate_limits import limits
 from jobs.resource import run_properties
-from jobs.run.gate import GateHandler
+from jobs.run.gate import GateHandler, limits
 from jobs.run.handler import PyTorchJobHandler
 from jobs.spec import TrainingJob, manifest, volumes
 from tests.engine.awaiting import COMMAND_SECONDS

@@ -82,9 +82,9 @@ class Live:
         self._finish(follower, [each for each in current if each.ended])
         self._drain(everything=True)
 
-    def begin(self, container: Container, known: Cursor | None) -> Cursor:
+    def begin(self, container: Container) -> Cursor:
         """Go on where the printing of a log ended."""
-        return self.cursors.get(container.id, Cursor()) if known is None else known
+        return self.cursors.get(container.id, Cursor())
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
         """Take what comes next."""

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from jobs.judge import failure_report
-from jobs.judge.failure_report import Evidence
+from jobs.judge import outcome
 from jobs.judge.run_state import RunState
 from jobs.result import End, FailureDetails, RunResult, explain
 from tests.unit.jobs_objects import ended, job, pod, warning
@@ -20,7 +19,7 @@ def failed(state: dict[str, Any]) -> RunState:
 
 
 def told(end: End, run: RunState, **evidence: Any) -> FailureDetails:
-    return failure_report.details(end, run, Evidence(**{"log": [], "events": [], **evidence}))
+    return outcome.details(end, run, **{"log": [], "events": [], **evidence})
 
 
 def story(run: RunState, end: End | None = None, **evidence: Any) -> str:
@@ -117,7 +116,7 @@ def test_warnings_are_told_once_and_in_order() -> None:
     later, earlier = warning("b", "2026-01-01T00:00:02Z"), warning("a", "2026-01-01T00:00:01Z")
     normal = {**warning("c"), "type": "Normal"}
     repeated = warning("Error pod mine-master-0 container pytorch waiting message: b")
-    assert failure_report.warnings([later, earlier, earlier, normal, repeated]) == [
+    assert outcome.warnings([later, earlier, earlier, normal, repeated]) == [
         "Pod mine-master-0: Failed: a",
         "Pod mine-master-0: Failed: b",
     ]

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from jobs.cost import TrainingCost
-from jobs.judge.failure_report import Evidence, details
 from jobs.judge.gpu_use import IDLE_SECONDS, utilization
+from jobs.judge.outcome import details
 from jobs.judge.run_state import RunState
 from jobs.judge.verdict import Limits, is_stuck, judge
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
@@ -70,7 +70,7 @@ def test_one_idle_gpu_ends_the_run_with_its_rank_its_pod_and_what_was_wasted(
         "rank 1 (mine-worker-0). That wasted 0.17 GPU hours"
     )
     assert [each.number for each in run.hanging] == [1], "of the other one no stack is needed"
-    found = details(end, run, Evidence(log=[], events=[]))
+    found = details(end, run, log=[], events=[])
     assert (found.rank, found.pod) == (1, "mine-worker-0")
     assert "minGpuUtilization" in str(found.advice)
 

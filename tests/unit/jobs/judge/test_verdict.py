@@ -17,6 +17,7 @@ LIMITS = Limits(total=600, start=60)
 def tracker(*pods: dict[str, Any], of: dict[str, Any] | None = None) -> RunState:
     tracked = RunState(job("Created"))
     if of is not None:
+        tracked.topology = Topology.of(of)
         tracked.see_jobs([of])
     tracked.see_pods(pods)
     return tracked

@@ -33,7 +33,7 @@ def run(run_id: str = "mine-1") -> Run:
 def recorded(*lines: Line, topology: Topology | None = None, into: Run | None = None) -> Run:
     into = run() if into is None else into
     with Recording(into, Topology(2) if topology is None else topology, pytest.fail) as made:
-        made.begin(FIRST, None)
+        made.begin(FIRST)
         for each in lines:
             made.take(FIRST, [each])
     return into
@@ -74,7 +74,7 @@ def test_recording_goes_on_behind_the_last_whole_line(half: str) -> None:
     with kept.log(0, "aaa").path.open("a") as file:
         file.write(half)
     with Recording(kept, Topology(2), pytest.fail) as made:
-        assert made.begin(FIRST, None) == Cursor(line(2).stamp, 1)
+        assert made.begin(FIRST) == Cursor(line(2).stamp, 1)
         made.take(FIRST, [line(3, "whole")])
     assert list(kept.log(0, "aaa").lines()) == [line(1), line(2), line(3, "whole")]
 
@@ -104,7 +104,7 @@ def test_a_directory_that_cannot_be_written_is_warned_of_once(tmp_path: Path) ->
     (tmp_path / "slipway/runs").write_text("a file, where a directory has to be")
     warnings: list[str] = []
     with Recording(run(), Topology(2), warnings.append) as made:
-        assert made.begin(FIRST, None) == Cursor()
+        assert made.begin(FIRST) == Cursor()
         made.take(FIRST, [line(1)])
     [warning] = warnings
     assert "Not a directory" in warning
@@ -129,9 +129,9 @@ def test_one_process_records_a_run_at_a_time(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(recording, "_LOCK_SECONDS", 0.2)
     warnings: list[str] = []
     with Recording(run(), Topology(2), pytest.fail) as first:
-        first.begin(FIRST, None)
+        first.begin(FIRST)
         with Recording(run(), Topology(2), warnings.append) as second:
-            second.begin(FIRST, None)
+            second.begin(FIRST)
             second.take(FIRST, [line(1)])
         first.take(FIRST, [line(1)])
     assert len(warnings) == 1

@@ -68,8 +68,8 @@ class Taken:
 
     lines: dict[str, list[Line]] = field(default_factory=dict)
 
-    def begin(self, container: Container, known: Cursor | None) -> Cursor:
-        return Cursor() if known is None else known
+    def begin(self, container: Container) -> Cursor:
+        return Cursor()
 
     def take(self, container: Container, lines: Sequence[Line]) -> None:
         self.lines.setdefault(container.id, []).extend(lines)

@@ -10,7 +10,7 @@ from core.handler import UNKNOWN, Change, compare
 from jobs.catalog import CATALOG
 from jobs.resource import run_properties
 from jobs.run.changes import is_in_place
-from jobs.run.describe import describe
+from jobs.run.preview import describe
 from jobs.spec import Build, Checkpoint, Script, TrainingJob, manifest
 
 MNIST = CATALOG["mnist-gloo"]

@@ -246,6 +246,6 @@ def test_a_program_that_tells_no_times_and_a_run_that_failed_have_no_goodput() -
 
 
 def test_the_row_names_the_attempt() -> None:
-    assert str(retry.AttemptContext(Quiet(), 2, 3)) == "attempt 2 of 3"
+    assert retry.named(2, 2) == "attempt 2 of 3"
     # `retries` was lowered since.
-    assert str(retry.AttemptContext(Quiet(), 2, 1)) == "attempt 2 of 2"
+    assert retry.named(2, 0) == "attempt 2 of 2"

@@ -47,7 +47,7 @@ def keep(
     with Recording(archive.of_job("dev", "mine").run(run_id), topology, pytest.fail) as recording:
         for replica, id_, lines in logs:
             container = Container(replica, f"mine-{replica}", id_, ended=True, previous=False)
-            recording.begin(container, None)
+            recording.begin(container)
             recording.take(container, lines)
         if is_complete:
             recording.seal()

@@ -1,5 +1,6 @@
 """What this machine offers, and whether the cluster can run on it: looked at, never changed."""
 
+import ctypes
 import os
 import re
 import shutil
@@ -26,6 +27,10 @@ _NOT_FOR_SUPERVISORD = re.compile(r"%|\s[#;]")
 """It expands some settings twice, so that escaping does not help, and begins comments inside."""
 _NEEDED_DISK = 2 * 2**30
 """Bytes: images stored and unpacked, the database, logs, and what eviction keeps free."""
+
+_NEEDED_INSTANCES = 30
+"""Of inotify: the kubelet, the controllers and the API server have 21, pods some more."""
+_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 
 
 class Unsuitable(RuntimeError):
@@ -91,14 +96,33 @@ def _problems(layout: Layout) -> Iterator[str]:
             f'{layout.directory} has "{found[0]}" in it, which supervisord takes for a part of its '
             "own configuration: point XDG_STATE_HOME to a directory without it"
         )
+    if not (layout.directory / "containerd").exists():  # it has most of what it needs
+        yield from _shortages(layout)
+    reason = raised(lambda: cgroups.tracking(cgroups.hierarchies()), RuntimeError)
+    if reason is not None:
+        yield reason
+
+
+def _shortages(layout: Layout) -> Iterator[str]:
     existing = next(path for path in (layout.directory, *layout.directory.parents) if path.exists())
     free = shutil.disk_usage(existing).free
-    # An existing cluster has most of it.
-    if free < _NEEDED_DISK and not (layout.directory / "containerd").exists():
+    if free < _NEEDED_DISK:
         yield (
             f"{existing} has {free / 2**30:.1f} GiB free, it needs {_NEEDED_DISK / 2**30:.0f} GiB: "
             "make room, or point XDG_STATE_HOME to another disk"
         )
-    reason = raised(lambda: cgroups.tracking(cgroups.hierarchies()), RuntimeError)
-    if reason is not None:
-        yield reason
+    if (left := _free_instances()) < _NEEDED_INSTANCES:
+        yield (
+            f"fs.inotify.max_user_instances is {_INSTANCES.read_text().strip()}, of which {left} "
+            f"are free, it needs {_NEEDED_INSTANCES}: run `make down` for a cluster that you do "
+            "not need, or `sysctl fs.inotify.max_user_instances=1024`"
+        )
+
+
+def _free_instances() -> int:
+    """Return how many instances of inotify this user may still make, up to what is needed."""
+    made = [ctypes.CDLL(None).inotify_init() for _ in range(_NEEDED_INSTANCES)]
+    for each in made:
+        if each >= 0:
+            os.close(each)
+    return sum(each >= 0 for each in made)

@@ -1,12 +1,13 @@
 """What the embedded cluster reads off the machine."""
 
+import re
 import shutil
 from collections import namedtuple
 from pathlib import Path
 
 import pytest
 
-from clusters.embedded import cgroups, mounts, network
+from clusters.embedded import cgroups, host, mounts, network
 from clusters.embedded.host import Unsuitable, filesystem, require
 from clusters.embedded.layout import Layout
 from core.toolchain import ToolMissing
@@ -84,10 +85,12 @@ def test_everything_that_is_in_the_way_is_said_at_once(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**10, 10**10, 2**29))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("core.toolchain.path", _unequipped)
+    monkeypatch.setattr(host, "_NEEDED_INSTANCES", 10**6)
     with pytest.raises(Unsuitable) as raised:
         require(Layout(tmp_path / "new"))
     text = str(raised.value)
     assert "has 0.5 GiB free, it needs 2 GiB" in text
+    assert re.search(r"instances is \d+, of which \d+ are free, it needs 1000000", text)
     assert "etcd: run `make setup`" in text
     assert "runc: run `make setup`" in text
 

@@ -56,11 +56,7 @@ class Growth:
 
 
 def growth(events: Iterable[Mapping[str, Any]]) -> Growth | None:
-    """Return the autoscaler's last report on a job's pods; None without one.
-
-    Args:
-        events: Kubernetes' events of those pods.
-    """
+    """Return the autoscaler's last report among the events of a job's pods; None without one."""
     about = [event for event in events if event.get("reason") in {_MADE, _NOT_MADE}]
     latest = max(about, key=_when, default=None)
     if latest is None:

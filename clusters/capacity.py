@@ -1,9 +1,11 @@
 """What a cluster has for jobs."""
 
+import os
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from core.fields import gibibytes
+from core.fields import cores, gibibytes, size
 
 
 @dataclass(frozen=True)
@@ -26,3 +28,25 @@ class Capacity:
         nodes = "1 node" if self.nodes == 1 else f"{self.nodes} nodes, each"
         gpus = f", {self.gpus} x nvidia.com/gpu" if self.gpus else ""
         return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"
+
+
+def left(
+    node_cores: int, node_memory: int, requests: Collection[Mapping[str, str]], *, nodes: int = 1
+) -> Capacity:
+    """Return what nodes without GPUs have for jobs beside what others on each of them request."""
+    return Capacity(
+        cpu=Decimal(node_cores) - sum(cores(each["cpu"]) for each in requests),
+        memory=node_memory - sum(size(each["memory"]) for each in requests),
+        gpus=0,
+        nodes=nodes,
+    )
+
+
+def machine_cores() -> int:
+    """Return how many cores this machine has."""
+    return os.cpu_count() or 1
+
+
+def machine_memory() -> int:
+    """Return how many bytes of memory this machine has."""
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clusters.cluster import JOBS
-from clusters.embedded import credentials, lifecycle
+from clusters.embedded import lifecycle, pki
 from clusters.embedded.layout import Layout
 from clusters.training_operator import NAME as OPERATOR
 from core import toolchain
@@ -44,7 +44,7 @@ def kubeconfig(request: pytest.FixtureRequest) -> str:
     if (given := os.environ.get(_GIVEN)) is not None:
         return Path(given).read_text()
     cluster: TestCluster = request.getfixturevalue("own_cluster")
-    return credentials.kubeconfig(cluster.layout, "admin")
+    return pki.kubeconfig(cluster.layout, "admin")
 
 
 @pytest.fixture(scope="session")

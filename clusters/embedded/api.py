@@ -1,17 +1,24 @@
-"""Asks the API server, from the host with a certificate."""
+"""Asks the API server, from the host with a certificate, and puts in what a cluster starts with."""
 
 import ssl
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import urllib3.exceptions
 from kubernetes import client
 
-from clusters.embedded.layout import Layout
-from core import kube
-from core.manifests import condition
+from clusters.embedded import host
+from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
+from core import kube, manifests
+from core.manifests import Manifest, condition
+from core.wait import until_well
 
 LIMIT = (2, 10)
 """Seconds to connect, and to answer."""
+PROVISIONER = "slipway.local/directory"
+"""Serves the default StorageClass: `clusters.embedded.provisioner`."""
+_APPLY_LIMIT = 20
 
 # The errors while the API server does not run, or not yet.
 UNREACHABLE = (urllib3.exceptions.HTTPError, client.ApiException, ssl.SSLError, OSError)
@@ -66,3 +73,40 @@ def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
         return None if ready["status"] == "True" else str(ready["message"])
 
     return attempt(ask)
+
+
+def addons() -> list[Manifest]:
+    """Return every object that a cluster starts with, in the order in which to make them."""
+    return manifests.rendered(
+        Path(__file__).with_name("addons.yaml"),
+        dns_domain=DNS_DOMAIN,
+        dns_service=str(DNS_SERVICE),
+        image=host.image_reference("coredns"),
+        provisioner=PROVISIONER,
+        **host.COREDNS_REQUESTS,
+    )
+
+
+def apply_addons(api: client.ApiClient) -> None:
+    """Make or correct every object, by server-side apply.
+
+    Raises:
+        TimeoutError: the API server still refuses one after `_APPLY_LIMIT` seconds; right after its
+            start it does so until its namespaces exist.
+    """
+    for addon in addons():
+        until_well(
+            partial(attempt, partial(_apply, api, addon)),
+            what=f"{addon['kind']} {addon['metadata']['name']} applied",
+            limit=_APPLY_LIMIT,
+        )
+
+
+def _apply(api: client.ApiClient, addon: Manifest) -> None:
+    version, metadata = addon["apiVersion"], addon["metadata"]
+    group = "/api/v1" if version == "v1" else f"/apis/{version}"
+    scope = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+    plural = f"{addon['kind'].lower()}{'es' if addon['kind'].endswith('s') else 's'}"
+    path = f"{group}{scope}/{plural}/{metadata['name']}"
+    query = {"fieldManager": "slipway", "force": "true"}
+    kube.ask(api, kube.Request("PATCH", path, query, addon, apply=True), limit=LIMIT)

@@ -31,11 +31,7 @@ class Hierarchy:
 
 
 def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
-    """Every cgroup tree of this machine.
-
-    Args:
-        mounts: The text of /proc/self/mounts; read when left out.
-    """
+    """Every cgroup tree of this machine, as /proc/self/mounts or a text like it has them."""
     text = Path("/proc/self/mounts").read_text() if mounts is None else mounts
     found = []
     for line in text.splitlines():
@@ -53,15 +49,13 @@ def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
     Raises:
         RuntimeError: the machine has neither.
     """
-    trees = list(trees)
-    pids = [tree for tree in trees if "pids" in tree.controllers]
-    unified = [tree for tree in trees if tree.version == 2]
-    for tree in pids + unified:
-        return tree
-    raise RuntimeError(
-        "no cgroup tree that can hold the cluster: /proc/self/mounts names neither version 2 "
-        "nor version 1's pids controller. In a container, share the host's cgroups with it."
-    )
+    suitable = [tree for tree in trees if tree.version == 2 or "pids" in tree.controllers]
+    if not suitable:
+        raise RuntimeError(
+            "no cgroup tree that can hold the cluster: /proc/self/mounts names neither version 2 "
+            "nor version 1's pids controller. In a container, share the host's cgroups with it."
+        )
+    return min(suitable, key=lambda tree: tree.version)
 
 
 def ensure(layout: Layout) -> None:

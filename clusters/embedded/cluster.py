@@ -1,7 +1,5 @@
 """The embedded cluster in a Pulumi program."""
 
-import os
-from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
@@ -11,22 +9,14 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters import owner, training_operator
-from clusters.capacity import Capacity
+from clusters.capacity import Capacity, left, machine_cores, machine_memory
 from clusters.cluster import Cluster, Remains
 from clusters.embedded import remains as search
-from clusters.embedded.host import (
-    COREDNS_REQUESTS,
-    KEPT_FREE,
-    SYSTEM_RESERVED,
-    image_reference,
-)
+from clusters.embedded.host import COREDNS_REQUESTS, KEPT_FREE, SYSTEM_RESERVED, image_reference
 from clusters.embedded.layout import Layout
 from core import manifests
-from core.fields import CONFIG, cores, size
+from core.fields import CONFIG, size
 from core.paths import state_dir
-
-_OTHER_PODS = (COREDNS_REQUESTS, training_operator.REQUESTS)
-"""The requests of all pods besides the jobs'."""
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -58,14 +48,8 @@ class Embedded(pulumi.CustomResource):
 
 def capacity(settings: Settings) -> Capacity:  # noqa: ARG001 (every kind's shape)
     """Return this machine's cores and memory, less what the kubelet and other pods have of it."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    reserved = sum(map(size, (SYSTEM_RESERVED, KEPT_FREE)))
-    return Capacity(
-        cpu=Decimal(os.cpu_count() or 1) - sum(cores(each["cpu"]) for each in _OTHER_PODS),
-        memory=memory - reserved - sum(size(each["memory"]) for each in _OTHER_PODS),
-        gpus=0,
-        nodes=1,
-    )
+    memory = machine_memory() - size(SYSTEM_RESERVED) - size(KEPT_FREE)
+    return left(machine_cores(), memory, (COREDNS_REQUESTS, training_operator.REQUESTS))
 
 
 def provision(settings: Settings) -> Cluster:

@@ -1,29 +1,30 @@
-"""The programs that make up the node, as node.yaml has them. Nothing here touches the machine."""
+"""The programs that make up the node, as node.yaml has them, and all the files that they read.
 
+supervisord starts each of them again whenever it ends.
+"""
+
+import hashlib
 import json
+import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import yaml
 
-from clusters.embedded import credentials, documents, host
+from clusters.embedded import host, pki
 from clusters.embedded.layout import API_PORT, DNS_DOMAIN, DNS_SERVICE, PODS, SERVICES, Layout
+from core import files, toolchain
+from core.manifests import read
 from core.paths import CHECKOUT
 
-_DISABLED_PLUGINS = (
-    "io.containerd.snapshotter.v1.aufs",
-    "io.containerd.snapshotter.v1.btrfs",
-    "io.containerd.snapshotter.v1.devmapper",
-    "io.containerd.snapshotter.v1.zfs",
-    "io.containerd.internal.v1.opt",
-    "io.containerd.internal.v1.tracing",
-    "io.containerd.tracing.processor.v1.otlp",
-    "io.containerd.nri.v1.nri",
-)
-"""Found only where their file system is, or they keep files outside the cluster's directories."""
+_SYSTEM_PATH = ("/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin")
+# containerd starts runc and its shim, kube-proxy starts nft, the kubelet starts mount.
+_CALLED_BY_NAME = ("runc", "containerd-shim-runc-v2", "nft", "ip")
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,6 @@ def components(layout: Layout) -> list[Component]:
         "cni_plugins": host.path("cni-plugins"),
         "containerd_root": layout.directory / "containerd",
         "containerd_temp": layout.runtime / "tmp",
-        "disabled_plugins": _DISABLED_PLUGINS,
         "dns_domain": DNS_DOMAIN,
         "dns_service": DNS_SERVICE,
         "kept_free": host.KEPT_FREE,
@@ -70,40 +70,117 @@ def components(layout: Layout) -> list[Component]:
         "snapshotter": host.snapshotter(layout),
         "system_reserved": host.SYSTEM_RESERVED,
     }
-    (programs,) = documents.load("node.yaml")
-    return [_component(name, program, values, layout) for name, program in programs.items()]
+    return [_component(layout, name, program, values) for name, program in _programs().items()]
+
+
+def rendered(layout: Layout) -> dict[Path, str]:
+    """Return every configuration file and its content.
+
+    Raises:
+        FileNotFoundError: a program or certificate is missing.
+    """
+    programs = components(layout)
+    texts = {file: text for program in programs for file, text in program.files.items()}
+    return texts | {layout.config / "supervisord.conf": supervisord(layout, programs)}
+
+
+def write(layout: Layout) -> None:
+    """Write every configuration file."""
+    for directory in (layout.config, layout.cni, layout.logs, layout.volumes, layout.runtime):
+        files.private_directory(directory)
+    for file, text in rendered(layout).items():
+        files.write(file, text, mode=0o600)
+
+
+def problem(layout: Layout) -> str | None:
+    """Return which files don't have the expected content, or None."""
+    try:
+        expected = rendered(layout)
+    except FileNotFoundError as error:
+        return f"{error.filename} is missing"
+    stale = [
+        file.name
+        for file, text in expected.items()
+        if not file.exists() or file.read_text() != text
+    ]
+    return f"changed since: {', '.join(stale)}" if stale else None
+
+
+def search_path() -> str:
+    """Return PATH of the components: the tools that they call by name, then the system's own."""
+    tools = [str(toolchain.path(name).parent) for name in _CALLED_BY_NAME]
+    return ":".join(dict.fromkeys([*tools, *_SYSTEM_PATH]))
+
+
+def fingerprint(component: Component) -> str:
+    """Return a digest of all that a component reads when it starts, its program included.
+
+    It stands in the component's section, so that supervisord starts it again when it changes.
+    """
+    program = Path(component.command[0]).stat()
+    digest = hashlib.sha256(f"{program.st_size} {program.st_mtime_ns}".encode())
+    for file, text in component.files.items():
+        digest.update(f"{file}\0{text}\0".encode())
+    for file in component.reads:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def supervisord(layout: Layout, programs: Iterable[Component]) -> str:
+    """Return supervisord's configuration.
+
+    Raises:
+        FileNotFoundError: a program or credential is missing.
+    """
+    own = _template("supervisord.conf").substitute(vars(layout))
+    return own + "".join(_section(layout, each) for each in programs)
+
+
+def _section(layout: Layout, component: Component) -> str:
+    # Without its supervisor nothing would end it, so it dies with it.
+    command = (host.path("setpriv"), "--pdeathsig", "KILL", "--", *component.command)
+    environment = {
+        "PATH": search_path(),
+        "SLIPWAY_FINGERPRINT": fingerprint(component),
+        **component.environment,
+    }
+    values = {
+        "logs": layout.logs,
+        "name": component.name,
+        "command": shlex.join(command),
+        "environment": ",".join(f'{name}="{value}"' for name, value in environment.items()),
+        "autostart": str(not component.calls_api).lower(),
+    }
+    # supervisord expands %(name)s.
+    escaped = {name: str(value).replace("%", "%%") for name, value in values.items()}
+    return _template("supervisord-program.conf").substitute(escaped)
 
 
 def _component(
-    name: str, program: Mapping[str, Any], values: Mapping[str, object], layout: Layout
+    layout: Layout, name: str, program: Mapping[str, Any], values: Mapping[str, object]
 ) -> Component:
     user = program.get("user")
     values = {**values, "user": user}
-    files = {
+    texts = {
         layout.config / file: _text(file, content, values)
         for file, content in program.get("files", {}).items()
     }
     if user is not None:
-        files[layout.config / f"{user}.kubeconfig"] = credentials.by_reference(layout, user)
-    started = documents.fill({**program, "files": None}, values)
-    command = started["command"] if "command" in started else [host.path(name)]
+        texts[layout.config / f"{user}.kubeconfig"] = pki.by_reference(layout, user)
+    started = _filled({**program, "files": None}, values)
+    flags = (
+        # As Go programs read them: `--leader-elect=false`.
+        f"--{flag}={json.dumps(value) if isinstance(value, bool) else value}"
+        for flag, value in started["flags"].items()
+    )
     return Component(
         name=name,
-        command=(*command, *_flags(started["flags"])),
-        files=files,
+        command=(*(started.get("command") or [host.path(name)]), *flags),
+        files=texts,
         reads=tuple(layout.pki / file for file in started.get("reads", [])),
         environment=started.get("environment", {}),
         calls_api=user is not None,
     )
-
-
-def _flags(values: Mapping[str, object]) -> list[str]:
-    """Return command line flags as Go programs read them: `--leader-elect=false`."""
-    written = {
-        name: json.dumps(value) if isinstance(value, bool) else value
-        for name, value in values.items()
-    }
-    return [f"--{name}={value}" for name, value in written.items()]
 
 
 def _text(file: str, content: Any, values: Mapping[str, object]) -> str:
@@ -111,8 +188,32 @@ def _text(file: str, content: Any, values: Mapping[str, object]) -> str:
     if file.endswith(".toml"):
         # A JSON string is a TOML string.
         quoted = {name: json.dumps(value, default=str) for name, value in values.items()}
-        return str(documents.fill(content, quoted))
-    document = documents.fill(content, values)
+        return str(_filled(content, quoted))
+    document = _filled(content, values)
     if file.endswith(".yaml"):
         return yaml.safe_dump(document)
     return json.dumps(document, indent=2)
+
+
+def _filled(document: Any, values: Mapping[str, object]) -> Any:
+    """Return a document in whose texts `$name` has become the value of that name.
+
+    Values are put in after YAML was read, so whatever is in them stays one text.
+
+    Raises:
+        KeyError: a placeholder has no value.
+    """
+    if isinstance(document, dict):
+        return {key: _filled(value, values) for key, value in document.items()}
+    if isinstance(document, list):
+        return [_filled(item, values) for item in document]
+    return Template(document).substitute(values) if isinstance(document, str) else document
+
+
+@cache
+def _programs() -> Mapping[str, Mapping[str, Any]]:
+    return read(Path(__file__).with_name("node.yaml"))
+
+
+def _template(name: str) -> Template:
+    return Template(Path(__file__).with_name(name).read_text())

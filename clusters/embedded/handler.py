@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from clusters import owner
-from clusters.embedded import credentials, health, images, lifecycle
+from clusters.embedded import health, images, lifecycle, pki
 from clusters.embedded.host import require
 from clusters.embedded.layout import Layout
 from core.context import Context
@@ -36,7 +36,7 @@ class EmbeddedHandler(Handler):
         parts = dict.fromkeys(problem.key for problem in problems)
         changes = [Change(part, drift=True) for part in parts]
         # Handed out anew with renewed certificates.
-        if not problems and credentials.kubeconfig(layout, "admin") != state.get("kubeconfig"):
+        if not problems and pki.kubeconfig(layout, "admin") != state.get("kubeconfig"):
             changes.append(Change("kubeconfig", drift=True))
         return changes
 
@@ -96,7 +96,7 @@ def _layout(properties: Properties) -> Layout:
 
 def _outputs(layout: Layout) -> Properties:
     return {
-        "kubeconfig": credentials.kubeconfig(layout, "admin"),
+        "kubeconfig": pki.kubeconfig(layout, "admin"),
         "nodeAddress": str(layout.node_address),
         "nodeName": layout.node,
         "containerdAddress": str(layout.containerd_socket),

@@ -2,9 +2,10 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from clusters.embedded import api, cgroups, config_files, host, images, network, pki, supervisor
+from clusters.embedded import api, cgroups, components, host, images, network, pki, supervisor
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
 from core.problem import Problem
 from core.process import CommandFailed, run
@@ -38,12 +39,12 @@ def displaced(layout: Layout) -> str | None:
     if not network.is_there(layout):
         return f"network namespace {layout.node} is gone"
     namespace = layout.network_namespace.stat().st_ino
-    strangers = [
-        pid for pid in cgroups.components(layout) if _network(pid) not in {namespace, None}
-    ]
-    if strangers:
-        return f"processes {sorted(strangers)} are in another network namespace"
-    return None
+    strangers = []
+    for pid in sorted(cgroups.components(layout)):
+        with suppress(FileNotFoundError):  # it has ended since
+            if Path(f"/proc/{pid}/ns/net").stat().st_ino != namespace:
+                strangers.append(pid)
+    return f"processes {strangers} are in another network namespace" if strangers else None
 
 
 def lookup(layout: Layout, name: str) -> str:
@@ -72,7 +73,7 @@ def dns_problem(layout: Layout) -> str | None:
 
 def _problems(layout: Layout) -> Iterator[Problem]:
     yield from [Problem("certificates", reason) for reason in pki.problems(layout)]
-    if reason := config_files.problem(layout):
+    if reason := components.problem(layout):
         yield Problem("configuration", reason)
     if reason := displaced(layout) or network.problem(layout):
         yield Problem("network", reason)
@@ -102,10 +103,3 @@ def _problems_at_work(layout: Layout) -> Iterator[Problem]:
         yield Problem("containerd", str(error))
     if reason := dns_problem(layout):
         yield Problem("coredns", reason)
-
-
-def _network(pid: int) -> int | None:
-    try:
-        return Path(f"/proc/{pid}/ns/net").stat().st_ino
-    except FileNotFoundError:
-        return None  # it has ended since

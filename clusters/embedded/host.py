@@ -48,11 +48,7 @@ def image_reference(name: str) -> str:
 
 
 def snapshotter(layout: Layout) -> str:
-    """How containerd stacks an image's layers: overlayfs, or native where that can't be stacked.
-
-    Raises:
-        FileNotFoundError: this is not Linux.
-    """
+    """How containerd stacks an image's layers: overlayfs, or native where that can't be stacked."""
     kind = filesystem(layout.directory, Path("/proc/self/mountinfo").read_text())
     return "native" if kind in _UNSTACKABLE else "overlayfs"
 
@@ -70,11 +66,7 @@ def filesystem(path: Path, mountinfo: str) -> str:
 
 
 def require(layout: Layout) -> None:
-    """Make sure, before anything is changed, that the cluster can run here.
-
-    Raises:
-        Unsuitable: with every reason why not.
-    """
+    """Raise `Unsuitable`, with every reason, where the cluster can't run; nothing is changed."""
     if problems := list(_problems(layout)):
         listed = "".join(f"\n  {problem}" for problem in problems)
         raise Unsuitable(f"the embedded cluster can't run here:{listed}")

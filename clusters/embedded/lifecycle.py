@@ -5,12 +5,12 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 
 from clusters.embedded import (
-    addons,
     api,
     cgroups,
-    config_files,
+    components,
     health,
     images,
     mounts,
@@ -18,14 +18,12 @@ from clusters.embedded import (
     pki,
     supervisor,
 )
-from clusters.embedded.components import components
-from clusters.embedded.host import require
 from clusters.embedded.layout import RUNTIME_ROOT, Layout
 from core import files
 from core.wait import until_well
 
-_LIMIT = 180
-"""Seconds for each step, of which a machine that is busy with other things takes some."""
+_until_well = partial(until_well, limit=180)
+"""Waits for a step: of its seconds, a machine that is busy with other things takes some."""
 _LOCK_LIMIT = 120
 
 Report = Callable[[str], None]
@@ -43,11 +41,9 @@ def bring_up(layout: Layout, report: Report) -> None:
     What works already is left alone, so running pods go on.
 
     Raises:
-        Unsuitable: this machine can't run it; nothing was changed.
         TimeoutError: a step took too long; with the last problem.
         CommandFailed: a program refused; names it, with its reason.
     """
-    require(layout)
     files.private_directory(layout.directory)
     started = time.monotonic()
 
@@ -62,26 +58,27 @@ def bring_up(layout: Layout, report: Report) -> None:
         network.ensure(layout)
         cgroups.ensure(layout)
         reached("certificates and network are there")
-        _run_components(layout)
+        components.write(layout)
+        try:
+            supervisor.reload(layout)
+        except supervisor.Unreachable:
+            supervisor.start(layout)
+        programs = components.components(layout)
+        supervisor.run(layout, [each for each in programs if not each.calls_api])
         reached("components are started")
         with ThreadPoolExecutor() as pool:
             # Both wait for what has just been started, so they wait side by side.
             waits = [pool.submit(wait, layout, reached) for wait in (_load_images, _start_clients)]
             for wait in waits:
                 wait.result()
-        until_well(
-            lambda: health.dns_problem(layout),
-            what="coredns answering",
-            limit=_LIMIT,
-            log=layout.logs / "pods",
-        )
+        pods = layout.logs / "pods"
+        _until_well(lambda: health.dns_problem(layout), what="coredns answering", log=pods)
         reached("coredns answers")
         # What began the wait may have failed since. Of a node the API server reports what was true
         # last time until its kubelet has reported: mostly, but not surely, it has by now.
-        until_well(
+        _until_well(
             lambda: "; ".join(map(str, health.problems(layout))) or None,
             what="everything working",
-            limit=_LIMIT,
             log=layout.logs,
         )
 
@@ -121,15 +118,6 @@ def halt(layout: Layout) -> None:
         RUNTIME_ROOT.rmdir()
 
 
-def _run_components(layout: Layout) -> None:
-    config_files.write(layout)
-    try:
-        supervisor.reload(layout)
-    except supervisor.Unreachable:
-        supervisor.start(layout)
-    supervisor.run(layout, [each for each in components(layout) if not each.calls_api])
-
-
 def _load_images(layout: Layout, reached: Report) -> None:
     if made := images.ensure(layout):
         reached(f"images are in: {', '.join(made)}")
@@ -137,19 +125,14 @@ def _load_images(layout: Layout, reached: Report) -> None:
 
 def _start_clients(layout: Layout, reached: Report) -> None:
     connection = api.connect(layout)
-    until_well(
-        lambda: api.readiness_problem(connection),
-        what="API server ready",
-        limit=_LIMIT,
-        log=layout.log("kube-apiserver"),
-    )
+    log = layout.log("kube-apiserver")
+    _until_well(lambda: api.readiness_problem(connection), what="API server ready", log=log)
     reached("API server is ready")
-    supervisor.run(layout, components(layout))
-    addons.apply(layout, connection)
-    until_well(
+    supervisor.run(layout, components.components(layout))
+    api.apply_addons(connection)
+    _until_well(
         lambda: api.node_problem(connection, layout),
         what=f"node {layout.node} Ready",
-        limit=_LIMIT,
         log=layout.log("kubelet"),
     )
     reached("node is Ready")

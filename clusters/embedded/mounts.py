@@ -8,7 +8,6 @@ namespace, so they are gone with its last process.
 `supervisor.start` runs this module inside the node's namespaces: it becomes supervisord there.
 """
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping
@@ -44,11 +43,7 @@ def directories(layout: Layout) -> Mapping[Path, Path]:
 
 
 def establish(layout: Layout) -> None:
-    """Mount all of it. To be called inside a new mount namespace, where the host sees none of it.
-
-    Raises:
-        CommandFailed: `mount` refuses.
-    """
+    """Mount all of it, inside a new mount namespace, where the host sees none of it."""
     # Containers may share mounts with the node (mountPropagation), never with the host.
     run("mount", "--make-rshared", "/")
     for target, source in directories(layout).items():
@@ -67,12 +62,7 @@ def establish(layout: Layout) -> None:
 
 
 def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
-    """Return the host's mount points inside the cluster's directories.
-
-    Args:
-        layout: The cluster.
-        mountinfo: The text of /proc/self/mountinfo; read when left out.
-    """
+    """Return the host's mount points, by /proc/self/mountinfo, in the cluster's directories."""
     text = Path("/proc/self/mountinfo").read_text() if mountinfo is None else mountinfo
     # The kernel writes a space, tab, newline and backslash of a path as octal escapes.
     points = [line.split(" ")[4].encode().decode("unicode_escape") for line in text.splitlines()]
@@ -82,14 +72,10 @@ def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
 
 def main() -> None:
     """Join the control group, mount what is private, and give way to supervisord."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--directory", type=Path, required=True)
-    joined = "the mount namespace is that of containers that still run"
-    parser.add_argument("--joined", action="store_true", help=joined)
-    arguments = parser.parse_args()
-    layout = Layout(arguments.directory)
+    directory, *joined = sys.argv[1:]
+    layout = Layout(Path(directory))
     cgroups.join(layout)
-    if not arguments.joined:
+    if not joined:  # otherwise the mount namespace is that of containers that still run
         establish(layout)
     configuration = str(layout.config / "supervisord.conf")
     os.execv(  # noqa: S606 (no shell is needed)

@@ -91,12 +91,7 @@ def problem(layout: Layout) -> str | None:
 
 
 def conflict(layout: Layout, interfaces: list[dict[str, Any]]) -> str | None:
-    """Which other interface of the host has an address in this cluster's range, in words, or None.
-
-    Args:
-        layout: The cluster.
-        interfaces: What `ip -json address` prints.
-    """
+    """Which other of the `interfaces` has an address in this cluster's range, in words, or None."""
     for name, address in _addresses(interfaces):
         if name != layout.host_interface and address.network.overlaps(layout.uplink):
             return (

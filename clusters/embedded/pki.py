@@ -1,25 +1,29 @@
-"""The cluster's own certificates. The cluster trusts no others.
+"""The cluster's own certificates and keys, and the kubeconfigs that name or hold them.
 
 Three authorities, as Kubernetes' "PKI certificates and requirements" has them: one for
 the API and the kubelet, one for etcd (so that a kubelet's certificate opens no database), one for
-the API server as a proxy in front of extension servers.
+the API server as a proxy in front of extension servers. The cluster trusts no others.
 """
 
-from collections.abc import Sequence
+import base64
+import secrets
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
+import yaml
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from clusters.embedded import credentials, documents
 from clusters.embedded.layout import API_SERVICE, DNS_DOMAIN, Layout
-from core import files
+from core import files, kube, manifests
 
 AUTHORITY_LIFE = timedelta(days=3650)
 LIFE = timedelta(days=365)
@@ -50,18 +54,37 @@ class Request:
 
 def requests(layout: Layout) -> list[Request]:
     """Every certificate that the cluster needs, each after its authority."""
-    (table,) = documents.load("certificates.yaml")
-    values = {**vars(layout), "api_service": API_SERVICE, "dns_domain": DNS_DOMAIN}
-    return [Request(name, **fields) for name, fields in documents.fill(table, values).items()]
+    (table,) = manifests.rendered(
+        Path(__file__).with_name("certificates.yaml"),
+        api_service=str(API_SERVICE),
+        dns_domain=DNS_DOMAIN,
+        node=layout.node,
+        node_address=str(layout.node_address),
+    )
+    return [Request(name, **fields) for name, fields in table.items()]
 
 
 def ensure(layout: Layout) -> None:
-    """Make what is missing and renew what is about to expire or no longer fits."""
+    """Make what is missing and renew what is about to expire or no longer fits.
+
+    The keys that sign service account tokens and encrypt secrets are never renewed: tokens and
+    stored secrets would become unreadable.
+    """
     files.private_directory(layout.pki)
     for request in requests(layout):
         if problem(layout, request) is not None:
             _issue(layout, request)
-    credentials.ensure(layout)
+    signing = layout.key("service-account")
+    if not signing.exists():
+        _write_key(signing, _new_key())
+    public = (
+        _read_key(signing)
+        .public_key()
+        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    )
+    files.write(layout.pki / "service-account.pub", public.decode(), mode=0o644)
+    if not encryption_config(layout).exists():
+        files.write(encryption_config(layout), _encryption(), mode=0o600)
 
 
 def problems(layout: Layout) -> list[str]:
@@ -87,11 +110,41 @@ def problem(layout: Layout, request: Request) -> str | None:
     return None
 
 
+def encryption_config(layout: Layout) -> Path:
+    """How the API server encrypts secrets at rest; holds the key."""
+    return layout.pki / "encryption.yaml"
+
+
+def by_reference(layout: Layout, user: str) -> str:
+    """A kubeconfig that names the user's certificate and key by path."""
+    return _kubeconfig(layout, user, "", str)
+
+
+def kubeconfig(layout: Layout, user: str) -> str:
+    """A kubeconfig that works anywhere on this machine, with the key in it: a secret."""
+    return _kubeconfig(
+        layout, user, "-data", lambda file: base64.b64encode(file.read_bytes()).decode()
+    )
+
+
+def _kubeconfig(layout: Layout, user: str, suffix: str, value: Callable[[Path], str]) -> str:
+    cluster = {
+        "server": layout.api_url,
+        f"certificate-authority{suffix}": value(layout.certificate("ca")),
+    }
+    login = {
+        f"client-certificate{suffix}": value(layout.certificate(user)),
+        f"client-key{suffix}": value(layout.key(user)),
+    }
+    return kube.kubeconfig(layout.node, cluster, login, user_name=user)
+
+
 def _issue(layout: Layout, request: Request) -> None:
+    """Make a certificate and its key; its authority's exist, as `requests` has them first."""
     signs = request.usage == "authority"
-    key = credentials.new_key()
-    now = datetime.now(UTC)
-    authority = next(each for each in requests(layout) if each.name == request.authority)
+    key = _new_key()
+    subject, now = _subject(request), datetime.now(UTC)
+    authority = None if signs else _load(layout, request.authority)
     usage = x509.KeyUsage(
         digital_signature=True,
         key_cert_sign=signs,
@@ -105,8 +158,8 @@ def _issue(layout: Layout, request: Request) -> None:
     )
     builder = (
         x509.CertificateBuilder()
-        .subject_name(_subject(request))
-        .issuer_name(_subject(authority))
+        .subject_name(subject)
+        .issuer_name(subject if authority is None else authority.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - CLOCK_SKEW)
@@ -119,10 +172,42 @@ def _issue(layout: Layout, request: Request) -> None:
     if request.hosts:
         names = [_general_name(host) for host in request.hosts]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signer = key if signs else credentials.read_key(layout.key(request.authority))
-    certificate = builder.sign(signer, SHA256()).public_bytes(Encoding.PEM).decode()
-    credentials.write_key(layout.key(request.name), key)
-    files.write(layout.certificate(request.name), certificate, mode=0o644)
+    signer = key if signs else _read_key(layout.key(request.authority))
+    signed = builder.sign(signer, SHA256()).public_bytes(serialization.Encoding.PEM)
+    _write_key(layout.key(request.name), key)
+    files.write(layout.certificate(request.name), signed.decode(), mode=0o644)
+
+
+def _new_key() -> ec.EllipticCurvePrivateKey:
+    # Kubernetes and etcd take P-256, and it is made in well under a millisecond.
+    return ec.generate_private_key(ec.SECP256R1())
+
+
+def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    pem = key.private_bytes(
+        serialization.Encoding.PEM,
+        # Kubernetes reads a service account key in this form alone.
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    files.write(path, pem.decode(), mode=0o600)
+
+
+def _read_key(path: Path) -> Any:
+    return serialization.load_pem_private_key(path.read_bytes(), password=None)
+
+
+def _encryption() -> str:
+    key = {"name": "first", "secret": base64.b64encode(secrets.token_bytes(32)).decode()}
+    # Identity comes second: secrets are written encrypted and still read if they are not.
+    providers = [{"secretbox": {"keys": [key]}}, {"identity": {}}]
+    return yaml.safe_dump(
+        {
+            "apiVersion": "apiserver.config.k8s.io/v1",
+            "kind": "EncryptionConfiguration",
+            "resources": [{"resources": ["secrets"], "providers": providers}],
+        }
+    )
 
 
 def _subject(request: Request) -> x509.Name:

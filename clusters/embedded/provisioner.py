@@ -18,8 +18,7 @@ from typing import Any
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
-from clusters.embedded.addons import PROVISIONER
-from clusters.embedded.api import LIMIT, UNREACHABLE, reason
+from clusters.embedded.api import LIMIT, PROVISIONER, UNREACHABLE, reason
 from core import kube
 from core.kube import Request
 

@@ -13,8 +13,8 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from clusters.embedded import cgroups, config_files, host, network
-from clusters.embedded.components import Component
+from clusters.embedded import cgroups, host, network
+from clusters.embedded.components import Component, search_path
 from clusters.embedded.layout import Layout
 from core.paths import CHECKOUT
 from core.problem import raised
@@ -59,16 +59,16 @@ def start(layout: Layout) -> None:
     """
     _end_deaf(layout)
     log = layout.log("launch")
-    command = [sys.executable, "-m", "clusters.embedded.mounts", f"--directory={layout.directory}"]
+    command = [sys.executable, "-m", "clusters.embedded.mounts", str(layout.directory)]
     with log.open("wb") as output, _surviving_mounts(layout) or nullcontext() as survivor:
         if survivor is None:
             command = ["unshare", "--mount", "--propagation", "slave", "--", *command]
         else:
             mounts = f"--mount=/proc/{os.getpid()}/fd/{survivor.fileno()}"
-            command = [host.path("nsenter"), mounts, "--", *command, "--joined"]
+            command = [host.path("nsenter"), mounts, "--", *command, "joined"]
         # Only what is needed: this process's environment holds secrets and proxies.
         environment = {
-            "PATH": config_files.search_path(),
+            "PATH": search_path(),
             "HOME": os.environ.get("HOME", "/"),
             "PYTHONPATH": str(CHECKOUT),
         }

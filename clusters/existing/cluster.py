@@ -15,8 +15,7 @@ from pydantic.alias_generators import to_camel
 from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster, ExistingOperator
 from clusters.existing.kubeconfig import Choice, choose
 from clusters.existing.look import Found, look
-from clusters.existing.operator import decide
-from clusters.existing.ownership import require_alone, require_home, require_namespace
+from clusters.existing.operator import decide, require_alone, require_home, require_namespace
 from clusters.existing.settings import Settings
 from clusters.pools import GpuPool
 from core.manifests import stack

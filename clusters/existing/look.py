@@ -128,8 +128,7 @@ def silence(error: Exception) -> str | None:
 
 
 def _unreachable(choice: Choice, error: Exception) -> str:
-    why = silence(error) or ""
-    see = f"`{choice.kubectl} get --raw /version`"
+    why, see = silence(error) or "", f"`{choice.kubectl} get --raw /version`"
     if "certificate verify failed" in why:
         return (
             f"{choice.server} does not answer as that cluster: {why}. Its certificate is not one "
@@ -160,6 +159,7 @@ def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
     kinds = get(api, "/apis/kubeflow.org/v1") if "kubeflow.org" in served else None
     serves = any(each["name"] == "pytorchjobs" for each in (kinds or {}).get("resources", ()))
     claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{KEPT_CLAIM}"
+    classes, nodes = get(api, "/apis/storage.k8s.io/v1/storageclasses"), get(api, "/api/v1/nodes")
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     return Found(
         serves,
@@ -172,29 +172,18 @@ def _found(api: client.ApiClient, namespace: str, served: set[str]) -> Found:
         },
         unseen=frozenset(name for name, home in homes.items() if home is HTTPStatus.FORBIDDEN),
         jobs_of=_account_made_by(api, namespace),
-        default_class=_has_default_class(get(api, "/apis/storage.k8s.io/v1/storageclasses")),
-        nodes=_count(get(api, "/api/v1/nodes")),
+        default_class=None if classes is None else any(map(_is_default, classes["items"])),
+        nodes=None if nodes is None else sum(map(_takes_jobs, nodes["items"])),
         claim_of=_made_by(get(api, claim)),
     )
 
 
-def _has_default_class(classes: Mapping[str, Any] | None) -> bool | None:
-    if classes is None:
-        return None
-    return any(
-        (each["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"
-        for each in classes["items"]
-    )
+def _is_default(storage_class: Mapping[str, Any]) -> bool:
+    return (storage_class["metadata"].get("annotations") or {}).get(_DEFAULT) == "true"
 
 
-def _count(nodes: Mapping[str, Any] | None) -> int | None:
-    """Return how many nodes take pods: not those of the control plane alone."""
-    if nodes is None:
-        return None
-    taints = (
-        [taint["key"] for taint in each["spec"].get("taints") or ()] for each in nodes["items"]
-    )
-    return sum(_CONTROL_PLANE not in each for each in taints)
+def _takes_jobs(node: Mapping[str, Any]) -> bool:
+    return all(taint["key"] != _CONTROL_PLANE for taint in node["spec"].get("taints") or ())
 
 
 def _account_made_by(api: client.ApiClient, namespace: str) -> str | None:
@@ -202,12 +191,12 @@ def _account_made_by(api: client.ApiClient, namespace: str) -> str | None:
 
 
 def _deployed(api: client.ApiClient) -> tuple[Deployed, ...] | None:
-    every = get(api, "/apis/apps/v1/deployments", labelSelector=_LABEL)
     usual = get(api, f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{NAME}")
+    every = get(api, "/apis/apps/v1/deployments", labelSelector=_LABEL)
     if every is None and usual is None:
         return None
-    found = [*([] if usual is None else [usual]), *([] if every is None else every["items"])]
-    by_uid = {each["metadata"]["uid"]: each for each in found}
+    found = [usual, *(every or {"items": ()})["items"]]
+    by_uid = {each["metadata"]["uid"]: each for each in found if each is not None}
     return tuple(map(_plain, by_uid.values()))
 
 

@@ -6,6 +6,7 @@ https://kind.sigs.k8s.io
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -14,28 +15,28 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from clusters import training_operator
-from clusters.capacity import Capacity
+from clusters.capacity import Capacity, left, machine_cores, machine_memory
 from clusters.cluster import Cluster, Remains
 from clusters.kind import podman
 from clusters.kind.tool import KindTool
 from clusters.kind_and_minikube import cluster as machine
 from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping, clashes
-from core.fields import CONFIG, Cpu, Image, Memory, cores, gibibytes, size
+from core.fields import CONFIG, Cpu, Image, Memory, gibibytes
 from core.problem import Contradiction
 from core.validation import contradictory
 
-_CONTROL_PLANE = ("650m", "100Mi")
+_CONTROL_PLANE = {"cpu": "650m", "memory": "100Mi"}
 """The requests of kubeadm's API server, controller manager, scheduler and etcd on their node.
 
 https://github.com/kubernetes/kubernetes/blob/v1.35.0/cmd/kubeadm/app/phases/controlplane/manifests.go
 https://github.com/kubernetes/kubernetes/blob/v1.35.0/cmd/kubeadm/app/phases/etcd/local.go
 """
-_EVERY_NODE = ("100m", "50Mi")
+_EVERY_NODE = {"cpu": "100m", "memory": "50Mi"}
 """The requests of kind's network plugin on every node.
 
 https://github.com/kubernetes-sigs/kind/blob/v0.31.0/images/kindnetd/README.md
 """
-_DNS = ("200m", "140Mi")
+_DNS = {"cpu": "200m", "memory": "140Mi"}
 """The requests of kubeadm's two replicas of CoreDNS, summed."""
 
 ControlPlanes = Annotated[
@@ -98,18 +99,11 @@ def capacity(settings: Settings) -> Capacity:
     Each one reports all of this machine's cores, and pods beside each other share them:
     more of them are only slower. Memory is not like that, so it is divided among the nodes.
     """
-    nodes, memory = _nodes(settings), _memory(settings)
-    taken = [_EVERY_NODE, tuple(training_operator.REQUESTS.values())]
+    kept = {"cpu": "0", "memory": "0Mi"} | _kept(settings)
+    requests = [_EVERY_NODE, training_operator.REQUESTS, kept]
     if not settings.workers:
-        taken += [_CONTROL_PLANE, _DNS]
-    kept = settings.reserved or Reserved()
-    taken.append((kept.cpu or "0", kept.memory or "0Mi"))
-    return Capacity(
-        cpu=Decimal(machine.cores()) - sum(cores(cpu) for cpu, _ in taken),
-        memory=memory - sum(size(amount) for _, amount in taken),
-        gpus=0,
-        nodes=nodes,
-    )
+        requests += [_CONTROL_PLANE, _DNS]
+    return left(machine_cores(), _memory(settings), requests, nodes=_nodes(settings))
 
 
 def config(settings: Settings) -> dict[str, Any]:
@@ -136,9 +130,7 @@ def config(settings: Settings) -> dict[str, Any]:
             for each in settings.ports
         ]
     found = {"kind": "Cluster", "apiVersion": "kind.x-k8s.io/v1alpha4", "nodes": nodes}
-    kept = settings.reserved or Reserved()
-    amounts = {"cpu": kept.cpu, "memory": kept.memory}
-    if reserved := {name: amount for name, amount in amounts.items() if amount is not None}:
+    if reserved := _kept(settings):
         kubelet = {"kind": "KubeletConfiguration", "systemReserved": reserved}
         found["kubeadmConfigPatches"] = [yaml.safe_dump(kubelet, sort_keys=False)]
     return found
@@ -165,6 +157,12 @@ def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every k
     return tool.remains() if others else {**tool.remains(), **podman.remains()}
 
 
+def _kept(settings: Settings) -> dict[str, str]:
+    """Return what each node keeps free, by the names of Kubernetes' resources."""
+    amounts = asdict(settings.reserved or Reserved())
+    return {name: amount for name, amount in amounts.items() if amount is not None}
+
+
 def _nodes(settings: Settings) -> int:
     """Return how many nodes run jobs."""
     return settings.workers or settings.control_planes
@@ -172,7 +170,7 @@ def _nodes(settings: Settings) -> int:
 
 def _memory(settings: Settings) -> int:
     """Return each of those nodes' share of this machine's memory."""
-    return machine.memory() // _nodes(settings)
+    return machine_memory() // _nodes(settings)
 
 
 def _overlaid(mounts: Sequence[Mount]) -> Iterator[Contradiction]:
@@ -186,13 +184,14 @@ def _overlaid(mounts: Sequence[Mount]) -> Iterator[Contradiction]:
 
 def _overreserved(settings: Settings) -> Iterator[Contradiction]:
     """Yield what each node would keep free that leaves nothing for jobs."""
-    kept, left = settings.reserved or Reserved(), capacity(settings)
-    shares = {
-        "cpu": (kept.cpu, left.cpu > 0, f"{machine.cores()} cores"),
-        "memory": (kept.memory, left.memory > 0, f"{gibibytes(_memory(settings))} (its share)"),
+    room = capacity(settings)
+    shares: dict[str, tuple[Decimal | int, str]] = {
+        "cpu": (room.cpu, f"{machine_cores()} cores"),
+        "memory": (room.memory, f"{gibibytes(_memory(settings))} (its share)"),
     }
-    for name, (amount, is_enough, total) in shares.items():
-        if amount is not None and not is_enough:
+    for name, amount in _kept(settings).items():
+        rest, total = shares[name]
+        if rest <= 0:
             text = (
                 f"{amount} leaves nothing for jobs: a node has {total} of this machine, and "
                 "Kubernetes' own part goes off that; lower it"

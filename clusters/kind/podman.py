@@ -26,10 +26,13 @@ TOOL = "podman-files"
 """The tool of set-up's with the unpacked packages."""
 TOOLS = (TOOL, "buildah", "runc", "iptables")
 """What it takes: buildah's package brings the libraries, and the configuration of registries."""
-_FORWARDING = Path("/proc/sys/net/ipv4/ip_forward")
+_PARAMETERS = {
+    "forwarding": Path("/proc/sys/net/ipv4/ip_forward"),
+    "instances": Path("/proc/sys/fs/inotify/max_user_instances"),
+}
+"""The kernel's parameters that change, by their names in the note."""
 _MODULES = Path("/lib/modules")
 """kind mounts it into the nodes, so it has to exist."""
-_INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 _ENOUGH_INSTANCES = 1024
 """The kernel's 128 are for all nodes and other clusters together, and a node without one exits.
 
@@ -80,8 +83,9 @@ def prepare() -> None:
         if before is None or not before["inUse"]:
             _note().write_text(json.dumps({**_machine(), "inUse": True}))
         _MODULES.mkdir(parents=True, exist_ok=True)
-        if int(_INSTANCES.read_text()) < _ENOUGH_INSTANCES:
-            _INSTANCES.write_text(str(_ENOUGH_INSTANCES))
+        instances = _PARAMETERS["instances"]
+        if int(instances.read_text()) < _ENOUGH_INSTANCES:
+            instances.write_text(str(_ENOUGH_INSTANCES))
 
 
 def restore() -> None:
@@ -106,8 +110,8 @@ def restore() -> None:
         for rule in _rules():
             if rule not in before["rules"]:
                 run(*_removal(rule))
-        _FORWARDING.write_text(before["forwarding"])
-        _INSTANCES.write_text(before["instances"])
+        for name, parameter in _PARAMETERS.items():
+            parameter.write_text(before[name])
         if not before["modules"]:
             with suppress(OSError):  # another program has put something there since
                 _MODULES.rmdir()
@@ -123,11 +127,10 @@ def remains() -> Mapping[str, list[str]]:
     storage = [f"{_storage()}: rm -r {_storage()}"] if before["inUse"] else []
     rules = [shlex.join(_removal(rule)) for rule in now["rules"] if rule not in before["rules"]]
     changed = []
-    if now["forwarding"] != before["forwarding"]:
-        changed.append(f"net.ipv4.ip_forward: sysctl net.ipv4.ip_forward={before['forwarding']}")
-    if now["instances"] != before["instances"]:
-        key = "fs.inotify.max_user_instances"
-        changed.append(f"{key}: sysctl {key}={before['instances']}")
+    for name, parameter in _PARAMETERS.items():
+        if now[name] != before[name]:
+            key = ".".join(parameter.parts[3:])
+            changed.append(f"{key}: sysctl {key}={before[name]}")
     if now["modules"] and not before["modules"]:
         changed.append(f"{_MODULES}: rmdir {_MODULES}")
     return {"podman storages": storage, "firewall rules": rules, "changes of the machine": changed}
@@ -142,12 +145,8 @@ def _before() -> dict[str, Any] | None:
 
 def _machine() -> dict[str, Any]:
     """Return what of the machine podman and kind change."""
-    return {
-        "forwarding": _FORWARDING.read_text().strip(),
-        "instances": _INSTANCES.read_text().strip(),
-        "modules": _MODULES.exists(),
-        "rules": _rules(),
-    }
+    parameters = {name: file.read_text().strip() for name, file in _PARAMETERS.items()}
+    return {**parameters, "modules": _MODULES.exists(), "rules": _rules()}
 
 
 def _rules() -> list[list[str]]:

@@ -1,10 +1,12 @@
 """kind, bound to one of its clusters, and what the local provider serves of it."""
 
 import re
+import shutil
 import tempfile
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,11 +16,12 @@ import yaml
 from clusters.kind import podman
 from clusters.kind_and_minikube.engine import CHOICE, INSTALL, PROGRAMS, Engine, is_chosen, on_path
 from clusters.kind_and_minikube.handler import NodeImages, ToolHandler
-from clusters.kind_and_minikube.tool import Tool, find, missing, reduced
+from clusters.kind_and_minikube.tool import Tool, find, reduced
 from core.context import Context
 from core.handler import Properties
-from core.problem import Problem
+from core.problem import Problem, raised
 from core.process import CommandFailed, run
+from core.toolchain import ToolMissing
 from images.build.kind_node import KindNode
 
 _NO_ENGINE = f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {INSTALL}"
@@ -32,8 +35,6 @@ _BALANCER = "-external-load-balancer"
 _REGISTRY = "https://registry-1.docker.io/v2/"
 """Where kind's own images for nodes come from. It answers 401 to whoever has not logged in."""
 _REGISTRY_SECONDS = 5.0
-_BEGINS = "Creating cluster"
-"""The output of kind once it has found nothing wrong."""
 
 
 class KindTool(Tool):
@@ -50,10 +51,9 @@ class KindTool(Tool):
     def variables(self) -> Mapping[str, str]:
         return self._engine.variables
 
-    def needs(self) -> list[str]:
+    def engine_problem(self) -> str | None:
         found = engine()
-        problems = (missing("kind"), _NO_ENGINE if found is None else found.problem())
-        return [each for each in problems if each is not None]
+        return _NO_ENGINE if found is None else found.problem()
 
     def exists(self) -> bool:
         return self.name in self.run("get", "clusters").split()
@@ -140,9 +140,10 @@ class KindHandler(ToolHandler):
 
     def check(self, inputs: Properties) -> list[Problem]:
         """Let kind itself look at its configuration, which needs no container engine."""
-        if missing("kind") is not None:
+        try:
+            reason = configuration_problem(inputs["name"], inputs["config"])
+        except ToolMissing:
             return []  # the preview warns, and `create` refuses
-        reason = configuration_problem(inputs["name"], inputs["config"])
         return [] if reason is None else [Problem("config", f"kind refuses it: {reason}")]
 
 
@@ -166,21 +167,18 @@ def configuration_problem(name: str, config: Mapping[str, Any]) -> str | None:
 
     https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/internal/create/create.go
     """
+    command = (str(find("kind")), "create", "cluster", "--name", name, "--config", "-")
     with tempfile.TemporaryDirectory(prefix="slipway-kind-") as directory:
-        docker = Path(directory, "docker")
-        docker.write_text(Path(__file__).with_name("answers.sh").read_text())
-        docker.chmod(0o700)
+        shutil.copy(Path(__file__).with_name("answers.sh"), Path(directory, "docker"))
+        Path(directory, "docker").chmod(0o700)
         own = {"PATH": directory, "HOME": directory, "KUBECONFIG": "", CHOICE: "docker"}
-        command = (str(find("kind")), "create", "cluster", "--name", name, "--config", "-")
-        try:
-            run(*command, text=yaml.safe_dump(dict(config)), variables=own)
-        except CommandFailed as error:
-            text = str(error)
-            if _BEGINS not in text:
-                # Without what it was doing.
-                reason = re.search(r"ERROR: (?:failed to create cluster: )?(.*)", text, re.DOTALL)
-                return " ".join((text if reason is None else reason[1]).split())
-    return None
+        make = partial(run, *command, text=yaml.safe_dump(dict(config)), variables=own)
+        text = raised(make, CommandFailed)
+    if text is None or "Creating cluster" in text:  # so it has found nothing wrong
+        return None
+    # Without what it was doing.
+    reason = re.search(r"ERROR: (?:failed to create cluster: )?(.*)", text, re.DOTALL)
+    return " ".join((text if reason is None else reason[1]).split())
 
 
 def engine() -> Engine | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -82,22 +81,8 @@ def clashes(ports: Sequence[PortMapping]) -> Iterator[Contradiction]:
                 break
 
 
-def cores() -> int:
-    """Return how many cores this machine has."""
-    return os.cpu_count() or 1
-
-
-def memory() -> int:
-    """Return how many bytes of memory this machine has."""
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def unmountable(mounts: Mapping[str, Mount]) -> Iterator[Problem]:
-    """Yield mounts whose source is missing: an engine would make an empty directory, root's.
-
-    Args:
-        mounts: By their keys in `slipway:cluster`.
-    """
+    """Yield mounts, by their keys, whose source is missing: an engine would make it, and root's."""
     for key, mount in mounts.items():
         if not Path(mount.host).exists():
             text = f"{mount.host} is not on this machine; make it, or name one that is there"

@@ -1,9 +1,8 @@
 """What the local provider serves of kind and minikube: clusters, and images in their nodes."""
 
+import re
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
@@ -12,10 +11,9 @@ from clusters import owner
 from clusters.kind_and_minikube.tool import Tool, identity
 from core.context import Context, show_in_summary
 from core.handler import UNKNOWN, Change, Handler, Properties, compare
-from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from core.wait import NotYet, until
-from images.targets.target import Target, TargetError, listed
+from images.targets.target import Target, listed
 
 READY_SECONDS = 300.0
 _POLL_SECONDS = 1.0
@@ -42,14 +40,19 @@ class ToolHandler(Handler):
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         adopted = bool(state.get("adopted"))
         found = compare(state, inputs)
-        made_with = [each for each in found if _top(each.path) not in _IN_PLACE]
+        made_with = [each for each in found if re.split(r"[.[]", each.path)[0] not in _IN_PLACE]
         fixed = [] if adopted else made_with
         changes = [replace(each, replace=each.path == "name" or each in fixed) for each in found]
         if any(each.replace for each in changes):
             return changes
         if adopted and made_with:
             context.warn(f"{state['name']} was adopted as it is, so what it is made with stays")
-        return changes + self._drift(state)
+        tool = self.tool(state)
+        problems = tool.problems(adopted=adopted)
+        parts = dict.fromkeys(each.key for each in problems)
+        if not problems and tool.kubeconfig() != state.get("kubeconfig"):
+            parts["kubeconfig"] = None
+        return changes + [Change(part, drift=True) for part in parts]
 
     def preview(
         self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
@@ -83,7 +86,7 @@ class ToolHandler(Handler):
             tool.start(context)
         else:
             is_right = owner.is_made_with(tool.directory, inputs)
-            if exists and is_right and not tool.problems(tool.expected):
+            if exists and is_right and not tool.problems(adopted=False):
                 context.info(
                     f"goes on with the cluster that an interrupted run has made: {tool.name}"
                 )
@@ -108,7 +111,7 @@ class ToolHandler(Handler):
             context.info(f"{tool.name} is gone, so it is made anew, and all that was in it")
             return self.create(inputs, context)[1]
         adopted = bool(state.get("adopted"))
-        for problem in tool.problems(None if adopted else tool.expected):
+        for problem in tool.problems(adopted=adopted):
             context.info(f"heals {problem}")
         tool.start(context)
         outputs = _ready(tool, context, adopted=adopted)
@@ -144,19 +147,6 @@ class ToolHandler(Handler):
         cls.tool({"name": directory.name}).delete()
         shutil.rmtree(directory, ignore_errors=True)
 
-    def _drift(self, state: Properties) -> list[Change]:
-        tool = self.tool(state)
-        found = tool.problems(None if state.get("adopted") else tool.expected)
-        changes = [Change(part, drift=True) for part in dict.fromkeys(each.key for each in found)]
-        if not found and tool.kubeconfig() != state.get("kubeconfig"):
-            changes.append(Change("kubeconfig", drift=True))
-        return changes
-
-
-def _top(path: str) -> str:
-    """Return the input in which a path is: `config` of `config.nodes`."""
-    return path.partition(".")[0].partition("[")[0]
-
 
 def _require(tool: Tool) -> None:
     if needs := tool.needs():
@@ -185,7 +175,7 @@ def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
     """
 
     def look() -> None:
-        if found := tool.problems(None if adopted else tool.expected):
+        if found := tool.problems(adopted=adopted):
             raise NotYet("; ".join(map(str, found)))
 
     until(
@@ -204,15 +194,6 @@ def _outputs(tool: Tool, *, adopted: bool) -> Properties:
     return {"kubeconfig": kubeconfig, "clusterId": identity(kubeconfig), "adopted": adopted}
 
 
-@contextmanager
-def _as_target() -> Iterator[None]:
-    """Raise what every target raises."""
-    try:
-        yield
-    except (CommandFailed, ToolMissing) as error:
-        raise TargetError(str(error)) from error
-
-
 class NodeImages(Target):
     """A target whose images are those that every node has."""
 
@@ -229,22 +210,18 @@ class NodeImages(Target):
         except (RuntimeError, ToolMissing):
             return False
 
-    @_as_target()
     def digest(self, name: str) -> str | None:
         """Return the digest that all nodes have by that name; None when one has another or none."""
         digests = {self._digest(node, name) for node in self.tool.nodes()}
         return digests.pop() if len(digests) == 1 else None
 
-    @_as_target()
     def load(self, archive: Path, reference: str, reporter: Context) -> None:
         self.tool.load(archive, reporter.cancelled)
 
-    @_as_target()
     def tag(self, name: str, other: str) -> None:
         for node in self.tool.nodes():
             self._images(node, "tag", "--force", name, other)
 
-    @_as_target()
     def remove(self, name: str) -> None:
         for node in self.tool.nodes():
             if self._digest(node, name) is not None:

@@ -75,8 +75,8 @@ class Tool(ABC):
         return ()
 
     @abstractmethod
-    def needs(self) -> list[str]:
-        """Return what is missing on this machine for it to work, each with what to do."""
+    def engine_problem(self) -> str | None:
+        """Return why the container engine of its nodes can't be used; None when it can."""
 
     @abstractmethod
     def exists(self) -> bool:
@@ -142,20 +142,22 @@ class Tool(ABC):
                 cancelled=cancelled,
             )
 
-    def problems(self, expected: int | None) -> list[Problem]:
-        """Return what is wrong with the cluster, from the outside inwards.
+    def needs(self) -> list[str]:
+        """Return what is missing on this machine for it to work, each with what to do."""
+        missing = raised(partial(find, self.program), toolchain.ToolMissing)
+        return [each for each in (missing, self.engine_problem()) if each is not None]
 
-        Beyond the first problem, nothing is checked.
+    def problems(self, *, adopted: bool) -> list[Problem]:
+        """Return what is wrong with the cluster, from the outside inwards, up to the first problem.
 
-        Args:
-            expected: The required number of nodes; None when that is not ours to decide.
+        Of one that was adopted, the number of nodes is not ours to decide.
         """
         if needs := self.needs():
             return [Problem("tools", need) for need in needs]
         try:
             if not self.exists():
                 return [Problem("cluster", f"there is no {self.name} any more")]
-            return self.stopped() or _of_nodes(self.kubeconfig(), expected)
+            return self.stopped() or _of_nodes(self.kubeconfig(), 1 if adopted else self.expected)
         except (CommandFailed, ValueError, OSError) as error:
             return [Problem("cluster", str(error))]
 
@@ -184,29 +186,15 @@ def find(name: str) -> Path:
         raise toolchain.ToolMissing(text) from None
 
 
-def missing(name: str) -> str | None:
-    """Return why a tool can't be used and what to do; None when it can."""
-    return raised(partial(find, name), toolchain.ToolMissing)
-
-
 def identity(kubeconfig: str) -> str:
-    """Return what identifies a cluster: the UID of its namespace kube-system.
-
-    Raises:
-        kubernetes.client.ApiException: the API server refuses it.
-        urllib3.exceptions.HTTPError: it can't be reached.
-    """
+    """Return what identifies a cluster: the UID of its namespace kube-system."""
     return str(_get(kubeconfig, "/api/v1/namespaces/kube-system")["metadata"]["uid"])
 
 
 def reduced(text: str, context: str) -> str:
-    """Return the kubeconfig of one cluster with what it takes to connect, its files in it.
+    """Return a tool's kubeconfig of one cluster with what it takes to connect, its files in it.
 
     What tools note besides, such as when they wrote it, would look like a change on every `up`.
-
-    Args:
-        text: As the tool wrote it: with that cluster alone.
-        context: What the context is called.
 
     Raises:
         ValueError: it has no cluster, or no user.
@@ -229,7 +217,7 @@ def _embedded(entry: Mapping[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _of_nodes(kubeconfig: str, expected: int | None) -> list[Problem]:
+def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:
     """Return the problems of the nodes as the API server reports them: too few, or not Ready."""
     try:
         nodes = _get(kubeconfig, "/api/v1/nodes")["items"]
@@ -238,7 +226,7 @@ def _of_nodes(kubeconfig: str, expected: int | None) -> list[Problem]:
     except _UNREACHABLE as error:
         return [Problem("api", f"the API server can't be reached: {error}")]
     found = [] if nodes else [Problem("nodes", "there is none")]
-    if expected is not None and nodes and len(nodes) < expected:
+    if nodes and len(nodes) < expected:
         found.append(Problem("nodes", f"{len(nodes)} of {expected} are there"))
     for node in nodes:
         if not holds(node, "Ready"):

@@ -6,23 +6,23 @@ https://minikube.sigs.k8s.io
 from __future__ import annotations
 
 from collections.abc import Iterator
-from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
+from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters import training_operator
-from clusters.capacity import Capacity
+from clusters.capacity import Capacity, left, machine_cores, machine_memory
 from clusters.cluster import Cluster, Remains
 from clusters.kind_and_minikube import cluster as machine
 from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping, clashes
 from clusters.minikube.tool import CONTAINER_DRIVERS, MinikubeTool
-from core.fields import CONFIG, Memory, cores, gibibytes, size
+from core.fields import CONFIG, Memory, gibibytes, size
 from core.problem import Contradiction, Problem
 from core.validation import contradictory
 
-_SYSTEM = ("850m", "220Mi")
+_SYSTEM = {"cpu": "850m", "memory": "220Mi"}
 """The requests of the control plane, one CoreDNS and the network plugin on the first node."""
 _LEAST_MEMORY, _LEAST_DISK = "1800Mi", "2000Mi"
 """minikube refuses less; with less memory kubeadm does not start.
@@ -92,33 +92,21 @@ class Settings:
 
 def capacity(settings: Settings) -> Capacity:
     """What each node has for jobs; of several, the first one's share is taken for all."""
-    taken = (_SYSTEM, tuple(training_operator.REQUESTS.values()))
-    return Capacity(
-        cpu=Decimal(settings.cpus) - sum(cores(cpu) for cpu, _ in taken),
-        memory=size(settings.memory) - sum(size(amount) for _, amount in taken),
-        gpus=0,
-        nodes=settings.nodes,
-    )
+    requests = (_SYSTEM, training_operator.REQUESTS)
+    return left(settings.cpus, size(settings.memory), requests, nodes=settings.nodes)
 
 
 def inputs(settings: Settings) -> dict[str, Any]:
     """Return the resource's inputs, in minikube's own words. Pure."""
-    every = {
-        "name": settings.name,
-        "driver": settings.driver,
-        "cpus": settings.cpus,
+    every = {to_camel(name): value for name, value in vars(settings).items()} | {
         "memory": _megabytes(settings.memory),
         "diskSize": _megabytes(settings.disk_size),
-        "nodes": settings.nodes,
-        "kubernetesVersion": settings.kubernetes_version,
         # As of `docker run --publish`, whose form minikube takes.
         "ports": [
             f"{each.address}:{each.host}:{each.node}/{each.protocol.lower()}"
             for each in settings.ports
         ],
         "mount": settings.mount and {"host": settings.mount.host, "node": settings.mount.node},
-        "force": settings.force,
-        "adopt": settings.adopt,
     }
     return {key: value for key, value in every.items() if value not in (None, [])}
 
@@ -151,7 +139,7 @@ def _beyond(settings: Settings) -> Iterator[Problem]:
     yield from machine.unmountable({} if settings.mount is None else {"mount": settings.mount})
     if settings.force:
         return
-    has, available = machine.cores(), machine.memory()
+    has, available = machine_cores(), machine_memory()
     requested = {
         "cpus": (settings.cpus, settings.cpus > has, f"{has} cores"),
         "memory": (settings.memory, size(settings.memory) > available, gibibytes(available)),

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic.alias_generators import to_snake
+
 from clusters.kind_and_minikube.engine import Engine
 from clusters.kind_and_minikube.handler import NodeImages, ToolHandler
-from clusters.kind_and_minikube.tool import Tool, missing, reduced
+from clusters.kind_and_minikube.tool import Tool, reduced
 from core.context import Context
 from core.problem import Problem
 from core.process import CommandFailed, json_map
@@ -30,14 +32,8 @@ _DELETE_SECONDS = 180.0
 _RUNTIME = "containerd"
 """Of the containers, as in every other kind of cluster: docker itself knows no image by a digest
 that it has not pulled."""
-_SHAPE: Mapping[str, str] = {
-    "driver": "--driver",
-    "cpus": "--cpus",
-    "memory": "--memory",
-    "diskSize": "--disk-size",
-    "nodes": "--nodes",
-    "kubernetesVersion": "--kubernetes-version",
-}
+_SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
+"""Inputs that are flags of the same name, such as --disk-size."""
 _EVERY_TIME = (
     "--keep-context",
     "--embed-certs",
@@ -71,10 +67,9 @@ class MinikubeTool(Tool):
     def prefix(self) -> tuple[str, ...]:
         return (f"--profile={self.name}",)
 
-    def needs(self) -> list[str]:
+    def engine_problem(self) -> str | None:
         driver = self.inputs.get("driver")
-        engine = Engine(driver).problem() if driver in CONTAINER_DRIVERS else None
-        return [each for each in (missing("minikube"), engine) if each]
+        return Engine(driver).problem() if driver in CONTAINER_DRIVERS else None
 
     def exists(self) -> bool:
         return self._profile() is not None
@@ -180,7 +175,11 @@ def create_flags(inputs: Mapping[str, Any]) -> list[str]:
     https://minikube.sigs.k8s.io/docs/commands/start/, at second hand: quoted elsewhere, and
     tried on a double of minikube alone.
     """
-    flags = [f"{flag}={inputs[key]}" for key, flag in _SHAPE.items() if inputs.get(key) is not None]
+    flags = [
+        f"--{to_snake(key).replace('_', '-')}={inputs[key]}"
+        for key in _SHAPE
+        if inputs.get(key) is not None
+    ]
     if ports := inputs.get("ports"):
         flags.append(f"--ports={','.join(ports)}")
     return [*flags, f"--container-runtime={_RUNTIME}", *_start_flags(inputs)]

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from clusters.embedded import credentials
+from clusters.embedded import pki
 from clusters.embedded.host import image_reference
 from core import toolchain
 from images.build.program import ENTRYPOINTS, Program
@@ -135,7 +135,7 @@ def make_store(directory: Path, cluster: TestCluster | None) -> Store:
     store = Store(directory)
     store.kubeconfig.touch(0o600)
     if cluster is not None:
-        store.kubeconfig.write_text(credentials.kubeconfig(cluster.layout, "admin"))
+        store.kubeconfig.write_text(pki.kubeconfig(cluster.layout, "admin"))
     return store
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from clusters.embedded import credentials, health, images, lifecycle, mounts, supervisor
+from clusters.embedded import health, images, lifecycle, mounts, pki, supervisor
 from clusters.embedded.host import image_reference
 from clusters.embedded.layout import Layout
 from core import toolchain
@@ -81,7 +81,7 @@ class TestCluster:
     def kubectl(self, *arguments: str, manifests: list[dict[str, Any]] | None = None) -> str:
         file = self.layout.directory.parent / "kubeconfig"
         file.touch(0o600)
-        file.write_text(credentials.kubeconfig(self.layout, "admin"))
+        file.write_text(pki.kubeconfig(self.layout, "admin"))
         documents = None if manifests is None else "\n---\n".join(map(json.dumps, manifests))
         done = subprocess.run(
             [toolchain.path("kubectl"), "--kubeconfig", file, *arguments],

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from clusters.embedded import credentials
+from clusters.embedded import pki
 from tests.clusters_doc import role
 from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, program_images
 from tests.engine.standin_stack import Outcome, Stack
@@ -64,7 +64,7 @@ class Account:
 
     def write_kubeconfig(self, folder: Path, user: Mapping[str, Any]) -> Path:
         """Write a kubeconfig with the contexts `work`, which is this account's, and `other`."""
-        document = yaml.safe_load(credentials.by_reference(self.cluster.layout, "admin"))
+        document = yaml.safe_load(pki.by_reference(self.cluster.layout, "admin"))
         [cluster] = document["clusters"]
         (folder / "ca.pem").write_bytes(self.cluster.layout.certificate("ca").read_bytes())
         cluster["cluster"]["certificate-authority"] = "ca.pem"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clusters import CLUSTERS
-from clusters.embedded import credentials
+from clusters.embedded import pki
 from clusters.existing.settings import Settings
 from clusters.training_operator import NAME as OPERATOR
 from core import toolchain
@@ -49,7 +49,7 @@ def operator(cluster: TestCluster) -> Iterator[None]:
     manager, wait = needed["trainingOperator"], needed["tcpWait"]
     team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": TEAM}}
     whole = [team, *foundations(source, TEAM, wait), deployment(source, TEAM, manager, wait)]
-    kubeconfig = credentials.kubeconfig(cluster.layout, "admin")
+    kubeconfig = pki.kubeconfig(cluster.layout, "admin")
     ready = {"kubeconfig": kubeconfig, "jobNamespace": TEAM, "deployment": OPERATOR}
     try:
         cluster.kubectl("apply", "--server-side", "--filename=-", manifests=whole)

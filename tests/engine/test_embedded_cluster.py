@@ -20,7 +20,6 @@ import pytest
 
 from clusters.embedded import (
     cgroups,
-    credentials,
     health,
     host,
     lifecycle,
@@ -167,7 +166,7 @@ def test_secrets_are_encrypted_where_they_are_stored(cluster: TestCluster) -> No
     )
     assert f"{CANARY}-configmap".encode() in stored, "the test looks in the wrong place"
     assert f"{CANARY}-secret".encode() not in stored
-    assert credentials.encryption_config(cluster.layout).stat().st_mode & 0o077 == 0
+    assert pki.encryption_config(cluster.layout).stat().st_mode & 0o077 == 0
 
 
 def test_the_machines_kernel_parameters_are_left_alone(

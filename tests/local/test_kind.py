@@ -17,8 +17,9 @@ from clusters.kind import KIND
 from clusters.kind import cluster as kind
 from clusters.kind.tool import KindHandler, KindTool, configuration_problem
 from core.handler import UNKNOWN, Properties
+from core.process import CommandFailed
 from core.validation import check
-from images.targets.target import TargetError, by_digest, target_of
+from images.targets.target import by_digest, target_of
 from scripts.cli import down
 from tests.local.machine import (
     IMAGE,
@@ -300,7 +301,7 @@ def test_an_image_that_one_node_lacks_is_not_there(here: Machine) -> None:
 def test_a_cluster_that_is_gone_has_no_images_to_ask_for(here: Machine) -> None:
     target = target_of({"kind": "kind", "cluster": "team"}, KIND.image_targets)
     assert not target.is_up
-    with pytest.raises(TargetError, match="no nodes found"):
+    with pytest.raises(CommandFailed, match="no nodes found"):
         target.load(here.archive(IMAGE), IMAGE, Listener())
 
 
@@ -375,8 +376,9 @@ def test_the_nodes_share_this_machines_memory_and_keep_what_is_reserved() -> Non
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with 2 cores and 8 GiB."""
-    monkeypatch.setattr("clusters.kind_and_minikube.cluster.cores", lambda: 2)
-    monkeypatch.setattr("clusters.kind_and_minikube.cluster.memory", lambda: 8 * 2**30)
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 8 * 2**30 // 4096}
+    monkeypatch.setattr("os.cpu_count", lambda: 2)
+    monkeypatch.setattr("os.sysconf", pages.__getitem__)
 
 
 @pytest.mark.usefixtures("small")

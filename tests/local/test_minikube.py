@@ -309,8 +309,9 @@ def refused(**said: Any) -> list[str]:
     """Return the keys of what a machine with 2 cores and 8 GiB has not got."""
     wanted = settings(**said)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("clusters.kind_and_minikube.cluster.cores", lambda: 2)
-        patch.setattr("clusters.kind_and_minikube.cluster.memory", lambda: 8 * 2**30)
+        pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 8 * 2**30 // 4096}
+        patch.setattr("os.cpu_count", lambda: 2)
+        patch.setattr("os.sysconf", pages.__getitem__)
         declared: list[str] = []
         patch.setattr(
             "clusters.kind_and_minikube.cluster.declare", lambda kind, *_: declared.append(kind)

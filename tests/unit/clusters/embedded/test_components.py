@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from clusters.embedded import config_files, credentials, network, pki
+from clusters.embedded import components as node
+from clusters.embedded import network, pki
 from clusters.embedded.components import Component, components
 from clusters.embedded.layout import Layout
 
@@ -122,7 +123,7 @@ def test_components_know_their_kubeconfig_by_path_and_hold_no_key(layout: Layout
 
 
 def test_the_kubeconfig_that_is_handed_out_needs_no_other_file(layout: Layout) -> None:
-    document = yaml.safe_load(credentials.kubeconfig(layout, "admin"))
+    document = yaml.safe_load(pki.kubeconfig(layout, "admin"))
     assert set(document["users"][0]["user"]) == {"client-certificate-data", "client-key-data"}
     assert document["clusters"][0]["cluster"]["server"] == f"https://{layout.node_address}:6443"
 
@@ -137,7 +138,7 @@ def test_the_firewall_lets_the_hosts_own_packets_in_and_then_none(layout: Layout
 
 def test_every_component_is_restarted_and_dies_with_its_supervisor(layout: Layout) -> None:
     parsed = configparser.ConfigParser(interpolation=None)
-    parsed.read_string(config_files.supervisord(layout, components(layout)))
+    parsed.read_string(node.supervisord(layout, components(layout)))
     programs = [parsed[name] for name in parsed.sections() if name.startswith("program:")]
     assert len(programs) == len(components(layout))
     for program in programs:
@@ -148,7 +149,7 @@ def test_every_component_is_restarted_and_dies_with_its_supervisor(layout: Layou
 
 def test_what_needs_no_api_server_starts_by_itself(layout: Layout) -> None:
     parsed = configparser.ConfigParser(interpolation=None)
-    parsed.read_string(config_files.supervisord(layout, components(layout)))
+    parsed.read_string(node.supervisord(layout, components(layout)))
     programs = {name: parsed[name] for name in parsed.sections() if name.startswith("program:")}
     by_itself = {name for name, program in programs.items() if program["autostart"] == "true"}
     assert by_itself == {"program:etcd", "program:kube-apiserver", "program:containerd"}
@@ -159,14 +160,14 @@ def test_supervisord_gets_a_command_back_as_it_was_meant(layout: Layout) -> None
     (layout.directory / "odd name").touch()
     odd = Component("odd", (str(layout.directory / "odd name"), *command[1:]))
     parsed = configparser.ConfigParser(interpolation=None)
-    parsed.read_string(config_files.supervisord(layout, [odd]))
+    parsed.read_string(node.supervisord(layout, [odd]))
     given = shlex.split(parsed["program:odd"]["command"].replace("%%", "%"))
     assert tuple(given[-2:]) == command[1:]
 
 
 def test_a_changed_credential_changes_its_readers_section_and_no_others(layout: Layout) -> None:
     def sections() -> dict[str, str]:
-        return {made.name: config_files.fingerprint(made) for made in components(layout)}
+        return {made.name: node.fingerprint(made) for made in components(layout)}
 
     before = sections()
     layout.certificate("scheduler").write_text("renewed")
@@ -176,9 +177,9 @@ def test_a_changed_credential_changes_its_readers_section_and_no_others(layout: 
 
 def test_a_rebuilt_program_changes_its_section(layout: Layout) -> None:
     component = _named(layout, "etcd")
-    before = config_files.fingerprint(component)
+    before = node.fingerprint(component)
     Path(component.command[0]).write_text("another build")
-    assert config_files.fingerprint(component) != before
+    assert node.fingerprint(component) != before
 
 
 @pytest.fixture
@@ -188,18 +189,18 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("elsewhere")
 def test_what_was_written_is_found_unchanged_and_private(layout: Layout) -> None:
-    config_files.write(layout)
-    assert config_files.problem(layout) is None
+    node.write(layout)
+    assert node.problem(layout) is None
     written = [path for path in layout.config.rglob("*") if path.is_file()]
     assert {stat.S_IMODE(path.stat().st_mode) for path in written} == {0o600}
 
 
 @pytest.mark.usefixtures("elsewhere")
 def test_a_changed_or_missing_file_is_named(layout: Layout) -> None:
-    config_files.write(layout)
+    node.write(layout)
     (layout.config / "kubelet.yaml").write_text("maxPods: 1")
     (layout.config / "kube-proxy.yaml").unlink()
-    found = config_files.problem(layout)
+    found = node.problem(layout)
     assert found is not None
     assert "kubelet.yaml" in found
     assert "kube-proxy.yaml" in found

@@ -6,9 +6,9 @@ import pytest
 
 from clusters import owner
 from clusters.embedded import pki
-from clusters.embedded.credentials import kubeconfig
 from clusters.embedded.handler import EmbeddedHandler
 from clusters.embedded.layout import Layout
+from clusters.embedded.pki import kubeconfig
 from core.paths import state_dir
 from core.problem import Problem
 from tests.unit.images.objects import Listener

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from clusters.embedded import addons, provisioner
+from clusters.embedded import api, provisioner
 
 
 def _claim(**spec: Any) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def test_a_claim_waits_until_it_has_a_volume_or_is_being_deleted() -> None:
     assert not provisioner.is_waiting(deleted)
 
 
-def _volume(phase: str, reclaim: str = "Delete", by: str = addons.PROVISIONER) -> dict[str, Any]:
+def _volume(phase: str, reclaim: str = "Delete", by: str = api.PROVISIONER) -> dict[str, Any]:
     made = provisioner.volume(_claim(), reclaim, Path("/volumes/pvc-u-1"), "node")
     made["metadata"]["annotations"] = {provisioner.PROVISIONED_BY: by}
     return {**made, "status": {"phase": phase}}
@@ -81,8 +81,8 @@ def test_a_volumes_data_goes_only_when_its_claim_has_gone_and_nobody_keeps_it() 
 
 @pytest.mark.usefixtures("tools")
 def test_the_class_is_the_default_one() -> None:
-    (made,) = [each for each in addons.manifests() if each["kind"] == "StorageClass"]
-    assert made["provisioner"] == addons.PROVISIONER
+    (made,) = [each for each in api.addons() if each["kind"] == "StorageClass"]
+    assert made["provisioner"] == api.PROVISIONER
     assert made["metadata"]["annotations"] == {
         "storageclass.kubernetes.io/is-default-class": "true"
     }

@@ -7,8 +7,13 @@ import pytest
 from clusters.cluster import ExistingOperator
 from clusters.existing.kubeconfig import Unusable
 from clusters.existing.look import Deployed, Found
-from clusters.existing.operator import Requested, decide
-from clusters.existing.ownership import require_alone, require_home, require_namespace
+from clusters.existing.operator import (
+    Requested,
+    decide,
+    require_alone,
+    require_home,
+    require_namespace,
+)
 from clusters.training_operator import has_webhook, is_accepted, version_of
 
 NEWEST = Deployed("kubeflow", "training-operator", "ghcr.io/x/training-operator:v1-d6eb98e")

@@ -48,8 +48,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     packages = tmp_path / "packages"
     packages.mkdir()
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(podman, "_FORWARDING", tmp_path / "forwarding")
-    monkeypatch.setattr(podman, "_INSTANCES", tmp_path / "instances")
+    parameters = {name: tmp_path / name for name in ("forwarding", "instances")}
+    monkeypatch.setattr(podman, "_PARAMETERS", parameters)
     monkeypatch.setattr(podman, "_MODULES", tmp_path / "modules")
     monkeypatch.setattr(podman, "run", found.run)
     monkeypatch.setattr("shutil.which", lambda name, **_: name)

@@ -39,12 +39,7 @@ _KEYS = ("cluster", "jobs", "outputs", "prices")
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """Which cluster.
-
-    Args:
-        kind: A key of `clusters.CLUSTERS`.
-        options: That kind's `Settings`.
-    """
+    """Which cluster: a key of `clusters.CLUSTERS`, and that kind's own settings."""
 
     kind: str
     options: Any
@@ -56,11 +51,8 @@ class Settings:
 
     Args:
         cluster: Which.
-        jobs: What runs in it.
-        capacity: What it has for them; None when that is not known beforehand.
-        scripts: By job, of those that have one.
-        warnings: Problems that do not stop the update.
-        skipped: Entries of the catalogue that the cluster can't run, and why.
+        jobs, scripts, warnings, skipped: As `jobs.config.JobsConfig` has them.
+        capacity: What the cluster has for jobs; None when that is not known beforehand.
         prices: The user's own; None for the repository's.
         outputs: Where jobs keep their files that say nothing themselves.
         secrets: Values of the configuration's secrets that jobs name, by key without `slipway:`.
@@ -96,9 +88,8 @@ def load() -> Settings:
     Raises:
         SettingsError: with every problem in it.
     """
-    stack = pulumi.get_stack()
-    secrets = pulumi.runtime.get_config_secret_keys_env()
-    return parse(pulumi.runtime.get_config_env(), stack, secrets)
+    runtime = pulumi.runtime
+    return parse(runtime.get_config_env(), pulumi.get_stack(), runtime.get_config_secret_keys_env())
 
 
 def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = None) -> Settings:
@@ -123,8 +114,8 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
         problems += outputs
     elif outputs.why_not(around.capacity) is not None:
         problems += lost_inputs(configured.jobs, "slipway:jobs")
-    named = dict(_named_secrets(configured.jobs))
-    problems += _misplaced(config, hidden, [*named.values()])
+    named = _named_secrets(configured.jobs)
+    problems += _misplaced(config, hidden, named.values())
     problems += _not_secret(named, config, hidden, stack)
     table = _prices(config, problems)
     if not problems:
@@ -144,13 +135,14 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     )
 
 
-def _named_secrets(jobs: Sequence[TrainingJob]) -> Iterator[tuple[str, str]]:
-    """Yield where jobs name secrets of the configuration, and their keys without `slipway:`."""
-    for job in jobs:
-        for variable, value in job.env.items():
-            if isinstance(value, SecretKey) and value.config is not None:
-                path = (job.name, "env", variable, "config")
-                yield located("slipway:jobs", path), value.config
+def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
+    """Return, by the place that names it, each secret's key without `slipway:`."""
+    return {
+        located("slipway:jobs", (job.name, "env", variable, "config")): value.config
+        for job in jobs
+        for variable, value in job.env.items()
+        if isinstance(value, SecretKey) and value.config is not None
+    }
 
 
 def _misplaced(
@@ -181,14 +173,14 @@ def _not_secret(
         command = f"`pulumi config set --stack {stack} --secret {name}`"
         key = f"slipway:{name}"
         if name in _KEYS:
-            yield Problem(
-                place, f"{quote(name)} is a key of Slipway's own; give the secret another"
-            )
+            text = f"{quote(name)} is a key of Slipway's own; give the secret another"
         elif key not in config:
-            yield Problem(place, f"the configuration has no {quote(name)}; set it by {command}")
+            text = f"the configuration has no {quote(name)}; set it by {command}"
         elif key not in secrets:
             text = f"{quote(name)} is in the configuration unencrypted; set it again by {command}"
-            yield Problem(place, text)
+        else:
+            continue
+        yield Problem(place, text)
 
 
 def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> dict[str, Any]:
@@ -208,12 +200,11 @@ def _prices(config: Mapping[str, str], problems: list[Problem]) -> PriceTable | 
     if not isinstance(path, str) or not path:
         text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
         problems.append(Problem(prices.KEY, text))
-        return None
-    table = prices.read(path)
-    if isinstance(table, list):
+    elif isinstance(table := prices.read(path), PriceTable):
+        return table
+    else:
         problems += table
-        return None
-    return table
+    return None
 
 
 def _decoded(text: str) -> Any:
@@ -279,10 +270,12 @@ def _uncopied(config: Mapping[str, str], template: Path) -> str:
 def _surroundings(cluster: ClusterSettings | None) -> Surroundings:
     if cluster is None:
         return Surroundings()
-    kind = CLUSTERS[cluster.kind]
-    gpus = kind.gpus(cluster.options)
-    per_node = 0 if gpus is None else gpus.per_node
-    pools = tuple(kind.pools(cluster.options))
+    kind, options = CLUSTERS[cluster.kind], cluster.options
+    gpus = kind.gpus(options)
     return Surroundings(
-        per_node, kind.capacity(cluster.options), gpus, reached_alone(cluster.options), pools
+        gpus_per_node=0 if gpus is None else gpus.per_node,
+        capacity=kind.capacity(options),
+        pool=gpus,
+        reach=reached_alone(options),
+        pools=tuple(kind.pools(options)),
     )

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from core.problem import Path, Problem, choices, located, quote
 from core.validation import check
 from jobs import rules, sources
-from jobs.catalog import CATALOG
+from jobs.catalog import CATALOG, DECLARED
 from jobs.plan import prerequisites
 from jobs.rules import Surroundings
 from jobs.spec import Script, TrainingJob
@@ -34,7 +33,7 @@ class JobsConfig:
     """The jobs of a stack, and what was found about them.
 
     Args:
-        jobs: In the order of their names: Pulumi sorts a configuration's keys.
+        jobs: In the order of the configuration, whose keys Pulumi sorts.
         scripts: By job, of those that have one.
         problems: Whatever is wrong; with one, nothing may be made.
         warnings: Mistakes with which a job may run all the same.
@@ -83,12 +82,7 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
         for field in fields
         if field not in KEYS
     ]
-    base: dict[str, Any] = {}
-    if name in CATALOG:
-        base = TypeAdapter(TrainingJob).dump_python(
-            CATALOG[name], mode="json", by_alias=True, exclude_none=True
-        )
-    written = {**known, "name": name}
+    written, base = {**known, "name": name}, DECLARED.get(name)
     job = check(TrainingJob, written, key, base=base, presumed=lambda: {"name": "job"})
     if isinstance(job, TrainingJob):
         return problems or job
@@ -148,7 +142,6 @@ def _dependency_problems(
 
     `declared` has the names also of those whose own declarations are wrong.
     """
-    known = {job.name: job for job in jobs}
     for job in jobs:
         others = [name for name in declared if name != job.name]
         references: list[tuple[Path, str]] = [
@@ -168,7 +161,7 @@ def _dependency_problems(
             else:
                 text = f"there is no job {quote(name)} in this stack; {choices(name, others)}"
             yield Problem(located(key, (job.name, *path)), text)
-    yield from _cycles(known, key)
+    yield from _cycles(jobs, key)
 
 
 def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
@@ -184,9 +177,10 @@ def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
                 )
 
 
-def _cycles(jobs: Mapping[str, TrainingJob], key: str) -> Iterator[Problem]:
+def _cycles(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
     """Yield each cycle once, at the job in it that comes first."""
-    graph = {name: set(prerequisites(job)) & (jobs.keys() - {name}) for name, job in jobs.items()}
+    names = [job.name for job in jobs]
+    graph = {job.name: {*prerequisites(job)} & {*names} - {job.name} for job in jobs}
     while True:
         try:
             TopologicalSorter(graph).prepare()
@@ -195,7 +189,7 @@ def _cycles(jobs: Mapping[str, TrainingJob], key: str) -> Iterator[Problem]:
             cycle = error.args[1][:0:-1]
         else:
             return
-        first = next(name for name in jobs if name in cycle)
+        first = min(cycle, key=names.index)
         start = cycle.index(first)
         needed = [*cycle[start + 1 :], *cycle[: start + 1]]
         text = (

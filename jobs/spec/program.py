@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any
 
 from core.manifests import MANAGED_BY, Manifest
-from jobs.spec import data, inputs
+from jobs.spec import inputs
 from jobs.spec.job import TrainingJob
 from jobs.spec.modules import MODULES
 from jobs.spec.names import OUTPUT_DIR, RUN_LABEL, SCRIPT, THREADS, TMP, secret_name
@@ -63,7 +63,6 @@ def environment(job: TrainingJob, share: Share) -> list[dict[str, Any]]:
         "SLIPWAY_OUTPUT_DIR": OUTPUT_DIR,
         **({} if job.outputs is None else {"SLIPWAY_OUTPUTS": job.outputs}),
         **inputs.environment(job),
-        **data.environment(job),
         # Of several processes each gets its own from torchrun.
         **({"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"} if job.processes_per_node == 1 else {}),
         **job.env,

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from pydantic.alias_generators import to_camel
 
 from core.manifests import MANAGED_BY
-from jobs.spec import data, inputs
-from jobs.spec.inputs import OtherVolume
+from jobs.spec import inputs
 from jobs.spec.job import TrainingJob
 from jobs.spec.names import API_VERSION, CONTAINER, INPUTS_CONTAINER, JOB_LABEL, WORK
-from jobs.spec.parts import Toleration
+from jobs.spec.parts import Toleration, Volume
 from jobs.spec.program import environment, program
 from jobs.spec.replicas import Share, roles, share
 from jobs.spec.script import Script
@@ -61,7 +60,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
     trainer_image: Input[str],
     script: Script | None = None,
     fetch_image: Input[str] | None = None,
-    other_volumes: Mapping[str, OtherVolume] = MappingProxyType({}),
+    other_volumes: Mapping[str, Volume] = MappingProxyType({}),
     keeps_data: bool = False,
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs `job`.
@@ -84,6 +83,8 @@ def manifest(  # noqa: PLR0913 - all but the job by name
         raise ValueError(f"job {job.name}: `script` goes with a job that has one, and it must")
     image = trainer_image if job.image is None else job.image
     fetcher = trainer_image if fetch_image is None else fetch_image
+    # No program may change the cache of its data.
+    cache = [{**inputs.CACHE_MOUNT, "readOnly": True}] if inputs.needs_cache(job) else []
 
     def template(share: Share) -> dict[str, Any]:
         variables = environment(job, share)
@@ -94,7 +95,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
             **program(job, share, None if script is None else script.entry),
             "env": variables,
             "resources": share.manifest(),
-            "volumeMounts": [*mounts(job, script), *data.mounts(job, read_only=True)],
+            "volumeMounts": [*mounts(job, script), *cache],
             **_CONTAINER,
         }
         fetching = {
@@ -102,22 +103,17 @@ def manifest(  # noqa: PLR0913 - all but the job by name
             "image": fetcher,
             "imagePullPolicy": "IfNotPresent",
             "command": list(inputs.FETCH),
-            "args": [*inputs.arguments(job, other_volumes), *data.arguments(job)],
+            "args": inputs.arguments(job, other_volumes),
             "env": [each for each in variables if each["name"] not in OF_THE_PROGRAM],
             # A pod requests the most that its containers need one after the other, so this one
             # adds nothing.
             "resources": replace(share, gpus=0).manifest(),
-            "volumeMounts": [
-                *mounts(job, None),
-                *inputs.mounts(job, other_volumes),
-                *data.mounts(job, read_only=False),
-            ],
+            "volumeMounts": [*mounts(job, None), *inputs.mounts(job, other_volumes)],
             **_CONTAINER,
         }
         volumes = [
             *pod_volumes(job, share, script),
-            *inputs.volumes(job, other_volumes),
-            *data.volumes(job, is_kept=keeps_data),
+            *inputs.volumes(job, other_volumes, keeps_data=keeps_data),
         ]
         return {
             "metadata": {

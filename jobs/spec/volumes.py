@@ -40,15 +40,10 @@ def pod_volumes(job: TrainingJob, share: Share, script: Script | None) -> list[d
     }
     if script is not None:
         items = [{"key": key, "path": path} for key, path in sorted(script.items.items())]
-        own["script"] = {
-            "configMap": {
-                "name": script.name,
-                "items": items,
-                "defaultMode": _READABLE_AND_EXECUTABLE,
-            }
-        }
-    named = {**own, **{name: _source(job.name, name, each) for name, each in job.volumes.items()}}
-    return [{"name": name, **source} for name, source in named.items()]
+        files = {"name": script.name, "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
+        own["script"] = {"configMap": files}
+    own |= {name: _source(job.name, name, each) for name, each in job.volumes.items()}
+    return [{"name": name, **source} for name, source in own.items()]
 
 
 def mounts(job: TrainingJob, script: Script | None) -> list[dict[str, Any]]:
@@ -94,7 +89,12 @@ def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
                 "hostPath": {"path": volume.host_path, "type": "Directory"},
             },
         }
-        yield _claim(own, namespace, mode, _NOMINAL, bound)
+        made = claim(own, namespace, _NOMINAL, mode=mode)
+        made["spec"] |= bound
+        # Many storage classes make a volume only for a pod that uses it; the run reports when none
+        # comes.
+        made["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true"}
+        yield made
 
 
 def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
@@ -102,8 +102,10 @@ def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
     for name, volume in job.volumes.items():
         if volume.size is not None:
             stays = volume.keep is not False
-            made = claim(claim_name(job.name, name, volume), namespace, volume.size, keep=stays)
-            yield made, stays
+            yield (
+                claim(claim_name(job.name, name, volume), namespace, volume.size, keep=stays),
+                stays,
+            )
 
 
 def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
@@ -125,19 +127,7 @@ def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
         storage_class: Of the volume; the cluster's default one unless said.
         keep: Whether it stays with its files when nothing declares it any more.
     """
-    bound = {} if storage_class is None else {"storageClassName": storage_class}
-    made = _claim(name, namespace, mode, size, bound)
-    made["metadata"]["annotations"] = {KEPT: str(keep).lower()}
-    return made
-
-
-def _source(job: str, name: str, volume: Volume) -> dict[str, Any]:
-    if volume.empty_dir is None:
-        return {"persistentVolumeClaim": {"claimName": claim_name(job, name, volume)}}
-    return {"emptyDir": {} if volume.empty_dir is True else {"sizeLimit": volume.empty_dir}}
-
-
-def _claim(name: str, namespace: str, mode: str, size: str, bound: dict[str, str]) -> Manifest:
+    chosen = {} if storage_class is None else {"storageClassName": storage_class}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -145,9 +135,18 @@ def _claim(name: str, namespace: str, mode: str, size: str, bound: dict[str, str
             "name": name,
             "namespace": namespace,
             "labels": dict(MANAGED_BY),
-            # Many storage classes make a volume only for a pod that uses it; the run reports when
-            # none comes.
-            "annotations": {"pulumi.com/skipAwait": "true"},
+            "annotations": {KEPT: str(keep).lower()},
         },
-        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **bound},
+        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **chosen},
     }
+
+
+def of_claim(name: str) -> dict[str, Any]:
+    """Return the source of a pod's volume that is a claim's."""
+    return {"persistentVolumeClaim": {"claimName": name}}
+
+
+def _source(job: str, name: str, volume: Volume) -> dict[str, Any]:
+    if volume.empty_dir is None:
+        return of_claim(claim_name(job, name, volume))
+    return {"emptyDir": {} if volume.empty_dir is True else {"sizeLimit": volume.empty_dir}}

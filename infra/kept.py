@@ -63,12 +63,7 @@ def keep(
 ) -> tuple[str | None, list[pulumi.Resource]]:
     """Declare what it takes to keep files, after the jobs' namespace.
 
-    Args:
-        settings: The stack's.
-        cluster: Where its jobs run.
-        capacity: What the cluster has; None where that is not known beforehand.
-        goes: Whether the cluster is removed with the stack.
-        after: The jobs' namespace.
+    `goes` says whether the cluster is removed with the stack. A capacity of None is not known.
 
     Returns:
         The place as `jobs.spec.kept` has it, None where files are not kept; and what has to exist

@@ -25,16 +25,15 @@ from jobs.spec.kept import VOLUME_URL
 
 @dataclass(frozen=True)
 class RunContext:
-    """What all runs of a stack have in common.
+    """What all runs of a stack have in common; None is what is not known, or is not there.
 
     Args:
-        cluster: Where they run.
         needs: What is created before them: their namespace and the operator.
         images: What they run unless they bring their own.
-        capacity: What the cluster has for them; None when that is not known beforehand.
+        capacity: What the cluster has for them.
         gpus: What is also created before those that request GPUs.
         costs: By job, where it is known.
-        kept: Where jobs without `outputs` keep their files (`jobs.spec.kept`); None for nowhere.
+        kept: Where jobs without `outputs` keep their files (`jobs.spec.kept`).
         secrets: Those of the stack's configuration that jobs name, in plain text.
     """
 

@@ -47,12 +47,11 @@ class ClusterSettings:
 
 @dataclass(frozen=True)
 class Settings:
-    """A stack's settings.
+    """A stack's settings; its jobs, and what was found about them, as `JobsConfig` has them.
 
     Args:
         cluster: Which.
-        jobs, scripts, warnings, skipped: As `jobs.config.JobsConfig` has them.
-        capacity: What the cluster has for jobs; None when that is not known beforehand.
+        capacity: What it has for jobs; None when that is not known beforehand.
         prices: The user's own; None for the repository's.
         outputs: Where jobs keep their files that say nothing themselves.
         secrets: Values of the configuration's secrets that jobs name, by key without `slipway:`.
@@ -93,12 +92,9 @@ def load() -> Settings:
 
 
 def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = None) -> Settings:
-    """Return the settings that `config` stands for.
+    """Return the settings that the engine's configuration of a stack stands for.
 
-    Args:
-        config: The engine's configuration, by full key, each value as text or JSON.
-        stack: The stack's name, which also names its cluster unless the settings do.
-        secrets: The keys that hold encrypted values.
+    `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones.
 
     Raises:
         SettingsError: with every problem in `config`.

@@ -68,10 +68,8 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
 def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem]:
     """Return a job, or everything that is wrong with its declaration.
 
-    Args:
-        name: An entry of the catalogue, whose fields `declared` overrides, or another name.
-        declared: Its fields, as decoded from the configuration; None is none.
-        key: Where they stand in the configuration.
+    `declared` has its fields, as decoded from `key` of the configuration; None is none. They
+    override those of the catalogue's entry of that name, if there is one.
     """
     fields = {} if declared is None else declared
     if not isinstance(fields, Mapping):

@@ -18,14 +18,13 @@ _WATCH_SECONDS, _WATCH_SILENCE_SECONDS = 30, 35
 
 @dataclass(frozen=True)
 class LogPart:
-    """Which part of a log to read.
+    """Which part of a container's log to read.
 
     Args:
         since: From when on, RFC 3339 in full seconds; None for all of it.
         previous: That of the container before the latest restart.
         follow: Whether to wait for more while the container runs.
         tail: Only so many of the last lines; None for all of them.
-        container: Its name.
     """
 
     since: str | None = None

@@ -6,8 +6,7 @@ import re
 from core.problem import quote
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
 from jobs.spec import TrainingJob
-from jobs.spec.modules import MODULES
-from jobs.spec.program import RANK_PLACEHOLDER
+from jobs.spec.program import MODULES, RANK_PLACEHOLDER
 
 _TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"
 _TORCHRUN = "https://docs.pytorch.org/docs/2.6/elastic/run.html"

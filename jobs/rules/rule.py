@@ -35,12 +35,9 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Finding:
-    """A mistake in a job.
+    """A mistake in a job: the field to change, what is wrong with its value, and what to do.
 
-    Args:
-        path: Of the field to change, in the configuration's spelling; empty for the job itself.
-        reason: The value, and what is wrong with it.
-        remedy: What to do instead, for the author of the job.
+    The path is in the configuration's spelling, and empty for the job itself.
     """
 
     path: Path
@@ -54,14 +51,7 @@ Find = Callable[[TrainingJob, Surroundings], Findings]
 
 @dataclass(frozen=True)
 class Rule:
-    """A known mistake.
-
-    Args:
-        name: Its fixtures have it, too.
-        pointer: Where to read more.
-        find: Looks for it.
-        warns: Whether a job that has it may run all the same.
-    """
+    """A known mistake: how it is found, where to read more, and whether such a job may run."""
 
     name: str
     pointer: str

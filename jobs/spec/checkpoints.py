@@ -25,12 +25,7 @@ _DIGITS = 16
 
 
 def settings(job: TrainingJob, place: str | None) -> dict[str, Any] | None:
-    """Return a job's checkpoints as an input of its run; None for none.
-
-    Args:
-        job: Whose.
-        place: Where its stack keeps files: on its volume, elsewhere, or, with None, nowhere.
-    """
+    """Return a job's checkpoints as an input of its run; None unless `place` is the volume."""
     return None if job.checkpoint is None or place != VOLUME_URL else asdict(job.checkpoint)
 
 

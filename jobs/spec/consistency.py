@@ -13,7 +13,6 @@ from pydantic.alias_generators import to_camel
 
 from core.fields import size
 from core.problem import Contradiction, Path, choices, dotted, quote
-from jobs.spec.modules import HYPERPARAMETERS, MODULES
 from jobs.spec.names import (
     CACHED_DATA,
     DATA,
@@ -24,6 +23,7 @@ from jobs.spec.names import (
     SCRIPT,
     THREADS,
 )
+from jobs.spec.program import HYPERPARAMETERS, MODULES
 from jobs.spec.replicas import roles, share
 
 if TYPE_CHECKING:

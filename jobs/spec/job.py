@@ -11,7 +11,7 @@ from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory,
 from core.validation import contradictory
 from jobs.spec import fields, parts
 from jobs.spec.consistency import START_TIMEOUT, contradictions
-from jobs.spec.modules import MODULES, ModuleName
+from jobs.spec.program import MODULES, ModuleName
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -69,8 +69,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
         job: What to run.
         namespace: Where.
         service_account: Of its pods; its token is not mounted.
-        trainer_image: The image of a `job` that has none of its own; of one with a `build`
-            what was built.
+        trainer_image: What a `job` without `image` runs; of one with a `build` what was built.
         script: The files of its `script`, where it has one.
         fetch_image: The trainer's image that fetches its `inputs`; `trainer_image` by default.
         other_volumes: The volumes of other jobs in which inputs lie, by the input's name.

@@ -13,13 +13,7 @@ _LONGEST_KEY = 200
 
 @dataclass(frozen=True)
 class Script:
-    """The files of a job's script.
-
-    Args:
-        job: The job's name.
-        entry: The path, in `files`, of the one that is started.
-        files: Their contents, by their path in the script's folder.
-    """
+    """The files of a job's script, by their path in its folder; `entry` is the one to start."""
 
     job: str
     entry: str
@@ -46,21 +40,19 @@ class Script:
     @property
     def sources(self) -> dict[str, str]:
         """The Python files among them, by their path."""
-        return {
-            path: content.decode(errors="replace")
-            for path, content in self.files.items()
-            if path.endswith(".py")
-        }
+        python = (path for path in self.files if path.endswith(".py"))
+        return {path: self.files[path].decode(errors="replace") for path in python}
 
     def config_map(self, namespace: str) -> Manifest:
-        """Return the ConfigMap."""
+        """Return the ConfigMap: as text, which reads in a preview, what may travel as such."""
         data, binary = {}, {}
         for key, path in self.items.items():
-            text = _text(self.files[path])
-            if text is None:
-                binary[key] = base64.b64encode(self.files[path]).decode()
-            else:
+            content = self.files[path]
+            text = content.decode(errors="replace")
+            if text.encode() == content and "\0" not in text:
                 data[key] = text
+            else:
+                binary[key] = base64.b64encode(content).decode()
         contents = {"data": data, "binaryData": binary}
         return {
             "apiVersion": "v1",
@@ -69,12 +61,3 @@ class Script:
             "immutable": True,
             **{name: files for name, files in contents.items() if files},
         }
-
-
-def _text(content: bytes) -> str | None:
-    """Return text that reads in a preview; None for what has to travel as bytes."""
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        return None
-    return None if "\0" in text else text

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from core.fields import mebibytes, size
 from core.manifests import KEPT, MANAGED_BY, Manifest
-from jobs.spec.job import TrainingJob
 from jobs.spec.names import OWN_VOLUMES
 from jobs.spec.parts import Volume
 from jobs.spec.replicas import Share
 from jobs.spec.script import Script
+
+if TYPE_CHECKING:
+    from jobs.spec.job import TrainingJob
 
 _READABLE_AND_EXECUTABLE = 0o555
 _NOMINAL = "1Gi"
@@ -117,15 +119,9 @@ def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
     storage_class: str | None = None,
     keep: bool = False,
 ) -> Manifest:
-    """Return a claim of a size.
+    """Return a claim of a size; with `keep` it stays with its files when nothing declares it.
 
-    Args:
-        name: Its name.
-        namespace: Its namespace.
-        size: Of the volume.
-        mode: How many nodes can use it, as Kubernetes says it.
-        storage_class: Of the volume; the cluster's default one unless said.
-        keep: Whether it stays with its files when nothing declares it any more.
+    `mode` is an access mode of Kubernetes; None is the cluster's default storage class.
     """
     chosen = {} if storage_class is None else {"storageClassName": storage_class}
     return {

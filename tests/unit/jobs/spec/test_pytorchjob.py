@@ -25,7 +25,7 @@ from jobs.spec import (
     manifest,
     program,
 )
-from jobs.spec.modules import MODULES
+from jobs.spec.program import MODULES
 from jobs.spec.script import Script
 from jobs.topology import Topology
 from tests.unit.jobs_declared import IMAGE, jobs, rendered

@@ -11,8 +11,7 @@ from clusters.capacity import Capacity
 from clusters.cluster import JOB_ACCOUNT, Cluster
 from core import manifests
 from images.resource import TrainerImages
-from infra import outputs
-from infra.declare import declare
+from infra.declare import declare, exists, once_ended
 from jobs import plan
 from jobs.adapt import adapt, wants_gpus
 from jobs.cost import TrainingCost
@@ -83,7 +82,7 @@ def train(
             job,
             rendered,
             # Known once the runs whose room it needs have ended.
-            kubeconfig=outputs.once_ended(
+            kubeconfig=once_ended(
                 [runs[name].result for name in waits[job.name]], context.cluster.kubeconfig
             ),
             artifacts=_artifacts(job, before),
@@ -202,5 +201,5 @@ def not_run(runs: Mapping[str, Run]) -> Output[dict[str, str]]:
         return found
 
     ended = {name: run.result for name, run in runs.items()}
-    passed = {name: outputs.exists(run.gate) for name, run in runs.items()}
+    passed = {name: exists(run.gate) for name, run in runs.items()}
     return Output.all(results=ended, passed=passed).apply(reasons)

@@ -2,7 +2,7 @@
 
     slipway:cluster: {kind: embedded}       one of `clusters.CLUSTERS` and its own settings
     slipway:jobs:
-      mnist-gloo: {epochs: 2}               an entry of `jobs.catalog.CATALOG`, or one's own
+      mnist-gloo: {epochs: 2}               an entry of jobs/catalog.yaml, or one's own
     slipway:outputs: {size: 20Gi}           where jobs keep their files
     slipway:prices: prices.yaml             a table of one's own, instead of the repository's
     slipway:hfToken: {secure: …}            a secret that a job's `env` names as {config: hfToken}

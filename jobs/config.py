@@ -3,17 +3,20 @@
 A job is an entry of the catalogue with fields overridden, or the user's own.
 """
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+import yaml
+from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
+from core.paths import CHECKOUT
 from core.problem import Path, Problem, choices, located, quote
 from core.validation import check
 from jobs import rules, sources
-from jobs.catalog import CATALOG, DECLARED
 from jobs.plan import prerequisites
 from jobs.rules import Surroundings
 from jobs.spec import Script, TrainingJob
@@ -26,6 +29,16 @@ KEYS = tuple(
     to_camel(name) for name in TrainingJob.__dataclass_fields__ if name not in _NOT_DECLARED
 )
 """The keys of a job's declaration."""
+
+_DEMOS: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
+    (CHECKOUT / "jobs" / "catalog.yaml").read_text(encoding="utf-8")
+)
+_JOB = TypeAdapter(TrainingJob)
+CATALOG: Mapping[str, TrainingJob] = {
+    name: _JOB.validate_json(json.dumps({**fields, "name": name}), by_alias=True, by_name=False)
+    for name, fields in _DEMOS.items()
+}
+"""The demos."""
 
 
 @dataclass
@@ -80,7 +93,7 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
         for field in fields
         if field not in KEYS
     ]
-    written, base = {**known, "name": name}, DECLARED.get(name)
+    written, base = {**known, "name": name}, _DEMOS.get(name)
     job = check(TrainingJob, written, key, base=base, presumed=lambda: {"name": "job"})
     if isinstance(job, TrainingJob):
         return problems or job

@@ -8,7 +8,7 @@ import pytest
 
 from clusters.capacity import Capacity
 from infra.settings import Settings, SettingsError, parse
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 
 EMBEDDED = {"kind": "embedded"}
 

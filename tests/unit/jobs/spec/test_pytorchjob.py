@@ -12,7 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 
 from core import toolchain
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 from jobs.run.submit import spec_hash
 from jobs.spec import (
     Build,

@@ -30,9 +30,9 @@ from infra import cost, kept
 from infra.cost import prices
 from infra.cost.prices import PriceTable
 from infra.kept import KeptOutputs
-from jobs.config import lost_inputs, read
+from jobs.config import JobsConfig, lost_inputs, read
 from jobs.rules import Surroundings
-from jobs.spec import Script, SecretKey, TrainingJob
+from jobs.spec import SecretKey, TrainingJob
 
 _KEYS = ("cluster", "jobs", "outputs", "prices")
 
@@ -45,9 +45,9 @@ class ClusterSettings:
     options: Any
 
 
-@dataclass(frozen=True)
-class Settings:
-    """A stack's settings; its jobs, and what was found about them, as `JobsConfig` has them.
+@dataclass(frozen=True, kw_only=True)
+class Settings(JobsConfig):
+    """A stack's settings: its jobs, of which no problems are left, and all else.
 
     Args:
         cluster: Which.
@@ -58,14 +58,10 @@ class Settings:
     """
 
     cluster: ClusterSettings
-    jobs: tuple[TrainingJob, ...]
-    capacity: Capacity | None = None
-    scripts: Mapping[str, Script] = field(default_factory=dict)
-    warnings: tuple[Problem, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    prices: PriceTable | None = None
-    outputs: KeptOutputs = field(default_factory=KeptOutputs)
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    capacity: Capacity | None
+    prices: PriceTable | None
+    outputs: KeptOutputs
+    secrets: Mapping[str, str] = field(repr=False)
 
 
 class SettingsError(pulumi.RunError):
@@ -99,8 +95,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     Raises:
         SettingsError: with every problem in `config`.
     """
-    hidden = [] if secrets is None else secrets
-    problems: list[Problem] = []
+    hidden, problems = secrets or [], list[Problem]()
     cluster = _cluster(config, stack, problems)
     around = _surroundings(cluster)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
@@ -119,12 +114,9 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     if problems or cluster is None or isinstance(outputs, list):
         raise SettingsError(problems, stack)
     return Settings(
-        cluster,
-        tuple(configured.jobs),
+        **vars(configured),
+        cluster=cluster,
         capacity=around.capacity,
-        scripts=configured.scripts,
-        warnings=tuple(configured.warnings),
-        skipped=configured.skipped,
         prices=table,
         outputs=outputs,
         secrets={name: config[f"slipway:{name}"] for name in named.values()},

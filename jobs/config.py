@@ -41,7 +41,7 @@ CATALOG: Mapping[str, TrainingJob] = {
 """The demos."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class JobsConfig:
     """The jobs of a stack, and what was found about them.
 
@@ -68,9 +68,9 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
         if isinstance(job, TrainingJob):
             _add(job, f"{key}.{name}", around, config)
         else:
-            config.problems += job
-    config.problems += _clashes(config.jobs, key)
-    config.problems += _dependency_problems(config.jobs, section, key)
+            config.problems.extend(job)
+    config.problems.extend(_clashes(config.jobs, key))
+    config.problems.extend(_dependency_problems(config.jobs, section, key))
     for name, job in CATALOG.items():
         reasons = [found.reason for rule, found in rules.judge(job, around) if not rule.warns]
         if name not in section and reasons:
@@ -124,7 +124,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
     if (image := sources.image_spec(job)) is not None:
         wrong = image.problems()
         place = key if job.build is None else f"{key}.build"
-        config.problems += [Problem(f"{place}.{name}", text) for name, text in wrong.items()]
+        config.problems.extend(Problem(f"{place}.{name}", text) for name, text in wrong.items())
         # Only the rules for elastic jobs look into a build, and a context may be large.
         if not wrong and job.elastic is not None and job.build is not None:
             around = replace(around, files=sources.read_build(image))

@@ -23,7 +23,7 @@ class PyTorchJob(pulumi.CustomResource):
         job: What to train.
         manifest: `jobs.spec.manifest` of it.
         kubeconfig: Its content.
-        artifacts: What its inputs are, by name (`jobs.spec.inputs.found`).
+        artifacts: What its inputs are, by name (`jobs.spec.inputs.found`); None without inputs.
         place: Where the stack keeps checkpoints, and rank 0's files unless the job has `outputs`
             (`jobs.spec.kept`); None for nowhere.
         room: What all jobs need and the cluster has, for a preview to show (`jobs.plan`).

@@ -93,13 +93,13 @@ def plain_map(values: Mapping[str, PropertyValue], *, hide_secrets: bool = False
 def wrap(value: Any, *, secret: bool = False) -> PropertyValue:
     """Return plain Python `value` as a property value, the reverse of `plain`."""
     if value is UNKNOWN:
-        return PropertyValue(rpc.UNKNOWN, is_secret=secret)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return PropertyValue(float(value), is_secret=secret)
-    if isinstance(value, Mapping):
-        return PropertyValue(wrap_map(value), is_secret=secret)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return PropertyValue([wrap(item) for item in value], is_secret=secret)
+        value = rpc.UNKNOWN
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    elif isinstance(value, Mapping):
+        value = wrap_map(value)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        value = [wrap(item) for item in value]
     return PropertyValue(value, is_secret=secret)
 
 

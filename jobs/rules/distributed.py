@@ -156,17 +156,14 @@ def _elastic_with_processes(job: TrainingJob, _: Surroundings) -> Findings:
 
 @rule("docs/own-job.md#placeholders")
 def _rank_unknown(job: TrainingJob, _: Surroundings) -> Findings:
-    reason = None
     if job.elastic is not None:
         reason = "an elastic job's ranks change, and the rendezvous hands them out"
     elif job.processes_per_node > 1:
         reason = "with several `processesPerNode` each has its own, in the variable RANK"
-    if reason is not None:
-        for name, words in (("command", job.command or ()), ("args", job.args)):
-            for index, word in enumerate(words):
-                if RANK_PLACEHOLDER in word:
-                    yield Finding(
-                        (name, index),
-                        f"{RANK_PLACEHOLDER} can't be known: {reason}",
-                        "leave it out, and let the program ask there",
-                    )
+    else:
+        return
+    for name, words in (("command", job.command or ()), ("args", job.args)):
+        for index, word in enumerate(words):
+            if RANK_PLACEHOLDER in word:
+                text = f"{RANK_PLACEHOLDER} can't be known: {reason}"
+                yield Finding((name, index), text, "leave it out, and let the program ask there")

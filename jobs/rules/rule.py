@@ -16,9 +16,7 @@ class Surroundings:
     """What is known of a job's cluster and program before anything is made; None is not known.
 
     Args:
-        gpus_per_node: GPUs of one node.
-        capacity: What the cluster has for jobs.
-        pool: Its nodes with GPUs; None also without any.
+        pool: The cluster's nodes with GPUs; None also without any.
         reach: The only registry that its nodes get images from; None where they get any.
         pools: All pools whose nodes are paid for; empty where they are not known.
         files: Texts that the job's program is made of, by path: of a `script` its Python files,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pydantic.alias_generators import to_camel
+from pydantic import TypeAdapter
 
 from core.manifests import MANAGED_BY
 from jobs.spec import inputs
@@ -48,6 +48,7 @@ _CONTAINER = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "FallbackToLogsOnError",
 }
+_TOLERATIONS = TypeAdapter(tuple[Toleration, ...])
 OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
 """Variables that mean something in the image of the job's program alone."""
 
@@ -159,7 +160,9 @@ def _pod(job: TrainingJob, service_account: str) -> dict[str, Any]:
     """Return what the pods of all roles have, besides their containers and volumes."""
     optional = {
         "nodeSelector": job.node_selector,
-        "tolerations": [_plain(each) for each in job.tolerations],
+        "tolerations": _TOLERATIONS.dump_python(
+            job.tolerations, mode="json", by_alias=True, exclude_none=True
+        ),
         "imagePullSecrets": [{"name": name} for name in job.pull_secrets],
         "priorityClassName": job.priority_class,
     }
@@ -176,19 +179,13 @@ def _pod(job: TrainingJob, service_account: str) -> dict[str, Any]:
     }
 
 
-def _plain(toleration: Toleration) -> dict[str, Any]:
-    fields = asdict(toleration).items()
-    return {to_camel(name): value for name, value in fields if value is not None}
-
-
 def _run_policy(job: TrainingJob) -> dict[str, Any]:
-    policy: dict[str, Any] = {
+    ttl = job.ttl_seconds_after_finished
+    return {
         # Pods stay: their logs and exit codes are to be read after the end, too.
         "cleanPodPolicy": job.clean_pod_policy,
         "backoffLimit": job.max_restarts,
         # `pulumi up` ends a run at its timeout; this stops one that no `up` waits for.
         "activeDeadlineSeconds": job.timeout + _BACKSTOP_SECONDS,
+        **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
     }
-    if job.ttl_seconds_after_finished is not None:
-        policy["ttlSecondsAfterFinished"] = job.ttl_seconds_after_finished
-    return policy

@@ -87,9 +87,7 @@ def _downloads(text: str) -> list[int]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         for keyword in node.keywords
-        if keyword.arg == "download"
-        and isinstance(keyword.value, ast.Constant)
-        and keyword.value.value is True
+        if keyword.arg == "download" and ast.unparse(keyword.value) == "True"
     )
 
 

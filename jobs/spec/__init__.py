@@ -19,4 +19,4 @@ from jobs.spec.parts import SecretKey as SecretKey
 from jobs.spec.parts import Toleration as Toleration
 from jobs.spec.parts import Volume as Volume
 from jobs.spec.pytorchjob import manifest as manifest
-from jobs.spec.script import Script as Script
+from jobs.spec.volumes import Script as Script

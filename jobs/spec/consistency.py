@@ -51,34 +51,33 @@ def _catalogues_program(job: TrainingJob) -> Iterator[Contradiction]:
     text = f"{job.name} runs the catalogue's program; give a job of one's own another name"
     for name in _OWN:
         if getattr(job, name) is not None:
-            yield _of((name,), text)
+            yield _of(name, text)
     if job.max_time_to_accuracy is not None and job.goal is None:
         text = "goes with a `goal`, such as accuracy=0.98: the time until it was reached is judged"
-        yield _of(("max_time_to_accuracy",), text, "goal")
+        yield _of("max_time_to_accuracy", text, "goal")
     if job.elastic is None and MODULES[str(job.module)].is_elastic:
-        yield _of(("elastic",), f"is missing; {job.name} needs it", "module")
+        yield _of("elastic", f"is missing; {job.name} needs it", "module")
 
 
 def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
     given = [name for name in _PROGRAMS if getattr(job, name) is not None]
     for name in given[1:]:
         text = f"goes with no `{given[0]}`; a job has exactly one of script, build and image"
-        yield _of((name,), text, given[0])
+        yield _of(name, text, given[0])
     if not given and job.command is None:
         yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
     elif not given:
-        yield _of(("image",), "is missing; a `command` has an `image` or a `build`", "command")
+        yield _of("image", "is missing; a `command` has an `image` or a `build`", "command")
     if job.command is not None and job.script is not None:
-        text = "goes with no `script`, which python3 runs; it has `args`"
-        yield _of(("command",), text, "script")
+        yield _of("command", "goes with no `script`, which python3 runs; it has `args`", "script")
     if job.image is not None and job.command is None:
-        yield _of(("command",), "is missing; an `image` has it", "image")
+        yield _of("command", "is missing; an `image` has it", "image")
     if job.script_entry is not None and job.script is None:
-        yield _of(("script_entry",), "goes with a `script` that is a folder", "script")
+        yield _of("script_entry", "goes with a `script` that is a folder", "script")
     if any(getattr(job, name) is not None for name in _OWN):
         for name in HYPERPARAMETERS:
             if getattr(job, name) is not None:
-                yield _of((name,), "only the catalogue's programs take it; one's own has `args`")
+                yield _of(name, "only the catalogue's programs take it; one's own has `args`")
 
 
 def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
@@ -92,19 +91,19 @@ def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
         text = f"{most} is less than the {job.workers} of `workers`"
         yield _of(("elastic", "maxReplicas"), text, "workers")
     if job.master is not None:
-        yield _of(("master",), "an elastic job has no Master, only Workers", "elastic")
+        yield _of("master", "an elastic job has no Master, only Workers", "elastic")
 
 
 def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
     # A short `timeout` ends the run before the default, which the job did not choose.
     if job.start_timeout > job.timeout and job.start_timeout != START_TIMEOUT:
         text = f"{job.start_timeout} could never pass: the {job.timeout} of `timeout` end the run"
-        yield _of(("start_timeout",), f"{text} before; make it less, or `timeout` more", "timeout")
+        yield _of("start_timeout", f"{text} before; make it less, or `timeout` more", "timeout")
     if job.retry_on is not None and job.retries == 0:
-        yield _of(("retry_on",), "goes with `retries`, of which the job has none", "retries")
+        yield _of("retry_on", "goes with `retries`, of which the job has none", "retries")
     if job.requirements is not None and job.script is None and job.module is None:
         text = "goes with a `script`; a `build` and an `image` bring their packages themselves"
-        yield _of(("requirements",), text, "script")
+        yield _of("requirements", text, "script")
     if job.outputs is not None:
         yield from _secret_in(job.outputs, ("outputs",))
 
@@ -134,7 +133,7 @@ def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
     has_some = any(share(job, role).gpus for role in roles(job))
     if job.min_gpu_utilization is not None and not has_some:
         text = "goes with GPUs, of which the job has none; set `gpus`, or `backend: nccl`"
-        yield _of(("min_gpu_utilization",), text, "backend", "gpus", "master")
+        yield _of("min_gpu_utilization", text, "backend", "gpus", "master")
     if job.backend != "nccl":
         return
     need = f"nccl needs a GPU for each process, and `processesPerNode` is {job.processes_per_node}"
@@ -150,7 +149,7 @@ def _shared_memory(job: TrainingJob) -> Iterator[Contradiction]:
         if job.shared_memory is not None and size(job.shared_memory) > size(limit):
             text = f"{job.shared_memory} is more than the {limit} of memory that a {role} may use"
             text += ", /dev/shm included; ask for less, or raise the limit"
-            yield _of(("shared_memory",), text, "memory", "limits", "master")
+            yield _of("shared_memory", text, "memory", "limits", "master")
             return  # Once is enough, though both are too small.
 
 
@@ -255,7 +254,7 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
     if data is None:
         return
     if data.url is None and data.volume is None:
-        yield _of(("data",), "takes a `url` with its `sha256`, or a `volume` that has the data")
+        yield _of("data", "takes a `url` with its `sha256`, or a `volume` that has the data")
     if data.url is None and data.sha256 is not None:
         text = "goes with a `url`; the files of a volume are taken as they are"
         yield _of(("data", "sha256"), text)
@@ -275,8 +274,8 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
         yield _of(("data", "volume"), text, "volumes")
 
 
-def _of(path: Path, text: str, *others: str) -> Contradiction:
-    """Return a contradiction that rests on the first part of `path` and on other fields."""
-    first, *rest = path
+def _of(place: str | Path, text: str, *others: str) -> Contradiction:
+    """Return a contradiction that rests on a field, or the first part of a path, and on others."""
+    first, *rest = (place,) if isinstance(place, str) else place
     top = to_camel(str(first))
     return Contradiction((top, *rest), text, frozenset({top, *map(to_camel, others)}))

@@ -16,8 +16,7 @@ from jobs.spec.names import API_VERSION, CONTAINER, INPUTS_CONTAINER, JOB_LABEL,
 from jobs.spec.parts import Toleration, Volume
 from jobs.spec.program import environment, program
 from jobs.spec.replicas import Share, roles, share
-from jobs.spec.script import Script
-from jobs.spec.volumes import mounts, pod_volumes
+from jobs.spec.volumes import Script, mounts, pod_volumes
 
 if TYPE_CHECKING:
     from pulumi import Input

@@ -1,9 +1,12 @@
-"""The volumes of a job: in its pods, and the objects in the cluster that they stand for."""
+"""A job's volumes, its script's among them: in its pods, and the objects that they are. Pure."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.fields import mebibytes, size
@@ -11,14 +14,69 @@ from core.manifests import KEPT, MANAGED_BY, Manifest
 from jobs.spec.names import OWN_VOLUMES
 from jobs.spec.parts import Volume
 from jobs.spec.replicas import Share
-from jobs.spec.script import Script
 
 if TYPE_CHECKING:
     from jobs.spec.job import TrainingJob
 
 _READABLE_AND_EXECUTABLE = 0o555
+_LONGEST_KEY = 200
 _NOMINAL = "1Gi"
 """A directory of a node has no size of its own, but a volume has to have one."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """The files of a job's script, by their path in its folder; `entry` is the one to start.
+
+    They are an immutable ConfigMap; `jobs.sources` reads them.
+    """
+
+    job: str
+    entry: str
+    files: Mapping[str, bytes]
+
+    @property
+    def name(self) -> str:
+        """The ConfigMap's name, which changes with the files: an existing ConfigMap can't."""
+        digest = hashlib.sha256(self.entry.encode())
+        for path, content in sorted(self.files.items()):
+            digest.update(f"\0{path}\0{len(content)}\0".encode() + content)
+        return f"{self.job}-script-{digest.hexdigest()[:10]}"
+
+    @property
+    def items(self) -> dict[str, str]:
+        """Each path by its key in the ConfigMap: keys know no folders."""
+        items: dict[str, str] = {}
+        for path in sorted(self.files):
+            plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-_LONGEST_KEY:]
+            number = sum(key == plain or key.startswith(f"{plain}.") for key in items)
+            items[f"{plain}.{number}" if plain in items else plain] = path
+        return items
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The Python files among them, by their path."""
+        python = (path for path in self.files if path.endswith(".py"))
+        return {path: self.files[path].decode(errors="replace") for path in python}
+
+    def config_map(self, namespace: str) -> Manifest:
+        """Return the ConfigMap: as text, which reads in a preview, what may travel as such."""
+        data, binary = {}, {}
+        for key, path in self.items.items():
+            content = self.files[path]
+            text = content.decode(errors="replace")
+            if text.encode() == content and "\0" not in text:
+                data[key] = text
+            else:
+                binary[key] = base64.b64encode(content).decode()
+        contents = {"data": data, "binaryData": binary}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": self.name, "namespace": namespace, "labels": dict(MANAGED_BY)},
+            "immutable": True,
+            **{name: files for name, files in contents.items() if files},
+        }
 
 
 def claim_name(job: str, name: str, volume: Volume) -> str:

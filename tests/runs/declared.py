@@ -7,7 +7,7 @@ from typing import Any
 from jobs.config import CATALOG, read
 from jobs.rules import Surroundings
 from jobs.spec import TrainingJob
-from jobs.spec.script import Script
+from jobs.spec.volumes import Script
 
 
 def read_jobs(

@@ -26,7 +26,7 @@ from jobs.spec import (
     program,
 )
 from jobs.spec.program import MODULES
-from jobs.spec.script import Script
+from jobs.spec.volumes import Script
 from jobs.topology import Topology
 from tests.unit.jobs_declared import IMAGE, jobs, rendered
 

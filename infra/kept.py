@@ -3,16 +3,16 @@
 from typing import Literal
 
 import pulumi
-from pulumi import ResourceOptions
 from pydantic.dataclasses import dataclass
 
 from clusters.capacity import Capacity
 from clusters.cluster import ONE_AT_A_TIME, Cluster
 from core.fields import CONFIG, Memory
-from core.manifests import KEPT_CLAIM, marked
+from core.manifests import KEPT_CLAIM
 from jobs.resource import Claim
-from jobs.spec import kept, volumes
+from jobs.spec import volumes
 from jobs.spec.fields import ObjectName
+from jobs.spec.kept import VOLUME_URL
 
 KEY = "slipway:outputs"
 
@@ -61,17 +61,13 @@ def keep(
     goes: bool,
     after: pulumi.Resource,
 ) -> tuple[str | None, list[pulumi.Resource]]:
-    """Declare what it takes to keep files, and return where they are, as `jobs.spec.kept` has it.
+    """Declare what it takes to keep files, after the jobs' namespace.
 
-    Args:
-        settings: The stack's.
-        cluster: Where its jobs run.
-        capacity: What the cluster has; None where that is not known beforehand.
-        goes: Whether the cluster is removed with the stack.
-        after: The jobs' namespace.
+    `goes` says whether the cluster is removed with the stack. A capacity of None is not known.
 
     Returns:
-        The place, None where files are not kept; and what has to exist before a job runs.
+        The place as `jobs.spec.kept` has it, None where files are not kept; and what has to exist
+        before a job runs.
     """
     if not settings.keep:
         return None, []
@@ -85,23 +81,17 @@ def keep(
                 "nodes can use, or give the jobs `outputs`"
             )
             return None, []
+    chosen = settings.storage_class
     claim = volumes.claim(
         KEPT_CLAIM,
         cluster.namespace,
         settings.size,
         mode=settings.access_mode,
-        storage_class=settings.storage_class,
+        storage_class=chosen,
     )
     if not goes:
-        named = settings.storage_class or "the default StorageClass"
         pulumi.log.info(
-            f"files of jobs without `outputs` are kept on the claim {claim['metadata']['name']} "
-            f"({settings.size} of {named}), which `make down` deletes with them"
+            f"files of jobs without `outputs` are kept on the claim {KEPT_CLAIM} ({settings.size} "
+            f"of {chosen or 'the default StorageClass'}), which `make down` deletes with them"
         )
-    made = Claim(
-        marked(claim),
-        kubeconfig=cluster.kubeconfig,
-        keep=False,
-        opts=ResourceOptions(depends_on=[after]),
-    )
-    return kept.VOLUME_URL, [made]
+    return VOLUME_URL, [Claim(claim, kubeconfig=cluster.kubeconfig, after=[after])]

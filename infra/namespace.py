@@ -16,9 +16,6 @@ class JobNamespace(pulumi.ComponentResource):
     """The namespace of the jobs, with its accounts, their rights, and its network policy.
 
     An existing one is used as it is: what is created in it concerns Slipway's own pods only.
-
-    Args:
-        cluster: Where it is, and whose.
     """
 
     def __init__(self, name: str, *, cluster: Cluster, opts: pulumi.ResourceOptions) -> None:
@@ -49,10 +46,7 @@ def contents(
 ) -> list[Manifest]:
     """Return the manifests of what is created in the namespace.
 
-    Args:
-        namespace: Its name.
-        own: Whether only this stack uses it.
-        known: Annotations by which a cloud knows the jobs' account.
+    `own` says whether only this stack uses it; `known` annotates the jobs' account for a cloud.
     """
     file = Path(__file__).with_suffix(".yaml")
     account, *submitter, policy = rendered(file, namespace=namespace, account=JOB_ACCOUNT)

@@ -4,8 +4,8 @@ import pulumi
 
 from clusters import CLUSTERS
 from images.resource import TrainerImages
-from infra import cost, kept, outputs, runs, settings
-from infra.declare import declare_all
+from infra import cost, kept, runs, settings
+from infra.declare import declare_all, required
 from infra.gpus.component import cuda_output, gpus_of
 from infra.namespace import JobNamespace
 from infra.operator.component import TrainingOperator
@@ -31,13 +31,11 @@ def main() -> None:
     pools = kind.pools(configured.cluster.options)
     cost.announce(pools, configured.prices)
     cluster = kind.provision(configured.cluster.options)
-    ready = outputs.required(
-        cluster.provider, "nothing is created in the cluster, because it is not ready"
-    )
-    on_cluster = pulumi.ResourceOptions(providers=[cluster.provider], depends_on=ready)
-    own = declare_all(
-        cluster.objects, pulumi.ResourceOptions(provider=cluster.provider, depends_on=ready)
-    )
+    provider = cluster.provider
+    ready = required(provider, "nothing is created in the cluster, because it is not ready")
+    on_cluster = pulumi.ResourceOptions(providers=[provider], depends_on=ready)
+    inside = pulumi.ResourceOptions(provider=provider, depends_on=ready)
+    own = declare_all(cluster.objects, inside)
 
     images = TrainerImages(cluster.image_target)
     namespace = JobNamespace("jobs", cluster=cluster, opts=on_cluster)

@@ -2,7 +2,7 @@
 
     slipway:cluster: {kind: embedded}       one of `clusters.CLUSTERS` and its own settings
     slipway:jobs:
-      mnist-gloo: {epochs: 2}               an entry of `jobs.catalog.CATALOG`, or one's own
+      mnist-gloo: {epochs: 2}               an entry of jobs/catalog.yaml, or one's own
     slipway:outputs: {size: 20Gi}           where jobs keep their files
     slipway:prices: prices.yaml             a table of one's own, instead of the repository's
     slipway:hfToken: {secure: …}            a secret that a job's `env` names as {config: hfToken}
@@ -30,51 +30,38 @@ from infra import cost, kept
 from infra.cost import prices
 from infra.cost.prices import PriceTable
 from infra.kept import KeptOutputs
-from jobs.config import lost_inputs, read
+from jobs.config import JobsConfig, lost_inputs, read
 from jobs.rules import Surroundings
-from jobs.spec import Script, SecretKey, TrainingJob
+from jobs.spec import SecretKey, TrainingJob
 
 _KEYS = ("cluster", "jobs", "outputs", "prices")
 
 
 @dataclass(frozen=True)
 class ClusterSettings:
-    """Which cluster.
-
-    Args:
-        kind: A key of `clusters.CLUSTERS`.
-        options: That kind's `Settings`.
-    """
+    """Which cluster: a key of `clusters.CLUSTERS`, and that kind's own settings."""
 
     kind: str
     options: Any
 
 
-@dataclass(frozen=True)
-class Settings:
-    """A stack's settings.
+@dataclass(frozen=True, kw_only=True)
+class Settings(JobsConfig):
+    """A stack's settings: its jobs, of which no problems are left, and all else.
 
     Args:
         cluster: Which.
-        jobs: What runs in it.
-        capacity: What it has for them; None when that is not known beforehand.
-        scripts: By job, of those that have one.
-        warnings: Problems that do not stop the update.
-        skipped: Entries of the catalogue that the cluster can't run, and why.
+        capacity: What it has for jobs; None when that is not known beforehand.
         prices: The user's own; None for the repository's.
         outputs: Where jobs keep their files that say nothing themselves.
         secrets: Values of the configuration's secrets that jobs name, by key without `slipway:`.
     """
 
     cluster: ClusterSettings
-    jobs: tuple[TrainingJob, ...]
-    capacity: Capacity | None = None
-    scripts: Mapping[str, Script] = field(default_factory=dict)
-    warnings: tuple[Problem, ...] = ()
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    prices: PriceTable | None = None
-    outputs: KeptOutputs = field(default_factory=KeptOutputs)
-    secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
+    capacity: Capacity | None
+    prices: PriceTable | None
+    outputs: KeptOutputs
+    secrets: Mapping[str, str] = field(repr=False)
 
 
 class SettingsError(pulumi.RunError):
@@ -96,24 +83,19 @@ def load() -> Settings:
     Raises:
         SettingsError: with every problem in it.
     """
-    stack = pulumi.get_stack()
-    secrets = pulumi.runtime.get_config_secret_keys_env()
-    return parse(pulumi.runtime.get_config_env(), stack, secrets)
+    runtime = pulumi.runtime
+    return parse(runtime.get_config_env(), pulumi.get_stack(), runtime.get_config_secret_keys_env())
 
 
 def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = None) -> Settings:
-    """Return the settings that `config` stands for.
+    """Return the settings that the engine's configuration of a stack stands for.
 
-    Args:
-        config: The engine's configuration, by full key, each value as text or JSON.
-        stack: The stack's name, which also names its cluster unless the settings do.
-        secrets: The keys that hold encrypted values.
+    `config` has each value as text or JSON, by its full key; `secrets` lists the encrypted ones.
 
     Raises:
         SettingsError: with every problem in `config`.
     """
-    hidden = [] if secrets is None else secrets
-    problems: list[Problem] = []
+    hidden, problems = secrets or [], list[Problem]()
     cluster = _cluster(config, stack, problems)
     around = _surroundings(cluster)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
@@ -123,8 +105,8 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
         problems += outputs
     elif outputs.why_not(around.capacity) is not None:
         problems += lost_inputs(configured.jobs, "slipway:jobs")
-    named = dict(_named_secrets(configured.jobs))
-    problems += _misplaced(config, hidden, [*named.values()])
+    named = _named_secrets(configured.jobs)
+    problems += _misplaced(config, hidden, named.values())
     problems += _not_secret(named, config, hidden, stack)
     table = _prices(config, problems)
     if not problems:
@@ -132,25 +114,23 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     if problems or cluster is None or isinstance(outputs, list):
         raise SettingsError(problems, stack)
     return Settings(
-        cluster,
-        tuple(configured.jobs),
+        **vars(configured),
+        cluster=cluster,
         capacity=around.capacity,
-        scripts=configured.scripts,
-        warnings=tuple(configured.warnings),
-        skipped=configured.skipped,
         prices=table,
         outputs=outputs,
         secrets={name: config[f"slipway:{name}"] for name in named.values()},
     )
 
 
-def _named_secrets(jobs: Sequence[TrainingJob]) -> Iterator[tuple[str, str]]:
-    """Yield where jobs name secrets of the configuration, and their keys without `slipway:`."""
-    for job in jobs:
-        for variable, value in job.env.items():
-            if isinstance(value, SecretKey) and value.config is not None:
-                path = (job.name, "env", variable, "config")
-                yield located("slipway:jobs", path), value.config
+def _named_secrets(jobs: Sequence[TrainingJob]) -> dict[str, str]:
+    """Return, by the place that names it, each secret's key without `slipway:`."""
+    return {
+        located("slipway:jobs", (job.name, "env", variable, "config")): value.config
+        for job in jobs
+        for variable, value in job.env.items()
+        if isinstance(value, SecretKey) and value.config is not None
+    }
 
 
 def _misplaced(
@@ -181,14 +161,14 @@ def _not_secret(
         command = f"`pulumi config set --stack {stack} --secret {name}`"
         key = f"slipway:{name}"
         if name in _KEYS:
-            yield Problem(
-                place, f"{quote(name)} is a key of Slipway's own; give the secret another"
-            )
+            text = f"{quote(name)} is a key of Slipway's own; give the secret another"
         elif key not in config:
-            yield Problem(place, f"the configuration has no {quote(name)}; set it by {command}")
+            text = f"the configuration has no {quote(name)}; set it by {command}"
         elif key not in secrets:
             text = f"{quote(name)} is in the configuration unencrypted; set it again by {command}"
-            yield Problem(place, text)
+        else:
+            continue
+        yield Problem(place, text)
 
 
 def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> dict[str, Any]:
@@ -208,12 +188,11 @@ def _prices(config: Mapping[str, str], problems: list[Problem]) -> PriceTable | 
     if not isinstance(path, str) or not path:
         text = f"{quote(path)} is not allowed; it takes the path of a file with prices"
         problems.append(Problem(prices.KEY, text))
-        return None
-    table = prices.read(path)
-    if isinstance(table, list):
+    elif isinstance(table := prices.read(path), PriceTable):
+        return table
+    else:
         problems += table
-        return None
-    return table
+    return None
 
 
 def _decoded(text: str) -> Any:
@@ -279,10 +258,12 @@ def _uncopied(config: Mapping[str, str], template: Path) -> str:
 def _surroundings(cluster: ClusterSettings | None) -> Surroundings:
     if cluster is None:
         return Surroundings()
-    kind = CLUSTERS[cluster.kind]
-    gpus = kind.gpus(cluster.options)
-    per_node = 0 if gpus is None else gpus.per_node
-    pools = tuple(kind.pools(cluster.options))
+    kind, options = CLUSTERS[cluster.kind], cluster.options
+    gpus = kind.gpus(options)
     return Surroundings(
-        per_node, kind.capacity(cluster.options), gpus, reached_alone(cluster.options), pools
+        gpus_per_node=0 if gpus is None else gpus.per_node,
+        capacity=kind.capacity(options),
+        pool=gpus,
+        reach=reached_alone(options),
+        pools=tuple(kind.pools(options)),
     )

@@ -150,11 +150,11 @@ class JobApi:
 
     def gpu_exporters(self) -> list[Object]:
         """Return the pods of NVIDIA's DCGM exporter, of all namespaces; not tried again."""
-        requests = [
-            Request("GET", "/api/v1/pods", {"labelSelector": one}) for one in _GPU_EXPORTERS
-        ]
-        lists = [kube.ask(self.client, each, limit=_BRIEF_SECONDS)["items"] for each in requests]
-        return [pod for found in lists for pod in found]
+        found: list[Object] = []
+        for labels in _GPU_EXPORTERS:
+            request = Request("GET", "/api/v1/pods", {"labelSelector": labels})
+            found += kube.ask(self.client, request, limit=_BRIEF_SECONDS)["items"]
+        return found
 
     def metrics(self, pod: Object) -> str:
         """Return what a pod answers at /metrics of the first port that it declares; likewise.

@@ -3,18 +3,20 @@
 A job is an entry of the catalogue with fields overridden, or the user's own.
 """
 
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+import yaml
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
 
+from core.paths import CHECKOUT
 from core.problem import Path, Problem, choices, located, quote
 from core.validation import check
 from jobs import rules, sources
-from jobs.catalog import CATALOG
 from jobs.plan import prerequisites
 from jobs.rules import Surroundings
 from jobs.spec import Script, TrainingJob
@@ -28,13 +30,23 @@ KEYS = tuple(
 )
 """The keys of a job's declaration."""
 
+_DEMOS: Mapping[str, Mapping[str, Any]] = yaml.safe_load(
+    (CHECKOUT / "jobs" / "catalog.yaml").read_text(encoding="utf-8")
+)
+_JOB = TypeAdapter(TrainingJob)
+CATALOG: Mapping[str, TrainingJob] = {
+    name: _JOB.validate_json(json.dumps({**fields, "name": name}), by_alias=True, by_name=False)
+    for name, fields in _DEMOS.items()
+}
+"""The demos."""
 
-@dataclass
+
+@dataclass(frozen=True)
 class JobsConfig:
     """The jobs of a stack, and what was found about them.
 
     Args:
-        jobs: In the order of their names: Pulumi sorts a configuration's keys.
+        jobs: In the order of the configuration, whose keys Pulumi sorts.
         scripts: By job, of those that have one.
         problems: Whatever is wrong; with one, nothing may be made.
         warnings: Mistakes with which a job may run all the same.
@@ -56,9 +68,9 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
         if isinstance(job, TrainingJob):
             _add(job, f"{key}.{name}", around, config)
         else:
-            config.problems += job
-    config.problems += _clashes(config.jobs, key)
-    config.problems += _dependency_problems(config.jobs, section, key)
+            config.problems.extend(job)
+    config.problems.extend(_clashes(config.jobs, key))
+    config.problems.extend(_dependency_problems(config.jobs, section, key))
     for name, job in CATALOG.items():
         reasons = [found.reason for rule, found in rules.judge(job, around) if not rule.warns]
         if name not in section and reasons:
@@ -69,10 +81,8 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
 def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem]:
     """Return a job, or everything that is wrong with its declaration.
 
-    Args:
-        name: An entry of the catalogue, whose fields `declared` overrides, or another name.
-        declared: Its fields, as decoded from the configuration; None is none.
-        key: Where they stand in the configuration.
+    `declared` has its fields, as decoded from `key` of the configuration; None is none. They
+    override those of the catalogue's entry of that name, if there is one.
     """
     fields = {} if declared is None else declared
     if not isinstance(fields, Mapping):
@@ -83,12 +93,7 @@ def declare(name: str, declared: object, key: str) -> TrainingJob | list[Problem
         for field in fields
         if field not in KEYS
     ]
-    base: dict[str, Any] = {}
-    if name in CATALOG:
-        base = TypeAdapter(TrainingJob).dump_python(
-            CATALOG[name], mode="json", by_alias=True, exclude_none=True
-        )
-    written = {**known, "name": name}
+    written, base = {**known, "name": name}, _DEMOS.get(name)
     job = check(TrainingJob, written, key, base=base, presumed=lambda: {"name": "job"})
     if isinstance(job, TrainingJob):
         return problems or job
@@ -119,7 +124,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
     if (image := sources.image_spec(job)) is not None:
         wrong = image.problems()
         place = key if job.build is None else f"{key}.build"
-        config.problems += [Problem(f"{place}.{name}", text) for name, text in wrong.items()]
+        config.problems.extend(Problem(f"{place}.{name}", text) for name, text in wrong.items())
         # Only the rules for elastic jobs look into a build, and a context may be large.
         if not wrong and job.elastic is not None and job.build is not None:
             around = replace(around, files=sources.read_build(image))
@@ -148,7 +153,6 @@ def _dependency_problems(
 
     `declared` has the names also of those whose own declarations are wrong.
     """
-    known = {job.name: job for job in jobs}
     for job in jobs:
         others = [name for name in declared if name != job.name]
         references: list[tuple[Path, str]] = [
@@ -168,7 +172,7 @@ def _dependency_problems(
             else:
                 text = f"there is no job {quote(name)} in this stack; {choices(name, others)}"
             yield Problem(located(key, (job.name, *path)), text)
-    yield from _cycles(known, key)
+    yield from _cycles(jobs, key)
 
 
 def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
@@ -184,9 +188,10 @@ def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
                 )
 
 
-def _cycles(jobs: Mapping[str, TrainingJob], key: str) -> Iterator[Problem]:
+def _cycles(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
     """Yield each cycle once, at the job in it that comes first."""
-    graph = {name: set(prerequisites(job)) & (jobs.keys() - {name}) for name, job in jobs.items()}
+    names = [job.name for job in jobs]
+    graph = {job.name: {*prerequisites(job)} & {*names} - {job.name} for job in jobs}
     while True:
         try:
             TopologicalSorter(graph).prepare()
@@ -195,7 +200,7 @@ def _cycles(jobs: Mapping[str, TrainingJob], key: str) -> Iterator[Problem]:
             cycle = error.args[1][:0:-1]
         else:
             return
-        first = next(name for name in jobs if name in cycle)
+        first = min(cycle, key=names.index)
         start = cycle.index(first)
         needed = [*cycle[start + 1 :], *cycle[: start + 1]]
         text = (

@@ -3,8 +3,6 @@
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from graphlib import TopologicalSorter
-from heapq import heappop, heappush
 from typing import Any
 
 from clusters.capacity import Capacity
@@ -21,18 +19,13 @@ def ordered(jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
     """Return each job after those that it needs, otherwise in the order in which they are.
 
     Raises:
-        graphlib.CycleError: no such order exists.
+        StopIteration: no such order exists.
     """
-    place = {job.name: number for number, job in enumerate(jobs)}
-    sorter = TopologicalSorter({job.name: prerequisites(job) for job in jobs})
-    sorter.prepare()
-    found, ready = [], list[int]()
-    while sorter.is_active():
-        for name in sorter.get_ready():
-            heappush(ready, place[name])
-        job = jobs[heappop(ready)]
-        found.append(job)
-        sorter.done(job.name)
+    rest, found = list(jobs), list[TrainingJob]()
+    while rest:
+        later = {job.name for job in rest}
+        found.append(next(job for job in rest if later.isdisjoint(prerequisites(job))))
+        rest.remove(found[-1])
     return found
 
 

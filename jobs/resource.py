@@ -1,16 +1,16 @@
 """The program's side of a run, its claims and its gate; their lives are in `jobs/run`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pulumi
 from pulumi import Input, Output, ResourceOptions
 from pydantic import TypeAdapter
 
-from core.manifests import Manifest
+from core.manifests import Manifest, marked
 from jobs.run.gate import limits
 from jobs.spec import TrainingJob, checkpoints
-from jobs.spec.kept import VOLUME_URL
+from jobs.spec.kept import VOLUME_URL, outputs_url
 
 _JUDGED = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy", "require", "maxCost"})
 """Fields of a declaration that judge a run: another one is no change of it."""
@@ -23,9 +23,9 @@ class PyTorchJob(pulumi.CustomResource):
         job: What to train.
         manifest: `jobs.spec.manifest` of it.
         kubeconfig: Its content.
-        artifacts: What its inputs are, by name (`jobs.spec.inputs.found`).
-        kept: Where rank 0's files are kept (`jobs.spec.kept`); None for a job with `outputs`.
-        place: Where the stack keeps files, and checkpoints with them; None for nowhere.
+        artifacts: What its inputs are, by name (`jobs.spec.inputs.found`); None without inputs.
+        place: Where the stack keeps checkpoints, and rank 0's files unless the job has `outputs`
+            (`jobs.spec.kept`); None for nowhere.
         room: What all jobs need and the cluster has, for a preview to show (`jobs.plan`).
         cost: What its nodes cost, likewise (`infra.cost.of_jobs`).
     """
@@ -39,20 +39,20 @@ class PyTorchJob(pulumi.CustomResource):
         manifest: Mapping[str, Any],
         *,
         kubeconfig: Input[str],
-        artifacts: Input[Mapping[str, Any]] | None = None,
-        kept: str | None = None,
-        place: str | None = None,
-        room: str = "",
-        cost: Mapping[str, Any] | None = None,
-        opts: ResourceOptions | None = None,
+        artifacts: Input[Mapping[str, Any]] | None,
+        place: str | None,
+        room: str,
+        cost: Mapping[str, Any] | None,
+        opts: ResourceOptions,
     ) -> None:
+        is_kept = place is not None and job.outputs is None
         properties = {
             **run_properties(job, manifest, place),
             "kubeconfig": Output.secret(kubeconfig),
             # Not in the manifest: the same artifact at another place is no other input.
             "artifacts": artifacts,
             # Neither is this: where files are kept alters no result.
-            "kept": kept,
+            "kept": outputs_url(str(place), job.name) if is_kept else None,
             "room": room,
             "cost": cost,
             "result": None,
@@ -100,7 +100,7 @@ def declared(job: TrainingJob) -> dict[str, Any]:
 class Claim(pulumi.CustomResource):
     """A claim that is made for a job, and taken up again by a job that comes back.
 
-    `manifest` has its stack's mark; with `keep` it and its files stay when it is not declared.
+    `manifest` gets its stack's mark; with `keep` it and its files stay when it is not declared.
     """
 
     def __init__(
@@ -108,29 +108,25 @@ class Claim(pulumi.CustomResource):
         manifest: Manifest,
         *,
         kubeconfig: Input[str],
-        keep: bool,
-        opts: ResourceOptions | None = None,
+        keep: bool = False,
+        after: Sequence[pulumi.Resource],
     ) -> None:
-        properties = {"manifest": manifest, "kubeconfig": Output.secret(kubeconfig)}
-        own = ResourceOptions(
+        properties = {"manifest": marked(manifest), "kubeconfig": Output.secret(kubeconfig)}
+        opts = ResourceOptions(
             additional_secret_outputs=["kubeconfig"],
             retain_on_delete=keep,
             # Another one has the same name.
             delete_before_replace=True,
+            depends_on=after,
         )
-        name = manifest["metadata"]["name"]
-        super().__init__("slipway:jobs:Claim", name, properties, ResourceOptions.merge(opts, own))
+        super().__init__("slipway:jobs:Claim", manifest["metadata"]["name"], properties, opts)
 
 
 class Gate(pulumi.CustomResource):
     """Fails an `up` whose run did not succeed, or not well enough; it has the job's name."""
 
-    def __init__(
-        self,
-        job: TrainingJob,
-        *,
-        result: Input[Mapping[str, Any]],
-        opts: ResourceOptions | None = None,
-    ) -> None:
-        properties = {"job": job.name, **limits(job), "result": result}
+    def __init__(self, job: TrainingJob, run: PyTorchJob) -> None:
+        properties = {"job": job.name, **limits(job), "result": run.result}
+        # An explicit dependency: the engine forgets whose result it is when it skips the run.
+        opts = ResourceOptions(depends_on=[run])
         super().__init__("slipway:jobs:Gate", job.name, properties, opts)

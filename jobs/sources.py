@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from pulumi import Input
@@ -19,14 +20,10 @@ from jobs.spec.program import DEFAULT_ENTRY
 LIMIT = 2**20
 """Bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
 
-_OWN = frozenset(
-    {"clusters", "core", "docs", "images", "infra", "jobs", "scripts", "stacks", "tests"}
-)
+_OWN = {"clusters", "core", "docs", "images", "infra", "jobs", "scripts", "stacks", "tests"}
 """Folders at the checkout's top that are Slipway's, and never meant."""
-
 _BYTES_PER_FILE = 64
 """What a file costs of that besides its content and its names."""
-_PROGRAMS = (".py", ".sh")
 _LONGEST = 2**20
 """Bytes: a longer file was not written by hand."""
 
@@ -90,12 +87,10 @@ def _folder(job: TrainingJob, path: Path, key: str, checkout: Path) -> _Files | 
 
 def _near(folder: Path, checkout: Path) -> list[str]:
     """Return the names in `folder` that may be meant by a missing script."""
-    if not folder.is_dir():
-        return []
-    own = _OWN if folder.resolve() == checkout.resolve() else frozenset()
+    own = _OWN if folder.resolve() == checkout.resolve() else ()
     return [
         each.name
-        for each in folder.iterdir()
+        for each in (folder.iterdir() if folder.is_dir() else ())
         if (each.is_dir() or each.suffix == ".py") and not each.name.startswith((".", "__"))
         if each.name not in own
     ]
@@ -127,13 +122,9 @@ def read_build(image: JobImageSpec) -> dict[str, str]:
     """
     texts = {}
     for path in _files(image.context):
-        if path.suffix not in _PROGRAMS:
-            continue
-        try:
-            if path.stat().st_size <= _LONGEST:
+        with suppress(OSError):
+            if path.suffix in {".py", ".sh"} and path.stat().st_size <= _LONGEST:
                 texts[str(path.relative_to(image.context))] = path.read_text(errors="replace")
-        except OSError:
-            continue
     lines = (image.context / image.dockerfile).read_text(errors="replace").splitlines()
     instructions = [line for line in lines if not line.lstrip().startswith("#")]
     return {**texts, image.dockerfile: "\n".join(instructions)}

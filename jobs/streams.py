@@ -1,6 +1,6 @@
 """What the API server sends while it happens: a replica's log, and changes of objects."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,14 +18,10 @@ _WATCH_SECONDS, _WATCH_SILENCE_SECONDS = 30, 35
 
 @dataclass(frozen=True)
 class LogPart:
-    """Which part of a log to read.
+    """Which part of a container's log to read.
 
-    Args:
-        since: From when on, RFC 3339 in full seconds; None for all of it.
-        previous: That of the container before the latest restart.
-        follow: Whether to wait for more while the container runs.
-        tail: Only so many of the last lines; None for all of them.
-        container: Its name.
+    `since` is RFC 3339 in full seconds, `previous` the container before the latest restart,
+    `follow` waits for more while it runs, and `tail` is the number of the last lines.
     """
 
     since: str | None = None
@@ -65,17 +61,13 @@ def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Ite
         for block in answer.stream(decode_content=False):
             rest += block
             *lines, last = rest.split(b"\n") if b"\n" in block else [rest]
-            yield _lines(lines)
+            parsed = (Line.parse(each[:LONGEST].decode(errors="replace")) for each in lines)
+            # The kubelet's own messages have no time, and are left out.
+            yield [line for line in parsed if line is not None]
             rest = last[:LONGEST]
     finally:
         # Not back to the pool: of a log that was left, more is on its way.
         answer.close()
-
-
-def _lines(raw: Iterable[bytearray]) -> list[Line]:
-    """Return lines as they were sent; the kubelet's own messages have no time, and are left out."""
-    parsed = (Line.parse(each[:LONGEST].decode(errors="replace")) for each in raw)
-    return [line for line in parsed if line is not None]
 
 
 def watch(client: ApiClient, path: str, query: Mapping[str, str]) -> Iterator[list[dict[str, Any]]]:

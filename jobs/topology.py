@@ -10,13 +10,8 @@ class Topology:
     """The replicas and processes of a PyTorchJob.
 
     Each replica is one pod. Replicas are numbered from 0: the Master first, if the job has one,
-    then the Workers. Each runs `processes` processes, and their ranks follow the replicas'.
-
-    Args:
-        replicas: The number of them.
-        processes: In each replica.
-        has_master: Whether replica 0 is the Master; an elastic job has Workers alone.
-        elastic: Whether replicas may be lost and replaced while it trains.
+    then the Workers. Each runs `processes` processes, and their ranks follow the replicas'. Of an
+    elastic job, which has Workers alone, replicas may be lost and replaced while it trains.
     """
 
     replicas: int
@@ -43,19 +38,18 @@ class Topology:
 
     def first_rank(self, replica: int) -> int:
         """Return the lowest rank of a replica."""
-        return ranks_of(replica, self.processes)[0]
+        return replica * self.processes
 
     def span(self, replica: int) -> str:
         """Return the numbers of a replica's ranks: "1", or "2-3"."""
-        ranks = ranks_of(replica, self.processes)
-        return f"{ranks[0]}" if len(ranks) == 1 else f"{ranks[0]}-{ranks[-1]}"
+        first, last = self._ends(replica)
+        return f"{first}" if first == last else f"{first}-{last}"
 
     def ranks(self, replica: int) -> str:
         """Return which ranks a replica has: "rank 1", or "ranks 2 to 3"."""
-        ranks = ranks_of(replica, self.processes)
-        return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {ranks[0]} to {ranks[-1]}"
+        first, last = self._ends(replica)
+        return f"rank {first}" if first == last else f"ranks {first} to {last}"
 
-
-def ranks_of(replica: int, processes: int) -> range:
-    """Return the ranks of a replica's processes."""
-    return range(replica * processes, (replica + 1) * processes)
+    def _ends(self, replica: int) -> tuple[int, int]:
+        first = self.first_rank(replica)
+        return first, first + self.processes - 1

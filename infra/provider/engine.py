@@ -19,11 +19,7 @@ from core.handler import SECRET, UNKNOWN
 class EngineContext:
     """A `core.context.Context` that reports to the Pulumi engine.
 
-    Args:
-        engine: Which.
-        urn: The resource.
-        cancelled: See `Context`.
-        printed: Pairs of URN and message that were printed before and are not repeated.
+    `printed` has the pairs of URN and message that were printed and are not repeated.
 
     Raises:
         grpc.RpcError: the engine has gone away.
@@ -66,9 +62,7 @@ class EngineContext:
 def plain(value: PropertyValue, *, hide_secrets: bool = False) -> Any:
     """Return `value` as None, bool, int, float, str, list, dict or UNKNOWN.
 
-    Args:
-        value: As the SDK reads it.
-        hide_secrets: Whether what is secret becomes SECRET.
+    With `hide_secrets` what is secret becomes SECRET.
 
     Raises:
         TypeError: for assets, archives and resource references, which no resource here takes.
@@ -99,13 +93,13 @@ def plain_map(values: Mapping[str, PropertyValue], *, hide_secrets: bool = False
 def wrap(value: Any, *, secret: bool = False) -> PropertyValue:
     """Return plain Python `value` as a property value, the reverse of `plain`."""
     if value is UNKNOWN:
-        return PropertyValue(rpc.UNKNOWN, is_secret=secret)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return PropertyValue(float(value), is_secret=secret)
-    if isinstance(value, Mapping):
-        return PropertyValue(wrap_map(value), is_secret=secret)
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return PropertyValue([wrap(item) for item in value], is_secret=secret)
+        value = rpc.UNKNOWN
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = float(value)
+    elif isinstance(value, Mapping):
+        value = wrap_map(value)
+    elif isinstance(value, Sequence) and not isinstance(value, str):
+        value = [wrap(item) for item in value]
     return PropertyValue(value, is_secret=secret)
 
 

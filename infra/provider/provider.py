@@ -16,11 +16,7 @@ from infra.provider.engine import EngineContext, plain_map, wrap_map
 
 
 class SlipwayProvider(protocol.Provider):
-    """Hands each request to the handler of the resource's type.
-
-    Args:
-        served: Makes the handler of a type, when the engine first uses that.
-        engine: Shows what handlers report.
+    """Hands each request to the handler of the resource's type, made when it is first used.
 
     Raises:
         LookupError: a resource type that no handler serves.
@@ -66,7 +62,6 @@ class SlipwayProvider(protocol.Provider):
         return plain_map({**inputs, **self._passing.get(urn, {})})
 
     async def diff(self, request: protocol.DiffRequest) -> protocol.DiffResponse:
-        handler = self._handler(request)
         context: Context = self._context(request.urn)
         if request.urn in self._refreshed:
             # The engine calls diff after it has read the resource, to show what has changed. What
@@ -74,14 +69,15 @@ class SlipwayProvider(protocol.Provider):
             self._refreshed.discard(request.urn)
             context = Silence(request.urn, self._cancelled)
         inputs = self._whole(request.urn, request.new_inputs)
-        state = plain_map(request.old_state)
-        changes = await asyncio.to_thread(handler.diff, state, inputs, context)
+        changes = await asyncio.to_thread(
+            self._handler(request).diff, plain_map(request.old_state), inputs, context
+        )
         return response([each for each in changes if each.path not in request.ignore_changes])
 
     async def create(self, request: protocol.CreateRequest) -> protocol.CreateResponse:
-        handler, inputs = self._handler(request), request.properties
+        handler, inputs, made = self._handler(request), request.properties, ""
         if request.preview:
-            made, outputs = "", await self._preview(handler, request.urn, None, inputs)
+            outputs = await self._preview(handler, request.urn, None, inputs)
         else:
             made, outputs = await asyncio.to_thread(
                 handler.create, self._whole(request.urn, inputs), self._context(request.urn)
@@ -94,9 +90,8 @@ class SlipwayProvider(protocol.Provider):
             outputs = await self._preview(handler, request.urn, state, request.news)
         else:
             inputs = self._whole(request.urn, request.news)
-            outputs = await asyncio.to_thread(
-                handler.update, state, inputs, self._context(request.urn)
-            )
+            context = self._context(request.urn)
+            outputs = await asyncio.to_thread(handler.update, state, inputs, context)
         return protocol.UpdateResponse(_properties(handler, request.news, outputs))
 
     async def _preview(
@@ -110,16 +105,13 @@ class SlipwayProvider(protocol.Provider):
         return await asyncio.to_thread(handler.preview, state, plain, shown, self._context(urn))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
-        handler = self._handler(request)
+        handler, state = self._handler(request), plain_map(request.properties)
         self._refreshed.add(request.urn)
-        outputs = await asyncio.to_thread(
-            handler.read, plain_map(request.properties), self._context(request.urn)
-        )
+        outputs = await asyncio.to_thread(handler.read, state, self._context(request.urn))
         if outputs is None:
             return protocol.ReadResponse("")
-        return protocol.ReadResponse(
-            request.resource_id, _properties(handler, request.inputs, outputs), request.inputs
-        )
+        found = _properties(handler, request.inputs, outputs)
+        return protocol.ReadResponse(request.resource_id, found, request.inputs)
 
     async def delete(self, request: protocol.DeleteRequest) -> None:
         state = plain_map(request.properties)

@@ -103,10 +103,7 @@ def serve(
 ) -> None:
     """Serve a provider on a free loopback port, printed on stdout as the engine expects.
 
-    Args:
-        make: Makes it for the engine, whose address is this process's first argument.
-        version: The plugin's.
-        servicer_class: Speaks the protocol.
+    `make` makes it for the engine, whose address is this process's first argument.
     """
     address = next(argument for argument in sys.argv[1:] if not argument.startswith("-"))
     # Without a reference to it the connection would be watched no more.
@@ -149,12 +146,9 @@ def _is_trusted_in(_second: int, peer: str) -> bool:
 
 
 def is_trusted(peer: str) -> bool:
-    """Whether a peer is a process of the user that runs this one, or of root.
+    """Whether a peer, such as `ipv4:127.0.0.1:40312`, is a process of this one's user or of root.
 
     Where the kernel has no such tables (macOS) everybody is, as for every other plugin of Pulumi.
-
-    Args:
-        peer: As gRPC writes it, such as `ipv4:127.0.0.1:40312`.
     """
     if not _TABLES[0].exists():
         return True

@@ -8,7 +8,7 @@ from core.fields import cores, mebibytes, size
 from core.problem import quote
 from jobs.rules.rule import Finding, Findings, Surroundings, place, rule
 from jobs.spec import TrainingJob
-from jobs.spec.modules import MODULES
+from jobs.spec.program import MODULES
 from jobs.spec.replicas import roles, share
 
 _CONCEPTS = "https://kubernetes.io/docs/concepts"

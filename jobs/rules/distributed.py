@@ -6,8 +6,7 @@ import re
 from core.problem import quote
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
 from jobs.spec import TrainingJob
-from jobs.spec.modules import MODULES
-from jobs.spec.program import RANK_PLACEHOLDER
+from jobs.spec.program import MODULES, RANK_PLACEHOLDER
 
 _TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"
 _TORCHRUN = "https://docs.pytorch.org/docs/2.6/elastic/run.html"
@@ -88,9 +87,7 @@ def _downloads(text: str) -> list[int]:
         for node in ast.walk(tree)
         if isinstance(node, ast.Call)
         for keyword in node.keywords
-        if keyword.arg == "download"
-        and isinstance(keyword.value, ast.Constant)
-        and keyword.value.value is True
+        if keyword.arg == "download" and ast.unparse(keyword.value) == "True"
     )
 
 
@@ -157,17 +154,14 @@ def _elastic_with_processes(job: TrainingJob, _: Surroundings) -> Findings:
 
 @rule("docs/own-job.md#placeholders")
 def _rank_unknown(job: TrainingJob, _: Surroundings) -> Findings:
-    reason = None
     if job.elastic is not None:
         reason = "an elastic job's ranks change, and the rendezvous hands them out"
     elif job.processes_per_node > 1:
         reason = "with several `processesPerNode` each has its own, in the variable RANK"
-    if reason is not None:
-        for name, words in (("command", job.command or ()), ("args", job.args)):
-            for index, word in enumerate(words):
-                if RANK_PLACEHOLDER in word:
-                    yield Finding(
-                        (name, index),
-                        f"{RANK_PLACEHOLDER} can't be known: {reason}",
-                        "leave it out, and let the program ask there",
-                    )
+    else:
+        return
+    for name, words in (("command", job.command or ()), ("args", job.args)):
+        for index, word in enumerate(words):
+            if RANK_PLACEHOLDER in word:
+                text = f"{RANK_PLACEHOLDER} can't be known: {reason}"
+                yield Finding((name, index), text, "leave it out, and let the program ask there")

@@ -16,9 +16,7 @@ class Surroundings:
     """What is known of a job's cluster and program before anything is made; None is not known.
 
     Args:
-        gpus_per_node: GPUs of one node.
-        capacity: What the cluster has for jobs.
-        pool: Its nodes with GPUs; None also without any.
+        pool: The cluster's nodes with GPUs; None also without any.
         reach: The only registry that its nodes get images from; None where they get any.
         pools: All pools whose nodes are paid for; empty where they are not known.
         files: Texts that the job's program is made of, by path: of a `script` its Python files,
@@ -35,12 +33,9 @@ class Surroundings:
 
 @dataclass(frozen=True)
 class Finding:
-    """A mistake in a job.
+    """A mistake in a job: the field to change, what is wrong with its value, and what to do.
 
-    Args:
-        path: Of the field to change, in the configuration's spelling; empty for the job itself.
-        reason: The value, and what is wrong with it.
-        remedy: What to do instead, for the author of the job.
+    The path is in the configuration's spelling, and empty for the job itself.
     """
 
     path: Path
@@ -54,14 +49,7 @@ Find = Callable[[TrainingJob, Surroundings], Findings]
 
 @dataclass(frozen=True)
 class Rule:
-    """A known mistake.
-
-    Args:
-        name: Its fixtures have it, too.
-        pointer: Where to read more.
-        find: Looks for it.
-        warns: Whether a job that has it may run all the same.
-    """
+    """A known mistake: how it is found, where to read more, and whether such a job may run."""
 
     name: str
     pointer: str

@@ -12,6 +12,7 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from jobs.spec.job import TrainingJob
@@ -24,15 +25,8 @@ _DIGITS = 16
 
 
 def settings(job: TrainingJob, place: str | None) -> dict[str, Any] | None:
-    """Return a job's checkpoints as an input of its run; None for none.
-
-    Args:
-        job: Whose.
-        place: Where its stack keeps files: on its volume, elsewhere, or, with None, nowhere.
-    """
-    if job.checkpoint is None or place != VOLUME_URL:
-        return None
-    return {"every": job.checkpoint.every, "keep": job.checkpoint.keep}
+    """Return a job's checkpoints as an input of its run; None unless `place` is the volume."""
+    return None if job.checkpoint is None or place != VOLUME_URL else asdict(job.checkpoint)
 
 
 def resuming(manifest: Mapping[str, Any], known: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -40,12 +34,11 @@ def resuming(manifest: Mapping[str, Any], known: Mapping[str, Any] | None) -> di
     complete = copy.deepcopy(dict(manifest))
     if known is None:
         return complete
+    folder = f"{KEPT}/checkpoints/{manifest['metadata']['name']}/{_key(manifest)}"
     variables = {
-        "SLIPWAY_CHECKPOINT_DIR": (
-            f"{KEPT}/checkpoints/{manifest['metadata']['name']}/{_key(manifest)}"
-        ),
+        "SLIPWAY_CHECKPOINT_DIR": folder,
         "SLIPWAY_CHECKPOINT_EVERY": known["every"],
-        "SLIPWAY_CHECKPOINT_KEEP": str(int(known["keep"])),
+        "SLIPWAY_CHECKPOINT_KEEP": str(known["keep"]),
     }
     for replicas in complete["spec"]["pytorchReplicaSpecs"].values():
         pod = replicas["template"]["spec"]

@@ -13,7 +13,6 @@ from pydantic.alias_generators import to_camel
 
 from core.fields import size
 from core.problem import Contradiction, Path, choices, dotted, quote
-from jobs.spec.modules import HYPERPARAMETERS, MODULES
 from jobs.spec.names import (
     CACHED_DATA,
     DATA,
@@ -24,6 +23,7 @@ from jobs.spec.names import (
     SCRIPT,
     THREADS,
 )
+from jobs.spec.program import HYPERPARAMETERS, MODULES
 from jobs.spec.replicas import roles, share
 
 if TYPE_CHECKING:
@@ -42,8 +42,7 @@ def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return the contradictions between fields of `job`."""
     rules = (
         _own_program if job.module is None else _catalogues_program,
-        *(_elastic, _threads, _gpus, _timeouts, _shared_memory, _volumes, _tolerations, _outputs),
-        *(_data, _requirements, _env, _require, _retries),
+        *(_elastic, _pairs, _env, _gpus, _shared_memory, _volumes, _tolerations, _data, _require),
     )
     return [each for rule in rules for each in rule(job)]
 
@@ -52,87 +51,89 @@ def _catalogues_program(job: TrainingJob) -> Iterator[Contradiction]:
     text = f"{job.name} runs the catalogue's program; give a job of one's own another name"
     for name in _OWN:
         if getattr(job, name) is not None:
-            yield _of((name,), text)
+            yield _of(name, text)
     if job.max_time_to_accuracy is not None and job.goal is None:
         text = "goes with a `goal`, such as accuracy=0.98: the time until it was reached is judged"
-        yield _of(("max_time_to_accuracy",), text, "goal")
+        yield _of("max_time_to_accuracy", text, "goal")
     if job.elastic is None and MODULES[str(job.module)].is_elastic:
-        yield _of(("elastic",), f"is missing; {job.name} needs it", "module")
+        yield _of("elastic", f"is missing; {job.name} needs it", "module")
 
 
 def _own_program(job: TrainingJob) -> Iterator[Contradiction]:
     given = [name for name in _PROGRAMS if getattr(job, name) is not None]
     for name in given[1:]:
         text = f"goes with no `{given[0]}`; a job has exactly one of script, build and image"
-        yield _of((name,), text, given[0])
+        yield _of(name, text, given[0])
     if not given and job.command is None:
         yield Contradiction((), NO_PROGRAM, frozenset(_OWN))
     elif not given:
-        yield _of(("image",), "is missing; a `command` has an `image` or a `build`", "command")
+        yield _of("image", "is missing; a `command` has an `image` or a `build`", "command")
     if job.command is not None and job.script is not None:
-        text = "goes with no `script`, which python3 runs; it has `args`"
-        yield _of(("command",), text, "script")
+        yield _of("command", "goes with no `script`, which python3 runs; it has `args`", "script")
     if job.image is not None and job.command is None:
-        yield _of(("command",), "is missing; an `image` has it", "image")
+        yield _of("command", "is missing; an `image` has it", "image")
     if job.script_entry is not None and job.script is None:
-        yield _of(("script_entry",), "goes with a `script` that is a folder", "script")
+        yield _of("script_entry", "goes with a `script` that is a folder", "script")
     if any(getattr(job, name) is not None for name in _OWN):
         for name in HYPERPARAMETERS:
             if getattr(job, name) is not None:
-                yield _of((name,), "only the catalogue's programs take it; one's own has `args`")
+                yield _of(name, "only the catalogue's programs take it; one's own has `args`")
 
 
 def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
     if job.elastic is None:
         return
-    least, most = job.elastic.least(job.workers), job.elastic.max_replicas
+    least, most = job.elastic.least(job.workers), job.elastic.most(job.workers)
     if job.workers < least:
         text = f"{least} is more than the {job.workers} of `workers`"
         yield _of(("elastic", "minReplicas"), text, "workers")
-    if most is not None and job.workers > most:
+    if job.workers > most:
         text = f"{most} is less than the {job.workers} of `workers`"
         yield _of(("elastic", "maxReplicas"), text, "workers")
     if job.master is not None:
-        yield _of(("master",), "an elastic job has no Master, only Workers", "elastic")
+        yield _of("master", "an elastic job has no Master, only Workers", "elastic")
 
 
-def _requirements(job: TrainingJob) -> Iterator[Contradiction]:
-    if job.module is None and job.script is None and job.requirements is not None:
+def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
+    # A short `timeout` ends the run before the default, which the job did not choose.
+    if job.start_timeout > job.timeout and job.start_timeout != START_TIMEOUT:
+        text = f"{job.start_timeout} could never pass: the {job.timeout} of `timeout` end the run"
+        yield _of("start_timeout", f"{text} before; make it less, or `timeout` more", "timeout")
+    if job.retry_on is not None and job.retries == 0:
+        yield _of("retry_on", "goes with `retries`, of which the job has none", "retries")
+    if job.requirements is not None and job.script is None and job.module is None:
         text = "goes with a `script`; a `build` and an `image` bring their packages themselves"
-        yield _of(("requirements",), text, "script")
+        yield _of("requirements", text, "script")
+    if job.outputs is not None:
+        yield from _secret_in(job.outputs, ("outputs",))
 
 
 def _env(job: TrainingJob) -> Iterator[Contradiction]:
+    threads = job.env.get(THREADS, "1")
+    if not (isinstance(threads, str) and re.fullmatch(r"0*[1-9]\d*", threads)):
+        shown = quote(threads) if isinstance(threads, str) else "a Secret's value"
+        text = f"{shown} is not allowed; it takes a whole number of at least 1"
+        yield _of(("env", THREADS), text)
     for name, value in job.env.items():
         if isinstance(value, str):
             continue
-        if value.config is not None:
-            if value.secret is not None or value.key is not None:
-                text = "has `config`, which goes with neither `secret` nor `key`"
-                yield _of(("env", name), text)
-            continue
-        for field in ("secret", "key"):
-            if getattr(value, field) is None:
-                text = "is missing; it takes `secret` and `key`, or `config` alone"
-                # Of this key alone: one that is misspelt beside it does not hide it.
-                path = ("env", name, field)
-                yield Contradiction(path, text, frozenset({dotted(path)}))
-
-
-def _threads(job: TrainingJob) -> Iterator[Contradiction]:
-    value = job.env.get(THREADS)
-    if value is not None and not (isinstance(value, str) and re.fullmatch(r"0*[1-9]\d*", value)):
-        value = quote(value) if isinstance(value, str) else "a Secret's value"
-        yield _of(
-            ("env", THREADS), f"{value} is not allowed; it takes a whole number of at least 1"
-        )
+        of_secret = {"secret": value.secret, "key": value.key}
+        if value.config is None:
+            # Of this key alone: one that is misspelt beside it does not hide it.
+            text = "is missing; it takes `secret` and `key`, or `config` alone"
+            for field, given in of_secret.items():
+                if given is None:
+                    path = ("env", name, field)
+                    yield Contradiction(path, text, frozenset({dotted(path)}))
+        elif any(given is not None for given in of_secret.values()):
+            yield _of(("env", name), "has `config`, which goes with neither `secret` nor `key`")
 
 
 def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
     has_some = any(share(job, role).gpus for role in roles(job))
     if job.min_gpu_utilization is not None and not has_some:
         text = "goes with GPUs, of which the job has none; set `gpus`, or `backend: nccl`"
-        yield _of(("min_gpu_utilization",), text, "backend", "gpus", "master")
+        yield _of("min_gpu_utilization", text, "backend", "gpus", "master")
     if job.backend != "nccl":
         return
     need = f"nccl needs a GPU for each process, and `processesPerNode` is {job.processes_per_node}"
@@ -142,22 +143,13 @@ def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
             yield _of(path, f"{gpus} is too few: {need}", "backend", "processes_per_node")
 
 
-def _timeouts(job: TrainingJob) -> Iterator[Contradiction]:
-    # A short `timeout` ends the run before the default, which the job did not choose.
-    if job.start_timeout > job.timeout and job.start_timeout != START_TIMEOUT:
-        text = f"{job.start_timeout} could never pass: the {job.timeout} of `timeout` end the run"
-        yield _of(("start_timeout",), f"{text} before; make it less, or `timeout` more", "timeout")
-
-
 def _shared_memory(job: TrainingJob) -> Iterator[Contradiction]:
-    if job.shared_memory is None:
-        return
-    for role in roles(job):
-        limit = share(job, role).memory_limit
-        if size(job.shared_memory) > size(limit):
+    limits = {role: share(job, role).memory_limit for role in roles(job)}
+    for role, limit in limits.items():
+        if job.shared_memory is not None and size(job.shared_memory) > size(limit):
             text = f"{job.shared_memory} is more than the {limit} of memory that a {role} may use"
             text += ", /dev/shm included; ask for less, or raise the limit"
-            yield _of(("shared_memory",), text, "memory", "limits", "master")
+            yield _of("shared_memory", text, "memory", "limits", "master")
             return  # Once is enough, though both are too small.
 
 
@@ -216,10 +208,8 @@ def _volume_kind(name: str, volume: Volume) -> Iterator[Contradiction]:
     elif volume.read_only and given[0] in {"size", "emptyDir"}:
         yield _of(("volumes", name, "readOnly"), f"`{given[0]}` begins empty: it must be written")
     elif volume.keep is not None and volume.size is None:
-        yield _of(
-            ("volumes", name, "keep"),
-            f"goes with `size` alone; `{given[0]}` says itself what stays",
-        )
+        text = f"goes with `size` alone; `{given[0]}` says itself what stays"
+        yield _of(("volumes", name, "keep"), text)
 
 
 def _require(job: TrainingJob) -> Iterator[Contradiction]:
@@ -229,11 +219,6 @@ def _require(job: TrainingJob) -> Iterator[Contradiction]:
         elif bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
             text = f"{bounds.min:g} is more than its max {bounds.max:g}"
             yield _of(("require", name, "min"), text)
-
-
-def _retries(job: TrainingJob) -> Iterator[Contradiction]:
-    if job.retry_on is not None and job.retries == 0:
-        yield _of(("retry_on",), "goes with `retries`, of which the job has none", "retries")
 
 
 def _tolerations(job: TrainingJob) -> Iterator[Contradiction]:
@@ -252,22 +237,16 @@ def _tolerations(job: TrainingJob) -> Iterator[Contradiction]:
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})
 
 
-def _outputs(job: TrainingJob) -> Iterator[Contradiction]:
-    if job.outputs is None:
-        return
-    yield from _secret_in(job.outputs, ("outputs",))
-
-
 def _secret_in(text: str, path: Path) -> Iterator[Contradiction]:
     url = urlsplit(text)
     signed = any(name.lower() in _SIGNATURES for name, _ in parse_qsl(url.query, True))
     if url.password is not None or signed:
-        what = "a signature" if signed else "a password"
-        yield _of(
-            path,
-            f"has {what} in it, which would stand in clear in the stack's state; leave it out, and "
-            "give the store's client its own variable by `env`, from a Secret",
+        text = (
+            f"has {'a signature' if signed else 'a password'} in it, which would stand in clear in "
+            "the stack's state; leave it out, and give the store's client its own variable by "
+            "`env`, from a Secret"
         )
+        yield _of(path, text)
 
 
 def _data(job: TrainingJob) -> Iterator[Contradiction]:
@@ -275,11 +254,10 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
     if data is None:
         return
     if data.url is None and data.volume is None:
-        yield _of(("data",), "takes a `url` with its `sha256`, or a `volume` that has the data")
+        yield _of("data", "takes a `url` with its `sha256`, or a `volume` that has the data")
     if data.url is None and data.sha256 is not None:
-        yield _of(
-            ("data", "sha256"), "goes with a `url`; the files of a volume are taken as they are"
-        )
+        text = "goes with a `url`; the files of a volume are taken as they are"
+        yield _of(("data", "sha256"), text)
     if data.url is not None:
         yield from _secret_in(data.url, ("data", "url"))
         if data.sha256 is None:
@@ -287,8 +265,7 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
             yield _of(("data", "sha256"), text)
     if data.volume is None:
         return
-    volume = job.volumes.get(data.volume)
-    if volume is None:
+    if (volume := job.volumes.get(data.volume)) is None:
         known = choices(data.volume, job.volumes)
         text = f"{quote(data.volume)} is none of the job's `volumes`; {known}"
         yield _of(("data", "volume"), text, "volumes")
@@ -297,8 +274,8 @@ def _data(job: TrainingJob) -> Iterator[Contradiction]:
         yield _of(("data", "volume"), text, "volumes")
 
 
-def _of(path: Path, text: str, *others: str) -> Contradiction:
-    """Return a contradiction that rests on the first part of `path` and on other fields."""
-    first, *rest = path
+def _of(place: str | Path, text: str, *others: str) -> Contradiction:
+    """Return a contradiction that rests on a field, or the first part of a path, and on others."""
+    first, *rest = (place,) if isinstance(place, str) else place
     top = to_camel(str(first))
     return Contradiction((top, *rest), text, frozenset({top, *map(to_camel, others)}))

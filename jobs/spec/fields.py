@@ -147,7 +147,7 @@ Goal = Annotated[
     ),
 ]
 Accuracy = Annotated[float, Field(ge=0, le=1), BeforeValidator(number)]
-Rate = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(number)]
+AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(number)]
 Momentum = Annotated[float, Field(ge=0, lt=1), BeforeValidator(number)]
 Percent = Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)]
 Figure = Annotated[float, Field(allow_inf_nan=False), BeforeValidator(number)]
@@ -155,7 +155,6 @@ MetricName = Annotated[
     str,
     Field(pattern=r"^[A-Za-z_][\w./-]*$", max_length=63, description="a name such as val_loss"),
 ]
-Cost = Annotated[float, Field(gt=0, allow_inf_nan=False), BeforeValidator(number)]
 Seconds = Annotated[
     float,
     Field(

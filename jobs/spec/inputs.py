@@ -1,4 +1,7 @@
-"""The files that a job takes from other jobs: how its pods fetch and find them. Pure."""
+"""The files that a job's pods fetch before its program starts: `inputs` and `data`. Pure.
+
+Inputs are files of other jobs; data come from a URL into a cache, or lie in a volume.
+"""
 
 from __future__ import annotations
 
@@ -6,37 +9,49 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import PurePosixPath
 from posixpath import normpath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from jobs.spec.job import TrainingJob
-from jobs.spec.names import INPUT_DIR, INPUTS_CONTAINER, KEPT, KEPT_VOLUME, OTHER_VOLUMES
-from jobs.spec.volumes import claim_name
+from jobs.spec.names import (
+    CACHED_DATA,
+    DATA_CACHE,
+    INPUT_DIR,
+    INPUTS_CONTAINER,
+    KEPT,
+    KEPT_VOLUME,
+    OTHER_VOLUMES,
+)
+from jobs.spec.parts import Volume
+from jobs.spec.volumes import claim, claim_name, of_claim
+
+if TYPE_CHECKING:
+    from core.manifests import Manifest
+    from jobs.spec.job import TrainingJob
 
 FETCH = ("python3", "-m", "slipway_trainer.inputs")
-
-
-@dataclass(frozen=True)
-class OtherVolume:
-    """A volume of another job, in which an input lies: its claim, and where that job mounts it."""
-
-    claim: str
-    mount_path: str
+CACHE_MOUNT = {"name": DATA_CACHE, "mountPath": CACHED_DATA}
+"""Where a container finds the cache."""
+_CACHE_SIZE = "20Gi"
+"""Of the cache's claim. Where a storage class keeps to it, larger data need a volume of the job."""
 
 
 def environment(job: TrainingJob) -> dict[str, str]:
-    """Return the variables with which a container finds its inputs."""
-    return {
+    """Return the variables with which a container finds its inputs and its data."""
+    found = {
         f"SLIPWAY_INPUT_{name.upper()}": literal(_path(name, source.artifact))
         for name, source in job.inputs.items()
     }
+    if job.data is not None:
+        folder = "" if job.data.url is None else f"/{job.data.sha256}"
+        found["SLIPWAY_DATA_DIR"] = f"{_cache(job)}{folder}"
+    return found
 
 
-def arguments(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[str]:
-    """Return the arguments of the container that fetches inputs, before other jobs have run.
+def arguments(job: TrainingJob, others: Mapping[str, Volume]) -> list[str]:
+    """Return the arguments of the container that fetches files, before other jobs have run.
 
     `filled` adds what the other jobs' results have.
     """
@@ -47,33 +62,57 @@ def arguments(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[str]:
         if name in others:
             known["mounted"] = [others[name].mount_path, f"{OTHER_VOLUMES}/{name}"]
         found.append(json.dumps(known))
+    if job.data is not None and job.data.url is not None:
+        data = {"url": job.data.url, "sha256": job.data.sha256, "cache": _cache(job)}
+        found.append(json.dumps(data))
     return found
 
 
-def volumes(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[dict[str, Any]]:
-    """Return the volumes that a pod has for its inputs alone, each claim once."""
-    return [
-        {"name": name, "persistentVolumeClaim": {"claimName": claim}}
+def volumes(
+    job: TrainingJob, others: Mapping[str, Volume], *, keeps_data: bool
+) -> list[dict[str, Any]]:
+    """Return the volumes that a pod has for these files alone, each claim once.
+
+    With `keeps_data` the cache is the claim that all jobs share.
+    """
+    found: list[dict[str, Any]] = [
+        {"name": name, **of_claim(claim)}
         for claim, name in _volume_names(job, others).items()
         if name not in job.volumes
     ]
+    if needs_cache(job):
+        source = of_claim(DATA_CACHE) if keeps_data else {"emptyDir": {}}
+        found.append({"name": DATA_CACHE, **source})
+    return found
 
 
-def mounts(job: TrainingJob, others: Mapping[str, OtherVolume]) -> list[dict[str, Any]]:
-    """Return where the fetching container finds the volumes that its inputs lie in."""
+def mounts(job: TrainingJob, others: Mapping[str, Volume]) -> list[dict[str, Any]]:
+    """Return where the fetching container finds the volumes of its inputs and the cache."""
     names = _volume_names(job, others)
-    return [
-        {"name": names[each.claim], "mountPath": f"{OTHER_VOLUMES}/{name}", "readOnly": True}
+    found: list[dict[str, Any]] = [
+        {"name": names[str(each.claim)], "mountPath": f"{OTHER_VOLUMES}/{name}", "readOnly": True}
         for name, each in others.items()
     ]
+    return found + ([CACHE_MOUNT] if needs_cache(job) else [])
+
+
+def needs_cache(job: TrainingJob) -> bool:
+    """Return whether the job's data are fetched, and into no volume of its own."""
+    return job.data is not None and job.data.url is not None and job.data.volume is None
+
+
+def cache_claim(namespace: str) -> Manifest:
+    """Return the claim of the cache; it goes when no job needs it."""
+    return claim(DATA_CACHE, namespace, _CACHE_SIZE)
 
 
 def other_volumes(
     job: TrainingJob, others: Mapping[str, TrainingJob], *, has_volume: bool
-) -> dict[str, OtherVolume]:
+) -> dict[str, Volume]:
     """Return the volumes of other jobs in which inputs of `job` lie, by the input's name.
 
-    With `has_volume` the stack has one on which jobs without `outputs` keep their files.
+    Each has its claim, and where that job mounts it. With `has_volume` the stack has one on which
+    jobs without `outputs` keep their files.
     """
     found = {
         name: _output_volume(others[source.job], has_volume) for name, source in job.inputs.items()
@@ -81,16 +120,18 @@ def other_volumes(
     return {name: volume for name, volume in found.items() if volume is not None}
 
 
-def _output_volume(job: TrainingJob, has_volume: bool) -> OtherVolume | None:
+def _output_volume(job: TrainingJob, has_volume: bool) -> Volume | None:
     """Return the volume that a job's files are copied to; None when that is another store."""
     if job.outputs is None:
-        return OtherVolume(KEPT_VOLUME, KEPT) if has_volume else None
+        return Volume(claim=KEPT_VOLUME, mount_path=KEPT) if has_volume else None
     url = urlsplit(job.outputs)
     if url.scheme not in {"file", "local"}:
         return None
     directory = PurePosixPath(normpath(url.path))
     holding = {
-        volume.mount_path: OtherVolume(claim_name(job.name, name, volume), volume.mount_path)
+        volume.mount_path: Volume(
+            claim=claim_name(job.name, name, volume), mount_path=volume.mount_path
+        )
         for name, volume in job.volumes.items()
         if volume.empty_dir is None and directory.is_relative_to(volume.mount_path)
     }
@@ -161,7 +202,13 @@ def _path(name: str, artifact: str) -> str:
     return f"{INPUT_DIR}/{name}/{PurePosixPath(artifact).name}"
 
 
-def _volume_names(job: TrainingJob, others: Mapping[str, OtherVolume]) -> dict[str, str]:
+def _cache(job: TrainingJob) -> str:
+    """Return where a container finds what holds the job's data."""
+    volume = None if job.data is None else job.data.volume
+    return CACHED_DATA if volume is None else job.volumes[volume].mount_path
+
+
+def _volume_names(job: TrainingJob, others: Mapping[str, Volume]) -> dict[str, str]:
     """Return the names of the pod's volumes in which inputs lie, by claim: the job's own, if any.
 
     No volume of a job can have the name of another one, which is longer than 30 characters.
@@ -171,6 +218,6 @@ def _volume_names(job: TrainingJob, others: Mapping[str, OtherVolume]) -> dict[s
         for name, volume in job.volumes.items()
         if volume.empty_dir is None
     }
-    claims = dict.fromkeys(each.claim for each in others.values())
+    claims = dict.fromkeys(str(each.claim) for each in others.values())
     hashed = {claim: hashlib.sha256(claim.encode()).hexdigest()[:32] for claim in claims}
     return {claim: own.get(claim, f"lent-{digest}") for claim, digest in hashed.items()}

@@ -11,7 +11,7 @@ from core.fields import CONFIG, Count, Cpu, Image, LabelKey, LabelValue, Memory,
 from core.validation import contradictory
 from jobs.spec import fields, parts
 from jobs.spec.consistency import START_TIMEOUT, contradictions
-from jobs.spec.modules import MODULES, ModuleName
+from jobs.spec.program import MODULES, ModuleName
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -144,7 +144,7 @@ class TrainingJob:
     env: dict[fields.Variable, fields.Value | parts.SecretKey] = Field(default_factory=dict)
     epochs: Positive | None = None
     batch_size: Positive | None = None
-    learning_rate: fields.Rate | None = None
+    learning_rate: fields.AboveZero | None = None
     momentum: fields.Momentum | None = None
     seed: Count | None = None
     goal: fields.Goal | None = None
@@ -163,7 +163,7 @@ class TrainingJob:
     max_time_to_accuracy: fields.Seconds | None = None
     require: dict[fields.MetricName, parts.Bounds] = Field(default_factory=dict)
     min_gpu_utilization: fields.Percent | None = None
-    max_cost: fields.Cost | None = None
+    max_cost: fields.AboveZero | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:

@@ -18,20 +18,14 @@ from typing import Any
 
 from jobs.spec.names import KEPT, KEPT_VOLUME
 from jobs.spec.pytorchjob import SECONDS_TO_COPY_OUT
+from jobs.spec.volumes import of_claim
 
 VOLUME_URL = f"file://{KEPT}"
-VARIABLE = "SLIPWAY_KEPT"
-"""Where the agent copies a program's files that has no `outputs`."""
 
 
 def outputs_url(place: str, job: str) -> str:
     """Return where the runs of a job keep their files, each in a folder of its own."""
     return f"{place}/outputs/{job}"
-
-
-def is_on_volume(url: str) -> bool:
-    """Return whether that is on the volume, and not in a store of its own."""
-    return url.startswith(f"{VOLUME_URL}/")
 
 
 def keeping(manifest: Mapping[str, Any], url: str | None) -> dict[str, Any]:
@@ -48,25 +42,19 @@ def keeping(manifest: Mapping[str, Any], url: str | None) -> dict[str, Any]:
     for replicas in [specs["Master"]] if "Master" in specs else specs.values():
         pod = replicas["template"]["spec"]
         pod["terminationGracePeriodSeconds"] = SECONDS_TO_COPY_OUT
-        pod["containers"][0]["env"].append({"name": VARIABLE, "value": url})
-        if is_on_volume(url):
+        pod["containers"][0]["env"].append({"name": "SLIPWAY_KEPT", "value": url})
+        if url.startswith(f"{VOLUME_URL}/"):
             mount(pod)
     return complete
 
 
 def mount(pod: dict[str, Any]) -> None:
     """Give a pod's containers the volume, unless they have it."""
-    volumes = pod.setdefault("volumes", [])
+    volumes, source = pod.setdefault("volumes", []), of_claim(KEPT_VOLUME)
     # No pod has a claim by two names: its containers would not start.
-    names = [
-        each["name"]
-        for each in volumes
-        if each.get("persistentVolumeClaim", {}).get("claimName") == KEPT_VOLUME
-    ]
-    if not names:
+    if not (names := [each["name"] for each in volumes if source.items() <= each.items()]):
         names = [KEPT_VOLUME]
-        bound = {"claimName": KEPT_VOLUME}
-        volumes.append({"name": KEPT_VOLUME, "persistentVolumeClaim": bound})
+        volumes.append({"name": KEPT_VOLUME, **source})
     for container in pod["containers"]:
         mounts = container.setdefault("volumeMounts", [])
         if all(each["mountPath"] != KEPT for each in mounts):

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from pydantic.alias_generators import to_camel
+from pydantic import TypeAdapter
 
 from core.manifests import MANAGED_BY
-from jobs.spec import data, inputs
-from jobs.spec.inputs import OtherVolume
+from jobs.spec import inputs
 from jobs.spec.job import TrainingJob
 from jobs.spec.names import API_VERSION, CONTAINER, INPUTS_CONTAINER, JOB_LABEL, WORK
-from jobs.spec.parts import Toleration
+from jobs.spec.parts import Toleration, Volume
 from jobs.spec.program import environment, program
 from jobs.spec.replicas import Share, roles, share
-from jobs.spec.script import Script
-from jobs.spec.volumes import mounts, pod_volumes
+from jobs.spec.volumes import Script, mounts, pod_volumes
 
 if TYPE_CHECKING:
     from pulumi import Input
@@ -49,6 +47,7 @@ _CONTAINER = {
     "terminationMessagePath": "/dev/termination-log",
     "terminationMessagePolicy": "FallbackToLogsOnError",
 }
+_TOLERATIONS = TypeAdapter(tuple[Toleration, ...])
 OF_THE_PROGRAM = frozenset({"LD_LIBRARY_PATH", "LD_PRELOAD", "PATH", "PYTHONHOME", "PYTHONPATH"})
 """Variables that mean something in the image of the job's program alone."""
 
@@ -61,7 +60,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
     trainer_image: Input[str],
     script: Script | None = None,
     fetch_image: Input[str] | None = None,
-    other_volumes: Mapping[str, OtherVolume] = MappingProxyType({}),
+    other_volumes: Mapping[str, Volume] = MappingProxyType({}),
     keeps_data: bool = False,
 ) -> dict[str, Any]:
     """Return the PyTorchJob that runs `job`.
@@ -70,8 +69,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
         job: What to run.
         namespace: Where.
         service_account: Of its pods; its token is not mounted.
-        trainer_image: The image of a `job` that has none of its own; of one with a `build`
-            what was built.
+        trainer_image: What a `job` without `image` runs; of one with a `build` what was built.
         script: The files of its `script`, where it has one.
         fetch_image: The trainer's image that fetches its `inputs`; `trainer_image` by default.
         other_volumes: The volumes of other jobs in which inputs lie, by the input's name.
@@ -84,6 +82,8 @@ def manifest(  # noqa: PLR0913 - all but the job by name
         raise ValueError(f"job {job.name}: `script` goes with a job that has one, and it must")
     image = trainer_image if job.image is None else job.image
     fetcher = trainer_image if fetch_image is None else fetch_image
+    # No program may change the cache of its data.
+    cache = [{**inputs.CACHE_MOUNT, "readOnly": True}] if inputs.needs_cache(job) else []
 
     def template(share: Share) -> dict[str, Any]:
         variables = environment(job, share)
@@ -94,7 +94,7 @@ def manifest(  # noqa: PLR0913 - all but the job by name
             **program(job, share, None if script is None else script.entry),
             "env": variables,
             "resources": share.manifest(),
-            "volumeMounts": [*mounts(job, script), *data.mounts(job, read_only=True)],
+            "volumeMounts": [*mounts(job, script), *cache],
             **_CONTAINER,
         }
         fetching = {
@@ -102,22 +102,17 @@ def manifest(  # noqa: PLR0913 - all but the job by name
             "image": fetcher,
             "imagePullPolicy": "IfNotPresent",
             "command": list(inputs.FETCH),
-            "args": [*inputs.arguments(job, other_volumes), *data.arguments(job)],
+            "args": inputs.arguments(job, other_volumes),
             "env": [each for each in variables if each["name"] not in OF_THE_PROGRAM],
             # A pod requests the most that its containers need one after the other, so this one
             # adds nothing.
             "resources": replace(share, gpus=0).manifest(),
-            "volumeMounts": [
-                *mounts(job, None),
-                *inputs.mounts(job, other_volumes),
-                *data.mounts(job, read_only=False),
-            ],
+            "volumeMounts": [*mounts(job, None), *inputs.mounts(job, other_volumes)],
             **_CONTAINER,
         }
         volumes = [
             *pod_volumes(job, share, script),
-            *inputs.volumes(job, other_volumes),
-            *data.volumes(job, is_kept=keeps_data),
+            *inputs.volumes(job, other_volumes, keeps_data=keeps_data),
         ]
         return {
             "metadata": {
@@ -164,7 +159,9 @@ def _pod(job: TrainingJob, service_account: str) -> dict[str, Any]:
     """Return what the pods of all roles have, besides their containers and volumes."""
     optional = {
         "nodeSelector": job.node_selector,
-        "tolerations": [_plain(each) for each in job.tolerations],
+        "tolerations": _TOLERATIONS.dump_python(
+            job.tolerations, mode="json", by_alias=True, exclude_none=True
+        ),
         "imagePullSecrets": [{"name": name} for name in job.pull_secrets],
         "priorityClassName": job.priority_class,
     }
@@ -181,19 +178,13 @@ def _pod(job: TrainingJob, service_account: str) -> dict[str, Any]:
     }
 
 
-def _plain(toleration: Toleration) -> dict[str, Any]:
-    fields = asdict(toleration).items()
-    return {to_camel(name): value for name, value in fields if value is not None}
-
-
 def _run_policy(job: TrainingJob) -> dict[str, Any]:
-    policy: dict[str, Any] = {
+    ttl = job.ttl_seconds_after_finished
+    return {
         # Pods stay: their logs and exit codes are to be read after the end, too.
         "cleanPodPolicy": job.clean_pod_policy,
         "backoffLimit": job.max_restarts,
         # `pulumi up` ends a run at its timeout; this stops one that no `up` waits for.
         "activeDeadlineSeconds": job.timeout + _BACKSTOP_SECONDS,
+        **({} if ttl is None else {"ttlSecondsAfterFinished": ttl}),
     }
-    if job.ttl_seconds_after_finished is not None:
-        policy["ttlSecondsAfterFinished"] = job.ttl_seconds_after_finished
-    return policy

@@ -70,20 +70,14 @@ def share(job: TrainingJob, role: Role) -> Share:
     gpus = amount("gpus")
     if gpus is None:
         gpus = job.processes_per_node if job.backend == "nccl" else 0
-    return Share(
-        amount("cpu"), amount("memory"), amount("ephemeral_storage"), gpus, _limits(job, own)
-    )
+    limits = amount("limits") or Limits()
+    if own.limits is None and own.memory is not None:
+        # A limit that was chosen for the Workers' memory means nothing to a Master with its own.
+        limits = replace(limits, memory=own.memory)
+    return Share(amount("cpu"), amount("memory"), amount("ephemeral_storage"), gpus, limits)
 
 
 def roles(job: TrainingJob) -> dict[Role, int]:
     """Return the number of replicas of each role; a role that has none is left out."""
     counts: dict[Role, int] = {"Master": 0 if job.elastic is not None else 1, "Worker": job.workers}
     return {role: count for role, count in counts.items() if count > 0}
-
-
-def _limits(job: TrainingJob, own: Master) -> Limits:
-    if own.limits is not None:
-        return own.limits
-    limits = Limits() if job.limits is None else job.limits
-    # A limit that was chosen for the Workers' memory means nothing to a Master with its own.
-    return limits if own.memory is None else replace(limits, memory=own.memory)

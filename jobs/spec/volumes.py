@@ -1,22 +1,82 @@
-"""The volumes of a job: in its pods, and the objects in the cluster that they stand for."""
+"""A job's volumes, its script's among them: in its pods, and the objects that they are. Pure."""
 
 from __future__ import annotations
 
+import base64
 import hashlib
-from collections.abc import Iterator
-from typing import Any
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from core.fields import mebibytes, size
 from core.manifests import KEPT, MANAGED_BY, Manifest
-from jobs.spec.job import TrainingJob
 from jobs.spec.names import OWN_VOLUMES
 from jobs.spec.parts import Volume
 from jobs.spec.replicas import Share
-from jobs.spec.script import Script
+
+if TYPE_CHECKING:
+    from jobs.spec.job import TrainingJob
 
 _READABLE_AND_EXECUTABLE = 0o555
+_LONGEST_KEY = 200
 _NOMINAL = "1Gi"
 """A directory of a node has no size of its own, but a volume has to have one."""
+
+
+@dataclass(frozen=True)
+class Script:
+    """The files of a job's script, by their path in its folder; `entry` is the one to start.
+
+    They are an immutable ConfigMap; `jobs.sources` reads them.
+    """
+
+    job: str
+    entry: str
+    files: Mapping[str, bytes]
+
+    @property
+    def name(self) -> str:
+        """The ConfigMap's name, which changes with the files: an existing ConfigMap can't."""
+        digest = hashlib.sha256(self.entry.encode())
+        for path, content in sorted(self.files.items()):
+            digest.update(f"\0{path}\0{len(content)}\0".encode() + content)
+        return f"{self.job}-script-{digest.hexdigest()[:10]}"
+
+    @property
+    def items(self) -> dict[str, str]:
+        """Each path by its key in the ConfigMap: keys know no folders."""
+        items: dict[str, str] = {}
+        for path in sorted(self.files):
+            plain = re.sub(r"[^-._a-zA-Z0-9]", "_", path)[-_LONGEST_KEY:]
+            number = sum(key == plain or key.startswith(f"{plain}.") for key in items)
+            items[f"{plain}.{number}" if plain in items else plain] = path
+        return items
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The Python files among them, by their path."""
+        python = (path for path in self.files if path.endswith(".py"))
+        return {path: self.files[path].decode(errors="replace") for path in python}
+
+    def config_map(self, namespace: str) -> Manifest:
+        """Return the ConfigMap: as text, which reads in a preview, what may travel as such."""
+        data, binary = {}, {}
+        for key, path in self.items.items():
+            content = self.files[path]
+            text = content.decode(errors="replace")
+            if text.encode() == content and "\0" not in text:
+                data[key] = text
+            else:
+                binary[key] = base64.b64encode(content).decode()
+        contents = {"data": data, "binaryData": binary}
+        return {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": self.name, "namespace": namespace, "labels": dict(MANAGED_BY)},
+            "immutable": True,
+            **{name: files for name, files in contents.items() if files},
+        }
 
 
 def claim_name(job: str, name: str, volume: Volume) -> str:
@@ -40,15 +100,10 @@ def pod_volumes(job: TrainingJob, share: Share, script: Script | None) -> list[d
     }
     if script is not None:
         items = [{"key": key, "path": path} for key, path in sorted(script.items.items())]
-        own["script"] = {
-            "configMap": {
-                "name": script.name,
-                "items": items,
-                "defaultMode": _READABLE_AND_EXECUTABLE,
-            }
-        }
-    named = {**own, **{name: _source(job.name, name, each) for name, each in job.volumes.items()}}
-    return [{"name": name, **source} for name, source in named.items()]
+        files = {"name": script.name, "items": items, "defaultMode": _READABLE_AND_EXECUTABLE}
+        own["script"] = {"configMap": files}
+    own |= {name: _source(job.name, name, each) for name, each in job.volumes.items()}
+    return [{"name": name, **source} for name, source in own.items()]
 
 
 def mounts(job: TrainingJob, script: Script | None) -> list[dict[str, Any]]:
@@ -94,7 +149,12 @@ def host_volumes(job: TrainingJob, namespace: str) -> Iterator[Manifest]:
                 "hostPath": {"path": volume.host_path, "type": "Directory"},
             },
         }
-        yield _claim(own, namespace, mode, _NOMINAL, bound)
+        made = claim(own, namespace, _NOMINAL, mode=mode)
+        made["spec"] |= bound
+        # Many storage classes make a volume only for a pod that uses it; the run reports when none
+        # comes.
+        made["metadata"]["annotations"] = {"pulumi.com/skipAwait": "true"}
+        yield made
 
 
 def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
@@ -102,8 +162,10 @@ def claims(job: TrainingJob, namespace: str) -> Iterator[tuple[Manifest, bool]]:
     for name, volume in job.volumes.items():
         if volume.size is not None:
             stays = volume.keep is not False
-            made = claim(claim_name(job.name, name, volume), namespace, volume.size, keep=stays)
-            yield made, stays
+            yield (
+                claim(claim_name(job.name, name, volume), namespace, volume.size, keep=stays),
+                stays,
+            )
 
 
 def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
@@ -115,29 +177,11 @@ def claim(  # noqa: PLR0913  # what it is called, and what a claim may ask for
     storage_class: str | None = None,
     keep: bool = False,
 ) -> Manifest:
-    """Return a claim of a size.
+    """Return a claim of a size; with `keep` it stays with its files when nothing declares it.
 
-    Args:
-        name: Its name.
-        namespace: Its namespace.
-        size: Of the volume.
-        mode: How many nodes can use it, as Kubernetes says it.
-        storage_class: Of the volume; the cluster's default one unless said.
-        keep: Whether it stays with its files when nothing declares it any more.
+    `mode` is an access mode of Kubernetes; None is the cluster's default storage class.
     """
-    bound = {} if storage_class is None else {"storageClassName": storage_class}
-    made = _claim(name, namespace, mode, size, bound)
-    made["metadata"]["annotations"] = {KEPT: str(keep).lower()}
-    return made
-
-
-def _source(job: str, name: str, volume: Volume) -> dict[str, Any]:
-    if volume.empty_dir is None:
-        return {"persistentVolumeClaim": {"claimName": claim_name(job, name, volume)}}
-    return {"emptyDir": {} if volume.empty_dir is True else {"sizeLimit": volume.empty_dir}}
-
-
-def _claim(name: str, namespace: str, mode: str, size: str, bound: dict[str, str]) -> Manifest:
+    chosen = {} if storage_class is None else {"storageClassName": storage_class}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -145,9 +189,18 @@ def _claim(name: str, namespace: str, mode: str, size: str, bound: dict[str, str
             "name": name,
             "namespace": namespace,
             "labels": dict(MANAGED_BY),
-            # Many storage classes make a volume only for a pod that uses it; the run reports when
-            # none comes.
-            "annotations": {"pulumi.com/skipAwait": "true"},
+            "annotations": {KEPT: str(keep).lower()},
         },
-        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **bound},
+        "spec": {"accessModes": [mode], "resources": {"requests": {"storage": size}}, **chosen},
     }
+
+
+def of_claim(name: str) -> dict[str, Any]:
+    """Return the source of a pod's volume that is a claim's."""
+    return {"persistentVolumeClaim": {"claimName": name}}
+
+
+def _source(job: str, name: str, volume: Volume) -> dict[str, Any]:
+    if volume.empty_dir is None:
+        return of_claim(claim_name(job, name, volume))
+    return {"emptyDir": {} if volume.empty_dir is True else {"sizeLimit": volume.empty_dir}}

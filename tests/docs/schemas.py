@@ -15,7 +15,7 @@ from pydantic.alias_generators import to_camel
 from clusters import CLUSTERS
 from core.paths import CHECKOUT
 from infra.kept import KeptOutputs
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 from jobs.result import RunResult
 from jobs.spec import TrainingJob
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from core.paths import CHECKOUT
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 from scripts.scratch import Finished
 from tests.engine.pytorchjob_stack import Jobs
 from tests.engine.stack import UP_SECONDS, LiveStack

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from jobs.catalog import CATALOG
-from jobs.config import read
+from jobs.config import CATALOG, read
 from jobs.rules import Surroundings
 from jobs.spec import TrainingJob
-from jobs.spec.script import Script
+from jobs.spec.volumes import Script
 
 
 def read_jobs(

@@ -13,8 +13,7 @@ from clusters.capacity import Capacity
 from jobs.config import KEYS, read
 from jobs.rules import Surroundings
 from jobs.spec import Elastic, TrainingJob, manifest
-from jobs.spec.modules import HYPERPARAMETERS, MODULES
-from jobs.spec.program import DEFAULT_ENTRY
+from jobs.spec.program import DEFAULT_ENTRY, HYPERPARAMETERS, MODULES
 
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = "\n".join(

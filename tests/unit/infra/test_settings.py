@@ -8,7 +8,7 @@ import pytest
 
 from clusters.capacity import Capacity
 from infra.settings import Settings, SettingsError, parse
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 
 EMBEDDED = {"kind": "embedded"}
 
@@ -42,7 +42,7 @@ def problems(config: dict[str, str], secrets: list[str] | None = None) -> dict[s
 def test_a_catalogue_job_comes_as_it_is_and_the_cluster_is_named_after_the_stack() -> None:
     settings = parse(configured(jobs={"mnist-gloo": {}}), "dev")
     assert isinstance(settings, Settings)
-    assert settings.jobs == (CATALOG["mnist-gloo"],)
+    assert settings.jobs == [CATALOG["mnist-gloo"]]
     assert settings.cluster.kind == "embedded"
     assert settings.cluster.options.name == "dev"
 
@@ -59,7 +59,7 @@ def test_jobs_keep_the_order_of_the_configuration() -> None:
 
 
 def test_a_stack_may_have_no_jobs() -> None:
-    assert parse({"slipway:cluster": json.dumps(EMBEDDED)}, "dev").jobs == ()
+    assert parse({"slipway:cluster": json.dumps(EMBEDDED)}, "dev").jobs == []
 
 
 def test_other_projects_keys_are_left_alone() -> None:
@@ -164,7 +164,7 @@ def test_nccl_is_refused_where_there_are_no_gpus(jobs: dict[str, Any]) -> None:
 def test_without_gpus_the_catalogues_nccl_entries_are_skipped_with_the_reason() -> None:
     settings = parse(configured(jobs={"mnist-gloo": {}}), "dev")
     assert settings.skipped.keys() == {"mnist-nccl", "cifar-nccl"}
-    assert settings.warnings == ()
+    assert settings.warnings == []
     assert settings.capacity is not None
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from clusters.pools import GpuPool, Taint
 from jobs.adapt import FALLBACK_SECONDS, GROWN_SECONDS, may_grow, on_gpu_nodes, wants_gpus
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 from jobs.spec import Toleration, TrainingJob, manifest
 
 SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")

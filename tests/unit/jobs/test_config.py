@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from pydantic import TypeAdapter, ValidationError
 
-from jobs.catalog import CATALOG
-from jobs.config import declare
+from jobs.config import CATALOG, declare
 from jobs.spec import Elastic, TrainingJob
 from tests.unit.jobs_declared import jobs
 

@@ -8,8 +8,7 @@ import pytest
 
 from clusters.capacity import Capacity
 from jobs import config, sources
-from jobs.catalog import CATALOG
-from jobs.config import JobsConfig
+from jobs.config import CATALOG, JobsConfig
 from jobs.rules import Surroundings
 
 KEY = "slipway:jobs"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clusters.capacity import Capacity
 from clusters.embedded import cluster
 from jobs import plan
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 from jobs.plan import fits, prerequisites, shares
 from jobs.spec import Master, TrainingJob
 

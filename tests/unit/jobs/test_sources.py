@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from core.problem import Problem
 from jobs.sources import LIMIT, read_script
 from jobs.spec import TrainingJob
-from jobs.spec.script import Script
+from jobs.spec.volumes import Script
 
 KEY = "slipway:jobs.mine"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.handler import UNKNOWN, Change, compare
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 from jobs.resource import run_properties
 from jobs.run.changes import is_in_place
 from jobs.run.preview import describe

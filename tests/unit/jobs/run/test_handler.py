@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from core.handler import UNKNOWN
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 from jobs.cost import TrainingCost
 from jobs.judge.verdict import Limits
 from jobs.resource import run_properties

@@ -10,7 +10,7 @@ import yaml
 from clusters.capacity import Capacity
 from core.fields import cores
 from core.handler import SECRET, UNKNOWN
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 from jobs.plan import described, requested, summary
 from jobs.run.handler import PyTorchJobHandler
 from jobs.run.preview import ask, render, show

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from core.handler import UNKNOWN
-from jobs.catalog import CATALOG
-from jobs.config import declare
+from jobs.config import CATALOG, declare
 from jobs.resource import run_properties
 from jobs.spec import Checkpoint, TrainingJob, manifest
 from jobs.spec.checkpoints import resuming, settings

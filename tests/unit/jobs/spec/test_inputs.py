@@ -8,7 +8,7 @@ import pytest
 from core.handler import UNKNOWN, compare
 from jobs.run.changes import is_other_content
 from jobs.spec import Build, JobInput, SecretKey, TrainingJob, Volume, manifest
-from jobs.spec.inputs import OtherVolume, filled, found, other_volumes, require
+from jobs.spec.inputs import filled, found, other_volumes, require
 from jobs.spec.kept import keeping
 
 TRAINER, OWN = "localhost/slipway-trainer:1", "example.org/mine:1"
@@ -22,6 +22,10 @@ RESULT = {
 FOUND = {"model": {"url": "file:///results/r/nets/net.pt", "sha256": "1"}}
 
 
+def other(claim: str, mount_path: str) -> Volume:
+    return Volume(claim=claim, mount_path=mount_path)
+
+
 def job(**fields: Any) -> TrainingJob:
     taken = {"model": JobInput(job="train", artifact="nets/net.pt")}
     own = {"image": OWN, "command": ("x",), "inputs": taken, **fields}
@@ -32,7 +36,7 @@ def training(**fields: Any) -> TrainingJob:
     return TrainingJob(name="train", module="mnist", **fields)
 
 
-def pods(job: TrainingJob, volumes: dict[str, OtherVolume] | None = None) -> list[dict[str, Any]]:
+def pods(job: TrainingJob, volumes: dict[str, Volume] | None = None) -> list[dict[str, Any]]:
     """Return the specs of the pods that the job has in the end."""
     rendered = manifest(
         job,
@@ -145,14 +149,14 @@ def test_nothing_in_a_files_name_is_taken_for_a_variable() -> None:
     ("fields", "expected"),
     [
         ({"outputs": "abfs://results/mine"}, None),
-        ({}, OtherVolume("train-results", "/results")),
-        ({"outputs": "file:///results/deep/er"}, OtherVolume("train-results", "/results")),
-        ({"outputs": "file:///results/inner/x"}, OtherVolume("team", "/results/inner")),
+        ({}, other("train-results", "/results")),
+        ({"outputs": "file:///results/deep/er"}, other("train-results", "/results")),
+        ({"outputs": "file:///results/inner/x"}, other("team", "/results/inner")),
         ({"outputs": "file:///elsewhere"}, None),
     ],
 )
 def test_the_volume_that_an_input_lies_in_is_lent(
-    fields: dict[str, Any], expected: OtherVolume | None
+    fields: dict[str, Any], expected: Volume | None
 ) -> None:
     volumes = {
         "results": Volume(size="1Gi", mount_path="/results"),
@@ -166,7 +170,7 @@ def test_the_volume_that_an_input_lies_in_is_lent(
 
 def test_a_job_without_outputs_has_left_its_files_on_the_stacks_volume_where_there_is_one() -> None:
     others = {"train": training()}
-    lent = {"model": OtherVolume("slipway-kept", "/opt/kept")}
+    lent = {"model": other("slipway-kept", "/opt/kept")}
     assert other_volumes(job(), others, has_volume=True) == lent
     assert other_volumes(job(), others, has_volume=False) == {}
     rendered = manifest(
@@ -184,7 +188,7 @@ def test_a_job_without_outputs_has_left_its_files_on_the_stacks_volume_where_the
 
 
 def test_a_lent_volume_is_mounted_where_its_input_is_fetched_alone_and_read_only() -> None:
-    borrowed = {"model": OtherVolume("train-results", "/results")}
+    borrowed = {"model": other("train-results", "/results")}
     own = {"results": Volume(size="1Gi", mount_path="/results")}
     for pod in pods(job(volumes=own), borrowed):
         (volume,) = (each for each in pod["volumes"] if each["name"].startswith("lent-"))
@@ -200,7 +204,7 @@ def test_a_lent_volume_is_mounted_where_its_input_is_fetched_alone_and_read_only
 
 def test_a_claim_is_one_volume_of_the_pod_however_many_inputs_lie_in_it() -> None:
     taken = {name: JobInput(job="train", artifact="nets/net.pt") for name in ("model", "again")}
-    borrowed = dict.fromkeys(taken, OtherVolume("team", "/results"))
+    borrowed = dict.fromkeys(taken, other("team", "/results"))
     for volumes, count in (({}, 1), ({"mine": Volume(claim="team", mount_path="/mnt/a")}, 0)):
         rendered = manifest(
             job(inputs=taken, volumes=volumes),

@@ -12,7 +12,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 
 from core import toolchain
-from jobs.catalog import CATALOG
+from jobs.config import CATALOG
 from jobs.run.submit import spec_hash
 from jobs.spec import (
     Build,
@@ -25,8 +25,8 @@ from jobs.spec import (
     manifest,
     program,
 )
-from jobs.spec.modules import MODULES
-from jobs.spec.script import Script
+from jobs.spec.program import MODULES
+from jobs.spec.volumes import Script
 from jobs.topology import Topology
 from tests.unit.jobs_declared import IMAGE, jobs, rendered
 

@@ -42,14 +42,13 @@ class TrainingOperator(pulumi.ComponentResource):
         properties: dict[str, Any] = {
             "kubeconfig": pulumi.Output.secret(cluster.kubeconfig),
             "jobNamespace": cluster.namespace,
+            **({} if cluster.own_namespace else {"shared": True}),
         }
-        if not cluster.own_namespace:
-            properties["shared"] = True
         if cluster.operator is None:
             running, rollout = _install(cluster, child)
             # The rollout changes with the Deployment, so that its new pod is waited for.
             properties |= {"deployment": NAME, "rollout": rollout}
-            child = _with(child, [running])
+            child = _with(child, depends_on=[running])
         else:
             seen = asdict(cluster.operator).items()
             properties["existing"] = {key: value for key, value in seen if value is not None}
@@ -59,23 +58,19 @@ class TrainingOperator(pulumi.ComponentResource):
 
 
 def _install(cluster: Cluster, child: pulumi.ResourceOptions) -> tuple[pulumi.Resource, str]:
-    """Declare all of the operator; return its Deployment and what that one's digest is."""
+    """Declare all of the operator; return its Deployment and that one's digest."""
     source, jobs = toolchain.path("training-operator-manifests"), cluster.namespace
     image, wait_image = cluster.images["training-operator"], cluster.images["tcp-wait"]
     namespace, definition, *others, webhook = foundations(source, jobs, wait_image)
     home = declare(marked(namespace), child)
-    inside = _with(child, [home])
+    inside = _with(child, depends_on=[home])
     inner = with_pull_secret([marked(definition), *others], NAMESPACE, cluster.pull_secret)
-    needed = declare_all(inner, inside)
     # The operator writes its CA into this field, and again when it rotates.
-    ignored = pulumi.ResourceOptions(ignore_changes=["webhooks[*].clientConfig.caBundle"])
-    needed.append(declare(webhook, pulumi.ResourceOptions.merge(inside, ignored)))
+    ignored = _with(inside, ignore_changes=["webhooks[*].clientConfig.caBundle"])
+    needed = [*declare_all(inner, inside), declare(webhook, ignored)]
     program = deployment(source, jobs, image, wait_image)
-    running = declare(marked(program), _with(child, [home, *needed]))
-    return running, digest(program)
+    return declare(marked(program), _with(child, depends_on=[home, *needed])), digest(program)
 
 
-def _with(
-    opts: pulumi.ResourceOptions, depends_on: list[pulumi.Resource]
-) -> pulumi.ResourceOptions:
-    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(depends_on=depends_on))
+def _with(opts: pulumi.ResourceOptions, **more: Any) -> pulumi.ResourceOptions:
+    return pulumi.ResourceOptions.merge(opts, pulumi.ResourceOptions(**more))

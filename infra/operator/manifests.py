@@ -39,21 +39,9 @@ def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manif
 
 
 def deployment(source: Path, job_namespace: str, image: str, wait_image: str) -> Manifest:
-    """Return the operator's Deployment.
-
-    Args:
-        source: As for `foundations`.
-        job_namespace: As for `foundations`.
-        image: The operator's own.
-        wait_image: As for `foundations`.
-    """
-    (different,) = rendered(
-        _HERE / "deployment.yaml",
-        jobs=job_namespace,
-        image=image,
-        wait_image=wait_image,
-        **REQUESTS,
-    )
+    """Return the Deployment of the operator's image; the rest is as for `foundations`."""
+    images = {"image": image, "wait_image": wait_image}
+    (different,) = rendered(_HERE / "deployment.yaml", jobs=job_namespace, **images, **REQUESTS)
     return cast("Manifest", _merged(read(source / "base" / "deployment.yaml"), different))
 
 

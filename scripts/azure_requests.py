@@ -16,6 +16,7 @@ HIDDEN = "[secret]"
 """What stands in a report in place of a secret."""
 _METHOD = re.compile("/pulumirpc.ResourceProvider/(Create|Read|Update|Delete|Invoke)")
 _PACKAGE = "azure-native:"
+_FINISHED = "response_completed"
 # https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/sig/sig.go
 _SIGNATURE, _OF_HIDDENS = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 _KEYS = re.compile(
@@ -36,17 +37,10 @@ _SHORTEST = 6
 
 @dataclass(frozen=True)
 class Request:
-    """One call of azure-native's plugin.
+    """One call of azure-native's plugin, in a step of the run.
 
-    Args:
-        step: In which step of the run.
-        method: Create, Read, Update, Delete or Invoke.
-        type: Of the resource, or the function.
-        name: Of the resource in the program; empty of a function.
-        inputs: As the program declares them.
-        outputs: As Azure answered.
-        error: Why it was refused; empty where it was not.
-        seconds: That it took.
+    The type is a resource's, or the function, which has no name. The error is empty where there was
+    none.
     """
 
     step: str
@@ -65,25 +59,15 @@ class Request:
 
 
 def requests(lines: Iterable[str], step: str) -> Iterator[Request]:
-    """Yield each finished call of azure-native's plugin, with no secret in it.
-
-    Args:
-        lines: The engine's.
-        step: Whose they are.
-    """
-    entries = [entry for line in lines if (entry := _entry(line)) is not None]
+    """Yield each finished call of azure-native's plugin in a step's record, without its secrets."""
+    # Half a line may be at the end.
+    entries = [each for each in map(json_map, lines) if each.get("progress") == _FINISHED]
     # A plugin may repeat in an error, or in another answer, what it marked as a secret once.
     secrets = sorted({text for each in entries for text in _secrets(each)}, key=len, reverse=True)
     for entry in entries:
         found = _request(entry, step)
         if found is not None:
             yield Request(**{key: _clean(value, secrets) for key, value in vars(found).items()})
-
-
-def _entry(line: str) -> dict[str, Any] | None:
-    """Return a finished call of any plugin; None for the rest, and for half a line at the end."""
-    entry = json_map(line)
-    return entry if entry.get("progress") == "response_completed" else None
 
 
 def _request(entry: Mapping[str, Any], step: str) -> Request | None:

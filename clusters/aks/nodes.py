@@ -10,10 +10,10 @@ import pulumi
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
 
-from clusters.aks.pools import gpu_pools
+from clusters.aks.pools import AksGpuNodes, node_pools
 
 if TYPE_CHECKING:
-    from clusters.aks.pools import AksGpuNodes, SystemPool
+    from clusters.aks.pools import SystemPool
     from clusters.aks.settings import Network, Settings
     from clusters.azure.resources import AzureCluster
 
@@ -109,7 +109,7 @@ def managed_cluster(
     }
     groups = list(settings.admins.groups)
     idle = f"{settings.idle_minutes}m"
-    falls_back = len(gpu_pools(settings)) > 1
+    falls_back = settings.gpu and settings.gpu.fallback is not None
     return aks.ManagedCluster(
         azure.cluster_name,
         resource_name_=azure.resource_name,
@@ -149,7 +149,7 @@ def managed_cluster(
             "scale_down_unneeded_time": idle,
             "scale_down_delay_after_add": idle,
             "skip_nodes_with_local_storage": "false",
-            # By `clusters.aks.priorities`. AKS's default is random; whether it takes that again
+            # By `pools.priorities`. AKS's default is random; whether it takes that again
             # when the expander is left out later was not checked.
             **({"expander": "priority"} if falls_back else {}),
         },
@@ -190,12 +190,9 @@ def agent_pools(
     subnet: pulumi.Input[str],
 ) -> Iterator[pulumi.Resource]:
     """Declare the pools besides the system's, each a resource of its own, and yield them."""
-    pools: dict[str, dict[str, Any]] = {}
-    if settings.cpu is not None:
-        pools["cpu"] = _pool(settings.cpu, subnet)
-    for name, gpu in gpu_pools(settings).items():
-        pools[name] = {**_pool(gpu, subnet), **_with_gpus(gpu)}
-    for name, properties in pools.items():
+    for name, pool in node_pools(settings).items():
+        if name == "system":
+            continue
         yield aks.AgentPool(
             f"{azure.cluster_name}-{name}",
             agent_pool_name=name,
@@ -203,7 +200,8 @@ def agent_pools(
             resource_name_=azure.resource_name,
             mode="User",
             tags=settings.all_tags,
-            **properties,
+            **_pool(pool, subnet),
+            **(_with_gpus(pool) if isinstance(pool, AksGpuNodes) else {}),
             opts=azure.opts(cluster, ignore=[_COUNT], replace_on=_FIXED),
         )
 

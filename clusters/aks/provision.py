@@ -18,8 +18,7 @@ from pulumi_azure_native import authorization, managedidentity
 from pulumi_azure_native import containerservice as aks
 
 from clusters.aks import account, nodes, services
-from clusters.aks.pools import gpu_pools, gpus
-from clusters.aks.priorities import priorities
+from clusters.aks.pools import gpu_pools, gpus, priorities
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster
 from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from clusters.aks import rules
 from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
-from clusters.azure.settings import AzureSettings, Guid, parsed
+from clusters.azure.settings import AzureSettings, Guid, parsed, resource_id
 from core.fields import CONFIG, number
 from core.problem import Contradiction
 
@@ -30,15 +30,7 @@ Addresses = Annotated[
     Field(pattern=r"^[0-9.]+/[0-9]{1,2}$", description=_ADDRESSES),
     parsed(IPv4Network, _ADDRESSES),
 ]
-SubnetId = Annotated[
-    str,
-    Field(
-        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
-        r"/providers/Microsoft\.Network/virtualNetworks/[^/]+/subnets/[^/]+$",
-        description="a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…"
-        "/subnets/…",
-    ),
-]
+SubnetId = Annotated[str, resource_id("Microsoft.Network/virtualNetworks/subnets", "a subnet's ID")]
 RegistryName = Annotated[
     str, Field(pattern="^[a-zA-Z0-9]{5,50}$", description="5 to 50 letters and digits")
 ]

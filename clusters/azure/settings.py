@@ -6,6 +6,7 @@ https://learn.microsoft.com/azure/azure-resource-manager/management/resource-nam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -31,6 +32,18 @@ def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
             raise ValueError(takes) from None
 
     return AfterValidator(check)
+
+
+def resource_id(kind: str, takes: str) -> Any:
+    """Return what takes the ID of a resource of a type, in a group of a subscription."""
+    provider, collection = kind.split("/", 1)
+    names = collection.replace("/", "/[^/]+/")
+    group = "(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
+    place = f"/subscriptions/…/providers/{provider}/{collection.replace('/', '/…/')}/…"
+    return Field(
+        pattern=f"{group}/providers/{re.escape(provider)}/{names}/[^/]+$",
+        description=f"{takes}: {place}",
+    )
 
 
 ClusterName = Annotated[
@@ -110,14 +123,20 @@ class GpuNodes:
         return self.KNOWN[self.size] if self.gpus_per_node is None else self.gpus_per_node
 
     @property
+    def given(self) -> tuple[Taint, ...]:
+        """Taints that Azure gives to its nodes, beside labels with the same keys and values."""
+        return ()
+
+    @property
     def all_labels(self) -> dict[str, str]:
         """The labels of its nodes: Slipway's own, which no other nodes have, and the rest."""
-        return {self.OWN_LABEL: "gpu", **self.labels}
+        given = {each.key: each.value for each in self.given}
+        return {self.OWN_LABEL: "gpu", **given, **self.labels}
 
     @property
     def all_taints(self) -> tuple[Taint, ...]:
-        """The taints of its nodes."""
-        return self.taints
+        """The taints of its nodes; what Azure adds, too, because it would show as drift."""
+        return (*self.taints, *self.given)
 
     def pool(self, *, driver: str, device_plugin: bool) -> GpuPool:
         """Return the pool as jobs have to know it, and who installs driver and device plugin."""

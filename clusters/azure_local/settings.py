@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.azure import LOCAL_GPUS, cores
-from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size, parsed
+from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size, parsed, resource_id
 from clusters.azure_local import rules
 from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
@@ -27,21 +27,14 @@ Prefix = Annotated[
 ]
 CustomLocation = Annotated[
     str,
-    Field(
-        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
-        r"/providers/Microsoft\.ExtendedLocation/customLocations/[^/]+$",
-        description="the ID that `az customlocation show --query id` prints: /subscriptions/…"
-        "/providers/Microsoft.ExtendedLocation/customLocations/…",
+    resource_id(
+        "Microsoft.ExtendedLocation/customLocations",
+        "the ID that `az customlocation show --query id` prints",
     ),
 ]
 LogicalNetworkId = Annotated[
     str,
-    Field(
-        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
-        r"/providers/Microsoft\.AzureStackHCI/logicalNetworks/[^/]+$",
-        description="the ID of an existing logical network: /subscriptions/…"
-        "/providers/Microsoft.AzureStackHCI/logicalNetworks/…",
-    ),
+    resource_id("Microsoft.AzureStackHCI/logicalNetworks", "the ID of an existing logical network"),
 ]
 PublicKey = Annotated[
     str,

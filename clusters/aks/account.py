@@ -6,6 +6,7 @@ yields no problem.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,10 +33,7 @@ _PROVIDERS = (
     "Microsoft.OperationalInsights",
     "Microsoft.Storage",
 )
-"""Of what a cluster consists of.
-
-https://learn.microsoft.com/azure/azure-resource-manager/management/azure-services-resource-providers
-"""
+"""https://learn.microsoft.com/azure/azure-resource-manager/management/azure-services-resource-providers"""
 _SPOT, _REGULAR = "lowPriorityCores", "cores"
 """The quotas of spot nodes of all families, and of all other nodes together."""
 _KEYS = {GPU_FALLBACK: "gpu.spot.fallback"}
@@ -46,9 +44,7 @@ _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 def problems(settings: Settings, account: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with the rights in the cluster, and with the subscription.
 
-    Args:
-        settings: Of the cluster.
-        account: What `az account show` prints of the account that is logged in.
+    `account` is what `az account show` prints of the account that is logged in.
     """
 
     def answer(question: Callable[[Settings], Iterator[Problem]]) -> list[Problem]:
@@ -67,7 +63,7 @@ def administrators(settings: Settings) -> Mapping[Principal, Sequence[str]]:
     """Return the object IDs of who may do anything in the cluster: by default, of the caller.
 
     Raises:
-        CommandFailed: that is not known, since nobody is logged in.
+        CommandFailed: nobody is logged in.
     """
     if any(settings.admins.by_kind.values()):
         return settings.admins.by_kind
@@ -143,7 +139,7 @@ def _sizes(settings: Settings) -> Iterator[Problem]:
     """
     pools = node_pools(settings)
     sizes = {size: _sku(settings, size) for size in {pool.size for pool in pools.values()}}
-    needed: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    needed: dict[str, dict[str, int]] = defaultdict(dict)
     refused: set[tuple[str, tuple[str, ...]]] = set()
     for name, pool in pools.items():
         key = _KEYS.get(name, name)
@@ -156,16 +152,16 @@ def _sizes(settings: Settings) -> Iterator[Problem]:
         if found is None or (count := azure.cores(pool.size)) is None:
             continue
         for quota in (found["family"], _REGULAR) if pool.spot is None else (_SPOT,):
-            needed[quota].append((key, pool.max_nodes * int(count)))
+            needed[quota][key] = pool.max_nodes * int(count)
     usages = az(settings, "vm", "list-usage", "--location", settings.location)
     limits = {each["name"]["value"].lower(): int(each["limit"]) for each in usages}
     for quota, uses in needed.items():
-        limit, wanted = limits.get(quota.lower()), sum(cores for _, cores in uses)
-        if limit is not None and wanted > limit:
-            keys = ", ".join(f"{key}.maxNodes" for key, _ in uses)
+        limit, wanted = limits.get(quota.lower(), math.inf), sum(uses.values())
+        if wanted > limit:
+            *_, last = keys = [f"{key}.maxNodes" for key in uses]
             text = f"may grow to {wanted} vCPUs of {quota}, whose quota in {settings.location} is "
-            text += f"{limit}; lower it ({keys}) or request more: {_QUOTAS}"
-            yield Problem(f"{KEY}.{uses[-1][0]}.maxNodes", text)
+            text += f"{limit}; lower it ({', '.join(keys)}) or request more: {_QUOTAS}"
+            yield Problem(f"{KEY}.{last}", text)
 
 
 def _sku(settings: Settings, size: str) -> Mapping[str, Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
+from dataclasses import asdict, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
@@ -23,10 +23,7 @@ if TYPE_CHECKING:
     from core.manifests import Manifest
 
 _SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
-"""The taint that AKS gives to spot nodes, beside a label with the same key and value.
-
-https://learn.microsoft.com/azure/aks/spot-node-pool
-"""
+"""https://learn.microsoft.com/azure/aks/spot-node-pool"""
 _MAX_PRICE = "-1, or a number above 0 with at most 5 decimals"
 GPU, GPU_FALLBACK = "gpu", "gpufallback"
 """Names of the pools with GPUs: AKS takes at most 12 of a-z and 0-9
@@ -172,16 +169,10 @@ class AksGpuNodes(GpuNodes):
     @property
     def fallback(self) -> AksGpuNodes | None:
         """The regular nodes that take over from these; None where none do."""
-        if self.spot is None or (own := self.spot.fallback) is None:
+        if self.spot is None or self.spot.fallback is None:
             return None
-        return replace(
-            self,
-            spot=None,
-            size=self.size if own.size is None else own.size,
-            min_nodes=own.min_nodes,
-            max_nodes=self.max_nodes if own.max_nodes is None else own.max_nodes,
-            zones=self.zones if own.zones is None else own.zones,
-        )
+        own = asdict(self.spot.fallback).items()
+        return replace(self, spot=None, **{key: value for key, value in own if value is not None})
 
 
 def node_pools(settings: Settings) -> dict[str, SystemPool | AksGpuNodes]:
@@ -242,14 +233,11 @@ def pools(settings: Settings) -> tuple[NodePool, ...]:
 
 
 def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
-    """Return the ConfigMap of the autoscaler's expander `priority`; nothing below two pools.
+    """Return the ConfigMap by which the autoscaler prefers the first of several pools.
 
     The highest priority wins, of all pools whose names match one of its patterns. A pool that no
     pattern matches is not grown, and without the ConfigMap none is.
     https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
-
-    Args:
-        names: Of the pools that pods may be on, the preferred one first.
     """
     if len(names) < 2:
         return ()
@@ -257,11 +245,6 @@ def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
     # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss.
     patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
     name = "cluster-autoscaler-priority-expander"
-    return (
-        {
-            "apiVersion": "v1",
-            "kind": "ConfigMap",
-            "metadata": {"name": name, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)},
-            "data": {"priorities": yaml.safe_dump(patterns, sort_keys=False)},
-        },
-    )
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)}
+    data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}
+    return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data},)

@@ -31,18 +31,12 @@ _FIXED_OF_CLUSTER = (
     "properties.controlPlane.controlPlaneEndpoint",
     "properties.agentPoolProfiles[0].vmSize",
 )
-"""What can't be changed of a cluster.
-
-https://learn.microsoft.com/cli/azure/aksarc#az-aksarc-update has all that can.
-"""
 _FIXED_OF_POOL = ("extendedLocation", "properties.vmSize", "properties.osType", "properties.osSKU")
-"""What can't be changed of a pool.
-
-https://learn.microsoft.com/cli/azure/aksarc/nodepool#az-aksarc-nodepool-update has all that can.
-"""
 _FIXED_OF_NETWORK = ("extendedLocation", "location", "subnets", "vmSwitchName", "dhcpOptions")
-"""What can't be changed of a logical network.
+"""What can't be changed of a cluster, a pool, a logical network.
 
+These have all that can: https://learn.microsoft.com/cli/azure/aksarc#az-aksarc-update,
+https://learn.microsoft.com/cli/azure/aksarc/nodepool#az-aksarc-nodepool-update and
 https://learn.microsoft.com/azure/azure-local/manage/create-logical-networks
 """
 _ADVICE = (
@@ -179,8 +173,13 @@ def _instance(
 
 def _instance_properties(settings: Settings, network: pulumi.Input[str]) -> dict[str, Any]:
     plane, system = settings.control_plane, settings.system
+    optional: dict[str, Any] = {}
     endpoint = {} if plane.address is None else {"controlPlaneEndpoint": {"hostIP": plane.address}}
-    properties: dict[str, Any] = {
+    if settings.kubernetes_version is not None:
+        optional["kubernetesVersion"] = settings.kubernetes_version
+    if settings.ssh_from:
+        optional["clusterVMAccessProfile"] = {"authorizedIPRanges": ",".join(settings.ssh_from)}
+    return {
         "controlPlane": {"count": plane.nodes, "vmSize": plane.size, **endpoint},
         "networkProfile": {"networkPolicy": "calico", "podCidr": settings.pods},
         # A cluster has one from the start. That of the GPUs is a resource of its own, so that
@@ -191,13 +190,8 @@ def _instance_properties(settings: Settings, network: pulumi.Input[str]) -> dict
         "cloudProviderProfile": {"infraNetworkProfile": {"vnetSubnetIds": [network]}},
         "linuxProfile": {"ssh": {"publicKeys": [{"keyData": settings.ssh_key}]}},
         "licenseProfile": {"azureHybridBenefit": "NotApplicable"},
+        **optional,
     }
-    if settings.kubernetes_version is not None:
-        properties["kubernetesVersion"] = settings.kubernetes_version
-    if settings.ssh_from:
-        ranges = ",".join(settings.ssh_from)
-        properties["clusterVMAccessProfile"] = {"authorizedIPRanges": ranges}
-    return properties
 
 
 def _pool_properties(gpu: LocalGpuNodes) -> dict[str, Any]:
@@ -242,10 +236,7 @@ class _Kubeconfig(pulumi.CustomResource):
 def _kubeconfig(
     azure: AzureCluster, settings: Settings, instance: pulumi.CustomResource
 ) -> pulumi.Output[str]:
-    """Return what it takes to connect: your own login, or the administrator's.
-
-    Azure lists both for whoever reaches the cluster's own network, and there alone they work.
-    """
+    """Return what it takes to connect, from the cluster's own network alone."""
     who = "Admin" if settings.admin_kubeconfig else "User"
     inputs = {
         "instance": instance.id,

@@ -13,35 +13,21 @@ from pydantic.dataclasses import dataclass
 
 from clusters.aks import rules
 from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
-from clusters.azure.settings import AzureSettings, Guid, parsed, resource_id
+from clusters.azure.settings import AzureSettings, Guid, parsed, regex, resource_id
 from core.fields import CONFIG, number
 from core.problem import Contradiction
 
 _ADDRESSES = "addresses in CIDR notation, such as 192.0.2.0/24"
-Version = Annotated[
-    str,
-    Field(
-        pattern=r"^1\.[0-9]{2}(\.[0-9]+)?$",
-        description="a version of Kubernetes, such as 1.34, or 1.34.2 for no other",
-    ),
-]
 Addresses = Annotated[
-    str,
-    Field(pattern=r"^[0-9.]+/[0-9]{1,2}$", description=_ADDRESSES),
-    parsed(IPv4Network, _ADDRESSES),
+    str, regex(r"^[0-9.]+/[0-9]{1,2}$", _ADDRESSES), parsed(IPv4Network, _ADDRESSES)
 ]
+_VERSION = "a version of Kubernetes, such as 1.34, or 1.34.2 for no other"
+Version = Annotated[str, regex(r"^1\.[0-9]{2}(\.[0-9]+)?$", _VERSION)]
 SubnetId = Annotated[str, resource_id("Microsoft.Network/virtualNetworks/subnets", "a subnet's ID")]
-RegistryName = Annotated[
-    str, Field(pattern="^[a-zA-Z0-9]{5,50}$", description="5 to 50 letters and digits")
-]
-StorageName = Annotated[
-    str, Field(pattern="^[a-z0-9]{3,24}$", description="3 to 24 of a-z and 0-9")
-]
+RegistryName = Annotated[str, regex("^[a-zA-Z0-9]{5,50}$", "5 to 50 letters and digits")]
+StorageName = Annotated[str, regex("^[a-z0-9]{3,24}$", "3 to 24 of a-z and 0-9")]
 Principal = Literal["Group", "User", "ServicePrincipal"]
-Email = Annotated[
-    str,
-    Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", description="an address such as you@example.org"),
-]
+Email = Annotated[str, regex(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an address such as you@example.org")]
 Amount = Annotated[
     float,
     Field(gt=0, allow_inf_nan=False, description="a number above 0"),

@@ -154,10 +154,7 @@ class Settings(AzureSettings):
     """An AKS cluster with all that belongs to it.
 
     Args:
-        name: Of the cluster; everything else is named after it.
         subscription: That pays: `az account show --query id`.
-        tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
-            login unless set.
         location: Where everything is.
         resource_group: For everything but the nodes; `slipway-<name>` unless set.
         kubernetes_version: AKS's default unless set.
@@ -176,8 +173,6 @@ class Settings(AzureSettings):
         budget: What may be spent in a month before a mail is sent; `false` for no limit.
         tags: On everything, besides Slipway's own.
         production: Whether everything is protected from deletion.
-        login: How kubelogin logs in wherever the kubeconfig is used.
-        admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
     """
 
     kubernetes_version: Version | None = None

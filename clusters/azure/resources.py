@@ -149,11 +149,12 @@ class AzureCluster(pulumi.ComponentResource):
             lasting=lasting,
             opts=pulumi.ResourceOptions(parent=self, depends_on=after),
         )
+        group = f"/subscriptions/{settings.subscription}/resourceGroups/{settings.group}"
         provider = pulumi_kubernetes.Provider(
             settings.name,
             kubeconfig=text,
             # The kubeconfig may change, and this is still the same cluster.
-            cluster_identifier=f"{settings.group_id}/{identifier}",
+            cluster_identifier=f"{group}/{identifier}",
             opts=pulumi.ResourceOptions(depends_on=[access, *images]),
         )
         return Cluster(

@@ -152,7 +152,15 @@ class Images:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class AzureSettings:
-    """What the settings of both kinds have in common; the kinds' own classes explain it."""
+    """What the settings of both kinds have in common; the kinds' own classes explain the rest.
+
+    Args:
+        name: Of the cluster; everything else is named after it.
+        tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
+            login unless set.
+        login: How kubelogin logs in wherever the kubeconfig is used.
+        admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
+    """
 
     name: ClusterName
     subscription: Guid
@@ -180,21 +188,13 @@ class AzureSettings:
 
     @property
     def resource_name(self) -> str:
-        """The name of the cluster in Azure: `slipway-` precedes a word that Azure reserves.
-
-        All other clusters are named as they were before, since another name is another cluster.
-        """
+        """The name of the cluster in Azure: `slipway-` precedes a word that Azure reserves."""
         return f"slipway-{self.name}" if is_reserved(self.name) else self.name
 
     @property
     def group(self) -> str:
         """The name of the resource group."""
         return f"slipway-{self.name}" if self.resource_group is None else self.resource_group
-
-    @property
-    def group_id(self) -> str:
-        """The ID of the resource group."""
-        return f"/subscriptions/{self.subscription}/resourceGroups/{self.group}"
 
     @property
     def own_groups(self) -> tuple[str, ...]:

@@ -152,10 +152,7 @@ class Settings(AzureSettings):
     """AKS on Azure Local: on a company's own machines, through Azure Arc.
 
     Args:
-        name: Of the cluster; everything else is named after it.
         subscription: That the Azure Local instance belongs to.
-        tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
-            login unless set.
         location: The Azure Local instance's region in Azure; with a control plane of its own, what
             that calls it.
         resource_group: An existing one; unless set, `slipway-<name>` is made.
@@ -170,8 +167,6 @@ class Settings(AzureSettings):
         gpu: Nodes with GPUs; none unless set.
         pods: The addresses of pods, which are none of the network.
         entra: Who gets in.
-        login: How kubelogin logs in wherever the kubeconfig is used.
-        admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
         registry: The private registry that all images come from.
         images: Prebuilt images that the nodes may pull.
         disconnected: Without the internet, under a control plane of its own.

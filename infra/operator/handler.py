@@ -21,7 +21,6 @@ from core.handler import Change, Handler, Properties
 from core.kube import Request, api_message, ask, connect, send
 from core.manifests import troubles
 from core.wait import NotYet, until
-from infra.operator.manifests import CERTIFICATE
 from jobs.run import submit
 
 LIMIT_SECONDS = 120
@@ -29,6 +28,8 @@ _POLL_SECONDS = 0.5
 _REQUEST_SECONDS = 5
 _LOG_LINES = 20
 _EVENTS = 10
+_CERTIFICATE = "training-operator-webhook-cert"
+"""The Secret that the operator fills with its webhook's certificate."""
 
 
 class OperatorReadyHandler(Handler):
@@ -126,7 +127,7 @@ class Operator:
         if not self._own:
             return
         with _not_ready_on_errors():
-            secret = self._get(f"secrets/{CERTIFICATE}")
+            secret = self._get(f"secrets/{_CERTIFICATE}")
             if not secret.get("data"):
                 return
             version = secret["metadata"]["resourceVersion"]

@@ -18,6 +18,7 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -52,13 +53,8 @@ _REFRESH_SECONDS = 10 * 60.0
 _KEPT = ("kind", "subscription", "tenant", "location", "api", "admins", "budget", "login", "images",
          "tags", "kubernetesVersion")  # fmt: skip
 """The cluster's settings that are the user's own. Its name, its groups and all else are not."""
-_JOBS = {
-    "mnist-gloo": {
-        "workers": 1,
-        "args": ["--limit-train", "3000", "--limit-test", "500"],
-        "minAccuracy": 0.1,
-    }
-}
+_ARGS = ["--limit-train", "3000", "--limit-test", "500"]
+_JOBS = {"mnist-gloo": {"workers": 1, "args": _ARGS, "minAccuracy": 0.1}}
 """A training of seconds on two ranks: the nodes pull, and what the operator does works."""
 
 
@@ -177,13 +173,10 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary,
 
 
 def _amount(text: str) -> Decimal:
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        amount = Decimal(0)
-    if not amount.is_finite() or amount <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no amount above 0, such as 5 or 2.50")
-    return amount
+    with suppress(InvalidOperation):
+        if 0 < (amount := Decimal(text)) < Decimal("inf"):
+            return amount
+    raise argparse.ArgumentTypeError(f"{text!r} is no amount above 0, such as 5 or 2.50")
 
 
 def main() -> int:

@@ -25,6 +25,8 @@ _KEYS = re.compile(
     re.IGNORECASE,
 )
 """Properties whose text is a secret, whether or not the plugin marks it as one."""
+_TEXTS = (str, list, Mapping)
+"""What such a property holds, unless it says whether there is to be a key at all."""
 _PATTERNS = re.compile(
     # A JSON Web Token, a key in PEM, a kubeconfig, and one in base64.
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*|apiVersion: v1\n.*"
@@ -76,7 +78,9 @@ def _request(entry: Mapping[str, Any], step: str) -> Request | None:
     if called is None or asked.get("preview"):
         return None
     method = called[1]
-    type_, name = (asked.get("tok", ""), "") if method == "Invoke" else _resource(asked)
+    # In a URN a resource's type follows those of its parents. A function has a token instead.
+    *_, types, name = str(asked.get("urn", f"::{asked.get('tok')}::")).split("::", 3)
+    type_ = types.rpartition("$")[2]
     if not type_.startswith(_PACKAGE):
         return None
     inputs = {
@@ -90,12 +94,6 @@ def _request(entry: Mapping[str, Any], step: str) -> Request | None:
     error = "; ".join([*entry.get("errors", ()), *map(str, answer.get("failures", ()))])
     seconds = round(entry.get("duration", 0) / 1e9, 2)  # Go's durations are nanoseconds
     return Request(step, method, type_, name, inputs, outputs, error, seconds)
-
-
-def _resource(asked: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a resource's type and name by its URN, where the type follows those of its parents."""
-    *_, types, name = str(asked.get("urn", "")).split("::", 3)
-    return types.rpartition("$")[2], name
 
 
 def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
@@ -118,7 +116,9 @@ def _clean(value: Any, secrets: Iterable[str]) -> Any:
         if value.get(_SIGNATURE) == _OF_HIDDENS:
             return HIDDEN
         return {
-            key: HIDDEN if _KEYS.search(key) and _is_text(inner) else _clean(inner, secrets)
+            key: HIDDEN
+            if _KEYS.search(key) and isinstance(inner, _TEXTS)
+            else _clean(inner, secrets)
             for key, inner in value.items()
         }
     if isinstance(value, list):
@@ -128,8 +128,3 @@ def _clean(value: Any, secrets: Iterable[str]) -> Any:
             value = value.replace(secret, HIDDEN)
         return _PATTERNS.sub(HIDDEN, value)
     return value
-
-
-def _is_text(value: Any) -> bool:
-    """Return whether a property holds text, and not whether there is to be a key at all."""
-    return value is not None and not isinstance(value, bool | int | float)

@@ -70,15 +70,14 @@ def _api(api: Api) -> Iterator[Contradiction]:
     if len(ranges) > _MOST_RANGES:
         text = f"has {len(ranges)} ranges; AKS takes at most {_MOST_RANGES}"
         yield contradiction(("api", "authorizedRanges"), text)
-    for index, text in enumerate(ranges):
-        network = IPv4Network(text)
-        wrong = ""
+    for index, each in enumerate(ranges):
+        network, wrong = IPv4Network(each), ""
         if network.prefixlen < 8:
             wrong = "is far too many; at most a /8 is allowed"
-        elif any(network.overlaps(private) for private in _PRIVATE):
+        elif any(map(network.overlaps, _PRIVATE)):
             wrong = "is no public address; with private: true none is needed"
         if wrong:
-            yield contradiction(("api", "authorizedRanges", index), f"{quote(text)} {wrong}")
+            yield contradiction(("api", "authorizedRanges", index), f"{quote(each)} {wrong}")
 
 
 def _admins(admins: Admins, login: Login) -> Iterator[Contradiction]:
@@ -144,11 +143,10 @@ def _gpu(gpu: AksGpuNodes) -> Iterator[Contradiction]:
 
 
 def _fallback(gpu: AksGpuNodes) -> Iterator[Contradiction]:
-    """Yield what is wrong with the nodes that take over from spot nodes."""
+    """Yield what is wrong with the nodes that take over from spot nodes, and not with these."""
     if (fallback := gpu.fallback) is None:
         return
     place = ("gpu", "spot", "fallback")
-    # What the pool itself has wrong is said of that.
     if fallback.zones != gpu.zones:
         yield from azure.repeated((*place, "zones"), fallback.zones)
     yield from azure.bounds(place, fallback.min_nodes, fallback.max_nodes)

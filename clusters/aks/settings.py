@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
@@ -219,5 +218,4 @@ class Settings(AzureSettings):
         owner = f"{self.subscription}/{self.group}".lower()
         # No secret: it only has to differ for another owner.
         digest = hashlib.sha256(owner.encode()).hexdigest()[:8]
-        readable = re.sub("[^a-z0-9]", "", f"slipway{self.name}")
-        return readable[: most - len(digest)] + digest
+        return f"slipway{self.name.replace('-', '')}"[: most - len(digest)] + digest

@@ -39,10 +39,7 @@ _ACCELERATED = "Standard_N"
 
 
 def misspelt_region(name: str) -> str | None:
-    """Return the region that a misspelt name most probably stands for; None of any other name.
-
-    Azure gets new ones, so a name is not wrong for being unknown here.
-    """
+    """Return the region that a misspelt name most probably means; None of one that may be new."""
     if _WHERE_IN.sub("", name) in {_WHERE_IN.sub("", known) for known in REGIONS}:
         return None
     return next(iter(get_close_matches(name, REGIONS, n=1, cutoff=0.9)), None)

@@ -88,8 +88,7 @@ def look(api: ApiClient, pool: GpuPool) -> Seen:
 
 
 def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
-    items: list[Object] = ask(api, Request("GET", path, query), limit=LIMIT_SECONDS)["items"]
-    return items
+    return [*ask(api, Request("GET", path, query), limit=LIMIT_SECONDS)["items"]]
 
 
 def _log(api: ApiClient, pod: str) -> list[str]:
@@ -159,9 +158,8 @@ def _of_plugin(node: Object, pool: GpuPool, seen: Seen) -> str:
 
 def _unready(node: Object) -> str | None:
     ready = condition(node, "Ready")
-    if not ready or ready["status"] == "True":
-        return None
-    return str(ready.get("message", ready["status"]))
+    is_ready = not ready or ready["status"] == "True"
+    return None if is_ready else str(ready.get("message", ready["status"]))
 
 
 def _foreign(node: Object, pool: GpuPool) -> Iterator[str]:

@@ -6,7 +6,7 @@ from clusters import CLUSTERS
 from images.resource import TrainerImages
 from infra import cost, kept, runs, settings
 from infra.declare import declare_all, required
-from infra.gpus.component import cuda_output, gpus_of
+from infra.gpus.component import Gpus, cuda_output
 from infra.namespace import JobNamespace
 from infra.operator.component import TrainingOperator
 from infra.runs import RunContext, train
@@ -42,7 +42,11 @@ def main() -> None:
     operator = TrainingOperator(
         "training-operator", cluster=cluster, after=[namespace], opts=on_cluster
     )
-    gpus = gpus_of(cluster, images, configured.jobs, after=[namespace], opts=on_cluster)
+    gpus = None
+    if cluster.gpus is not None:
+        gpus = Gpus(
+            cluster, cluster.gpus, images, configured.jobs, after=[namespace], opts=on_cluster
+        )
     place, volume = kept.keep(
         configured.outputs,
         cluster,

@@ -18,7 +18,8 @@ import json
 import shlex
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -52,25 +53,14 @@ _REFRESH_SECONDS = 10 * 60.0
 _KEPT = ("kind", "subscription", "tenant", "location", "api", "admins", "budget", "login", "images",
          "tags", "kubernetesVersion")  # fmt: skip
 """The cluster's settings that are the user's own. Its name, its groups and all else are not."""
-_JOBS = {
-    "mnist-gloo": {
-        "workers": 1,
-        "args": ["--limit-train", "3000", "--limit-test", "500"],
-        "minAccuracy": 0.1,
-    }
-}
+_ARGS = ["--limit-train", "3000", "--limit-test", "500"]
+_JOBS = {"mnist-gloo": {"workers": 1, "args": _ARGS, "minAccuracy": 0.1}}
 """A training of seconds on two ranks: the nodes pull, and what the operator does works."""
 
 
 @dataclass(frozen=True)
 class Cap:
-    """What a run may cost.
-
-    Args:
-        most: In `currency`.
-        hourly: What its nodes cost by the hour; disks, traffic and the like are not included.
-        currency: Of both.
-    """
+    """The most that a run may cost, and what its nodes alone cost by the hour."""
 
     most: Decimal
     hourly: Decimal
@@ -87,11 +77,7 @@ class Unusable(Exception):
 
 
 def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the cheapest stack's settings, made of a user's own for the kind `aks`.
-
-    Raises:
-        Unusable: they are another kind's.
-    """
+    """Return the cheapest stack's settings, made of a user's own; `Unusable` if not for `aks`."""
     cluster = config.get("slipway:cluster") or {}
     if cluster.get("kind") != "aks":
         raise Unusable("its slipway:cluster is not of the kind aks; name the file of such a stack")
@@ -136,67 +122,44 @@ def cap_of(config: Mapping[str, Any], most: Decimal) -> Cap:
     return cap
 
 
-@dataclass
-class Recorder:
-    """Has the engine record what it asks plugins, and reads that after each step.
-
-    Args:
-        directory: Where the engine's files are, which hold secrets; none stays.
-    """
-
-    directory: Path
-    requests: list[Request] = field(default_factory=list)
-
-    def recorded(self, command: Command) -> Command:
-        """Return a step with its requests recorded."""
-        file = shlex.quote(str(self._file(command.name)))
-        return replace(command, line=f"export PULUMI_DEBUG_GRPC={file}; {command.line}")
-
-    def judge(self, step: Step) -> Step:
-        """Take in what a step has asked; the second `up` fails if it has changed anything."""
-        before = len(self.requests)
-        self._take(step.name)
-        changed = [each for each in self.requests[before:] if each.changes]
-        if step.name != AGAIN or step.status or not changed:
-            return step
-        names = ", ".join(f"{each.type} {each.name}" for each in changed)
-        return replace(step, outcome=f"changed {names}", status=FAILED)
-
-    def finish(self) -> None:
-        """Take in what a step has asked that was stopped."""
-        for file in sorted(self.directory.glob("*.requests")):
-            self._take(file.stem)
-
-    def _take(self, name: str) -> None:
-        file = self._file(name)
-        if file.exists():
-            lines = file.read_text(errors="replace").splitlines()
-            file.unlink()
-            self.requests += requests(lines, name)
-
-    def _file(self, name: str) -> Path:
-        return self.directory / f"{name}.requests"
-
-
 def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary, str]:
-    """Run the stack in a copy of the checkout; return how it went, and the report."""
+    """Run the stack in a copy of the checkout; return how it went, and the report as JSON.
+
+    The engine records what each step asks plugins. Its files hold secrets, and none stays.
+    """
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
-    recorder = Recorder(scratch.directory)
+    asked: dict[str, list[Request]] = {}
+
+    def recorded(command: Command) -> Command:
+        record = scratch.directory / f"{command.name}.requests"
+        line = f"export PULUMI_DEBUG_GRPC={shlex.quote(str(record))}; {command.line}"
+        return replace(command, line=line)
+
+    def take(name: str) -> list[Request]:
+        record = scratch.directory / f"{name}.requests"
+        if record.exists():
+            asked[name] = [*requests(record.read_text(errors="replace").splitlines(), name)]
+            record.unlink()
+        return asked.get(name, [])
+
+    def judge(step: Step) -> Step:
+        """Fail the second `up` if it has changed anything."""
+        changed = ", ".join(f"{each.type} {each.name}" for each in take(step.name) if each.changes)
+        if step.name != AGAIN or step.status or not changed:
+            return step
+        return replace(step, outcome=f"changed {changed}", status=FAILED)
+
     up, smoke, down = (Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
     up, down = replace(up, limit=_UP_SECONDS), replace(down, limit=DOWN_SECONDS)
     refresh = f'eval "$(make -s env)" && pulumi refresh --yes --skip-preview --stack {STACK}'
     commands = [up, Command("refresh", refresh, _REFRESH_SECONDS), replace(up, name=AGAIN), smoke]
-    plan = Plan([*map(recorder.recorded, commands)], recorder.recorded(down), recorder.judge)
+    plan = Plan([*map(recorded, commands)], recorded(down), judge)
     try:
         summary = run_steps(scratch, STACK, cap.seconds, plan)
     finally:
-        recorder.finish()
-    return summary, report(summary, cap, recorder.requests)
-
-
-def report(summary: Summary, cap: Cap, asked: list[Request]) -> str:
-    """Return the report as JSON."""
+        for command in (*commands, down):  # one that was stopped is not judged
+            take(command.name)
     hours = Decimal(sum(step.seconds for step in summary.steps)) / 3600
     costs = {
         "currency": cap.currency,
@@ -204,18 +167,16 @@ def report(summary: Summary, cap: Cap, asked: list[Request]) -> str:
         "hourly": f"{cap.hourly:.3f}",
         "nodes": f"{cap.hourly * hours:.3f}",
     }
-    document = {**json.loads(summary.json()), "cost": costs, "requests": [*map(asdict, asked)]}
-    return json.dumps(document, indent=1)
+    calls = [asdict(each) for step in asked.values() for each in step]
+    document = {**json.loads(summary.json()), "cost": costs, "requests": calls}
+    return summary, json.dumps(document, indent=1)
 
 
 def _amount(text: str) -> Decimal:
-    try:
-        amount = Decimal(text)
-    except InvalidOperation:
-        amount = Decimal(0)
-    if not amount.is_finite() or amount <= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no amount above 0, such as 5 or 2.50")
-    return amount
+    with suppress(InvalidOperation):
+        if 0 < (amount := Decimal(text)) < Decimal("inf"):
+            return amount
+    raise argparse.ArgumentTypeError(f"{text!r} is no amount above 0, such as 5 or 2.50")
 
 
 def main() -> int:

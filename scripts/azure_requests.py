@@ -16,6 +16,7 @@ HIDDEN = "[secret]"
 """What stands in a report in place of a secret."""
 _METHOD = re.compile("/pulumirpc.ResourceProvider/(Create|Read|Update|Delete|Invoke)")
 _PACKAGE = "azure-native:"
+_FINISHED = "response_completed"
 # https://github.com/pulumi/pulumi/blob/v3.250.0/sdk/go/common/resource/sig/sig.go
 _SIGNATURE, _OF_HIDDENS = "4dabf18193072939515e22adb298388d", "1b47061264138c4ac30d75fd1eb44270"
 _KEYS = re.compile(
@@ -24,6 +25,8 @@ _KEYS = re.compile(
     re.IGNORECASE,
 )
 """Properties whose text is a secret, whether or not the plugin marks it as one."""
+_TEXTS = (str, list, Mapping)
+"""What such a property holds, unless it says whether there is to be a key at all."""
 _PATTERNS = re.compile(
     # A JSON Web Token, a key in PEM, a kubeconfig, and one in base64.
     r"eyJ[\w-]+\.[\w-]+\.[\w-]*|-----BEGIN [A-Z ]*PRIVATE KEY-----.*|apiVersion: v1\n.*"
@@ -36,17 +39,10 @@ _SHORTEST = 6
 
 @dataclass(frozen=True)
 class Request:
-    """One call of azure-native's plugin.
+    """One call of azure-native's plugin, in a step of the run.
 
-    Args:
-        step: In which step of the run.
-        method: Create, Read, Update, Delete or Invoke.
-        type: Of the resource, or the function.
-        name: Of the resource in the program; empty of a function.
-        inputs: As the program declares them.
-        outputs: As Azure answered.
-        error: Why it was refused; empty where it was not.
-        seconds: That it took.
+    The type is a resource's, or the function, which has no name. The error is empty where there was
+    none.
     """
 
     step: str
@@ -65,13 +61,9 @@ class Request:
 
 
 def requests(lines: Iterable[str], step: str) -> Iterator[Request]:
-    """Yield each finished call of azure-native's plugin, with no secret in it.
-
-    Args:
-        lines: The engine's.
-        step: Whose they are.
-    """
-    entries = [entry for line in lines if (entry := _entry(line)) is not None]
+    """Yield each finished call of azure-native's plugin in a step's record, without its secrets."""
+    # Half a line may be at the end.
+    entries = [each for each in map(json_map, lines) if each.get("progress") == _FINISHED]
     # A plugin may repeat in an error, or in another answer, what it marked as a secret once.
     secrets = sorted({text for each in entries for text in _secrets(each)}, key=len, reverse=True)
     for entry in entries:
@@ -80,19 +72,15 @@ def requests(lines: Iterable[str], step: str) -> Iterator[Request]:
             yield Request(**{key: _clean(value, secrets) for key, value in vars(found).items()})
 
 
-def _entry(line: str) -> dict[str, Any] | None:
-    """Return a finished call of any plugin; None for the rest, and for half a line at the end."""
-    entry = json_map(line)
-    return entry if entry.get("progress") == "response_completed" else None
-
-
 def _request(entry: Mapping[str, Any], step: str) -> Request | None:
     called = _METHOD.fullmatch(str(entry.get("method")))
     asked, answer = entry.get("request") or {}, entry.get("response") or {}
     if called is None or asked.get("preview"):
         return None
     method = called[1]
-    type_, name = (asked.get("tok", ""), "") if method == "Invoke" else _resource(asked)
+    # In a URN a resource's type follows those of its parents. A function has a token instead.
+    *_, types, name = str(asked.get("urn", f"::{asked.get('tok')}::")).split("::", 3)
+    type_ = types.rpartition("$")[2]
     if not type_.startswith(_PACKAGE):
         return None
     inputs = {
@@ -106,12 +94,6 @@ def _request(entry: Mapping[str, Any], step: str) -> Request | None:
     error = "; ".join([*entry.get("errors", ()), *map(str, answer.get("failures", ()))])
     seconds = round(entry.get("duration", 0) / 1e9, 2)  # Go's durations are nanoseconds
     return Request(step, method, type_, name, inputs, outputs, error, seconds)
-
-
-def _resource(asked: Mapping[str, Any]) -> tuple[str, str]:
-    """Return a resource's type and name by its URN, where the type follows those of its parents."""
-    *_, types, name = str(asked.get("urn", "")).split("::", 3)
-    return types.rpartition("$")[2], name
 
 
 def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:
@@ -134,7 +116,9 @@ def _clean(value: Any, secrets: Iterable[str]) -> Any:
         if value.get(_SIGNATURE) == _OF_HIDDENS:
             return HIDDEN
         return {
-            key: HIDDEN if _KEYS.search(key) and _is_text(inner) else _clean(inner, secrets)
+            key: HIDDEN
+            if _KEYS.search(key) and isinstance(inner, _TEXTS)
+            else _clean(inner, secrets)
             for key, inner in value.items()
         }
     if isinstance(value, list):
@@ -144,8 +128,3 @@ def _clean(value: Any, secrets: Iterable[str]) -> Any:
             value = value.replace(secret, HIDDEN)
         return _PATTERNS.sub(HIDDEN, value)
     return value
-
-
-def _is_text(value: Any) -> bool:
-    """Return whether a property holds text, and not whether there is to be a key at all."""
-    return value is not None and not isinstance(value, bool | int | float)

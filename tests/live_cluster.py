@@ -19,8 +19,8 @@ from core import toolchain
 from core.context import Silence
 from core.manifests import restricted_namespace
 from infra.namespace import contents
+from infra.operator.component import deployment, foundations
 from infra.operator.handler import OperatorReadyHandler
-from infra.operator.manifests import deployment, foundations
 from tests.engine.embedded_cluster import TestCluster, bring_in_trainer, program_images
 from tests.engine.pytorchjob_stack import Jobs
 

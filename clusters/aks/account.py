@@ -6,6 +6,7 @@ yields no problem.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +15,13 @@ from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
 from clusters import azure
-from clusters.aks.pools import GPU, GPU_FALLBACK, gpu_pools
+from clusters.aks.pools import GPU_FALLBACK, node_pools
 from clusters.azure.checks import KEY, az
 from core.problem import Problem
 from core.process import CommandFailed
 
 if TYPE_CHECKING:
-    from clusters.aks.pools import AksGpuNodes, SystemPool
-    from clusters.aks.settings import Network, Principal, Settings
+    from clusters.aks.settings import Principal, Settings
 
 _PROVIDERS = (
     "Microsoft.Compute",
@@ -33,48 +33,37 @@ _PROVIDERS = (
     "Microsoft.OperationalInsights",
     "Microsoft.Storage",
 )
-"""Of what a cluster consists of.
-
-https://learn.microsoft.com/azure/azure-resource-manager/management/azure-services-resource-providers
-"""
-_SPOT = "lowPriorityCores"
-_ALL = "cores"
+"""https://learn.microsoft.com/azure/azure-resource-manager/management/azure-services-resource-providers"""
+_SPOT, _REGULAR = "lowPriorityCores", "cores"
 """The quotas of spot nodes of all families, and of all other nodes together."""
-_KEYS = {GPU: "gpu", GPU_FALLBACK: "gpu.spot.fallback"}
+_KEYS = {GPU_FALLBACK: "gpu.spot.fallback"}
+"""By the pool's name, where its settings' key is another."""
 _QUOTAS = "https://learn.microsoft.com/azure/quotas/per-vm-quota-requests"
 
 
 def problems(settings: Settings, account: Mapping[str, Any]) -> Iterator[Problem]:
     """Yield what is wrong with the rights in the cluster, and with the subscription.
 
-    Args:
-        settings: Of the cluster.
-        account: What `az account show` prints of the account that is logged in.
+    `account` is what `az account show` prints of the account that is logged in.
     """
-    questions = (
-        partial(_admin, settings, account["user"]),
-        partial(_registered, settings),
-        partial(_sizes, settings),
-        partial(_subnet, settings.network, partial(az, settings)),
-    )
+
+    def answer(question: Callable[[Settings], Iterator[Problem]]) -> list[Problem]:
+        try:
+            return [*question(settings)]
+        except CommandFailed:
+            return []
+
     with ThreadPoolExecutor() as pool:
-        for answer in pool.map(_allowed, questions):
-            yield from answer
-
-
-def _allowed(question: Callable[[], Iterator[Problem]]) -> list[Problem]:
-    """Return the answer; no problem where the account may not make the query."""
-    try:
-        return [*question()]
-    except CommandFailed:
-        return []
+        questions = (partial(_admin, user=account["user"]), _registered, _sizes, _subnet)
+        for found in pool.map(answer, questions):
+            yield from found
 
 
 def administrators(settings: Settings) -> Mapping[Principal, Sequence[str]]:
     """Return the object IDs of who may do anything in the cluster: by default, of the caller.
 
     Raises:
-        CommandFailed: that is not known, since nobody is logged in.
+        CommandFailed: nobody is logged in.
     """
     if any(settings.admins.by_kind.values()):
         return settings.admins.by_kind
@@ -120,14 +109,15 @@ def _registered(settings: Settings) -> Iterator[Problem]:
             yield Problem(f"{KEY}.subscription", text)
 
 
-def _subnet(network: Network, query: Callable[..., Any]) -> Iterator[Problem]:
+def _subnet(settings: Settings) -> Iterator[Problem]:
     """Yield what an existing subnet lacks, or that it is in a range of the cluster's own.
 
     https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning
     """
+    network = settings.network
     if network.subnet is None:
         return
-    found = query("network", "vnet", "subnet", "show", "--ids", network.subnet)
+    found = az(settings, "network", "vnet", "subnet", "show", "--ids", network.subnet)
     has = {each["service"] for each in found.get("serviceEndpoints") or ()}
     if "Microsoft.Storage" not in has:
         text = "has no service endpoint Microsoft.Storage, by which nodes reach the storage account"
@@ -147,11 +137,12 @@ def _sizes(settings: Settings) -> Iterator[Problem]:
     A quota is compared with all that the pools may grow to, and not with what is left of it: nodes
     of this cluster may be what uses it.
     """
-    pools = _pools(settings)
+    pools = node_pools(settings)
     sizes = {size: _sku(settings, size) for size in {pool.size for pool in pools.values()}}
-    needed: dict[str, list[tuple[str, int]]] = defaultdict(list)
+    needed: dict[str, dict[str, int]] = defaultdict(dict)
     refused: set[tuple[str, tuple[str, ...]]] = set()
-    for key, pool in pools.items():
+    for name, pool in pools.items():
+        key = _KEYS.get(name, name)
         found = sizes[pool.size]
         refusal = "no such size is offered" if found is None else _restriction(found, pool.zones)
         if refusal and (pool.size, pool.zones) not in refused:
@@ -160,18 +151,17 @@ def _sizes(settings: Settings) -> Iterator[Problem]:
             yield Problem(f"{KEY}.{key}.size", f"{text} or location, or see {_QUOTAS}")
         if found is None or (count := azure.cores(pool.size)) is None:
             continue
-        is_spot = getattr(pool, "spot", None) is not None
-        for quota in (_SPOT,) if is_spot else (found["family"], _ALL):
-            needed[quota].append((key, pool.max_nodes * int(count)))
+        for quota in (found["family"], _REGULAR) if pool.spot is None else (_SPOT,):
+            needed[quota][key] = pool.max_nodes * int(count)
     usages = az(settings, "vm", "list-usage", "--location", settings.location)
     limits = {each["name"]["value"].lower(): int(each["limit"]) for each in usages}
     for quota, uses in needed.items():
-        limit, wanted = limits.get(quota.lower()), sum(cores for _, cores in uses)
-        if limit is not None and wanted > limit:
-            keys = ", ".join(f"{key}.maxNodes" for key, _ in uses)
+        limit, wanted = limits.get(quota.lower(), math.inf), sum(uses.values())
+        if wanted > limit:
+            *_, last = keys = [f"{key}.maxNodes" for key in uses]
             text = f"may grow to {wanted} vCPUs of {quota}, whose quota in {settings.location} is "
-            text += f"{limit}; lower it ({keys}) or request more: {_QUOTAS}"
-            yield Problem(f"{KEY}.{uses[-1][0]}.maxNodes", text)
+            text += f"{limit}; lower it ({', '.join(keys)}) or request more: {_QUOTAS}"
+            yield Problem(f"{KEY}.{last}", text)
 
 
 def _sku(settings: Settings, size: str) -> Mapping[str, Any] | None:
@@ -181,14 +171,6 @@ def _sku(settings: Settings, size: str) -> Mapping[str, Any] | None:
         *("--location", settings.location, "--size", size),
     )  # fmt: skip
     return next((each for each in listed if each["name"] == size), None)
-
-
-def _pools(settings: Settings) -> dict[str, SystemPool | AksGpuNodes]:
-    """Return every pool by the key of its settings."""
-    found: dict[str, SystemPool | AksGpuNodes] = {"system": settings.system}
-    if settings.cpu is not None:
-        found["cpu"] = settings.cpu
-    return found | {_KEYS[name]: pool for name, pool in gpu_pools(settings).items()}
 
 
 def _restriction(size: Mapping[str, Any], zones: tuple[str, ...]) -> str | None:

@@ -10,23 +10,16 @@ import pulumi
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
 
-from clusters.aks.pools import gpu_pools
+from clusters.aks.pools import AksGpuNodes, node_pools
 
 if TYPE_CHECKING:
-    from clusters.aks.pools import AksGpuNodes, SystemPool
+    from clusters.aks.pools import SystemPool
     from clusters.aks.settings import Network, Settings
     from clusters.azure.resources import AzureCluster
 
 _CRITICAL = "CriticalAddonsOnly=true:NoSchedule"
-"""Keeps every pod but the cluster's own off the system pool.
-
-https://learn.microsoft.com/azure/aks/use-system-pools
-"""
-_COUNT = "count"
-"""The current number of nodes: the autoscaler changes it, so a difference is no change.
-
-AKS accepts it with bounds that it is not within: https://github.com/Azure/AKS/issues/1758
-"""
+"""Keeps every pod but the cluster's own off the system pool
+(https://learn.microsoft.com/azure/aks/use-system-pools)."""
 _FIXED = (
     "availabilityZones",
     "gpuProfile",
@@ -90,16 +83,11 @@ def managed_cluster(
     *,
     after: pulumi.Resource,
 ) -> aks.ManagedCluster:
-    """Declare the cluster with its system pool.
+    """Declare the cluster with its system pool, which it needs at creation.
 
-    Args:
-        azure: Its parent.
-        settings: Its own.
-        subnet: The ID of that of its nodes.
-        control: The ID of the control plane's identity.
-        after: What has to exist before: that identity's role in the subnet.
+    `control` is the ID of the control plane's identity, whose role in the subnet has to exist
+    before.
     """
-    # A cluster needs one pool at creation, so it is declared inside of the cluster.
     system = {
         "name": "system",
         "mode": "System",
@@ -109,7 +97,7 @@ def managed_cluster(
     }
     groups = list(settings.admins.groups)
     idle = f"{settings.idle_minutes}m"
-    falls_back = len(gpu_pools(settings)) > 1
+    falls_back = settings.gpu and settings.gpu.fallback is not None
     return aks.ManagedCluster(
         azure.cluster_name,
         resource_name_=azure.resource_name,
@@ -149,7 +137,7 @@ def managed_cluster(
             "scale_down_unneeded_time": idle,
             "scale_down_delay_after_add": idle,
             "skip_nodes_with_local_storage": "false",
-            # By `clusters.aks.priorities`. AKS's default is random; whether it takes that again
+            # By `pools.priorities`. AKS's default is random; whether it takes that again
             # when the expander is left out later was not checked.
             **({"expander": "priority"} if falls_back else {}),
         },
@@ -190,12 +178,9 @@ def agent_pools(
     subnet: pulumi.Input[str],
 ) -> Iterator[pulumi.Resource]:
     """Declare the pools besides the system's, each a resource of its own, and yield them."""
-    pools: dict[str, dict[str, Any]] = {}
-    if settings.cpu is not None:
-        pools["cpu"] = _pool(settings.cpu, subnet)
-    for name, gpu in gpu_pools(settings).items():
-        pools[name] = {**_pool(gpu, subnet), **_with_gpus(gpu)}
-    for name, properties in pools.items():
+    for name, pool in node_pools(settings).items():
+        if name == "system":
+            continue
         yield aks.AgentPool(
             f"{azure.cluster_name}-{name}",
             agent_pool_name=name,
@@ -203,8 +188,11 @@ def agent_pools(
             resource_name_=azure.resource_name,
             mode="User",
             tags=settings.all_tags,
-            **properties,
-            opts=azure.opts(cluster, ignore=[_COUNT], replace_on=_FIXED),
+            **_pool(pool, subnet),
+            **(_with_gpus(pool) if isinstance(pool, AksGpuNodes) else {}),
+            # The autoscaler changes the number of nodes. AKS accepts one that is not within bounds:
+            # https://github.com/Azure/AKS/issues/1758
+            opts=azure.opts(cluster, ignore=["count"], replace_on=_FIXED),
         )
 
 
@@ -228,12 +216,10 @@ def _pool(pool: SystemPool | AksGpuNodes, subnet: pulumi.Input[str]) -> dict[str
 
 
 def _with_gpus(gpu: AksGpuNodes) -> dict[str, Any]:
-    """Return the properties that only a pool with GPUs has.
-
-    AKS installs the driver, or does not: https://learn.microsoft.com/azure/aks/use-nvidia-gpu
-    """
+    """Return the properties that only a pool with GPUs has."""
     spot = gpu.spot
     return {
+        # https://learn.microsoft.com/azure/aks/use-nvidia-gpu
         "gpu_profile": {"driver": "Install" if gpu.driver == "aks" else "None"},
         "scale_set_priority": "Regular" if spot is None else "Spot",
         "scale_set_eviction_policy": None if spot is None else spot.eviction_policy,
@@ -244,18 +230,13 @@ def _with_gpus(gpu: AksGpuNodes) -> dict[str, Any]:
 
 
 def _api_server(settings: Settings) -> dict[str, Any]:
-    """Return who reaches the API server.
+    """Return who reaches the API server, besides the nodes, which AKS itself lets in.
 
-    The cluster's own way out is let in by AKS itself:
     https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges
     """
     # Azure's way to run commands in a cluster would go round the ranges.
     closed = {"disable_run_command": True}
     if not settings.api.private:
         return {**closed, "authorized_ip_ranges": list(settings.api.authorized_ranges)}
-    return {
-        **closed,
-        "enable_private_cluster": True,
-        "enable_private_cluster_public_fqdn": False,
-        "private_dns_zone": "system",
-    }
+    private = {"enable_private_cluster": True, "enable_private_cluster_public_fqdn": False}
+    return {**closed, **private, "private_dns_zone": "system"}

@@ -1,27 +1,29 @@
-"""The node pools of an AKS cluster: their settings, and what jobs and the price need of them."""
+"""The node pools of an AKS cluster: their settings, and what the cluster and jobs need of them."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Collection
+from dataclasses import asdict, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
+import yaml
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
+from clusters.autoscaler import NAMESPACE
 from clusters.azure import GPUS, cores_for_pods
 from clusters.azure.settings import GpuNodes, Size
 from clusters.pools import GpuPool, NodePool, Taint
 from core.fields import CONFIG
+from core.manifests import MANAGED_BY
 
 if TYPE_CHECKING:
     from clusters.aks.settings import Settings
+    from core.manifests import Manifest
 
 _SPOT = Taint("kubernetes.azure.com/scalesetpriority", "spot")
-"""The taint that AKS gives to spot nodes, beside a label with the same key and value.
-
-https://learn.microsoft.com/azure/aks/spot-node-pool
-"""
+"""https://learn.microsoft.com/azure/aks/spot-node-pool"""
 _MAX_PRICE = "-1, or a number above 0 with at most 5 decimals"
 GPU, GPU_FALLBACK = "gpu", "gpufallback"
 """Names of the pools with GPUs: AKS takes at most 12 of a-z and 0-9
@@ -78,6 +80,11 @@ class Spot:
     max_price: Annotated[float, Field(ge=-1, allow_inf_nan=False, description=_MAX_PRICE)] = -1
     fallback: Fallback | None = None
 
+    @property
+    def dollars(self) -> Decimal | None:
+        """What a node costs by the hour at most; None without such a limit."""
+        return None if self.max_price == -1 else Decimal(str(self.max_price))
+
 
 _NEVER_SPOT = ConfigDict(
     **CONFIG,
@@ -98,6 +105,9 @@ class SystemPool:
         zones: Zones of the region that the nodes are spread over.
         os_disk: Of each node.
     """
+
+    per_node: ClassVar[int] = 0
+    spot: ClassVar[None] = None
 
     size: Size = "Standard_D4s_v5"
     min_nodes: Annotated[int, Field(ge=1, le=1000)] = 1
@@ -153,32 +163,24 @@ class AksGpuNodes(GpuNodes):
     os_disk: OsDisk = OsDisk()
 
     @property
-    def all_labels(self) -> dict[str, str]:
-        """The labels of its nodes, that which AKS gives to spot nodes among them."""
-        spot = {} if self.spot is None else {_SPOT.key: _SPOT.value}
-        return {self.OWN_LABEL: "gpu", **spot, **self.labels}
-
-    @property
-    def all_taints(self) -> tuple[Taint, ...]:
-        """The taints of its nodes, that which AKS gives to spot nodes among them.
-
-        Declared here too, because what AKS adds would show as drift.
-        """
-        return self.taints if self.spot is None else (*self.taints, _SPOT)
+    def given(self) -> tuple[Taint, ...]:
+        return () if self.spot is None else (_SPOT,)
 
     @property
     def fallback(self) -> AksGpuNodes | None:
         """The regular nodes that take over from these; None where none do."""
-        if self.spot is None or (own := self.spot.fallback) is None:
+        if self.spot is None or self.spot.fallback is None:
             return None
-        return replace(
-            self,
-            spot=None,
-            size=self.size if own.size is None else own.size,
-            min_nodes=own.min_nodes,
-            max_nodes=self.max_nodes if own.max_nodes is None else own.max_nodes,
-            zones=self.zones if own.zones is None else own.zones,
-        )
+        own = asdict(self.spot.fallback).items()
+        return replace(self, spot=None, **{key: value for key, value in own if value is not None})
+
+
+def node_pools(settings: Settings) -> dict[str, SystemPool | AksGpuNodes]:
+    """Return every pool by its name."""
+    found: dict[str, SystemPool | AksGpuNodes] = {"system": settings.system}
+    if settings.cpu is not None:
+        found["cpu"] = settings.cpu
+    return {**found, **gpu_pools(settings)}
 
 
 def gpu_pools(settings: Settings) -> dict[str, AksGpuNodes]:
@@ -195,9 +197,8 @@ def gpus(settings: Settings) -> GpuPool | None:
         return None
     # The GPU operator brings its own device plugin; two would fight over the same GPUs.
     by_aks = settings.gpu.driver == "aks"
-    pool = settings.gpu.pool(
-        driver="AKS" if by_aks else "NVIDIA's GPU operator", device_plugin=by_aks
-    )
+    driver = "AKS" if by_aks else "NVIDIA's GPU operator"
+    pool = settings.gpu.pool(driver=driver, device_plugin=by_aks)
     if (fallback := settings.gpu.fallback) is None:
         return pool
     return replace(
@@ -212,26 +213,38 @@ def gpus(settings: Settings) -> GpuPool | None:
 
 def pools(settings: Settings) -> tuple[NodePool, ...]:
     """Return every pool: each node is paid for by the hour."""
-    # With a pool for jobs, that of the system takes the cluster's own pods alone.
-    found = [_pool("system", settings.system, settings.location, takes_jobs=settings.cpu is None)]
-    if settings.cpu is not None:
-        found.append(_pool("cpu", settings.cpu, settings.location))
-    for name, gpu in gpu_pools(settings).items():
-        limit = -1 if gpu.spot is None else gpu.spot.max_price
-        dollars = None if limit == -1 else Decimal(str(limit))
-        spot = {"spot": gpu.spot is not None, "dollars": dollars}
-        found.append(_pool(name, gpu, settings.location, gpus=gpu.per_node, **spot))
-    return tuple(found)
-
-
-def _pool(name: str, pool: SystemPool | AksGpuNodes, location: str, **more: Any) -> NodePool:
-    return NodePool(
-        name=name,
-        provider="azure",
-        region=location,
-        size=pool.size,
-        min_nodes=pool.min_nodes,
-        max_nodes=pool.max_nodes,
-        cores=cores_for_pods(pool.size),
-        **more,
+    return tuple(
+        NodePool(
+            name=name,
+            provider="azure",
+            region=settings.location,
+            size=pool.size,
+            min_nodes=pool.min_nodes,
+            max_nodes=pool.max_nodes,
+            gpus=pool.per_node,
+            spot=pool.spot is not None,
+            dollars=None if pool.spot is None else pool.spot.dollars,
+            cores=cores_for_pods(pool.size),
+            # With a pool for jobs, that of the system takes the cluster's own pods alone.
+            takes_jobs=name != "system" or settings.cpu is None,
+        )
+        for name, pool in node_pools(settings).items()
     )
+
+
+def priorities(names: Collection[str]) -> tuple[Manifest, ...]:
+    """Return the ConfigMap by which the autoscaler prefers the first of several pools.
+
+    The highest priority wins, of all pools whose names match one of its patterns. A pool that no
+    pattern matches is not grown, and without the ConfigMap none is.
+    https://github.com/kubernetes/autoscaler/blob/master/cluster-autoscaler/expander/priority/readme.md
+    """
+    if len(names) < 2:
+        return ()
+    first, *_ = names
+    # AKS calls a pool's scale set aks-<pool>-<8 digits>-vmss.
+    patterns = {20: [f"^aks-{first}-"], 10: [".*"]}
+    name = "cluster-autoscaler-priority-expander"
+    metadata = {"name": name, "namespace": NAMESPACE, "labels": dict(MANAGED_BY)}
+    data = {"priorities": yaml.safe_dump(patterns, sort_keys=False)}
+    return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data},)

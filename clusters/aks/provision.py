@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from enum import StrEnum
 from functools import partial
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pulumi
@@ -18,8 +19,7 @@ from pulumi_azure_native import authorization, managedidentity
 from pulumi_azure_native import containerservice as aks
 
 from clusters.aks import account, nodes, services
-from clusters.aks.pools import gpu_pools, gpus
-from clusters.aks.priorities import priorities
+from clusters.aks.pools import gpu_pools, gpus, priorities
 from clusters.azure import checks
 from clusters.azure.resources import AzureCluster
 from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
@@ -130,8 +130,7 @@ def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIde
     """Declare the identity of the `control` plane, or of `jobs`; AKS makes that of its nodes.
 
     One of ours for the nodes would need a role before the cluster, and AKS refuses a cluster whose
-    role is not known everywhere yet (CustomKubeletIdentityMissingPermissionError).
-    https://learn.microsoft.com/azure/aks/use-managed-identity
+    role is not known everywhere yet (https://learn.microsoft.com/azure/aks/use-managed-identity).
     """
     name = f"{azure.cluster_name}-{part}"
     return managedidentity.UserAssignedIdentity(
@@ -143,14 +142,14 @@ def _trust(
     azure: AzureCluster, jobs: managedidentity.UserAssignedIdentity, issuer: pulumi.Input[str]
 ) -> pulumi.Resource:
     """Declare that the pods of jobs, and no others, are that identity, by the issuer's tokens."""
+    name = f"{azure.cluster_name}-jobs"
     trusted: pulumi.Resource = managedidentity.FederatedIdentityCredential(
-        f"{azure.cluster_name}-jobs",
+        name,
         federated_identity_credential_resource_name="slipway-jobs",
         resource_group_name=azure.group_name,
-        resource_name_=f"{azure.cluster_name}-jobs",
+        resource_name_=name,
         issuer=issuer,
         subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
-        # Of the tokens that Entra takes:
         # https://learn.microsoft.com/azure/aks/workload-identity-overview
         audiences=["api://AzureADTokenExchange"],
         opts=azure.opts(jobs),
@@ -165,16 +164,14 @@ def _administrators(
     try:
         admins = account.administrators(settings)
     except CommandFailed as error:
-        if not pulumi.runtime.is_dry_run():
-            raise pulumi.RunError(
-                f"who runs this is the administrator by default: {error}"
-            ) from None
-        return  # A preview needs no account: `checks.before_update` has warned of it.
+        if pulumi.runtime.is_dry_run():
+            return  # A preview needs no account: `checks.before_update` has warned of it.
+        text = f"who runs this is the administrator by default: {error}"
+        raise pulumi.RunError(text) from None
     for kind, principals in admins.items():
-        for principal in principals:
-            for where, scope in scopes.items():
-                name = f"{where}-{principal}"
-                yield _grant(azure, name, _OF_ADMINS[where], scope, principal, kind=kind)
+        for principal, (where, scope) in product(principals, scopes.items()):
+            name = f"{where}-{principal}"
+            yield _grant(azure, name, _OF_ADMINS[where], scope, principal, kind=kind)
 
 
 def _grant(  # noqa: PLR0913  # who may do what where
@@ -214,12 +211,12 @@ def _kubeconfig(
         "resource_group_name": azure.group_name,
         # By the cluster's ID, which is known once it exists: before, Azure has nothing to list.
         "resource_name": cluster.id.apply(lambda _: azure.resource_name),
+        "opts": pulumi.InvokeOptions(provider=azure.provider),
     }
-    opts = pulumi.InvokeOptions(provider=azure.provider)
     if admin:
-        listed = aks.list_managed_cluster_admin_credentials_output(**which, opts=opts)
+        listed = aks.list_managed_cluster_admin_credentials_output(**which)
     else:
-        listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which, opts=opts)
+        listed = aks.list_managed_cluster_user_credentials_output(format="exec", **which)
     text: pulumi.Output[str] = listed.apply(
         lambda found: base64.b64decode(found.kubeconfigs[0].value).decode()
     )

@@ -29,8 +29,6 @@ _PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "pods": (0, 32), "services"
 https://learn.microsoft.com/azure/aks/concepts-network-ip-address-planning and
 https://learn.microsoft.com/azure/virtual-network/virtual-networks-faq
 """
-_SYSTEM_CORES = 4
-"""https://learn.microsoft.com/azure/aks/use-system-pools#system-and-user-node-pools"""
 _RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipway\.dev)/")
 """https://learn.microsoft.com/azure/aks/use-labels#reserved-prefixes"""
 
@@ -64,25 +62,22 @@ def contradictions(settings: Settings) -> Iterator[Contradiction]:
 def _api(api: Api) -> Iterator[Contradiction]:
     ranges = api.authorized_ranges
     if api.private == bool(ranges):
-        why = (
-            "a private API server has no public address to allow anybody to; leave one out"
-            if api.private
-            else "with neither the whole internet would reach the API server"
-        )
+        why = "with neither the whole internet would reach the API server"
+        if api.private:
+            why = "a private API server has no public address to allow anybody to; leave one out"
         text = f"takes exactly one of authorizedRanges and private: true; {why}"
         yield contradiction(("api",), text)
     if len(ranges) > _MOST_RANGES:
         text = f"has {len(ranges)} ranges; AKS takes at most {_MOST_RANGES}"
         yield contradiction(("api", "authorizedRanges"), text)
-    for index, text in enumerate(ranges):
-        network = IPv4Network(text)
-        wrong = ""
+    for index, each in enumerate(ranges):
+        network, wrong = IPv4Network(each), ""
         if network.prefixlen < 8:
             wrong = "is far too many; at most a /8 is allowed"
-        elif any(network.overlaps(private) for private in _PRIVATE):
+        elif any(map(network.overlaps, _PRIVATE)):
             wrong = "is no public address; with private: true none is needed"
         if wrong:
-            yield contradiction(("api", "authorizedRanges", index), f"{quote(text)} {wrong}")
+            yield contradiction(("api", "authorizedRanges", index), f"{quote(each)} {wrong}")
 
 
 def _admins(admins: Admins, login: Login) -> Iterator[Contradiction]:
@@ -113,25 +108,24 @@ def _network(network: Network) -> Iterator[Contradiction]:
 
 
 def _system(size: str) -> Iterator[Contradiction]:
-    count = cores(size)
+    # https://learn.microsoft.com/azure/aks/use-system-pools#system-and-user-node-pools
+    count, wrong = cores(size), ""
     if size.startswith("Standard_B"):
-        text = f"{quote(size)} is not allowed; AKS takes no size of the B series for system nodes"
-        yield contradiction(("system", "size"), text)
-    elif count is not None and count < _SYSTEM_CORES:
-        text = (
-            f"{quote(size)} has {count} vCPUs; AKS takes system nodes of at least {_SYSTEM_CORES}"
-        )
-        yield contradiction(("system", "size"), text)
+        wrong = "is not allowed; AKS takes no size of the B series for system nodes"
+    elif count is not None and count < 4:
+        wrong = f"has {count} vCPUs; AKS takes system nodes of at least 4"
+    if wrong:
+        yield contradiction(("system", "size"), f"{quote(size)} {wrong}")
 
 
 def _gpu(gpu: AksGpuNodes) -> Iterator[Contradiction]:
-    for key in gpu.labels:
-        if _RESERVED.match(key):
-            yield contradiction(("gpu", "labels", key), "is reserved; use a prefix of your own")
+    reserved = "is reserved; use a prefix of your own"
+    for key in filter(_RESERVED.match, gpu.labels):
+        yield contradiction(("gpu", "labels", key), reserved)
     for index, taint in enumerate(gpu.taints):
         if _RESERVED.match(taint.key):
             place = ("gpu", "taints", index, "key")
-            yield contradiction(place, f"{quote(taint.key)} is reserved; use a prefix of your own")
+            yield contradiction(place, f"{quote(taint.key)} {reserved}")
     if (spot := gpu.spot) is None:
         return
     # https://learn.microsoft.com/azure/aks/spot-node-pool#limitations
@@ -149,11 +143,10 @@ def _gpu(gpu: AksGpuNodes) -> Iterator[Contradiction]:
 
 
 def _fallback(gpu: AksGpuNodes) -> Iterator[Contradiction]:
-    """Yield what is wrong with the nodes that take over from spot nodes."""
+    """Yield what is wrong with the nodes that take over from spot nodes, and not with these."""
     if (fallback := gpu.fallback) is None:
         return
     place = ("gpu", "spot", "fallback")
-    # What the pool itself has wrong is said of that.
     if fallback.zones != gpu.zones:
         yield from azure.repeated((*place, "zones"), fallback.zones)
     yield from azure.bounds(place, fallback.min_nodes, fallback.max_nodes)

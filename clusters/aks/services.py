@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from clusters.aks.settings import Budget, Logs, Settings
     from clusters.azure.resources import AzureCluster
 
-_SMALLEST = 30
-"""Bits of the longest prefix that a range of the storage account's firewall may have."""
 _CATEGORIES: Mapping[str, Sequence[str]] = {
     # Without `kube-audit`, which has every read besides, and costs by far the most:
     # https://learn.microsoft.com/azure/aks/monitor-aks-reference#resource-logs
@@ -59,12 +57,11 @@ def registry(azure: AzureCluster, settings: Settings) -> containerregistry.Regis
 def storage_account(
     azure: AzureCluster, settings: Settings, subnet: pulumi.Input[str]
 ) -> storage.StorageAccount:
-    """Declare the account for data and artifacts.
+    """Declare the account for data and artifacts: what may be done in it is a matter of roles.
 
     It has no key and no public blob, and answers the nodes' subnet and the public ranges that may
-    reach the API server, and no others: what they may do is a matter of roles.
-
-    https://learn.microsoft.com/azure/storage/blobs/security-recommendations
+    reach the API server, and no others
+    (https://learn.microsoft.com/azure/storage/blobs/security-recommendations).
     """
     account = storage.StorageAccount(
         azure.cluster_name,
@@ -146,10 +143,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: pulumi.Inp
 def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None:
     """Declare a monthly budget over everything in the resource groups.
 
-    The nodes, most of the cost, are in a group that AKS makes; so the budget belongs to the
-    subscription.
-
-    https://learn.microsoft.com/azure/templates/microsoft.consumption/budgets
+    It belongs to the subscription, because the nodes, most of the cost, are in a group of AKS's.
     """
     consumption.Budget(
         azure.cluster_name,
@@ -159,9 +153,7 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
         amount=settings.amount,
         time_grain="Monthly",
         time_period={"start_date": datetime.now(UTC).strftime("%Y-%m-01T00:00:00Z")},
-        filter={
-            "dimensions": {"name": "ResourceGroupName", "operator": "In", "values": list(groups)}
-        },
+        filter={"dimensions": {"name": "ResourceGroupName", "operator": "In", "values": [*groups]}},
         notifications={
             f"{kind}{percent}": {
                 "enabled": True,
@@ -185,4 +177,4 @@ def _firewall(ranges: Sequence[str]) -> Iterator[str]:
     """
     for each in ranges:
         network = IPv4Network(each)
-        yield from map(str, network) if network.prefixlen > _SMALLEST else [each]
+        yield from map(str, network) if network.prefixlen > 30 else [each]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from ipaddress import IPv4Network
 from typing import Annotated, Literal
@@ -13,43 +12,21 @@ from pydantic.dataclasses import dataclass
 
 from clusters.aks import rules
 from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
-from clusters.azure.settings import AzureSettings, Guid, parsed
+from clusters.azure.settings import AzureSettings, Guid, parsed, regex, resource_id
 from core.fields import CONFIG, number
 from core.problem import Contradiction
 
 _ADDRESSES = "addresses in CIDR notation, such as 192.0.2.0/24"
-Version = Annotated[
-    str,
-    Field(
-        pattern=r"^1\.[0-9]{2}(\.[0-9]+)?$",
-        description="a version of Kubernetes, such as 1.34, or 1.34.2 for no other",
-    ),
-]
 Addresses = Annotated[
-    str,
-    Field(pattern=r"^[0-9.]+/[0-9]{1,2}$", description=_ADDRESSES),
-    parsed(IPv4Network, _ADDRESSES),
+    str, regex(r"^[0-9.]+/[0-9]{1,2}$", _ADDRESSES), parsed(IPv4Network, _ADDRESSES)
 ]
-SubnetId = Annotated[
-    str,
-    Field(
-        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
-        r"/providers/Microsoft\.Network/virtualNetworks/[^/]+/subnets/[^/]+$",
-        description="a subnet's ID: /subscriptions/…/providers/Microsoft.Network/virtualNetworks/…"
-        "/subnets/…",
-    ),
-]
-RegistryName = Annotated[
-    str, Field(pattern="^[a-zA-Z0-9]{5,50}$", description="5 to 50 letters and digits")
-]
-StorageName = Annotated[
-    str, Field(pattern="^[a-z0-9]{3,24}$", description="3 to 24 of a-z and 0-9")
-]
+_VERSION = "a version of Kubernetes, such as 1.34, or 1.34.2 for no other"
+Version = Annotated[str, regex(r"^1\.[0-9]{2}(\.[0-9]+)?$", _VERSION)]
+SubnetId = Annotated[str, resource_id("Microsoft.Network/virtualNetworks/subnets", "a subnet's ID")]
+RegistryName = Annotated[str, regex("^[a-zA-Z0-9]{5,50}$", "5 to 50 letters and digits")]
+StorageName = Annotated[str, regex("^[a-z0-9]{3,24}$", "3 to 24 of a-z and 0-9")]
 Principal = Literal["Group", "User", "ServicePrincipal"]
-Email = Annotated[
-    str,
-    Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$", description="an address such as you@example.org"),
-]
+Email = Annotated[str, regex(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an address such as you@example.org")]
 Amount = Annotated[
     float,
     Field(gt=0, allow_inf_nan=False, description="a number above 0"),
@@ -176,10 +153,7 @@ class Settings(AzureSettings):
     """An AKS cluster with all that belongs to it.
 
     Args:
-        name: Of the cluster; everything else is named after it.
         subscription: That pays: `az account show --query id`.
-        tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
-            login unless set.
         location: Where everything is.
         resource_group: For everything but the nodes; `slipway-<name>` unless set.
         kubernetes_version: AKS's default unless set.
@@ -198,8 +172,6 @@ class Settings(AzureSettings):
         budget: What may be spent in a month before a mail is sent; `false` for no limit.
         tags: On everything, besides Slipway's own.
         production: Whether everything is protected from deletion.
-        login: How kubelogin logs in wherever the kubeconfig is used.
-        admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
     """
 
     kubernetes_version: Version | None = None
@@ -246,5 +218,4 @@ class Settings(AzureSettings):
         owner = f"{self.subscription}/{self.group}".lower()
         # No secret: it only has to differ for another owner.
         digest = hashlib.sha256(owner.encode()).hexdigest()[:8]
-        readable = re.sub("[^a-z0-9]", "", f"slipway{self.name}")
-        return readable[: most - len(digest)] + digest
+        return f"slipway{self.name.replace('-', '')}"[: most - len(digest)] + digest

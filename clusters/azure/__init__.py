@@ -27,50 +27,38 @@ _LOCAL: Mapping[str, Mapping[str, int]] = _SIZES["azure-stack"]
 LOCAL_GPUS: Mapping[str, int] = {size: node["gpus"] for size, node in _LOCAL.items()}
 """The same of AKS on Azure Local."""
 _CORES = re.compile(r"^Standard_[A-Z]+([0-9]+)(?:-([0-9]+))?[a-z]*(?:_[A-Za-z0-9]+)*_v[3-9]$")
-"""Family, cores, those of them that a constrained size offers, and features.
-
-https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions
+"""Family, cores, those of them that a constrained size offers, and features
+(https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions).
 
 Older versions are left out: a Standard_D3_v2 has 4.
 """
 _WHERE_IN = re.compile("north|south|east|west|central|[0-9]+")
 """What distinguishes the regions of one country: a new one may have any of these."""
-_ALIKE = 0.9
 _ACCELERATED = "Standard_N"
-"""Begins every size with GPUs, and no other.
-
-https://learn.microsoft.com/azure/virtual-machines/vm-naming-conventions
-"""
+"""Begins every size with GPUs, and no other."""
 
 
 def misspelt_region(name: str) -> str | None:
-    """Return the region that a misspelt name most probably stands for; None of any other name.
-
-    Azure gets new ones, so a name is not wrong for being unknown here.
-    """
+    """Return the region that a misspelt name most probably means; None of one that may be new."""
     if _WHERE_IN.sub("", name) in {_WHERE_IN.sub("", known) for known in REGIONS}:
         return None
-    return next(iter(get_close_matches(name, REGIONS, n=1, cutoff=_ALIKE)), None)
+    return next(iter(get_close_matches(name, REGIONS, n=1, cutoff=0.9)), None)
 
 
 def cores(size: str) -> Decimal | None:
     """Return the cores of a node; None where neither sizes.yaml nor the size's name has it."""
     if size in _LOCAL:
         return Decimal(_LOCAL[size]["cores"])
-    if (found := _CORES.match(size)) is None:
-        return None
-    most, fewer = found.groups()
-    return Decimal(most if fewer is None else fewer)
+    found = _CORES.match(size)
+    return None if found is None else Decimal(found[2] or found[1])
 
 
 def cores_for_pods(size: str) -> Decimal | None:
     """Return the cores of an AKS node that AKS does not reserve for itself."""
     if (every := cores(size)) is None:
         return None
-    reserved = max(
-        (kept for least, kept in _SIZES["reserved"].items() if least <= every), default=0
-    )
-    return every - Decimal(reserved) / 1000
+    reserved = [kept for least, kept in _SIZES["reserved"].items() if least <= every]
+    return every - Decimal(max(reserved, default=0)) / 1000
 
 
 def is_reserved(name: str) -> bool:
@@ -105,15 +93,15 @@ def without_gpus(key: str, size: str) -> Iterator[Contradiction]:
 def gpu_nodes(gpu: GpuNodes) -> Iterator[Contradiction]:
     """Yield what is wrong with the size, the bounds and the taints of nodes with GPUs."""
     size, known, given = gpu.size, gpu.KNOWN.get(gpu.size), gpu.gpus_per_node
-    wrong, count = ("gpu", "size"), ("gpu", "gpusPerNode")
+    count, unfit = ("gpu", "gpusPerNode"), ""
     if not size.startswith(_ACCELERATED):
-        text = f"{quote(size)} has no GPUs; take a size that begins with {_ACCELERATED}, or no gpu"
-        yield contradiction(wrong, text)
+        unfit = f"no GPUs; take a size that begins with {_ACCELERATED}, or no gpu"
     elif any(re.search(each, size) for each in _SIZES["not NVIDIA's"]):
-        yield contradiction(wrong, f"{quote(size)} has no GPUs of NVIDIA's, which jobs need")
+        unfit = "no GPUs of NVIDIA's, which jobs need"
     elif size in _SIZES["partial"]:
-        text = f"{quote(size)} has a part of a GPU; take a size with whole ones"
-        yield contradiction(wrong, text)
+        unfit = "a part of a GPU; take a size with whole ones"
+    if unfit:
+        yield contradiction(("gpu", "size"), f"{quote(size)} has {unfit}")
     elif known is None and given is None:
         text = f"is missing; how many GPUs a node of size {quote(size)} has is not known. "
         yield contradiction(count, f"{text}Of these it is: {', '.join(gpu.KNOWN)}", "gpu.size")

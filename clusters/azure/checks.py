@@ -32,12 +32,10 @@ _DOCUMENTATION = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203
 _EXAMPLE = re.compile(r"(^|[@.])(example\.(com|internal|net|org)|example)(:[0-9]+)?(/|$)")
 """Hosts for documentation alone: https://www.rfc-editor.org/rfc/rfc2606"""
 _SHORTEST_KEY = 360
-"""Characters of an RSA key of 2048 bits, the least that Azure takes, are a few more.
-
-https://learn.microsoft.com/azure/virtual-machines/linux/mac-create-ssh-keys
-"""
+"""Characters of an RSA key of 2048 bits, the least that Azure takes, are a few more
+(https://learn.microsoft.com/azure/virtual-machines/linux/mac-create-ssh-keys)."""
 _LIMIT_SECONDS = 60
-_IDS: Mapping[str, str] = {
+_IDS = {
     "subscription": "what `az account show --query id` prints",
     "users": "what `az ad signed-in-user show --query id` prints",
     "groups": "what `az ad group show --group NAME --query id` prints",
@@ -50,7 +48,7 @@ _IDS: Mapping[str, str] = {
     "logicalNetwork": "what `az stack-hci-vm network lnet show --name NAME --resource-group "
     "GROUP --query id` prints",
 }
-_TOOLS: Mapping[str, str] = {
+_TOOLS = {
     "az": "install Azure's CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
     "in: az login",
     "kubelogin": "install it: az aks install-cli, or https://azure.github.io/kubelogin",
@@ -68,8 +66,8 @@ def before_update(
     Args:
         settings: Of a cluster that is about to be declared.
         pushes: Whether images go to a registry that is logged in to with Azure's CLI.
-        account: Returns the problems of the account that is logged in with it, of which it gets
-            what `az account show` prints; called where there are no others.
+        account: Returns the problems of the account that is logged in with it, by what
+            `az account show` prints; called where there are no others.
 
     Raises:
         pulumi.RunError: with all of it.
@@ -77,18 +75,16 @@ def before_update(
     problems = [*placeholders(settings), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
         problems = [*login(settings, account)]
-    if not problems:
-        return
     lines = "".join(f"\n  {each}" for each in problems)
-    if pulumi.runtime.is_dry_run():
+    if problems and not pulumi.runtime.is_dry_run():
+        raise pulumi.RunError(
+            f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"
+            f"Correct Pulumi.{pulumi.get_stack()}.yaml, install what is missing, and run the "
+            "command again."
+        )
+    if problems:
         text = f"`up` will refuse this, which a preview can do without:{lines}"
         show_in_summary(text, pulumi.log.warn)
-        return
-    raise pulumi.RunError(
-        f"nothing was changed, because this is missing for a cluster on Azure:{lines}\n"
-        f"Correct Pulumi.{pulumi.get_stack()}.yaml, install what is missing, and run the command "
-        "again."
-    )
 
 
 def login(
@@ -129,10 +125,9 @@ def missing(settings: AzureSettings, *, pushes: bool) -> list[Problem]:
 
 
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """Return what is left once the stack has been destroyed: resource groups, or tagged resources.
+    """Return what is left of a destroyed stack: resource groups, or tagged resources.
 
-    `az` is run. Where it is not installed or not logged in, the kind's name notes that Azure was
-    not queried, so that nothing is claimed.
+    Where `az` can't list them, the kind's name notes it, so that nothing is claimed.
     """
     kind = "resource groups" if settings.own_groups else "Azure resources"
     try:

@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 _OF_SPN = ("--tenant-id", "--environment", "--pop-enabled", "--pop-claims")
 """What `kubelogin convert-kubeconfig` keeps for the login `spn` besides the server's ID.
 
-Of its modes that log in without a browser, only this one takes proof of possession, which an Arc
-cluster may require (https://azure.github.io/kubelogin/concepts/azure-arc.html,
-https://github.com/Azure/kubelogin/blob/main/pkg/internal/converter/convert.go).
-"""
-HINT = (
+Of its modes without a browser, only this one takes proof of possession, which an Arc cluster may
+require (https://azure.github.io/kubelogin/concepts/azure-arc.html,
+https://github.com/Azure/kubelogin/blob/main/pkg/internal/converter/convert.go)."""
+_HINT = (
     "kubelogin logs in to the cluster with your own account: install it with `az aks install-cli` "
     "(https://azure.github.io/kubelogin), then `az login`"
 )
@@ -35,12 +34,8 @@ class AzureCluster(pulumi.ComponentResource):
     """The parent of all Azure resources of one cluster.
 
     Names are passed as text and not as outputs of the resources that have them, so that a preview
-    shows them; `opts` names what has to exist before.
-
-    Args:
-        token: Its type, such as `slipway:clusters:Aks`.
-        settings: Of the cluster. Their subscription pays, whatever `az login` has chosen.
-        timeout: How long making, changing or deleting a resource may take; None for Pulumi's own.
+    shows them; `opts` names what has to exist before. The settings' subscription pays, whatever
+    `az login` has chosen. Without a `timeout` of its own, a resource has Pulumi's.
     """
 
     def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
@@ -62,8 +57,7 @@ class AzureCluster(pulumi.ComponentResource):
         super().__init__(token, settings.name, None, opts)
         self.group: list[resources.ResourceGroup] = []
         if settings.own_groups:
-            made = resources.ResourceGroup(settings.name, **self.placed, opts=self.opts())
-            self.group.append(made)
+            self.group = [resources.ResourceGroup(settings.name, **self.placed, opts=self.opts())]
         self.register_outputs({})
 
     @property
@@ -87,8 +81,8 @@ class AzureCluster(pulumi.ComponentResource):
         Args:
             depends_on: What has to exist before, besides the group and what inputs come from.
             ignore: Properties that others change.
-            replace_on: Properties that Azure can't change; names are fixed, so the old resource is
-                deleted first.
+            replace_on: Properties that Azure can't change: the old resource is deleted first, since
+                names are fixed.
             timeout: Instead of the cluster's.
         """
         limit = timeout or self.timeout
@@ -137,7 +131,7 @@ class AzureCluster(pulumi.ComponentResource):
             listed: The kubeconfig that Azure lists: the administrator's with `adminKubeconfig`.
             target: How images get in.
             identifier: Of the cluster, whatever its kubeconfig is.
-            advice: What to do when it does not answer: one sentence.
+            advice: As for `Access`.
             after: What has to exist before.
             lasting: As for `Access`.
             **facts: What else `Cluster` has.
@@ -155,11 +149,12 @@ class AzureCluster(pulumi.ComponentResource):
             lasting=lasting,
             opts=pulumi.ResourceOptions(parent=self, depends_on=after),
         )
+        group = f"/subscriptions/{settings.subscription}/resourceGroups/{settings.group}"
         provider = pulumi_kubernetes.Provider(
             settings.name,
             kubeconfig=text,
             # The kubeconfig may change, and this is still the same cluster.
-            cluster_identifier=f"{settings.group_id}/{identifier}",
+            cluster_identifier=f"{group}/{identifier}",
             opts=pulumi.ResourceOptions(depends_on=[access, *images]),
         )
         return Cluster(
@@ -172,15 +167,10 @@ class KubeconfigError(ValueError):
 
 
 def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
-    """Return the kubeconfig with kubelogin logging in that way.
+    """Return a kubeconfig, as Azure lists it with the format `exec`, with this way to log in.
 
-    Azure's own waits until you type a code into a browser, which `pulumi up` can't do.
-
-    Args:
-        text: YAML, as Azure lists it with the format `exec`.
-        login: `azurecli`: as whoever is logged in with `az login`. `workloadidentity`, `spn` and
-            `msi` are for pipelines.
-        tenant: To log in to; None for the one that the login has.
+    Azure's own waits until you type a code into a browser, which `pulumi up` can't do. Without a
+    tenant it is the login's own.
 
     Raises:
         KubeconfigError: a user in it has anything else than kubelogin to log in with.
@@ -209,18 +199,17 @@ def _exec(
         )
     if tenant is not None:
         flags["--tenant-id"] = ("--tenant-id", tenant)
-    # A kubeconfig's tenant is passed to no other login: only one that was asked for is, and a
-    # managed identity has one of its own.
-    keeps: Sequence[str] = ("--tenant-id",) if tenant is not None and login != "msi" else ()
-    if login == "spn":
-        keeps = _OF_SPN
+    keeps: Sequence[str] = _OF_SPN if login == "spn" else ()
+    # No other login is passed a kubeconfig's tenant, and a managed identity has one of its own.
+    if tenant is not None and login in {"azurecli", "workloadidentity"}:
+        keeps = ("--tenant-id",)
     kept = [part for flag in keeps for part in flags.get(flag, ())]
     return {
         "apiVersion": "client.authentication.k8s.io/v1beta1",
         "command": "kubelogin",
         "args": ["get-token", "--login", login, *flags["--server-id"], *kept],
         "env": None,
-        "installHint": HINT,
+        "installHint": _HINT,
         # A question would never be answered.
         "interactiveMode": "Never",
         "provideClusterInfo": False,

@@ -6,6 +6,7 @@ https://learn.microsoft.com/azure/azure-resource-manager/management/resource-nam
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -33,56 +34,39 @@ def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-ClusterName = Annotated[
-    str,
-    Field(
-        pattern="^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$",
-        description="at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -",
-    ),
-]
-ResourceGroupName = Annotated[
-    str,
-    Field(
-        # The nodes' group has the same name with `-nodes` behind, and 80 characters at most.
-        pattern=r"^[A-Za-z0-9_()-][A-Za-z0-9_().-]{0,72}[A-Za-z0-9_()-]$",
-        description="2 to 74 letters, digits, and -_(). with no . first or last",
-    ),
-]
-Guid = Annotated[
-    str,
-    Field(
-        pattern="^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
-        description="an ID such as 01234567-89ab-cdef-0123-456789abcdef",
-    ),
-]
-Location = Annotated[
-    str,
-    Field(
-        pattern="^[a-z]+[a-z0-9]*$",
-        description="a region as `az account list-locations` names it, such as westeurope",
-    ),
-]
-Size = Annotated[
-    str,
-    Field(
-        pattern="^Standard_[A-Za-z0-9_-]+$",
-        description="a size of virtual machines, such as Standard_NC4as_T4_v3",
-    ),
-]
+def regex(pattern: str, takes: str) -> Any:
+    """Return what takes a text that matches a pattern, and describes it."""
+    return Field(pattern=pattern, description=takes)
+
+
+def resource_id(kind: str, takes: str) -> Any:
+    """Return what takes the ID of a resource of a type, in a group of a subscription."""
+    provider, collection = kind.split("/", 1)
+    names = f"{re.escape(provider)}/{collection.replace('/', '/[^/]+/')}/[^/]+"
+    group = "/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
+    shown = f"/subscriptions/…/providers/{provider}/{collection.replace('/', '/…/')}/…"
+    return regex(f"(?i)^{group}/providers/{names}$", f"{takes}: {shown}")
+
+
+_NAME = "at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -"
+ClusterName = Annotated[str, regex("^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$", _NAME)]
+# The nodes' group has the same name with `-nodes` behind, and 80 characters at most.
+_GROUP = r"^[A-Za-z0-9_()-][A-Za-z0-9_().-]{0,72}[A-Za-z0-9_()-]$"
+_GROUP_NAME = "2 to 74 letters, digits, and -_(). with no . first or last"
+ResourceGroupName = Annotated[str, regex(_GROUP, _GROUP_NAME)]
+_GUID = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"
+Guid = Annotated[str, regex(_GUID, "an ID such as 01234567-89ab-cdef-0123-456789abcdef")]
+_REGION = "a region as `az account list-locations` names it, such as westeurope"
+Location = Annotated[str, regex("^[a-z]+[a-z0-9]*$", _REGION)]
+_SIZE = "a size of virtual machines, such as Standard_NC4as_T4_v3"
+Size = Annotated[str, regex("^Standard_[A-Za-z0-9_-]+$", _SIZE)]
+_IMAGE = "an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:…"
 Reference = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9][a-z0-9.:-]*/[^\s@]+(:[^\s@/]+|@sha256:[0-9a-f]{64})$",
-        description="an image's full name, such as example.azurecr.io/trainer:1 or …@sha256:…",
-    ),
+    str, regex(r"^[a-z0-9][a-z0-9.:-]*/[^\s@]+(:[^\s@/]+|@sha256:[0-9a-f]{64})$", _IMAGE)
 ]
 # https://learn.microsoft.com/azure/azure-resource-manager/management/tag-resources#limitations
-TagKey = Annotated[
-    str,
-    Field(
-        pattern=r"^[^<>%&\\?/]{1,128}$", description=r"at most 128 characters and none of <>%&\?/"
-    ),
-]
+_TAG = r"at most 128 characters and none of <>%&\?/"
+TagKey = Annotated[str, regex(r"^[^<>%&\\?/]{1,128}$", _TAG)]
 TagValue = Annotated[str, Field(max_length=256, description="text of at most 256 characters")]
 _MOST_TAGS = 50
 Login = Literal["azurecli", "workloadidentity", "spn", "msi"]
@@ -110,14 +94,20 @@ class GpuNodes:
         return self.KNOWN[self.size] if self.gpus_per_node is None else self.gpus_per_node
 
     @property
+    def given(self) -> tuple[Taint, ...]:
+        """Taints that Azure gives to its nodes, beside labels with the same keys and values."""
+        return ()
+
+    @property
     def all_labels(self) -> dict[str, str]:
         """The labels of its nodes: Slipway's own, which no other nodes have, and the rest."""
-        return {self.OWN_LABEL: "gpu", **self.labels}
+        given = {each.key: each.value for each in self.given}
+        return {self.OWN_LABEL: "gpu", **given, **self.labels}
 
     @property
     def all_taints(self) -> tuple[Taint, ...]:
-        """The taints of its nodes."""
-        return self.taints
+        """The taints of its nodes; what Azure adds, too, because it would show as drift."""
+        return (*self.taints, *self.given)
 
     def pool(self, *, driver: str, device_plugin: bool) -> GpuPool:
         """Return the pool as jobs have to know it, and who installs driver and device plugin."""
@@ -162,7 +152,15 @@ class Images:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class AzureSettings:
-    """What the settings of both kinds have in common; the kinds' own classes explain it."""
+    """What the settings of both kinds have in common; the kinds' own classes explain the rest.
+
+    Args:
+        name: Of the cluster; everything else is named after it.
+        tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
+            login unless set.
+        login: How kubelogin logs in wherever the kubeconfig is used.
+        admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
+    """
 
     name: ClusterName
     subscription: Guid
@@ -190,21 +188,13 @@ class AzureSettings:
 
     @property
     def resource_name(self) -> str:
-        """The name of the cluster in Azure: `slipway-` precedes a word that Azure reserves.
-
-        All other clusters are named as they were before, since another name is another cluster.
-        """
+        """The name of the cluster in Azure: `slipway-` precedes a word that Azure reserves."""
         return f"slipway-{self.name}" if is_reserved(self.name) else self.name
 
     @property
     def group(self) -> str:
         """The name of the resource group."""
         return f"slipway-{self.name}" if self.resource_group is None else self.resource_group
-
-    @property
-    def group_id(self) -> str:
-        """The ID of the resource group."""
-        return f"/subscriptions/{self.subscription}/resourceGroups/{self.group}"
 
     @property
     def own_groups(self) -> tuple[str, ...]:

@@ -3,8 +3,7 @@
 Listing it is a long-running operation: Azure answers 202, and a document with the operation's
 status has the kubeconfig in the end. azure-native's functions for it take nothing but a 200.
 
-https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/list-user-kubeconfig,
-specification/hybridaks in https://github.com/Azure/azure-rest-api-specs (final-state-via), and
+https://learn.microsoft.com/rest/api/hybridcontainer/provisioned-cluster-instances/list-user-kubeconfig
 https://learn.microsoft.com/azure/azure-resource-manager/management/async-operations
 """
 
@@ -18,15 +17,12 @@ import urllib3
 from core import http
 from core.context import Context
 from core.handler import Change, Handler, Properties
+from core.process import json_map
 from core.wait import NotYet, until
 
 LIMIT_SECONDS = 600
 _POLL_SECONDS = 5.0
 _LONGEST_PAUSE = 60.0
-_AZURE = "https://management.azure.com"
-_METADATA_HOST = "ARM_METADATA_HOSTNAME"
-"""Takes another cloud's addresses from there, as azure-native does."""
-_API_VERSION = "2024-01-01"
 _BUSY = frozenset({408, 429, 500, 502, 503, 504})
 """Status codes after which azure-native repeats a request."""
 
@@ -58,19 +54,14 @@ class KubeconfigHandler(Handler):
 
 
 def listed(inputs: Properties, context: Context) -> str:
-    """Return the first kubeconfig that Azure lists.
-
-    Args:
-        inputs: `instance`, the ID of the instance of AKS; `operation`, `listUserKubeconfig` or
-            `listAdminKubeconfig`; `token`; `advice` on a refusal; perhaps `metadataHost`.
-        context: Where to show what Azure does.
+    """Return the first kubeconfig that Azure lists for the inputs of the resource.
 
     Raises:
         Refused: Azure refuses, or the operation has failed.
         TimeoutError: after `LIMIT_SECONDS`.
         InterruptedError: the user pressed Ctrl-C.
     """
-    path = f"{inputs['instance']}/{inputs['operation']}"
+    path = f"{inputs['instance']}/{inputs['operation']}?api-version=2024-01-01"
     login = {"Authorization": f"Bearer {inputs['token']}"}
     status_url = ""
 
@@ -80,9 +71,9 @@ def listed(inputs: Properties, context: Context) -> str:
         if status_url:
             answer = _answer("GET", status_url, login)
         else:
-            url = f"{_endpoint(inputs.get('metadataHost'))}{path}?api-version={_API_VERSION}"
-            answer = _answer("POST", url, login)
-        # Where both are, the first one's document has the kubeconfig (final-state-via).
+            answer = _answer("POST", f"{_endpoint(inputs.get('metadataHost'))}{path}", login)
+        # Where both are, the first one's document has the kubeconfig: final-state-via in
+        # specification/hybridaks of https://github.com/Azure/azure-rest-api-specs
         found = answer.headers.get("Azure-AsyncOperation") or answer.headers.get("Location")
         status_url = found or status_url
         if answer.status_code == 202:
@@ -108,9 +99,10 @@ def listed(inputs: Properties, context: Context) -> str:
 
 def _endpoint(metadata_host: str | None) -> str:
     """Return the address of Azure's resource manager, with no / at its end."""
-    host = metadata_host or os.environ.get(_METADATA_HOST)
+    # As azure-native does, take another cloud's addresses from the variable's host.
+    host = metadata_host or os.environ.get("ARM_METADATA_HOSTNAME")
     if not host:
-        return _AZURE
+        return "https://management.azure.com"
     base = host if "://" in host else f"https://{host}"
     url = f"{base}/metadata/endpoints?api-version=2022-09-01"
     endpoint = _document(_answer("GET", url, {})).get("resourceManager")
@@ -139,11 +131,7 @@ def _answer(method: str, url: str, headers: dict[str, str]) -> requests.Response
 
 def _document(answer: requests.Response) -> dict[str, Any]:
     """Return the answer's object; an empty one of any other answer."""
-    try:
-        document = answer.json()
-    except requests.JSONDecodeError:
-        return {}
-    return document if isinstance(document, dict) else {}
+    return json_map(answer.content.decode(errors="replace"))
 
 
 def _reason(document: dict[str, Any]) -> str:

@@ -19,7 +19,7 @@ from clusters.azure_local.settings import gpus
 from clusters.cluster import ONE_AT_A_TIME, Cluster
 
 if TYPE_CHECKING:
-    from clusters.azure_local.settings import Entra, LocalGpuNodes, LogicalNetwork, Settings
+    from clusters.azure_local.settings import Entra, LogicalNetwork, Settings
 
 
 _FIXED_OF_CLUSTER = (
@@ -31,18 +31,12 @@ _FIXED_OF_CLUSTER = (
     "properties.controlPlane.controlPlaneEndpoint",
     "properties.agentPoolProfiles[0].vmSize",
 )
-"""What can't be changed of a cluster.
-
-https://learn.microsoft.com/cli/azure/aksarc#az-aksarc-update has all that can.
-"""
 _FIXED_OF_POOL = ("extendedLocation", "properties.vmSize", "properties.osType", "properties.osSKU")
-"""What can't be changed of a pool.
-
-https://learn.microsoft.com/cli/azure/aksarc/nodepool#az-aksarc-nodepool-update has all that can.
-"""
 _FIXED_OF_NETWORK = ("extendedLocation", "location", "subnets", "vmSwitchName", "dhcpOptions")
-"""What can't be changed of a logical network.
+"""What can't be changed of a cluster, a pool, a logical network.
 
+These have all that can: https://learn.microsoft.com/cli/azure/aksarc#az-aksarc-update,
+https://learn.microsoft.com/cli/azure/aksarc/nodepool#az-aksarc-nodepool-update and
 https://learn.microsoft.com/azure/azure-local/manage/create-logical-networks
 """
 _ADVICE = (
@@ -161,17 +155,26 @@ def _instance(
         properties=_instance_properties(settings, network),
         opts=azure.opts(cluster, replace_on=_FIXED_OF_CLUSTER, timeout="2h"),
     )
-    if settings.gpu is None:
+    if (gpu := settings.gpu) is None:
         return [instance]
+    bounds = {"minCount": gpu.min_nodes, "maxCount": gpu.max_nodes} if gpu.grows else {}
     # An autoscaler changes the number of nodes.
-    ignored = ["properties.count"] if settings.gpu.grows else []
+    ignored = ["properties.count"] if gpu.grows else []
     pool = resources.Resource(
         f"{azure.cluster_name}-gpu",
         **common,
         parent_resource_path=pulumi.Output.concat(own, "/provisionedClusterInstances/default"),
         resource_type="agentPools",
         resource_name_="gpu",
-        properties=_pool_properties(settings.gpu),
+        properties={
+            **_LINUX,
+            "vmSize": gpu.size,
+            "count": gpu.min_nodes,
+            "enableAutoScaling": gpu.grows,
+            **bounds,
+            "nodeLabels": gpu.all_labels,
+            "nodeTaints": [*map(str, gpu.all_taints)],
+        },
         opts=azure.opts(instance, ignore=ignored, replace_on=_FIXED_OF_POOL, timeout="1h"),
     )
     return [instance, pool]
@@ -179,8 +182,13 @@ def _instance(
 
 def _instance_properties(settings: Settings, network: pulumi.Input[str]) -> dict[str, Any]:
     plane, system = settings.control_plane, settings.system
+    optional: dict[str, Any] = {}
     endpoint = {} if plane.address is None else {"controlPlaneEndpoint": {"hostIP": plane.address}}
-    properties: dict[str, Any] = {
+    if settings.kubernetes_version is not None:
+        optional["kubernetesVersion"] = settings.kubernetes_version
+    if settings.ssh_from:
+        optional["clusterVMAccessProfile"] = {"authorizedIPRanges": ",".join(settings.ssh_from)}
+    return {
         "controlPlane": {"count": plane.nodes, "vmSize": plane.size, **endpoint},
         "networkProfile": {"networkPolicy": "calico", "podCidr": settings.pods},
         # A cluster has one from the start. That of the GPUs is a resource of its own, so that
@@ -191,25 +199,7 @@ def _instance_properties(settings: Settings, network: pulumi.Input[str]) -> dict
         "cloudProviderProfile": {"infraNetworkProfile": {"vnetSubnetIds": [network]}},
         "linuxProfile": {"ssh": {"publicKeys": [{"keyData": settings.ssh_key}]}},
         "licenseProfile": {"azureHybridBenefit": "NotApplicable"},
-    }
-    if settings.kubernetes_version is not None:
-        properties["kubernetesVersion"] = settings.kubernetes_version
-    if settings.ssh_from:
-        ranges = ",".join(settings.ssh_from)
-        properties["clusterVMAccessProfile"] = {"authorizedIPRanges": ranges}
-    return properties
-
-
-def _pool_properties(gpu: LocalGpuNodes) -> dict[str, Any]:
-    bounds = {"minCount": gpu.min_nodes, "maxCount": gpu.max_nodes} if gpu.grows else {}
-    return {
-        **_LINUX,
-        "vmSize": gpu.size,
-        "count": gpu.min_nodes,
-        "enableAutoScaling": gpu.grows,
-        **bounds,
-        "nodeLabels": gpu.all_labels,
-        "nodeTaints": [*map(str, gpu.all_taints)],
+        **optional,
     }
 
 
@@ -234,36 +224,27 @@ def _fixed(settings: Settings) -> dict[str, str]:
 
 
 class _Kubeconfig(pulumi.CustomResource):
-    """What Azure lists to connect with; its life is in `kubeconfig.py`."""
-
     kubeconfig: pulumi.Output[str]
 
 
 def _kubeconfig(
     azure: AzureCluster, settings: Settings, instance: pulumi.CustomResource
 ) -> pulumi.Output[str]:
-    """Return what it takes to connect: your own login, or the administrator's.
-
-    Azure lists both for whoever reaches the cluster's own network, and there alone they work.
-    """
+    """Return what it takes to connect, from the cluster's own network alone; see kubeconfig.py."""
     who = "Admin" if settings.admin_kubeconfig else "User"
+    token = None
+    if not pulumi.runtime.is_dry_run():  # a preview must not need a login
+        # azure-native's own lives for an hour, and making the instance may take longer.
+        after = pulumi.InvokeOutputOptions(provider=azure.provider, depends_on=[instance])
+        token = pulumi.Output.secret(authorization.get_client_token_output(opts=after).token)
     inputs = {
         "instance": instance.id,
         "operation": f"list{who}Kubeconfig",
         "metadataHost": settings.metadata_host,
-        "token": _token(azure, instance),
+        "token": token,
         "advice": f"give this account the role `Azure Kubernetes Service Arc Cluster {who} Role` "
         f"on the resource group {settings.group}, if it has not; then run `make up` again",
         "kubeconfig": None,
     }
     kind, opts = "slipway:clusters:AzureLocalKubeconfig", pulumi.ResourceOptions(parent=azure)
     return _Kubeconfig(kind, settings.name, inputs, opts).kubeconfig
-
-
-def _token(azure: AzureCluster, instance: pulumi.CustomResource) -> pulumi.Output[str] | None:
-    """Return azure-native's own token; None in a preview, which must not need a login."""
-    if pulumi.runtime.is_dry_run():
-        return None
-    # It lives for an hour, and making the instance may take longer.
-    opts = pulumi.InvokeOutputOptions(provider=azure.provider, depends_on=[instance])
-    return pulumi.Output.secret(authorization.get_client_token_output(opts=opts).token)

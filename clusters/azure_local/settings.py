@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.azure import LOCAL_GPUS, cores
-from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size, parsed
+from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size, parsed, regex, resource_id
 from clusters.azure_local import rules
 from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
@@ -25,51 +25,19 @@ Address = Annotated[str, Field(description=_ADDRESS), parsed(IPv4Address, _ADDRE
 Prefix = Annotated[
     str, Field(description=_PREFIX), parsed(partial(IPv4Network, strict=False), _PREFIX)
 ]
-CustomLocation = Annotated[
-    str,
-    Field(
-        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
-        r"/providers/Microsoft\.ExtendedLocation/customLocations/[^/]+$",
-        description="the ID that `az customlocation show --query id` prints: /subscriptions/…"
-        "/providers/Microsoft.ExtendedLocation/customLocations/…",
-    ),
-]
-LogicalNetworkId = Annotated[
-    str,
-    Field(
-        pattern=r"(?i)^/subscriptions/[0-9a-f-]{36}/resourceGroups/[^/]+"
-        r"/providers/Microsoft\.AzureStackHCI/logicalNetworks/[^/]+$",
-        description="the ID of an existing logical network: /subscriptions/…"
-        "/providers/Microsoft.AzureStackHCI/logicalNetworks/…",
-    ),
-]
-PublicKey = Annotated[
-    str,
-    Field(
-        pattern=r"^ssh-rsa [A-Za-z0-9+/]+={0,3}( \S.*)?$",
-        description="the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA…",
-    ),
-]
+_PRINTED = "the ID that `az customlocation show --query id` prints"
+CustomLocation = Annotated[str, resource_id("Microsoft.ExtendedLocation/customLocations", _PRINTED)]
+_EXISTING = "the ID of an existing logical network"
+LogicalNetworkId = Annotated[str, resource_id("Microsoft.AzureStackHCI/logicalNetworks", _EXISTING)]
+_KEY = "the line of an RSA public key, as in ~/.ssh/id_rsa.pub: ssh-rsa AAAA…"
+PublicKey = Annotated[str, regex(r"^ssh-rsa [A-Za-z0-9+/]+={0,3}( \S.*)?$", _KEY)]
 # https://learn.microsoft.com/azure/aks/aksarc/scale-requirements
-PoolNodes = Annotated[
-    int,
-    Field(
-        ge=1,
-        le=64,
-        description="a whole number from 1 to 64: AKS on Azure Local has no empty node pools",
-    ),
-]
-Host = Annotated[
-    str,
-    Field(
-        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)+(:[0-9]{1,5})?$",
-        description="a host name with no https:// before it, such as "
-        "armmanagement.autonomous.cloud.private",
-    ),
-]
-Version = Annotated[
-    str, Field(pattern=r"^1\.[0-9]{2}\.[0-9]+$", description="a version such as 1.31.5")
-]
+_NODES = "a whole number from 1 to 64: AKS on Azure Local has no empty node pools"
+PoolNodes = Annotated[int, Field(ge=1, le=64, description=_NODES)]
+_LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_HOST = "a host name with no https:// before it, such as armmanagement.autonomous.cloud.private"
+Host = Annotated[str, regex(rf"^{_LABEL}(\.{_LABEL})+(:[0-9]{{1,5}})?$", _HOST)]
+Version = Annotated[str, regex(r"^1\.[0-9]{2}\.[0-9]+$", "a version such as 1.31.5")]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -184,10 +152,7 @@ class Settings(AzureSettings):
     """AKS on Azure Local: on a company's own machines, through Azure Arc.
 
     Args:
-        name: Of the cluster; everything else is named after it.
         subscription: That the Azure Local instance belongs to.
-        tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
-            login unless set.
         location: The Azure Local instance's region in Azure; with a control plane of its own, what
             that calls it.
         resource_group: An existing one; unless set, `slipway-<name>` is made.
@@ -202,8 +167,6 @@ class Settings(AzureSettings):
         gpu: Nodes with GPUs; none unless set.
         pods: The addresses of pods, which are none of the network.
         entra: Who gets in.
-        login: How kubelogin logs in wherever the kubeconfig is used.
-        admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
         registry: The private registry that all images come from.
         images: Prebuilt images that the nodes may pull.
         disconnected: Without the internet, under a control plane of its own.

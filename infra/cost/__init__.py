@@ -28,11 +28,9 @@ _INFINIBAND = re.compile("Standard_ND")
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
-    """Log, in previews and updates, what the stack requests and costs; nothing where that is none.
+    """Log, in previews and updates, what pools that are paid for cost, by the stack's own prices.
 
-    Args:
-        pools: What is paid for.
-        own: The stack's own price table; None for the one that comes with Slipway.
+    Without a table of its own, by those that come with Slipway; nothing where there is no pool.
     """
     if pools:
         today = datetime.now().astimezone().date()
@@ -40,43 +38,36 @@ def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
 
 
 def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
-    """Return what the pools are, what they cost by the hour, and where the prices are from.
-
-    Args:
-        pools: Of one stack, one at least.
-        table: The prices.
-        today: For the prices' age.
-    """
+    """Return what the pools are, what they cost by the hour, and where the prices are from."""
+    currency = table.currency
     prices = [(pool, table.price_in(pool)) for pool in pools]
     known = [(pool, price) for pool, price in prices if price is not None]
     unknown = ", ".join(pool.name for pool, price in prices if price is None)
     lines = ["what the stack requests, and what that costs by the hour:"]
-    lines += [f"  {_nodes(pool)}: {_amount(pool, price, table.currency)}" for pool, price in prices]
+    lines += [f"{_nodes(pool)}: {_amount(pool, price, currency)}" for pool, price in prices]
     least = sum((_least(*each) for each in known), Decimal(0))
     if known:
         most = sum((pool.max_nodes * price.amount for pool, price in known), Decimal(0))
         without = f", without {unknown}" if unknown else ""
-        amount = _range(_money(least), _money(most))
-        lines.append(f"  total: {table.currency} {amount} an hour{without}")
+        lines.append(f"total: {currency} {_range(_money(least), _money(most))} an hour{without}")
     if least:
-        lines.append(
-            f"  a month ({_HOURS_OF_MONTH} hours) with as few nodes as there may be: "
-            f"{'at least ' if unknown else ''}{table.currency} {least * _HOURS_OF_MONTH:,.0f}"
-        )
+        amount = f"{'at least ' if unknown else ''}{currency} {least * _HOURS_OF_MONTH:,.0f}"
+        text = f"a month ({_HOURS_OF_MONTH} hours) with as few nodes as there may be: {amount}"
+        lines.append(text)
     if unknown:
         lines.append(
-            f"  no estimate of {unknown}; a table with your own prices is set by "
+            f"no estimate of {unknown}; a table with your own prices is set by "
             f"`pulumi config set slipway:prices FILE` (docs/costs.md)"
         )
     sources = dict.fromkeys(price.source for _, price in known if price.source is not None)
     for source in sources:
         days = (today - source.date).days
         age = f" ({days * 12 // 365} months old: the prices of today may differ)"
-        line = f"  prices of {source.date} by {source.publisher}: {source.url}"
+        line = f"prices of {source.date} by {source.publisher}: {source.url}"
         lines.append(f"{line}{age if days > _OLD else ''}")
     if table.not_included and sources:
-        lines.append(f"  not included: {', '.join(table.not_included)}")
-    return "\n".join(lines)
+        lines.append(f"not included: {', '.join(table.not_included)}")
+    return "\n  ".join(lines)
 
 
 def most(pools: Sequence[NodePool], table: PriceTable) -> Decimal | None:
@@ -123,22 +114,14 @@ def _money(amount: Decimal) -> str:
 def of_jobs(
     jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
 ) -> Mapping[str, TrainingCost]:
-    """Return what each job costs; those without GPUs, or a price of their nodes, are left out.
-
-    Args:
-        jobs: All of them.
-        pools: What is paid for.
-        own: As for `announce`.
-    """
+    """Return what each job costs; those without GPUs, or a price of their nodes, are left out."""
     table = used(own)
     # A job may be on any of them, and each of their nodes has as many GPUs.
     pools = [each for each in pools if each.gpus]
-    prices = [price for each in pools if (price := table.price_in(each)) is not None]
-    if not pools or len(prices) < len(pools):
+    amounts = [float(price.amount) for each in pools if (price := table.price_in(each))]
+    if not pools or len(amounts) < len(pools):
         return {}
-    per_node = pools[0].gpus
-    amounts = [float(price.amount) for price in prices]
-    cheapest, hourly = min(amounts), max(amounts)
+    per_node, cheapest, hourly = pools[0].gpus, min(amounts), max(amounts)
     gpus = {job.name: [share.gpus for share in shares(job) if share.gpus] for job in jobs}
     return {
         name: TrainingCost(
@@ -160,15 +143,14 @@ def too_dear(
 
     All of its attempts are taken to last until its `timeout`, so a job that passes costs no more.
     """
-    limited = {job.name: (job, job.max_cost) for job in jobs if job.max_cost is not None}
-    costs = of_jobs([job for job, _ in limited.values()], pools, own) if limited else {}
-    for name, cost in costs.items():
-        job, limit = limited[name]
-        seconds = job.timeout * (job.retries + 1)
-        if cost.most(seconds) > limit:
+    limited = [job for job in jobs if job.max_cost is not None]
+    costs = of_jobs(limited, pools, own) if limited else {}
+    for job in limited:
+        cost, seconds = costs.get(job.name), job.timeout * (job.retries + 1)
+        if cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
             text = (
-                f"{limit:g} is less than what it may cost until the timeout of its last "
+                f"{job.max_cost:g} is less than what it may cost until the timeout of its last "
                 f"attempt, {cost.most_in_words(seconds)}; lower timeout, retries or workers, or "
                 "raise maxCost"
             )
-            yield Problem(f"slipway:jobs.{name}.maxCost", text)
+            yield Problem(f"slipway:jobs.{job.name}.maxCost", text)

@@ -34,13 +34,7 @@ Text = Annotated[str, Field(min_length=1, description="text")]
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Source:
-    """Where prices are from.
-
-    Args:
-        publisher: The publisher of the prices.
-        url: Where.
-        date: The day that they are of.
-    """
+    """Where prices are from: their publisher, its page, and the day that they are of."""
 
     publisher: Text
     url: Url
@@ -49,14 +43,9 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Tariff:
-    """Prices of one provider in one region, all from one source.
+    """Prices of a provider in a region, by size, all from one of the table's sources.
 
-    Args:
-        source: Its name in the table's `sources`.
-        provider: The vendor, such as `azure`.
-        region: Where the nodes are, as the provider names it.
-        hourly: By size, as the provider names it.
-        spot: The same of nodes that may be taken back at any time.
+    Those of `spot` are for nodes that may be taken back at any time.
     """
 
     source: Name
@@ -68,32 +57,18 @@ class Tariff:
 
 @dataclass(frozen=True)
 class Price:
-    """What one node costs by the hour, in the table's currency.
-
-    Args:
-        amount: At most.
-        source: Where that is from; None where it is a limit that the stack sets itself.
-        capped: Why it may cost less; empty where it costs just that.
-    """
+    """What one node costs by the hour, in the table's currency."""
 
     amount: Amount
     source: Source | None
+    """None where the amount is a limit that the stack sets itself."""
     capped: str = ""
+    """Why it may cost less; empty where it costs just that."""
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class PriceTable:
-    """What nodes cost by the hour.
-
-    Args:
-        currency: Of every price in it.
-        sources: Where they are from, by the names that `prices` refer to.
-        prices: By provider and region.
-        not_included: What else is paid for, and is in none of them.
-
-    Raises:
-        pydantic.ValidationError: with everything that is wrong with it.
-    """
+    """What nodes cost by the hour, and in words what else is paid for and is not in it."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$", description="three letters such as EUR")]
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
@@ -117,18 +92,17 @@ class PriceTable:
                 yield Contradiction(("prices", index, "source"), text, both)
             for kind, amounts in (("hourly", tariff.hourly), ("spot", tariff.spot)):
                 for size in amounts:
-                    node = _folded(tariff.provider, tariff.region, kind, size)
-                    first = seen.setdefault(node, index)
+                    first = seen.setdefault((kind, *_folded(tariff, size)), index)
                     if first != index:
                         text = f"has a price in prices[{first}] already; remove one of them"
                         yield Contradiction(("prices", index, kind, size), text, prices)
 
     def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
         """Return what a node costs, None if the table has no price. Case makes no difference."""
-        node = _folded(provider, region, size)
+        node = (provider.casefold(), region.casefold(), size.casefold())
         for tariff in self.prices:
             for name, amount in (tariff.spot if spot else tariff.hourly).items():
-                if _folded(tariff.provider, tariff.region, name) == node:
+                if _folded(tariff, name) == node:
                     return Price(amount, self.sources[tariff.source])
         return None
 
@@ -149,15 +123,13 @@ class PriceTable:
         return Price(limit, source, "which are given back above maxPrice")
 
 
-def read(path: str, checkout: Path = CHECKOUT) -> PriceTable | list[Problem]:
+def read(path: str) -> PriceTable | list[Problem]:
     """Return the table in a YAML file, or everything that is wrong with it.
 
-    Args:
-        path: Relative to the checkout, or absolute; `~` is the home directory.
-        checkout: What the path is relative to.
+    A path may be relative to the checkout, or begin with `~`, the home directory.
     """
     try:
-        with (checkout / Path(path).expanduser()).open(encoding="utf-8") as file:
+        with (CHECKOUT / Path(path).expanduser()).open(encoding="utf-8") as file:
             document = yaml.load(file, Loader=_Loader)  # noqa: S506 (it is a safe one)
     except yaml.YAMLError as error:
         text = f"{quote(path)} can't be read as YAML: {' '.join(str(error).split())}"
@@ -175,11 +147,7 @@ def read(path: str, checkout: Path = CHECKOUT) -> PriceTable | list[Problem]:
 
 @cache
 def default() -> PriceTable:
-    """Return the table that comes with Slipway.
-
-    Raises:
-        ValueError: with what is wrong with it.
-    """
+    """Return the table that comes with Slipway."""
     table = read(str(DEFAULT))
     if isinstance(table, PriceTable):
         return table
@@ -204,5 +172,5 @@ class _Loader(yaml.SafeLoader):
         return {str(key): each for key, each in super().construct_mapping(node, deep).items()}
 
 
-def _folded(*names: str) -> tuple[str, ...]:
-    return tuple(each.casefold() for each in names)
+def _folded(tariff: Tariff, size: str) -> tuple[str, str, str]:
+    return (tariff.provider.casefold(), tariff.region.casefold(), size.casefold())

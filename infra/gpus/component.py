@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pulumi
-from pulumi import Input, Output, ResourceOptions
+from pulumi import Output, ResourceOptions
 
 from clusters.cluster import JOB_ACCOUNT, Cluster
 from clusters.pools import DEVICE_PLUGIN, GpuPool
@@ -22,65 +22,50 @@ if TYPE_CHECKING:
     from infra.runs import Run
 
 
-def gpus_of(
-    cluster: Cluster,
-    images: TrainerImages,
-    jobs: Sequence[TrainingJob],
-    *,
-    after: Sequence[pulumi.Resource],
-    opts: ResourceOptions,
-) -> Gpus | None:
-    """Declare what makes a cluster's GPUs usable; None on one without.
+class Gpus(pulumi.ComponentResource):
+    """NVIDIA's device plugin, unless installed otherwise, and the proof that a GPU computes.
 
     Args:
         cluster: Where; its images may have another reference of the device plugin's image.
+        pool: The cluster's.
         images: The trainer's. The one for GPUs is requested only if a GPU is tested beforehand and
             a job needs it: it takes several GB.
         jobs: Of the stack.
         after: What has to exist first: the jobs' namespace.
-        opts: Its provider.
     """
-    if cluster.gpus is None:
-        return None
-    is_tried = cluster.gpus.min_nodes > 0 and any(map(wants_gpus, jobs))
-    image = images.cuda.reference if is_tried else None
-    return Gpus(cluster, cluster.gpus, image, ResourceOptions(depends_on=list(after)), opts)
-
-
-class Gpus(pulumi.ComponentResource):
-    """NVIDIA's device plugin, unless installed otherwise, and the proof that a GPU computes."""
 
     cuda: Output[dict[str, Any]]
     """`state`: verified or unverified, with what is known of the GPUs or the `reason`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # where, what, and what for
         self,
         cluster: Cluster,
         pool: GpuPool,
-        image: Input[str] | None,
-        after: ResourceOptions,
+        images: TrainerImages,
+        jobs: Sequence[TrainingJob],
+        *,
+        after: Sequence[pulumi.Resource],
         opts: ResourceOptions,
     ) -> None:
         super().__init__("slipway:infra:Gpus", "gpus", None, opts)
-        child = ResourceOptions.merge(ResourceOptions(parent=self), after)
         manifests = _plugin(pool, cluster) if pool.device_plugin else []
-        made: list[pulumi.Resource] = []
+        made = [*after]
         for manifest in manifests:
-            earlier = ResourceOptions(depends_on=list(made))
-            made.append(declare(manifest, ResourceOptions.merge(child, earlier)))
+            made.append(declare(manifest, ResourceOptions(parent=self, depends_on=[*made])))
+        is_tried = pool.min_nodes > 0 and any(map(wants_gpus, jobs))
         properties: dict[str, Any] = {
             "kubeconfig": Output.secret(cluster.kubeconfig),
             "namespace": cluster.namespace,
             "account": JOB_ACCOUNT,
             "pool": facts(pool),
-            "image": image,
+            "image": images.cuda.reference if is_tried else None,
             # Changes with the device plugin, so that its new pods are waited for.
             "rollout": digest([each for each in manifests if each["kind"] != "Secret"]),
             "cuda": None,
         }
-        own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
-        whole = ResourceOptions.merge(child, own)
-        self.cuda = GpuReady("slipway:infra:GpuReady", "gpus", properties, whole).cuda
+        hidden = ["kubeconfig"]
+        own = ResourceOptions(parent=self, depends_on=made, additional_secret_outputs=hidden)
+        self.cuda = GpuReady("slipway:infra:GpuReady", "gpus", properties, own).cuda
         self.register_outputs({})
 
 
@@ -91,12 +76,7 @@ class GpuReady(pulumi.CustomResource):
 
 
 def cuda_output(tried: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:
-    """Return the stack's output `cuda`.
-
-    Args:
-        tried: What the pod found (`Gpus.cuda`).
-        runs: The stack's, by name; the results of those with GPUs count as well.
-    """
+    """Return the stack's output `cuda`, by what the pod found and the results of its runs."""
     results = {name: run.result for name, run in runs.items() if wants_gpus(run.job)}
 
     def describe(known: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,7 +95,7 @@ def judge_cuda(
     """Return whether GPUs are known to calculate, and by what; otherwise why not. Pure.
 
     Args:
-        tried: What the pod found; None when no pod ran, for a reason that is reported elsewhere.
+        tried: What the pod found; None when none ran, for a reason that is reported elsewhere.
         results: Of the jobs that request GPUs; None of one that did not run.
     """
     before = dict(tried or {"state": "unverified", "reason": "no GPU was tested"})
@@ -140,8 +120,8 @@ def _plugin(pool: GpuPool, cluster: Cluster) -> list[Manifest]:
     image = cluster.images.get(PLUGIN, DEVICE_PLUGIN)
     if image not in cluster.mirrors:
         return device_plugin(pool, image)
-    pull, mirror = cluster.pull_secret, cluster.mirrors[image]
-    if pull is None:
-        return device_plugin(pool, mirror)
-    namespace, *others = device_plugin(pool, mirror, pull.name)
-    return [namespace, pull_secret(NAMESPACE, pull), *others]
+    pull = cluster.pull_secret
+    namespace, *others = device_plugin(
+        pool, cluster.mirrors[image], None if pull is None else pull.name
+    )
+    return [namespace, *([] if pull is None else [pull_secret(NAMESPACE, pull)]), *others]

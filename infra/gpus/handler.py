@@ -1,6 +1,5 @@
 """The resource `slipway:infra:GpuReady`: the cluster's GPUs are ready, and one has been tested."""
 
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
 import urllib3
@@ -38,10 +37,7 @@ class GpuReadyHandler(Handler):
 
     It does not wait for a pool that may have no nodes: a node costs money from its creation on.
     The first job with GPUs causes one to be created, and its result decides (`judge_cuda`).
-
-    Inputs: `kubeconfig`; `namespace` and `account` of the pod; `pool` (`manifests.facts`);
-    `image`, the trainer's for GPUs, where a job of the stack needs it; and `rollout`, which changes
-    with the device plugin.
+    `infra.gpus.component` has its inputs.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("cuda",)
@@ -72,8 +68,7 @@ def _verified(inputs: Properties, context: Context) -> Cuda:
 
     Raises:
         TimeoutError: they are not offered, or none could be tried, in time; with the reasons.
-        RuntimeError: the pod that tries one could not be made or started, or finds no GPU although
-            a driver exists.
+        RuntimeError: the pod that tries one could not be made or started, or can't use its driver.
         InterruptedError: the user pressed Ctrl-C.
     """
     pool = pool_of(inputs["pool"])
@@ -165,22 +160,18 @@ def _request(
     path = f"/api/v1/namespaces/{properties['namespace']}/pods/{PROBE}"
     query = {"gracePeriodSeconds": "0"} if method == "DELETE" else {}
     try:
-        found: Object = ask(api, Request(method, path, query), limit=LIMIT_SECONDS)
+        return dict(ask(api, Request(method, path, query), limit=LIMIT_SECONDS))
     except ApiException as error:
         if error.status != 404:
             raise
         return None
-    return found
 
 
 def _judged(pod: Object, pool: GpuPool, context: Context) -> Cuda:
-    """Return what the pod found.
-
-    Raises:
-        RuntimeError: it could not look, or finds no GPU though its node has a driver.
-    """
-    found = _message(pod)
-    if found is None:
+    """Return what the pod found; raise if that is nothing, or no GPU though there is a driver."""
+    (container, *_) = pod["status"].get("containerStatuses") or [{"state": {}}]
+    found = json_map(container["state"].get("terminated", {}).get("message", ""))
+    if not found:
         raise RuntimeError(f"pod {PROBE}, which tests a GPU, reported nothing: {_obstacle(pod)}")
     if found.get("device") == "cuda":
         return {"state": "verified", **{key: found[key] for key in _KNOWN if found.get(key)}}
@@ -193,14 +184,6 @@ def _judged(pod: Object, pool: GpuPool, context: Context) -> Cuda:
         f"compute on it: {reason}. NVIDIA's runtime must be containerd's default, and the driver "
         f"at least as new as CUDA {found.get('cuda')} requires; that is for {pool.driver}"
     )
-
-
-def _message(pod: Object) -> Mapping[str, Any] | None:
-    """Return what the pod left as its message; None where that is nothing of its own."""
-    for status in pod["status"].get("containerStatuses") or []:
-        if message := json_map(status["state"].get("terminated", {}).get("message", "")):
-            return message
-    return None
 
 
 def _obstacle(pod: Object) -> str:

@@ -21,10 +21,7 @@ _POOL = TypeAdapter(GpuPool)
 def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> list[Manifest]:
     """Return what makes the nodes of `pool` offer their GPUs: a namespace and a DaemonSet.
 
-    Args:
-        pool: The nodes.
-        image: The plugin's.
-        pull_secret: Of its namespace, with which nodes pull it; None where they need none.
+    `pull_secret` names the Secret with which nodes pull the plugin's image, where they need one.
     """
     # Its pods mount the kubelet's directory, and no level below this one admits a host path:
     # https://kubernetes.io/docs/concepts/security/pod-security-standards/#baseline
@@ -49,7 +46,7 @@ def probe_pod(pool: GpuPool, image: str, account: str, seconds: int) -> Manifest
         pool: Where.
         image: Of the trainer, for GPUs.
         account: What it runs as: a job's, which has no rights.
-        seconds: Its deadline, in case the process that waits for it is gone.
+        seconds: Its deadline, in case the process that waits for it has ended.
     """
     pod = read(_HERE / "probe.yaml")
     pod["spec"] |= {

@@ -38,12 +38,8 @@ _MOST = 5
 class Seen:
     """What a cluster shows of a pool, as far as this account may read it.
 
-    Args:
-        nodes: That have the pool's labels.
-        plugins: Pods of Slipway's own device plugin.
-        logs: The end of their logs, by their names.
-        warnings: What Kubernetes warned of in the plugin's namespace.
-        setbacks: Why an autoscaler made no nodes.
+    Besides the pool's nodes: the pods of Slipway's own device plugin, the ends of their logs by
+    their names, the warnings in their namespace, and why an autoscaler made no nodes.
     """
 
     nodes: Sequence[Object]
@@ -77,11 +73,9 @@ def look(api: ApiClient, pool: GpuPool) -> Seen:
             place = f"/api/v1/namespaces/{NAMESPACE}"
             name = f"app.kubernetes.io/name={PLUGIN}"
             seen.plugins = _items(api, f"{place}/pods", labelSelector=name)
-            seen.logs = {
-                _name(pod): _log(api, f"{place}/pods/{_name(pod)}") for pod in seen.plugins
-            }
-            events = _items(api, f"{place}/events")
-            warnings = [event for event in events if event.get("type") == "Warning"]
+            names = map(_name, seen.plugins)
+            seen.logs = {each: _log(api, f"{place}/pods/{each}") for each in names}
+            warnings = _items(api, f"{place}/events", fieldSelector="type=Warning")
             seen.warnings = [str(event.get("message", "")) for event in warnings]
     with suppress(ApiException):
         place = f"/api/v1/namespaces/{autoscaler.NAMESPACE}"
@@ -94,8 +88,7 @@ def look(api: ApiClient, pool: GpuPool) -> Seen:
 
 
 def _items(api: ApiClient, path: str, **query: str) -> list[Object]:
-    items: list[Object] = ask(api, Request("GET", path, query), limit=LIMIT_SECONDS)["items"]
-    return items
+    return [*ask(api, Request("GET", path, query), limit=LIMIT_SECONDS)["items"]]
 
 
 def _log(api: ApiClient, pod: str) -> list[str]:
@@ -111,9 +104,10 @@ def _log(api: ApiClient, pod: str) -> list[str]:
 
 def reasons(pool: GpuPool, seen: Seen) -> list[str]:
     """Return why fewer nodes offer GPUs than the pool has at least, the first of many. Pure."""
-    busy = set(map(_name, offering(seen.nodes)))
-    idle = [node for node in seen.nodes if _name(node) not in busy]
-    found = [f"node {_name(node)} {_reason(node, pool, seen)}" for node in idle]
+    busy = offering(seen.nodes)
+    found = [
+        f"node {_name(each)} {_reason(each, pool, seen)}" for each in seen.nodes if each not in busy
+    ]
     if len(seen.nodes) < pool.min_nodes:
         which = f" with the labels {_labels(pool, ', ')}" if pool.labels else ""
         found = [
@@ -164,9 +158,8 @@ def _of_plugin(node: Object, pool: GpuPool, seen: Seen) -> str:
 
 def _unready(node: Object) -> str | None:
     ready = condition(node, "Ready")
-    if not ready or ready["status"] == "True":
-        return None
-    return str(ready.get("message", ready["status"]))
+    is_ready = not ready or ready["status"] == "True"
+    return None if is_ready else str(ready.get("message", ready["status"]))
 
 
 def _foreign(node: Object, pool: GpuPool) -> Iterator[str]:

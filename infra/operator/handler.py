@@ -7,28 +7,29 @@ it has observed its configuration.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-import urllib3
-from kubernetes import client
 from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
 
 from clusters import late_roles
 from clusters.operator_webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.kube import Request, api_message, ask, connect
+from core.kube import Request, api_message, ask, connect, send
+from core.manifests import troubles
 from core.wait import NotYet, until
-from infra.operator.diagnosis import explain
-from infra.operator.manifests import CERTIFICATE
 from jobs.run import submit
 
 LIMIT_SECONDS = 120
 _POLL_SECONDS = 0.5
 _REQUEST_SECONDS = 5
+_LOG_LINES = 20
+_EVENTS = 10
+_CERTIFICATE = "training-operator-webhook-cert"
+"""The Secret that the operator fills with its webhook's certificate."""
 
 
 class OperatorReadyHandler(Handler):
@@ -36,7 +37,7 @@ class OperatorReadyHandler(Handler):
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
-            Operator.of(inputs).probe()
+            Operator(inputs).probe()
         except NotYet:
             return [Change("existing" if "existing" in inputs else "deployment", drift=True)]
         return []
@@ -49,7 +50,7 @@ class OperatorReadyHandler(Handler):
                 later where a new role may be why its image is refused (`clusters.late_roles`).
             InterruptedError: the user pressed Ctrl-C.
         """
-        operator = Operator.of(inputs)
+        operator = Operator(inputs)
 
         def attempt() -> None:
             operator.deliver_certificate()
@@ -82,42 +83,25 @@ class OperatorReadyHandler(Handler):
             submit.stop_all(state["kubeconfig"], state["jobNamespace"], context)
 
 
-@dataclass(frozen=True)
 class Operator:
-    """The training operator of one cluster.
+    """The training operator that a gate's inputs name: the stack's own, or an existing one.
 
-    Args:
-        api: Connected to the cluster.
-        job_namespace: Where PyTorchJobs are tried.
-        deployment: The operator's Deployment; None where this account may not read it.
-        namespace: Where that is.
-        judges: Whether it has a webhook for PyTorchJobs.
-        own: Whether it is the stack's own; nothing of another one is changed.
+    Nothing of an existing one is changed, and this account may not see its Deployment.
     """
 
-    api: client.ApiClient
-    job_namespace: str
-    deployment: str | None
-    namespace: str
-    judges: bool
-    own: bool
-
-    @classmethod
-    def of(cls, inputs: Properties) -> "Operator":
-        """Connect to the operator that a gate's inputs name."""
-        own = "existing" not in inputs
-        seen = {"deployment": inputs["deployment"], "judges": True} if own else inputs["existing"]
-        return cls(
-            connect(inputs["kubeconfig"]),
-            inputs["jobNamespace"],
-            seen.get("deployment"),
-            seen.get("namespace", NAMESPACE),
-            seen["judges"],
-            own,
-        )
+    def __init__(self, inputs: Properties) -> None:
+        self._api = connect(inputs["kubeconfig"])
+        self._job_namespace = inputs["jobNamespace"]
+        self._own = "existing" not in inputs
+        seen = inputs.get("existing", {"deployment": inputs.get("deployment"), "judges": True})
+        self._deployment = seen.get("deployment")
+        self._namespace = seen.get("namespace", NAMESPACE)
+        self._judges = seen["judges"]
 
     def __str__(self) -> str:
-        return "PyTorchJobs" if self.deployment is None else f"{self.namespace}/{self.deployment}"
+        return (
+            "PyTorchJobs" if self._deployment is None else f"{self._namespace}/{self._deployment}"
+        )
 
     def probe(self) -> None:
         """Return when the operator is ready: it is rolled out, and its webhook judges.
@@ -127,7 +111,7 @@ class Operator:
         """
         with _not_ready_on_errors():
             self._probe_rollout()
-            if not judges(self.api, self.job_namespace) and self.judges:
+            if not judges(self._api, self._job_namespace) and self._judges:
                 raise NotYet("the API server does not ask the operator's webhook yet")
 
     def deliver_certificate(self) -> None:
@@ -140,49 +124,97 @@ class Operator:
         Raises:
             NotYet: the Secret is missing, or the API server does not answer.
         """
-        if not self.own:
+        if not self._own:
             return
         with _not_ready_on_errors():
-            inside = f"/api/v1/namespaces/{NAMESPACE}"
-            secret = self._ask(Request("GET", f"{inside}/secrets/{CERTIFICATE}"))
+            secret = self._get(f"secrets/{_CERTIFICATE}")
             if not secret.get("data"):
                 return
             version = secret["metadata"]["resourceVersion"]
             change = {"metadata": {"annotations": {"slipway.dev/certificate": version}}}
-            selector = {"labelSelector": f"control-plane=kubeflow-{NAME}"}
-            for pod in self._ask(Request("GET", f"{inside}/pods", selector))["items"]:
-                place = f"{inside}/pods/{pod['metadata']['name']}"
-                self._ask(Request("PATCH", place, body=change))
+            for pod in self._get("pods", labelSelector=f"control-plane=kubeflow-{NAME}")["items"]:
+                patch = Request("PATCH", self._path(f"pods/{pod['metadata']['name']}"), body=change)
+                ask(self._api, patch, limit=_REQUEST_SECONDS)
 
     def explain(self) -> str:
-        """Return what the cluster reports about it, or who knows more."""
-        if self.deployment is None:
+        """Return the Deployment's conditions, its pods' states and events, and their last lines.
+
+        Of one that can't be read, return why, or who knows more.
+        """
+        if self._deployment is None:
             return (
                 "This account can't see its Deployment, so ask whoever has installed it; or see "
                 "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
             )
-        return explain(self.api, self.namespace, self.deployment)
+        try:
+            found = self._rollout()
+            labels = found["spec"]["selector"]["matchLabels"]
+            selector = ",".join(f"{key}={value}" for key, value in labels.items())
+            pods = self._get("pods", labelSelector=selector)["items"]
+            events = self._get("events")["items"]
+        except (ApiException, HTTPError) as error:
+            return f"Deployment {self} can't be read: {api_message(error)}"
+        lines = [
+            f"Deployment {self}: {each['type']}={each['status']}, {each.get('message', '')}"
+            for each in found["status"].get("conditions", [])
+        ]
+        for pod in pods:
+            name = pod["metadata"]["name"]
+            lines += [f"Pod {name}: {_state(pod)}", *(f"  log: {each}" for each in self._log(name))]
+        uids = {pod["metadata"]["uid"] for pod in pods}
+        about = [event for event in events if event["involvedObject"].get("uid") in uids]
+        lines += [
+            f"Event: {event['type']} {event['reason']}, {event.get('message', '')}"
+            for event in about[-_EVENTS:]
+        ]
+        describe = f"--namespace {self._namespace} describe deployment {self._deployment}"
+        return "\n".join([*lines, f"See also: kubectl {describe}"])
 
     def _probe_rollout(self) -> None:
-        if self.deployment is None:
+        if self._deployment is None:
             return
-        place = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{self.deployment}"
         try:
-            deployment = self._ask(Request("GET", place))
+            deployment = self._rollout()
         except ApiException as error:
-            if self.own or error.status != HTTPStatus.FORBIDDEN:
+            if self._own or error.status != HTTPStatus.FORBIDDEN:
                 raise
             return  # The webhook's own answer decides, and it is called next.
         replicas, status = deployment["spec"]["replicas"], deployment["status"]
         ready = status.get("readyReplicas", 0)
         is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
         # Of an existing operator one pod is enough: it may be rolled out at any time.
-        is_up = status.get("updatedReplicas", 0) == ready == replicas if self.own else ready > 0
+        is_up = status.get("updatedReplicas", 0) == ready == replicas if self._own else ready > 0
         if not (is_new and is_up):
             raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
 
-    def _ask(self, request: Request) -> Any:
-        return ask(self.api, request, limit=_REQUEST_SECONDS)
+    def _rollout(self) -> Any:
+        return self._get(f"deployments/{self._deployment}", "/apis/apps/v1")
+
+    def _get(self, thing: str, group: str = "/api/v1", **query: str) -> Any:
+        request = Request("GET", self._path(thing, group), query)
+        return ask(self._api, request, limit=_REQUEST_SECONDS)
+
+    def _log(self, pod: str) -> list[str]:
+        request = Request("GET", self._path(f"pods/{pod}/log"), {"tailLines": str(_LOG_LINES)})
+        try:
+            text = send(self._api, request, limit=_REQUEST_SECONDS).data
+        except (ApiException, HTTPError):
+            return []  # A container that never ran has none; its state has the reason.
+        return text.decode(errors="replace").splitlines()
+
+    def _path(self, thing: str, group: str = "/api/v1") -> str:
+        return f"{group}/namespaces/{self._namespace}/{thing}"
+
+
+def _state(pod: dict[str, Any]) -> str:
+    """Return the pod's phase, and why its containers do not run."""
+    status = pod["status"]
+    unmet = [
+        condition["message"]
+        for condition in status.get("conditions", [])
+        if condition["status"] != "True" and "message" in condition
+    ]
+    return "; ".join([status["phase"], *troubles(pod), *unmet])
 
 
 @contextmanager
@@ -191,5 +223,5 @@ def _not_ready_on_errors() -> Iterator[None]:
         yield
     except ApiException as error:
         raise NotYet(api_message(error)) from error
-    except urllib3.exceptions.HTTPError as error:
+    except HTTPError as error:
         raise NotYet(f"the API server does not answer: {error}") from error

@@ -10,7 +10,7 @@ import pulumi
 
 from clusters.pools import GpuPool
 from images.resource import TrainerImages
-from infra.gpus.component import cuda_output, gpus_of
+from infra.gpus.component import Gpus, cuda_output
 from infra.runs import train
 from jobs.config import read
 from jobs.rules import Surroundings
@@ -35,8 +35,7 @@ def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
     wanted = read(json.loads(os.environ["STANDIN_PROGRAM"])[1], "jobs", Surroundings(1, None, gpus))
     assert wanted.problems == [], wanted.problems
     opts = pulumi.ResourceOptions(providers=[cluster.provider])
-    ready = gpus_of(cluster, images, wanted.jobs, after=[], opts=opts)
-    assert ready is not None
+    ready = Gpus(cluster, gpus, images, wanted.jobs, after=[], opts=opts)
     context = replace(context, cluster=cluster, images=images, gpus=ready)
     runs = train(wanted.jobs, wanted.scripts, context)
     for name, run in runs.items():

@@ -17,8 +17,8 @@ from clusters.training_operator import NAME as OPERATOR
 from core import toolchain
 from core.context import Silence
 from core.validation import check
+from infra.operator.component import deployment, foundations
 from infra.operator.handler import OperatorReadyHandler
-from infra.operator.manifests import deployment, foundations
 from tests.engine.awaiting import await_true
 from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import (

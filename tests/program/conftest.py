@@ -21,7 +21,7 @@ def machine() -> Iterator[pytest.MonkeyPatch]:
         # The committed stacks are declared with their placeholders, and nobody logs in.
         patch.setattr("clusters.azure.checks.before_update", lambda *_, **__: None)
         # It would be parsed and sent for each of hundreds of programs.
-        patch.setattr("infra.operator.manifests.read", _without_schemas)
+        patch.setattr("infra.operator.component.read", _without_schemas)
         yield patch
 
 

@@ -17,7 +17,7 @@ from core.manifests import Manifest, restricted_namespace
 from infra import declare, namespace
 from infra.gpus import manifests as gpu_manifests
 from infra.namespace import with_pull_secret
-from infra.operator import manifests as operator_manifests
+from infra.operator import component as operator
 from jobs.spec import TrainingJob, Volume, volumes
 from scripts.offline.kubernetes_standin.manifest import check
 from tests.program.declared import Program, executed
@@ -58,8 +58,8 @@ def manifests() -> list[Manifest]:
     return [
         restricted_namespace("jobs"),
         *inside,
-        *operator_manifests.foundations(source, "jobs", "wait"),
-        operator_manifests.deployment(source, "jobs", "operator", "wait"),
+        *operator.foundations(source, "jobs", "wait"),
+        operator.deployment(source, "jobs", "operator", "wait"),
         *gpu_manifests.device_plugin(GpuPool(per_node=1), "plugin"),
         *volumes.host_volumes(JOB, "jobs"),
         SCRIPT,

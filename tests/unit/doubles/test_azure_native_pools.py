@@ -9,7 +9,7 @@ import pytest
 from kubernetes.client import ApiException
 from pulumi.runtime.proto import engine_pb2_grpc
 
-from clusters.aks.priorities import priorities
+from clusters.aks.pools import priorities
 from tests.doubles.azure_native import autoscaler, nodes
 from tests.doubles.azure_native.autoscaler import Autoscaler, fits
 from tests.doubles.azure_native.nodes import evict

@@ -11,8 +11,7 @@ import pytest
 import yaml
 
 from clusters import CLUSTERS
-from clusters.aks.pools import gpu_pools, gpus, pools
-from clusters.aks.priorities import priorities
+from clusters.aks.pools import gpu_pools, gpus, pools, priorities
 from clusters.aks.settings import Settings
 from clusters.pools import Taint
 from core.validation import check

@@ -64,8 +64,9 @@ def test_names_are_found_in_any_case_as_azure_takes_them(file: Path) -> None:
     assert table.price("azure", "WestEurope", "standard_d4s_v5") is not None
 
 
-def test_a_path_is_relative_to_the_checkout(file: Path) -> None:
-    assert isinstance(prices.read("prices.yaml", file.parent), PriceTable)
+def test_a_path_is_relative_to_the_checkout(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("infra.cost.prices.CHECKOUT", file.parent)
+    assert isinstance(prices.read("prices.yaml"), PriceTable)
 
 
 @pytest.mark.parametrize(

@@ -76,12 +76,12 @@ def inputs(api: FakeApi) -> dict[str, Any]:
 
 def reason(api: FakeApi) -> str:
     with pytest.raises(NotYet) as caught:
-        Operator.of(inputs(api)).probe()
+        Operator(inputs(api)).probe()
     return str(caught.value)
 
 
 def test_it_is_ready_when_the_webhook_tells_a_good_job_from_a_bad_one(api: FakeApi) -> None:
-    Operator.of(inputs(api)).probe()
+    Operator(inputs(api)).probe()
     tried = [path for method, path, _ in api.asked if method == "POST"]
     assert tried == [f"{JOBS}?dryRun=All"] * 2, "nothing may be created by looking"
 
@@ -111,14 +111,14 @@ def test_no_api_server_is_told(api: FakeApi) -> None:
 
 
 def test_a_pod_is_told_of_its_certificate(api: FakeApi) -> None:
-    Operator.of(inputs(api)).deliver_certificate()
+    Operator(inputs(api)).deliver_certificate()
     (change,) = (body for method, _, body in api.asked if method == "PATCH")
     assert change == {"metadata": {"annotations": {"slipway.dev/certificate": "7"}}}
 
 
 def test_a_pod_is_left_alone_while_there_is_no_certificate(api: FakeApi) -> None:
     api.says("GET", SECRET, {"metadata": {"resourceVersion": "1"}})
-    Operator.of(inputs(api)).deliver_certificate()
+    Operator(inputs(api)).deliver_certificate()
     assert not [method for method, _, _ in api.asked if method == "PATCH"]
 
 
@@ -256,7 +256,7 @@ def test_somebody_elses_operator_is_left_as_it_is(api: FakeApi) -> None:
 
 def test_one_that_may_not_be_seen_is_ready_when_its_webhook_judges(api: FakeApi) -> None:
     api.says("GET", DEPLOYMENT, {"kind": "Status", "message": "forbidden"}, status=403)
-    Operator.of(of_somebody(api, **SEEN)).probe()
+    Operator(of_somebody(api, **SEEN)).probe()
     api.asked.clear()
     assert OperatorReadyHandler().create(of_somebody(api), Row()) == ("PyTorchJobs", {})
     assert [method for method, _, _ in api.asked] == ["POST", "POST"]
@@ -269,17 +269,17 @@ def test_the_stacks_own_operator_has_to_be_seen(api: FakeApi) -> None:
 
 def test_of_somebody_elses_one_ready_pod_is_enough(api: FakeApi) -> None:
     api.says("GET", DEPLOYMENT, rolled_out(updatedReplicas=0))
-    Operator.of(of_somebody(api, **SEEN)).probe()
+    Operator(of_somebody(api, **SEEN)).probe()
     api.says("GET", DEPLOYMENT, rolled_out(readyReplicas=0))
     with pytest.raises(NotYet, match="0 of 1 pods"):
-        Operator.of(of_somebody(api, **SEEN)).probe()
+        Operator(of_somebody(api, **SEEN)).probe()
 
 
 def test_one_without_a_webhook_is_ready_when_it_runs(api: FakeApi) -> None:
     api.answers["POST", JOBS] = lambda job: (201, job)
-    Operator.of(of_somebody(api, **{**SEEN, "judges": False})).probe()
+    Operator(of_somebody(api, **{**SEEN, "judges": False})).probe()
     with pytest.raises(NotYet):
-        Operator.of(of_somebody(api, **SEEN)).probe()
+        Operator(of_somebody(api, **SEEN)).probe()
 
 
 @pytest.mark.usefixtures("quick")

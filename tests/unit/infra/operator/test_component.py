@@ -10,7 +10,7 @@ import yaml
 
 from core import toolchain
 from core.manifests import read
-from infra.operator.manifests import deployment, foundations
+from infra.operator.component import deployment, foundations
 
 JOBS = "slipway-jobs"
 WAIT_IMAGE, IMAGE = "example.org/tcp-wait:1", "example.org/operator:1"

@@ -18,6 +18,14 @@ _KNOWN = _FROM_RANK_0 | {
 }
 """What a summary says besides figures."""
 _MOST_EPOCHS, _MOST_HISTORIES = 1000, 100
+_REMEDIES = {
+    "ModuleNotFoundError": "name the package in the job's `requirements`, or add it to an image "
+    "with `build` (docs/own-job.md#packages)",
+    "doesn't have NCCL built in": 'use the backend "gloo", with which ranks on CPUs communicate',
+    "Read-only file system": "write to /work, or to SLIPWAY_OUTPUT_DIR what is to be kept "
+    "(docs/files.md)",
+}
+"""What to do about errors of scripts that ran elsewhere before, by a part of the error's text."""
 LOG_LINES = 30
 _EVENTS = 10
 _REPEATS = "Error pod "
@@ -246,6 +254,7 @@ def _advice(end: End, run: RunState, silent: Sequence[Replica]) -> str:
             "have every rank make the same number of steps and end with a barrier, and do not "
             "catch and drop errors"
         )
-    elif "ModuleNotFoundError" in cause.exit.message:
-        advice = "add the package to an image with `build` (docs/own-job.md#build)"
+    else:
+        known = (text for sign, text in _REMEDIES.items() if sign in cause.exit.message)
+        advice = next(known, advice)
     return f"{advice}, then run `make up` again"

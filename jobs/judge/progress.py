@@ -1,5 +1,6 @@
 """How far a run is, as rank 0 reports in its log. Pure."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,6 +11,17 @@ from core.process import json_map
 _LONGEST_LINE = 80
 _TRAINS = frozenset({"step", "epoch", "metrics"})  # events of a training that goes on
 _SHOWN = 3  # of figures of other names
+_EVENT = '{"event": '
+_CONTROLS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0a-\x1f\x7f-\x9f]")
+"""What moves a terminal's cursor or colors its text: ECMA-48, 5.4, and single characters."""
+
+
+def reported(line: str) -> dict[str, Any]:
+    """Return the event that a line of a log ends with; an empty map for any other line.
+
+    A progress bar leaves its line open, and what is printed next continues it.
+    """
+    return json_map(line) or json_map(line[max(0, line.find(_EVENT)) :])
 
 
 @dataclass
@@ -55,7 +67,7 @@ class Progress:
 
     def see(self, line: str) -> None:
         """Take in a line of the log: it may be an event."""
-        event = json_map(line)
+        event = reported(line)
         trains, epoch = event.get("event") in _TRAINS, _count(event.get("epoch"))
         self.has_stepped |= trains
         if event.get("event") == "started":
@@ -65,7 +77,9 @@ class Progress:
         elif event.get("event") == "metrics":
             self._line = ", ".join(_shown(numbers(event.get("metrics")))) or self._line
         elif "event" not in event:
-            self._line = line.strip() or self._line
+            # A progress bar draws itself again after a carriage return.
+            drawn = (_CONTROLS.sub("", each).strip() for each in reversed(line.split("\r")))
+            self._line = next(filter(None, drawn), self._line)
 
     def _see(self, point: Point) -> None:
         latest = self._latest

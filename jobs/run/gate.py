@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.context import Context
 from core.handler import Change, Handler, Properties, compare
-from jobs.result import RunResult, explain
+from core.problem import meant
+from jobs.result import FIGURES, RunResult, explain
 
 if TYPE_CHECKING:  # It takes a second to import.
     from jobs.spec import TrainingJob
@@ -47,9 +48,9 @@ class GateHandler(Handler):
         misses = list(missed(inputs, result))
         if misses:
             listed = "".join(f"\n  {each}" for each in misses)
-            what = f": {misses[0]}" if len(misses) == 1 else f" {len(misses)} limits:{listed}\n"
+            what = f": {misses[0]}. " if len(misses) == 1 else f" {len(misses)} limits:{listed}\n"
             raise RuntimeError(
-                f"job {job} succeeded, but missed{what}. Its result is kept and it is not trained "
+                f"job {job} succeeded, but missed{what}Its result is kept and it is not trained "
                 "again: change its settings or the limit"
             )
         return job, {}
@@ -130,10 +131,12 @@ def _seconds(
 def _out_of_bounds(name: str, bounds: Mapping[str, float], result: RunResult) -> Iterator[str]:
     value = result.figure(name)
     if value is None:
-        known = ", ".join(result.metrics or ()) or "none"
+        figures = (*sorted(FIGURES), *(result.metrics or ()))
+        known = [each for each in figures if result.figure(each) is not None]
         yield (
-            f"no {name} was reported, so `require` can't judge it (its metrics: {known}): let its "
-            "program write one (docs/results.md), or take it out of `require`"
+            f"no {name} was reported, so `require` can't judge it (reported: "
+            f"{', '.join(known) or 'none'}).{meant(name, known)} Let its program report one and "
+            "end with `slipway.finish()` (docs/results.md), or take it out of `require`"
         )
         return
     for limit, bound in sorted(bounds.items(), reverse=True):

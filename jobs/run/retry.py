@@ -36,8 +36,10 @@ def curable(result: RunResult, retry_on: Collection[str]) -> str | None:
     disruption = None if result.failure is None else result.failure.disruption
     if disruption is not None:
         return disruption if "lostNode" in retry_on else None
-    is_own = result.state == "Failed" and "ownFailure" in retry_on
-    return result.reason if is_own else None
+    if result.state != "Failed" or "ownFailure" not in retry_on:
+        return None
+    error = None if result.failure is None else result.failure.error
+    return result.reason if error is None else f"{result.reason}: {error}"
 
 
 def with_ended(before: Sequence[Attempt], result: RunResult, reason: str) -> list[Attempt]:

@@ -7,11 +7,11 @@ from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 
-from core.process import json_map
 from jobs.api import JobApi, Unreachable
 from jobs.judge.exits import Exit
 from jobs.judge.first_failure import Failure
 from jobs.judge.outcome import LOG_LINES
+from jobs.judge.progress import reported
 from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run
@@ -71,7 +71,7 @@ class LogEnds:
         Its termination message has 4 KB alone.
         """
         lines = self._now(self.run.replicas[number])
-        events = (json_map(line) for line in reversed(lines) if _SUMMARY in line)
+        events = (reported(line) for line in reversed(lines) if _SUMMARY in line)
         found = (each.get(_SUMMARY) for each in events if each.get("event") == _SUMMARY)
         return next((each for each in found if isinstance(each, dict)), {})
 

@@ -45,6 +45,22 @@ def test_within_an_epoch_it_tells_the_share_the_pace_and_the_time_left() -> None
     )
 
 
+def test_an_event_after_a_progress_bar_counts() -> None:
+    bar = "Validation: 100%|█████| 2/2 [00:00<00:00, 25.03it/s]\x1b[A"
+    assert told(started(2), bar + epoch(1, 20, loss=0.25)) == "epoch 1/2, loss 0.2500"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("\x1b[A\rEpoch 1:  40%|██  | 4/10\rEpoch 1:  50%|██▌ | 5/10", "Epoch 1:  50%|██▌ | 5/10"),
+        ("\x1b[1;31mred\x1b[0m\x07 alert\r", "red alert"),
+    ],
+)
+def test_a_row_has_nothing_in_it_that_moves_the_cursor(line: str, shown: str) -> None:
+    assert told(line) == f"last line: {shown}"
+
+
 def test_the_end_of_an_epoch_is_told_with_its_figures() -> None:
     lines = [
         started(2),

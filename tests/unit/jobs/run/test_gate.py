@@ -87,7 +87,11 @@ def test_a_limit_that_is_just_kept_passes(limits: dict[str, Any]) -> None:
         ),
         (
             {"require": {"f1": {"min": 0.5}}},
-            "no f1 was reported, so `require` can't judge it (its metrics: val_loss)",
+            "no f1 was reported, so `require` can't judge it (reported: accuracy, val_loss). Let",
+        ),
+        (
+            {"require": {"val_los": {"max": 0.5}}},
+            "(reported: accuracy, val_loss). Did you mean val_loss? Let its program report one",
         ),
     ],
 )
@@ -104,6 +108,7 @@ def test_all_limits_that_are_missed_are_told_together() -> None:
     assert "missed 2 limits" in said
     assert "`minAccuracy` 0.99" in said
     assert "`maxDuration` 50" in said
+    assert "\nIts result is kept" in said
     assert "maxTimeToAccuracy" not in said
 
 

@@ -162,7 +162,9 @@ def test_the_whole_of_a_message_is_the_last_one_in_the_log_of_its_replica(tmp_pa
     ends = LogEnds(cast("JobApi", Kept(None, None)), tracked, Run(tmp_path))
     log = Run(tmp_path).log(0, tracked.replicas[0].container_id())
     events = [{"event": "summary", "summary": each} for each in ({"a": 1}, {"a": 2}, "no map")]
-    lines = [*map(json.dumps, events), '{"event": "epoch", "summary": {}}', 'a "summary"', "end"]
+    bar = "2/2 [00:00<00:00, 25.03it/s]"  # whose line is left open
+    lines = [*(bar + json.dumps(each) for each in events), '{"event": "epoch", "summary": {}}']
+    lines += ['a "summary"', "end"]
     log.path.write_text("".join(f"{STAMP} {line}\n" for line in lines))
     assert ends.summary(0) == {"a": 2}
     log.path.write_text(f"{STAMP} end\n")

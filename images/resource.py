@@ -69,11 +69,7 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 class Image(pulumi.CustomResource):
     """An image that a cluster has; raises `NotPrebuilt` when it can't get in.
 
-    Args:
-        spec: What is in it.
-        target: How it gets in.
-        name: The resource's; as the image by default.
-        more: Further inputs, and outputs as None.
+    `name` is the resource's, as the image by default; `more` are inputs, and outputs as None.
     """
 
     reference: Output[str]
@@ -132,11 +128,7 @@ class TrainerImages:
 
     @cached_property
     def cifar(self) -> Trainer:
-        """The same, with CIFAR-10 besides.
-
-        It is an image of its own: who does not read CIFAR-10 need not fetch it, and a stack that
-        gets a job which does will not train its other jobs again.
-        """
+        """The same, with CIFAR-10 besides: an image of its own, so no other job trains again."""
         return self._declared(TRAINER_CIFAR)
 
     @cached_property
@@ -161,9 +153,7 @@ def helper_images(
 ) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
     """Declare the images that the operator needs, so that no cluster pulls them from anywhere.
 
-    Args:
-        target: How they get in. A registry's `server` has to be a plain string.
-        prefix: What the resources' names begin with.
+    A registry's `server` has to be a plain string. The resources' names begin with `prefix`.
 
     Returns:
         `Cluster.images`, and what to add to `Cluster.needs`.
@@ -179,8 +169,6 @@ def helper_images(
         if prebuilt is None:
             program = Program.of_tool(toolchain.tool(name), entrypoint)
             resources.append(Image(program, target=target, name=f"{prefix}{name}"))
-            way = way_in(target, program.repository)
-            images[name] = str(name_in(way, program.reference))
-        else:
-            images[name] = prebuilt
+            prebuilt = str(name_in(way_in(target, program.repository), program.reference))
+        images[name] = prebuilt
     return images, resources

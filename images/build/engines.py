@@ -108,12 +108,10 @@ class Engine:
 
     def prune(self) -> Sequence[Command]:
         """Remove layers that no image uses, such as the steps of builds that failed."""
-        prunes: Mapping[str, Sequence[Command]] = {
-            "docker": (),  # Its daemon has everybody's.
-            "podman": ((*self.call, "image", "prune", "--force"),),
-            "buildah": ((*self.call, "rmi", "--prune"),),
-        }
-        return prunes[self.name]
+        if self._is_docker:
+            return ()  # Its daemon has everybody's.
+        prune = ("rmi", "--prune") if self.name == "buildah" else ("image", "prune", "--force")
+        return ((*self.call, *prune),)
 
     def tidy(self) -> Sequence[Command]:
         """Remove what a build that was killed left behind."""
@@ -129,11 +127,7 @@ DOCKER = Engine("docker", ("docker",))
 
 
 def choose(storage: Path, scratch: Path) -> Engine:
-    """Return the first engine that works here: docker, podman, buildah.
-
-    Raises:
-        core.toolchain.ToolMissing: none does; buildah is what `make setup` provides.
-    """
+    """Return the first engine that works here: docker, podman, buildah; or raise `ToolMissing`."""
     if answer("docker", "version", "--format", "{{.Server.Version}}") is not None:
         return DOCKER
     if answer("podman", "info") is not None and (podman := shutil.which("podman")) is not None:

@@ -28,7 +28,7 @@ from typing import IO, Any
 from slipway import termination
 from slipway.events import Events, own_index, own_rank
 from slipway_trainer import report
-from slipway_trainer.agent import artifacts, kept, messages
+from slipway_trainer.agent import artifacts, messages
 
 _LAST_LINES = 100
 _LEFT_OPEN_SECONDS = 1.0
@@ -171,7 +171,7 @@ def _copy(
     is_demanded = "SLIPWAY_OUTPUTS" in os.environ
     try:
         if not is_demanded and any(directory.iterdir()):
-            kept.reach(url)
+            artifacts.reach(url)
         listed = artifacts.sync(directory, _destination(url, code, rank), Events(rank))
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
         text = f"{directory} could not be copied to {url}: {type(error).__name__}: {error}"
@@ -179,20 +179,13 @@ def _copy(
         if code == 0 and is_demanded:
             return report.EXIT_FAILED, {"rank": rank, **message, "error": text}
         return code, message
-    if not listed:
-        return code, message
-    if not is_demanded:
-        _prune(url, is_success=code == 0)
-    return code, {"rank": rank, **message, "artifacts": listed}
-
-
-def _prune(url: str, *, is_success: bool) -> None:
-    """Remove the files of runs before the last ones; that it failed is no failure of this run."""
-    try:
-        kept.prune(url, os.environ["SLIPWAY_RUN_ID"], is_success=is_success)
-    except Exception as error:  # noqa: BLE001 - as above
-        text = f"files of earlier runs in {url} could not be removed: {type(error).__name__}: "
-        print(f"{text}{error}", file=sys.stderr, flush=True)
+    if listed and not is_demanded:
+        try:
+            artifacts.prune(url, os.environ["SLIPWAY_RUN_ID"], is_success=code == 0)
+        except Exception as error:  # noqa: BLE001 - as above; it is no failure of this run
+            text = f"files of earlier runs in {url} could not be removed: {type(error).__name__}: "
+            print(f"{text}{error}", file=sys.stderr, flush=True)
+    return code, {"rank": rank, **message, "artifacts": listed} if listed else message
 
 
 def _destination(url: str, code: int, rank: int) -> str:

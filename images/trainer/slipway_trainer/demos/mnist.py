@@ -13,14 +13,12 @@ import slipway_trainer.demos  # noqa: F401, I001 - before torch
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
-from slipway_trainer import datasets, report
+from slipway_trainer import datasets
 from slipway_trainer.demos import options, training
-from slipway.events import Events
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -43,15 +41,20 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser("slipway_trainer.mnist", __doc__)
-    add = parser.add_argument
+    return parser("slipway_trainer.mnist", __doc__).parse_args(words)
+
+
+def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
+    """Return a parser for this network and these pictures, as `options.parser`."""
+    made = options.parser(program, documentation)
+    add = made.add_argument
     add("--lr", type=float, default=0.01, metavar="X", help="learning rate for one rank; it is "
         "multiplied by their number")  # fmt: skip
     add("--log-interval", type=options.count, default=50, metavar="STEPS", help="between two "
         "step events")  # fmt: skip
     add("--data", type=Path, default="/data/mnist", metavar="DIR", help="with MNIST/raw in it")
-    parser.set_defaults(epochs=1, batch_size=64)
-    return parser.parse_args(words)
+    made.set_defaults(epochs=1, batch_size=64)
+    return made
 
 
 def task(args: argparse.Namespace) -> training.Task:
@@ -62,11 +65,5 @@ def task(args: argparse.Namespace) -> training.Task:
     )  # fmt: skip
 
 
-def main(events: Events) -> dict[str, Any]:
-    """Train and test as the command line says; return the summary of this rank."""
-    args = arguments()
-    return training.run(task(args), args, events)
-
-
 if __name__ == "__main__":
-    report.run(main)
+    training.main(arguments, task)

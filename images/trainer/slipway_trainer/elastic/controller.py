@@ -114,10 +114,8 @@ class PyTorchAllReduceController:
         """Have all workers share what else changes with each step, each part by a name.
 
         For example a learning rate's scheduler, a GradScaler, or an average of the weights. A
-        replacement gets its state with the model's.
-
-        Raises:
-            ValueError: a part has no `state_dict` and `load_state_dict`, or its name is taken.
+        replacement gets its state with the model's. `ValueError` is raised for a part without
+        `state_dict` and `load_state_dict`, or whose name is taken.
         """
         for name, part in parts.items():
             if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
@@ -131,10 +129,7 @@ class PyTorchAllReduceController:
 
         When a worker is lost meanwhile, it is called again with the same batch. Where the others
         have counted that batch already, it is called for what it returns, and what it changed is
-        taken back.
-
-        Raises:
-            RuntimeError: `step` made no backward pass, or stepped the optimizer twice.
+        taken back. `RuntimeError` is raised when it made no backward pass, or stepped twice.
         """
 
         @wraps(step)
@@ -171,8 +166,7 @@ class PyTorchAllReduceController:
     def add(self, value: float) -> None:
         """Add to `shared.total` with this step, for example the sum of the batch's losses.
 
-        Raises:
-            RuntimeError: it travels with the gradients, and those have been averaged already.
+        It travels with the gradients; `RuntimeError` is raised once those have been averaged.
         """
         if self._reduced is not None and self._is_shared:
             raise RuntimeError("call controller.add before the backward pass, not after it")

@@ -14,25 +14,17 @@ _EXTRAS = 3
 
 @dataclass(frozen=True)
 class Reduced:
-    """What travelled with the gradients, summed over all workers.
-
-    Attributes:
-        samples: In this step.
-        flags: How many workers raised their flag.
-        value: The sum of what the workers added.
-    """
+    """What travelled with the gradients, summed over all workers."""
 
     samples: int
     flags: int
+    """How many workers raised their flag."""
     value: float
+    """What they added."""
 
 
 class Bucket:
-    """One flat tensor that holds the gradients of all parameters, and three numbers behind them.
-
-    Raises:
-        ValueError: a parameter is not float32.
-    """
+    """One flat tensor that holds the gradients of all float32 parameters, and three numbers."""
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.parameters = [each for each in parameters if each.requires_grad]
@@ -54,9 +46,7 @@ class Bucket:
         A worker's gradients are those of its mean loss, so they count by its share of the step's
         samples; without any, whatever gradients it has do not count. What was averaged before, in
         an earlier backward pass of the same step, is the same on all workers and stays what it is.
-
-        Raises:
-            WorldChanged: a worker was lost.
+        `WorldChanged` is raised when a worker was lost.
         """
         if samples == 0:
             self._flat.zero_()

@@ -19,8 +19,7 @@ from torch.distributed import DistError, Store
 from torch.distributed.elastic.rendezvous import RendezvousError
 
 from slipway_trainer.elastic.board import Member, Opening, Record, Snapshot
-from slipway_trainer.elastic.c10d import meet
-from slipway_trainer.elastic.peers import Peers, Sight
+from slipway_trainer.elastic.peers import Peers, Sight, meet
 from slipway_trainer.elastic.settings import Settings
 
 GRACE_SECONDS = 10.0

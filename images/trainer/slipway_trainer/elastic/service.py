@@ -126,11 +126,7 @@ class RecordIndexService:
         self.ledger.advance(self._workers)
 
     def take(self, state: dict[str, Any]) -> None:
-        """Go on from a ledger that is further.
-
-        Raises:
-            RuntimeError: it is one of other terms than this worker's.
-        """
+        """Go on from a ledger that is further; raise `RuntimeError` for one of other terms."""
         ledger = Ledger.load(state)
         if ledger.terms != self.ledger.terms:
             raise RuntimeError(

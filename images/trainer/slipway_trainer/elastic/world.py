@@ -23,11 +23,7 @@ class WorldChanged(Exception):
 
 
 def enter(store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
-    """Make the process group of a world that came out of the rendezvous.
-
-    Raises:
-        WorldChanged: one of its members was lost on the way.
-    """
+    """Make the process group of a world that came out of the rendezvous; or `WorldChanged`."""
     hook = sys.excepthook
 
     def init() -> None:
@@ -55,11 +51,7 @@ def collective(operation: Callable[[], Result]) -> Result:
 
 
 def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what every rank gave, in rank order; it is what JSON can hold.
-
-    Raises:
-        RuntimeError: a worker was lost.
-    """
+    """Return what every rank gave, in rank order; it is what JSON can hold."""
     text, given = json.dumps(mine).encode(), []
     for source in range(dist.get_world_size()):
         packed = torch.empty(_announced(len(text), source), dtype=torch.uint8)
@@ -77,16 +69,7 @@ def hand_over(
 
     It goes in pieces, of which all ranks hear, and is loaded beside that. So no rank waits longer
     for another than for a piece, however large the state is. It is tensors and plain values:
-    nothing else is unpickled.
-
-    Args:
-        state: That of the rank `source`; the other ranks give None.
-        source: Who has it.
-        lacking: Who gets it.
-        device: Where its tensors are to be.
-
-    Raises:
-        RuntimeError: a worker was lost.
+    nothing else is unpickled. Other ranks than `source` give None for the state.
     """
     rank = dist.get_rank()
     if rank == source:
@@ -134,11 +117,7 @@ class _Pieces(io.RawIOBase):
         return len(view)
 
     def end(self) -> None:
-        """Send what is left, and say that this was all.
-
-        Raises:
-            RuntimeError: a worker was lost.
-        """
+        """Send what is left, and say that this was all; raise what went wrong before."""
         if self._waiting:
             self._send()
         if self._error is not None:

@@ -102,12 +102,9 @@ class Board:
     def ask(
         self, reader: int, knock: Member | None = None, opening: Opening | None = None
     ) -> Snapshot:
-        """Return what stands here afterwards.
+        """Return what stands here after the worker of that index has asked.
 
-        Args:
-            reader: Index of the worker that asks.
-            knock: Who asks for a place in the next world.
-            opening: A world to open, unless its generation was opened already.
+        It may knock, for a place in the next world, or open one, unless that is open already.
         """
         with self._lock:
             content = self.content
@@ -132,17 +129,12 @@ def ask(
 ) -> Snapshot:
     """Return what `Board.ask` returns for the board that is served at `address`.
 
-    Raises:
-        OSError: the worker does not answer, or what answers is none.
+    `OSError` is raised when the worker does not answer, or what answers is none.
     """
-    message = {
-        "reader": reader,
-        "knock": knock and asdict(knock),
-        "opening": opening and asdict(opening),
-    }
+    asked = {"knock": knock and asdict(knock), "opening": opening and asdict(opening)}
     connection = HTTPConnection(*address, timeout=ANSWER_SECONDS)
     try:
-        connection.request("POST", "/", json.dumps(message))
+        connection.request("POST", "/", json.dumps({"reader": reader, **asked}))
         return _snapshot(json.load(connection.getresponse()))
     except (HTTPException, ValueError, KeyError, TypeError) as error:
         raise OSError(f"{address[0]}:{address[1]} is no worker: {error}") from error
@@ -151,11 +143,7 @@ def ask(
 
 
 def serve(board: Board, port: int) -> None:
-    """Serve `board` on `port`, to everyone, as long as this process lives.
-
-    Raises:
-        OSError: the port is taken.
-    """
+    """Serve `board` on `port`, to everyone, as long as this process lives."""
     server = _Server(("", port), type("Handler", (_Handler,), {"board": board}))
     Thread(target=server.serve_forever, name="bulletin", daemon=True).start()
 

@@ -112,9 +112,7 @@ class Replica:
     def form(self, reason: str, *, finishing: bool = False) -> None:
         """Come together with all who are there, and go on from the state of the furthest.
 
-        Args:
-            reason: What failed; empty when nothing did.
-            finishing: Nothing is left to train, so any number of workers will do.
+        `reason` is what failed, or empty. When `finishing`, any number of workers will do.
 
         Raises:
             TimeoutError: too few workers came in time.
@@ -155,10 +153,8 @@ class Replica:
     def finish(self, pause: float) -> None:
         """Wait until all workers are done, and tell their replacements.
 
-        Until all are, each of them can still give its state to one that is behind.
-
-        Args:
-            pause: This worker's longest time between two steps; the longest of all is shared.
+        Until all are, each of them can still give its state to one that is behind. `pause` is this
+        worker's longest time between two steps; the longest of all is shared.
         """
         while not self._late:
             longest = torch.tensor([pause], dtype=torch.float64)

@@ -78,12 +78,7 @@ class Image(pulumi.CustomResource):
     """What it is called where it is built: what a Dockerfile starts from."""
 
     def __init__(
-        self,
-        spec: Spec,
-        *,
-        target: Mapping[str, Any],
-        name: str | None = None,
-        **more: Input[Any],
+        self, spec: Spec, *, target: Mapping[str, Any], name: str | None = None, **more: Input[Any]
     ) -> None:
         outputs = dict.fromkeys(("reference", "imageDigest", "built"))
         way = way_in(target, spec.repository)

@@ -16,36 +16,29 @@ _SEND = ("push", "--compression-format", "zstd")
 
 @dataclass(frozen=True)
 class Plan:
-    """A build that is ready to begin.
-
-    Args:
-        context: The directory that the Dockerfile copies from.
-        dockerfile: The Dockerfile's own path.
-        arguments: Build arguments: `NAME=value`, or `NAME` for the value that the environment has,
-            since a proxy's address may hold a password, which must not stand in a command line.
-        mounts: Files that its steps may read, by where; none stays in the image. docker can't.
-    """
+    """A build that is ready to begin."""
 
     context: Path
+    """The directory that the Dockerfile copies from."""
     dockerfile: Path
     arguments: tuple[str, ...] = ()
+    """Build arguments: `NAME=value`, or `NAME` for the value that the environment has, since a
+    proxy's address may hold a password, which must not stand in a command line."""
     mounts: Mapping[str, Path] = field(default_factory=dict)
+    """Files that its steps may read, by where; none stays in the image. docker can't."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine. Its methods return command lines and run nothing.
-
-    Args:
-        name: docker, podman or buildah, which takes podman's commands.
-        call: What its command lines begin with. podman and buildah keep everything in a storage
-            of ours; docker has its daemon's.
-        keeps_steps: Whether the next build may use the steps of this one.
-    """
+    """An engine. Its methods return command lines and run nothing."""
 
     name: str
+    """docker, podman or buildah, which takes podman's commands."""
     call: Command
+    """What its command lines begin with. podman and buildah keep everything in a storage of ours;
+    docker has its daemon's."""
     keeps_steps: bool = True
+    """Whether the next build may use the steps of this one."""
 
     def pull(self, reference: str) -> Command:
         """Get the newest image of that name from its registry."""

@@ -25,10 +25,9 @@ from slipway import checkpoints
 from slipway.events import Events, own_rank
 from slipway_trainer.elastic import world
 from slipway_trainer.elastic.disk import Disk
-from slipway_trainer.elastic.gradients import Bucket, Reduced
 from slipway_trainer.elastic.replica import Change, Replica, Shared, Stateful
 from slipway_trainer.elastic.service import RecordIndexService
-from slipway_trainer.elastic.world import WorldChanged
+from slipway_trainer.elastic.world import Bucket, Reduced, WorldChanged
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

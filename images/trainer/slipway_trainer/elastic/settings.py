@@ -118,9 +118,9 @@ def _replicas(
         problems.append(f"HOSTNAME={hostname} is not a worker's pod name, <job>-worker-<index>")
     if host is None or own is None:
         return "", 0, []
-    domain, index = _search_domain(resolver), int(own["index"])
-    names = [f"{host['job']}-worker-{number}{domain}" for number in range(max(maximum, index + 1))]
-    return host["job"], index, [(name, int(host["port"])) for name in names]
+    job, port, index = host["job"], int(host["port"]), int(own["index"])
+    domain, count = _search_domain(resolver), max(maximum, index + 1)
+    return job, index, [(f"{job}-worker-{number}{domain}", port) for number in range(count)]
 
 
 def _nodes(environment: Mapping[str, str], problems: list[str]) -> tuple[int, int]:

@@ -177,7 +177,8 @@ class Training:
         shares = self.test_set.batches(mine, self.args.test_batch_size, self.args.workers)
         synchronize_buffers(self.net)
         metrics, total = self.tracker.metrics, self.tracker.total
-        found = evaluate(shares, self.net, F.cross_entropy, metrics, total, str(self.dtype))
+        dtype = "fp32" if self.dtype is None else self.dtype
+        found = evaluate(shares, self.net, F.cross_entropy, metrics, total, dtype)
         return found, self.tracker.elapsed
 
     def end_epoch(self) -> None:

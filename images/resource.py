@@ -48,11 +48,7 @@ def given(target: Mapping[str, Any], name: str) -> str | None:
 
 
 def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the target by which an image that isn't prebuilt is brought in.
-
-    Raises:
-        NotPrebuilt: no such target is configured.
-    """
+    """Return the target by which an image that isn't prebuilt is brought in, or raise."""
     if target.get("kind") != KIND:
         return target
     if (way := target.get("otherwise")) is not None:

@@ -104,12 +104,8 @@ class Dataset:
         """Return the one that is at hand, else the best that can be fetched, after saying which.
 
         One that is at hand but damaged, and can't be fetched again, is an error: another content
-        must not take its place unasked.
-
-        Raises:
-            NotAvailable: none could be fetched; with what was the matter with each.
-            InterruptedError: the user stopped the program.
-            TimeoutError: another process has been fetching for too long.
+        must not take its place unasked. `NotAvailable` says what was the matter with each;
+        `TimeoutError` and `InterruptedError` are raised, too.
         """
         taken, problems = self.taken(), []
         for each in self.alternatives if taken is None else (taken,):

@@ -121,12 +121,7 @@ def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> N
 
 
 def reach(url: str, seconds: float = _REACH_SECONDS) -> None:
-    """Do nothing when the store of `url` answers.
-
-    Raises:
-        TimeoutError: it does not within so many seconds.
-        Exception: whatever the store's client raises.
-    """
+    """Raise, after so many seconds at the latest, when the store of `url` does not answer."""
     with time_limit(seconds, f"reaching {url}"):
         store, root = store_of(url)
         store.exists(root)
@@ -135,8 +130,7 @@ def reach(url: str, seconds: float = _REACH_SECONDS) -> None:
 def prune(url: str, run_id: str, *, is_success: bool) -> list[str]:
     """Note how the run just copied to `url` ended; remove those before it, and return their ids.
 
-    Raises:
-        Exception: whatever the store's client raises; what is to stay is never removed.
+    It raises whatever the store's client does; what is to stay is never removed.
     """
     store, root = store_of(url)
     note = f"{root}/{SUCCEEDED}"

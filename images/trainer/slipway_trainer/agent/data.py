@@ -95,9 +95,7 @@ def fetch(data: Data, turn_seconds: float = _TURN_SECONDS) -> int:
 def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[int, str]:
     """Copy what `url` names to `target`; return its size in bytes and its sha256.
 
-    Raises:
-        TimeoutError: the store gave nothing for so many seconds.
-        Exception: whatever the store's client raises.
+    `TimeoutError` is raised when the store gave nothing for so many seconds.
     """
     digest, size = sha256(), 0
     with time_limit(stall_seconds, "opening it"):
@@ -115,11 +113,7 @@ def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[
 
 
 def unpack(packed: Path, directory: Path, name: str) -> None:
-    """Unpack a tar or zip archive into `directory`; put any other file there as `name`.
-
-    Raises:
-        NotFetchedError: a name in the archive leads out of the directory, or it is damaged.
-    """
+    """Unpack a tar or zip archive into `directory`; put any other file there as `name`."""
     try:
         if tarfile.is_tarfile(packed):
             with tarfile.open(packed) as tar:

@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 
 def write(url: str, out: IO[bytes]) -> int:
-    """Write the files below `url` to `out`, and return how many.
-
-    Raises:
-        FileNotFoundError: there are none.
-        Exception: whatever the store's client raises.
-    """
+    """Write the files below `url` to `out`, and return how many; without any that is an error."""
     store, root = store_of(url)
     root, count = root.rstrip("/"), 0
     if root.endswith(f"/{SUCCEEDED}") and store.isfile(root):

@@ -41,20 +41,15 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    return parser("slipway_trainer.mnist", __doc__).parse_args(words)
-
-
-def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
-    """Return a parser for this network and these pictures, as `options.parser`."""
-    made = options.parser(program, documentation)
-    add = made.add_argument
+    parser = options.parser("slipway_trainer.mnist", __doc__)
+    add = parser.add_argument
     add("--lr", type=float, default=0.01, metavar="X", help="learning rate for one rank; it is "
         "multiplied by their number")  # fmt: skip
     add("--log-interval", type=options.count, default=50, metavar="STEPS", help="between two "
         "step events")  # fmt: skip
     add("--data", type=Path, default="/data/mnist", metavar="DIR", help="with MNIST/raw in it")
-    made.set_defaults(epochs=1, batch_size=64)
-    return made
+    parser.set_defaults(epochs=1, batch_size=64)
+    return parser.parse_args(words)
 
 
 def task(args: argparse.Namespace) -> training.Task:

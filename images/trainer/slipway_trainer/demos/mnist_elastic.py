@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -36,13 +37,18 @@ Result = TypeVar("Result")
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = mnist.parser("slipway_trainer.mnist_elastic", __doc__)
+    parser = options.parser("slipway_trainer.mnist_elastic", __doc__)
     add = parser.add_argument
+    add("--lr", type=float, default=0.01, metavar="X", help="learning rate for one worker; it is "
+        "multiplied by their number, whenever that changes")  # fmt: skip
+    add("--log-interval", type=options.count, default=50, metavar="STEPS", help="between two "
+        "step events")  # fmt: skip
+    add("--data", type=Path, default="/data/mnist", metavar="DIR", help="with MNIST/raw in it")
     add("--shard-batches", type=options.count, default=16, metavar="N", help="batches that a "
         "worker leases at a time")  # fmt: skip
     add("--step-timeout", type=float, default=8.0, metavar="SECONDS", help="how long a worker may "
         "take in a step until it counts as lost; --timeout is for the start")  # fmt: skip
-    parser.set_defaults(backend="gloo")
+    parser.set_defaults(epochs=1, batch_size=64, backend="gloo")
     args = parser.parse_args(words)
     found = checkpoints.own()  # the controller writes these, and resumes
     own = None if found is None else found[0].directory

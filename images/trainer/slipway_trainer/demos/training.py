@@ -159,11 +159,7 @@ class Training:
         return output.float()
 
     def validate(self, when: str) -> None:
-        """Evaluate the model on the whole test set; each rank does its share.
-
-        Raises:
-            FloatingPointError: what was trained so far, or what that led to, has no finite loss.
-        """
+        """Evaluate the model on the whole test set; each rank does its share."""
         # Steps that are not told of count here.
         self.require_bound(self.tracker.mean_loss or 0.0, "the validation")
         self.tracker.validation()
@@ -188,11 +184,7 @@ class Training:
         self.position = 0
 
     def begin(self) -> None:
-        """Begin anew, or go on from the newest checkpoint, as the arguments say.
-
-        Raises:
-            ValueError: the one or the other can't be done with the checkpoints that there are.
-        """
+        """Begin anew, or go on from the newest checkpoint, as the arguments say."""
         args, state = self.args, None
         if self.checkpoints is None:
             if args.resume:

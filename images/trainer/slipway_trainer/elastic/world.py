@@ -43,11 +43,9 @@ def enter(store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
 
 
 def collective(operation: Callable[[], Result]) -> Result:
-    """Return what a collective operation returns.
+    """Return what a collective operation returns; raise `WorldChanged` when it failed.
 
-    Raises:
-        WorldChanged: it failed. Gloo raises a plain RuntimeError for that, so nothing but the
-            operation itself may be in it.
+    Gloo raises a plain RuntimeError then, so nothing but the operation itself may be in it.
     """
     try:
         return operation()

@@ -18,11 +18,8 @@ from images.targets.target import PROBLEMS, TARGETS, Target, by_digest, name_in,
 class ImageResource(Handler):
     """An image that is built unless its target has it, and then brought in.
 
-    Inputs: those of its spec, and `target`. Outputs: `reference`, what a pod calls it;
-    `imageDigest`; and `built`, what it is called where it is built.
-
-    Args:
-        targets: The ways for an image to get in: the class of each by the `kind` of its map.
+    Inputs: those of its spec, and `target`, of a kind that `targets` has. Outputs: `reference`,
+    what a pod calls it; `imageDigest`; and `built`, what it is called where it is built.
     """
 
     outputs: ClassVar[tuple[str, ...]] = ("reference", "imageDigest", "built")
@@ -75,9 +72,7 @@ class ImageResource(Handler):
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
         """Make the image unless the target or the cache has it, and bring it in.
 
-        Raises:
-            RuntimeError: what it is made of has changed since it was hashed.
-            images.targets.target.PROBLEMS: the target refuses it.
+        It raises `PROBLEMS` of its target, and `RuntimeError` where its files have changed since.
         """
         spec, target = self.spec(inputs), self._target(inputs)
         if spec.content_hash != inputs["contentHash"]:
@@ -107,8 +102,8 @@ class ImageResource(Handler):
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
         """Bring the image of the new content in; names that only the old one had go."""
         _, outputs = self.create(inputs, context)
-        same_target = state["target"] == inputs["target"]
-        self._remove(state, self.names(state) - (self.names(outputs) if same_target else set()))
+        stays = self.names(outputs) if state["target"] == inputs["target"] else set()
+        self._remove(state, self.names(state) - stays)
         return outputs
 
     def delete(self, state: Properties, context: Context) -> None:

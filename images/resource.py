@@ -48,11 +48,7 @@ def given(target: Mapping[str, Any], name: str) -> str | None:
 
 
 def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return the target by which an image that isn't prebuilt is brought in.
-
-    Raises:
-        NotPrebuilt: no such target is configured.
-    """
+    """Return the target by which an image that isn't prebuilt is brought in, or raise."""
     if target.get("kind") != KIND:
         return target
     if (way := target.get("otherwise")) is not None:
@@ -69,11 +65,7 @@ def way_in(target: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 class Image(pulumi.CustomResource):
     """An image that a cluster has; raises `NotPrebuilt` when it can't get in.
 
-    Args:
-        spec: What is in it.
-        target: How it gets in.
-        name: The resource's; as the image by default.
-        more: Further inputs, and outputs as None.
+    `name` is the resource's, as the image by default; `more` are inputs, and outputs as None.
     """
 
     reference: Output[str]
@@ -82,12 +74,7 @@ class Image(pulumi.CustomResource):
     """What it is called where it is built: what a Dockerfile starts from."""
 
     def __init__(
-        self,
-        spec: Spec,
-        *,
-        target: Mapping[str, Any],
-        name: str | None = None,
-        **more: Input[Any],
+        self, spec: Spec, *, target: Mapping[str, Any], name: str | None = None, **more: Input[Any]
     ) -> None:
         outputs = dict.fromkeys(("reference", "imageDigest", "built"))
         way = way_in(target, spec.repository)
@@ -132,11 +119,7 @@ class TrainerImages:
 
     @cached_property
     def cifar(self) -> Trainer:
-        """The same, with CIFAR-10 besides.
-
-        It is an image of its own: who does not read CIFAR-10 need not fetch it, and a stack that
-        gets a job which does will not train its other jobs again.
-        """
+        """The same, with CIFAR-10 besides: an image of its own, so no other job trains again."""
         return self._declared(TRAINER_CIFAR)
 
     @cached_property
@@ -161,9 +144,7 @@ def helper_images(
 ) -> tuple[Mapping[str, str], list[pulumi.Resource]]:
     """Declare the images that the operator needs, so that no cluster pulls them from anywhere.
 
-    Args:
-        target: How they get in. A registry's `server` has to be a plain string.
-        prefix: What the resources' names begin with.
+    A registry's `server` has to be a plain string. The resources' names begin with `prefix`.
 
     Returns:
         `Cluster.images`, and what to add to `Cluster.needs`.
@@ -179,8 +160,6 @@ def helper_images(
         if prebuilt is None:
             program = Program.of_tool(toolchain.tool(name), entrypoint)
             resources.append(Image(program, target=target, name=f"{prefix}{name}"))
-            way = way_in(target, program.repository)
-            images[name] = str(name_in(way, program.reference))
-        else:
-            images[name] = prebuilt
+            prebuilt = str(name_in(way_in(target, program.repository), program.reference))
+        images[name] = prebuilt
     return images, resources

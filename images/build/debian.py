@@ -38,9 +38,7 @@ class NoPackage(Exception):
 def base_image(engine: Engine, runner: Runner, work: Path, suite: str = SUITE) -> str:
     """Return the reference of a Debian that `engine` has, after printing which it is.
 
-    Raises:
-        BuildFailed: it can be neither pulled nor made.
-        core.toolchain.ToolMissing: it can't be pulled, and mmdebstrap is missing.
+    It raises `BuildFailed`, or `ToolMissing` where mmdebstrap has to make it and is missing.
     """
     published = PUBLISHED.replace(SUITE, suite)
     try:
@@ -48,8 +46,10 @@ def base_image(engine: Engine, runner: Runner, work: Path, suite: str = SUITE) -
     except BuildFailed:
         # The log has the reason: most often the registry is unreachable, which is no problem here.
         own = f"localhost/slipway-base:{suite}"
-        there = (each for each in (published, own) if answer(*engine.digest(each)))
-        return next(there, None) or _make_base(engine, runner, work, suite, own)
+        for each in (published, own):
+            if answer(*engine.digest(each)):
+                return each
+        return _make_base(engine, runner, work, suite, own)
     runner.reporter.info(f"base image {published}, pulled: {answer(*engine.digest(published))}")
     return published
 
@@ -127,10 +127,8 @@ def unpack(package: str, directory: Path) -> None:
     """Have apt download a package of this machine's Debian, and unpack it into `directory`.
 
     Nothing is installed. Where the machine's own lists of packages are missing or out of date,
-    which is how container images are shipped, lists of our own are fetched.
-
-    Raises:
-        NoPackage: this machine has no apt, or apt can't get it.
+    which is how container images are shipped, lists of our own are fetched. It raises `NoPackage`
+    where this machine has no apt, or apt can't get it.
     """
     directory.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".apt-") as name:

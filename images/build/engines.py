@@ -16,36 +16,29 @@ _SEND = ("push", "--compression-format", "zstd")
 
 @dataclass(frozen=True)
 class Plan:
-    """A build that is ready to begin.
-
-    Args:
-        context: The directory that the Dockerfile copies from.
-        dockerfile: The Dockerfile's own path.
-        arguments: Build arguments: `NAME=value`, or `NAME` for the value that the environment has,
-            since a proxy's address may hold a password, which must not stand in a command line.
-        mounts: Files that its steps may read, by where; none stays in the image. docker can't.
-    """
+    """A build that is ready to begin."""
 
     context: Path
+    """The directory that the Dockerfile copies from."""
     dockerfile: Path
     arguments: tuple[str, ...] = ()
+    """Build arguments: `NAME=value`, or `NAME` for the value that the environment has, since a
+    proxy's address may hold a password, which must not stand in a command line."""
     mounts: Mapping[str, Path] = field(default_factory=dict)
+    """Files that its steps may read, by where; none stays in the image. docker can't."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine. Its methods return command lines and run nothing.
-
-    Args:
-        name: docker, podman or buildah, which takes podman's commands.
-        call: What its command lines begin with. podman and buildah keep everything in a storage
-            of ours; docker has its daemon's.
-        keeps_steps: Whether the next build may use the steps of this one.
-    """
+    """An engine. Its methods return command lines and run nothing."""
 
     name: str
+    """docker, podman or buildah, which takes podman's commands."""
     call: Command
+    """What its command lines begin with. podman and buildah keep everything in a storage of ours;
+    docker has its daemon's."""
     keeps_steps: bool = True
+    """Whether the next build may use the steps of this one."""
 
     def pull(self, reference: str) -> Command:
         """Get the newest image of that name from its registry."""
@@ -108,12 +101,10 @@ class Engine:
 
     def prune(self) -> Sequence[Command]:
         """Remove layers that no image uses, such as the steps of builds that failed."""
-        prunes: Mapping[str, Sequence[Command]] = {
-            "docker": (),  # Its daemon has everybody's.
-            "podman": ((*self.call, "image", "prune", "--force"),),
-            "buildah": ((*self.call, "rmi", "--prune"),),
-        }
-        return prunes[self.name]
+        if self._is_docker:
+            return ()  # Its daemon has everybody's.
+        prune = ("rmi", "--prune") if self.name == "buildah" else ("image", "prune", "--force")
+        return ((*self.call, *prune),)
 
     def tidy(self) -> Sequence[Command]:
         """Remove what a build that was killed left behind."""
@@ -129,11 +120,7 @@ DOCKER = Engine("docker", ("docker",))
 
 
 def choose(storage: Path, scratch: Path) -> Engine:
-    """Return the first engine that works here: docker, podman, buildah.
-
-    Raises:
-        core.toolchain.ToolMissing: none does; buildah is what `make setup` provides.
-    """
+    """Return the first engine that works here: docker, podman, buildah; or raise `ToolMissing`."""
     if answer("docker", "version", "--format", "{{.Server.Version}}") is not None:
         return DOCKER
     if answer("podman", "info") is not None and (podman := shutil.which("podman")) is not None:

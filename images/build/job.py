@@ -31,21 +31,17 @@ _HOW = (
 
 @dataclass(frozen=True)
 class JobImageSpec(BuildSpec):
-    """An image to build out of the user's own folder.
+    """An image to build out of the user's own folder, by the job's name.
 
     All files of the folder count, those that a `.dockerignore` leaves out of the image as well,
     but for `.git` and `__pycache__`.
-
-    Args:
-        name: The job's.
-        context: The folder.
-        dockerfile: The Dockerfile's path in it.
-        trainer: What the trainer's image is called where it is built, or in a registry that has
-            it, when the Dockerfile uses it.
     """
 
     dockerfile: str
+    """The Dockerfile's path in the folder."""
     trainer: str | None = None
+    """What the trainer's image is called where it is built, or in a registry that has it, when the
+    Dockerfile uses it."""
     prefix: ClassVar[str] = PREFIX
     type: ClassVar[str] = "slipway:images:JobImage"
     estimate = "as long as its Dockerfile takes, and its own size"
@@ -58,13 +54,9 @@ class JobImageSpec(BuildSpec):
 
     @property
     def inputs(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "context": str(self.context),
-            "dockerfile": self.dockerfile,
-            "contentHash": "" if self.problems() else self.content_hash,
-            "trainer": self.trainer,
-        }
+        own = {"dockerfile": self.dockerfile, "trainer": self.trainer}
+        content = "" if self.problems() else self.content_hash
+        return {"name": self.name, "context": str(self.context), "contentHash": content, **own}
 
     @cached_property
     def content_hash(self) -> str:

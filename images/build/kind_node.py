@@ -21,17 +21,9 @@ _SUITE = "bookworm"
 _FILES = "kind-node-files"
 _VOLUMES = "kind-volumes"
 _PROGRAMS = (
-    "coredns",
-    "etcd-server",
-    "kube-apiserver",
-    "kube-controller-manager",
-    "kube-proxy",
-    "kube-scheduler",
-    "kubeadm",
-    "kubelet",
-    "local-path-provisioner",
-    "pause",
-)
+    "coredns", "etcd-server", "kube-apiserver", "kube-controller-manager", "kube-proxy",
+    "kube-scheduler", "kubeadm", "kubelet", "local-path-provisioner", "pause",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

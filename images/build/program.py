@@ -24,17 +24,11 @@ ENTRYPOINTS = {"training-operator": "/manager", "tcp-wait": "/tcp-wait"}
 
 @dataclass(frozen=True)
 class Program(Spec):
-    """A program of the toolchain as an image.
-
-    Args:
-        name: The tool's.
-        context: The program's path.
-        tool_version: Its version.
-        entrypoint: Where it is in the image.
-    """
+    """A program of the toolchain as an image, by the tool's name; `context` is its path."""
 
     tool_version: str
     entrypoint: str
+    """Where the program is in the image."""
     prefix: ClassVar[str] = "slipway-"
     type: ClassVar[str] = "slipway:images:Program"
 
@@ -76,9 +70,8 @@ class Program(Spec):
         """
         images = cache_dir() / "images"
         images.mkdir(parents=True, exist_ok=True)
-        prefix = f"{self.repository}-"
         with tempfile.NamedTemporaryFile(
-            prefix=prefix, suffix=".tar", dir=images, delete=False
+            prefix=f"{self.repository}-", suffix=".tar", dir=images, delete=False
         ) as file:
             write_archive(file, self.reference, self.context, self.entrypoint)
         return Path(file.name)

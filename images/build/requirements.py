@@ -37,15 +37,11 @@ _HOW = (
 class RequirementsSpec(JobImageSpec):
     """The trainer's image with the packages of a file, which counts with all of its text.
 
-    Args:
-        name: The job's.
-        context: The file's folder; nothing else in it counts.
-        dockerfile: Slipway's own.
-        trainer: What the trainer's image is called where it is built, or in a registry.
-        requirements: The file's name.
+    The context is the file's folder, in which nothing else counts; the Dockerfile is Slipway's own.
     """
 
     requirements: str = LISTED
+    """The file's name."""
     estimate = "as long as pip takes for its packages, and their size"
 
     @classmethod

@@ -49,9 +49,8 @@ class Runner:
     def run(self, title: str, command: Sequence[str], limit: float = LIMIT) -> None:
         """Run `command` to its end.
 
-        Raises:
-            BuildFailed: it could not be started, failed, or ran longer than `limit` seconds.
-            InterruptedError: the user stopped the program; the command has been ended.
+        It raises `BuildFailed`, also after `limit` seconds, and `InterruptedError` once it has
+        ended the command because the user stopped the program.
         """
         began = time.monotonic()
         for _ in range(ATTEMPTS):

@@ -136,12 +136,8 @@ class BuildSpec(Spec):
     def build(self, reporter: Context) -> Path:
         """Return its archive; build it unless it is in the cache.
 
-        Raises:
-            images.build.runner.BuildFailed: a step failed; with the end of its log.
-            images.datasets.dataset.NotAvailable: a data set can't be fetched.
-            InterruptedError: the user stopped the program.
-            core.toolchain.ToolMissing: no program to build with is installed.
-            TimeoutError: another build did not end.
+        It raises `BuildFailed` with the end of the log, `NotAvailable` for a data set,
+        `InterruptedError`, `ToolMissing`, or `TimeoutError` where another build did not end.
         """
         self.settle(reporter)
         if not self.archive.exists():

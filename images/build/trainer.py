@@ -25,19 +25,16 @@ DOCKERFILE = "Dockerfile"
 class ImageSpec(BuildSpec):
     """An image to build out of a folder of this checkout.
 
-    Args:
-        name: Its repository's name.
-        context: A directory with a Dockerfile and the files that it copies. Python packages that
-            its `requirements.lock` lists are put beside them as `site-packages`.
-        datasets: Data sets that are put into the context as `data/<name>`.
-        dockerfile: Its name. With another than `Dockerfile` the image is a variant, which may
-            have packages besides: those that `requirements.cuda.lock` lists are put beside a
-            `Dockerfile.cuda` as `site-pip.cuda`. Other variants' files are not in its context.
-        estimate: A description of the time and space that its build takes.
+    `context` has a Dockerfile and the files that it copies. Python packages that its
+    `requirements.lock` lists are put beside them as `site-packages`.
     """
 
     datasets: Mapping[str, Dataset] = field(default_factory=dict)
+    """They are put into the context as `data/<name>`."""
     dockerfile: str = DOCKERFILE
+    """With another name than `Dockerfile` the image is a variant, which may have packages besides:
+    those that `requirements.cuda.lock` lists are put beside a `Dockerfile.cuda` as
+    `site-packages.cuda`. Other variants' files are not in its context."""
     type: ClassVar[str] = "slipway:images:Image"
     estimate: str = "about 3 minutes at first, 30 s when only its own files have changed, and 2 GB"
 

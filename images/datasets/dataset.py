@@ -35,18 +35,15 @@ def kept() -> Path:
 
 @dataclass(frozen=True)
 class Source:
-    """A place to get the whole data set from.
-
-    Args:
-        name: As a message names it.
-        fetch: Puts every file into the directory that it is given, and shows its progress;
-            raises `NotAvailable`, or `InterruptedError`.
-        at_hand: Whether it is surely there, on this machine, where the user has put it.
-    """
+    """A place to get the whole data set from."""
 
     name: str
+    """As a message names it."""
     fetch: Callable[[Path, Context], None]
+    """Puts every file into the directory that it is given, and shows its progress; raises
+    `NotAvailable`, or `InterruptedError`."""
     at_hand: Callable[[], bool] = lambda: False
+    """Whether it is surely there, on this machine, where the user has put it."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +55,7 @@ class Dataset:
         classes: The names of the labels 0, 1, ….
         files: The checksum of each file, `sha256:…` or `md5:…`, by its path in the data set.
         sources: In the order in which they are tried.
-        size: For the message that says what will be fetched.
+        size: As a message has it.
         stand_in: What takes its place, read the same way, on machines that can't get it.
         advice: How the user gets this one there.
     """
@@ -107,12 +104,8 @@ class Dataset:
         """Return the one that is at hand, else the best that can be fetched, after saying which.
 
         One that is at hand but damaged, and can't be fetched again, is an error: another content
-        must not take its place unasked.
-
-        Raises:
-            NotAvailable: none could be fetched; with what was the matter with each.
-            InterruptedError: the user stopped the program.
-            TimeoutError: another process has been fetching for too long.
+        must not take its place unasked. `NotAvailable` says what was the matter with each;
+        `TimeoutError` and `InterruptedError` are raised, too.
         """
         taken, problems = self.taken(), []
         for each in self.alternatives if taken is None else (taken,):
@@ -191,9 +184,7 @@ class Dataset:
 def download(url: str, target: Path, reporter: Context) -> None:
     """Write what `url` has to a file, whose directory is made.
 
-    Raises:
-        NotAvailable: it can't be reached, or takes longer than `LIMIT` seconds.
-        InterruptedError: the user stopped the program.
+    It raises `NotAvailable`, also after `LIMIT` seconds, or `InterruptedError`.
     """
     import requests  # noqa: PLC0415 (whatever knows of data sets would load it)
 
@@ -223,8 +214,7 @@ def download(url: str, target: Path, reporter: Context) -> None:
 def unpack(packed: Path, directory: Path, members: Mapping[str, str]) -> None:
     """Take files out of a tar archive: `members`, the name of each in it by its path afterwards.
 
-    Raises:
-        NotAvailable: the archive or a file in it is missing, or it is something else.
+    It raises `NotAvailable` where the archive or a file in it is missing, or it is something else.
     """
     try:
         with tarfile.open(packed) as tar:

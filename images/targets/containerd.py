@@ -26,17 +26,13 @@ _ROOT = "containerd.io/gc.root"
 
 @dataclass(frozen=True)
 class Node(Target):
-    """A containerd.
-
-    Args:
-        address: Its socket.
-        namespace: Of the images; the kubelet's is k8s.io.
-        snapshotter: How it stacks layers; an image is unpacked for one of them.
-    """
+    """A containerd, by its socket's address."""
 
     address: str
     namespace: str
+    """Of the images; the kubelet's is k8s.io."""
     snapshotter: str = "overlayfs"
+    """How it stacks layers; an image is unpacked for one of them."""
 
     @property
     def is_up(self) -> bool:

@@ -51,17 +51,14 @@ _MANIFESTS = (
 
 @dataclass(frozen=True)
 class Registry(Target):
-    """A registry, and how one logs in to it.
-
-    Args:
-        server: Its host, with a path where it has one: `example.azurecr.io/team`.
-        login: `azure` for the login of the Azure CLI, `docker` for a docker config.json.
-        credentials: That file; None for where docker and podman keep theirs.
-    """
+    """A registry, and how one logs in to it."""
 
     server: str
+    """Its host, with a path where it has one: `example.azurecr.io/team`."""
     login: How = "docker"
+    """`azure` for the login of the Azure CLI, `docker` for a docker config.json."""
     credentials: str | None = None
+    """That file; None for where docker and podman keep theirs."""
 
     def name(self, reference: str) -> str:
         return within(self.server, reference)

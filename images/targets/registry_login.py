@@ -30,14 +30,10 @@ _LIMIT = 60.0
 
 @dataclass(frozen=True)
 class Login:
-    """A registry's entry in a docker config.json.
-
-    Args:
-        auth: `user:password` in base64; without a password beside an identity token.
-        identity_token: Empty without one.
-    """
+    """A registry's entry in a docker config.json."""
 
     auth: str = field(repr=False)
+    """`user:password` in base64; without a password beside an identity token."""
     identity_token: str = field(default="", repr=False)
 
     @classmethod
@@ -66,10 +62,8 @@ def config(server: str, login: Login | None) -> dict[str, Any]:
 def find_login(server: str, how: How, credentials: str | None) -> Login | None:
     """Return the login of a registry, of the Azure CLI or out of a file; None without one.
 
-    Without `credentials` it looks where docker and podman keep theirs.
-
-    Raises:
-        TargetError: the file named has no entry for it, or the Azure CLI gives none.
+    Without `credentials` it looks where docker and podman keep theirs. It raises `TargetError`
+    where the file named has no entry for it, or the Azure CLI gives none.
     """
     if how == "azure":
         return _by_azure(host(server))
@@ -87,10 +81,7 @@ def find_login(server: str, how: How, credentials: str | None) -> Login | None:
 
 
 def docker_context() -> tuple[str, Path] | None:
-    """Return the user's docker context and the directory that describes it; None for the default.
-
-    Docker Desktop's daemon and a rootless one have contexts.
-    """
+    """Return the user's docker context, as Docker Desktop has one, and the directory with it."""
     file = _docker_home() / "config.json"
     name = _content(file).get("currentContext") if file.is_file() else None
     return None if name is None else (str(name), file.with_name("contexts"))
@@ -99,8 +90,7 @@ def docker_context() -> tuple[str, Path] | None:
 def stored_login(server: str, file: Path, *, ask_helpers: bool = True) -> Login | None:
     """Return the login that a docker config.json, or the helper it names, has; None without one.
 
-    Raises:
-        TargetError: it can't be read, is none, or its credential helper fails.
+    It raises `TargetError` where the file can't be read, is none, or its helper fails.
     """
     content = _content(file)
     auths = content.get("auths", {})

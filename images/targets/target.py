@@ -2,8 +2,7 @@
 
     target_of({"kind": "registry", "server": "example.org/team"}).load(archive, reference, reporter)
 
-A kind of cluster that has a way of its own has it in its folder, and `infra.provider.resources`
-knows them all.
+A kind of cluster that has a way of its own has it in its folder.
 """
 
 from abc import ABC, abstractmethod
@@ -58,8 +57,7 @@ class Target(ABC):
     def load(self, archive: Path, reference: str, reporter: Context) -> None:
         """Bring the image in, by `name(reference)`: `reference` is what the archive calls it.
 
-        The archive is one of docker's, or of OCI's layout. Where the user stops the program
-        meanwhile, it raises `InterruptedError`.
+        The archive is one of docker's, or of OCI's layout. `InterruptedError` is raised on Ctrl-C.
         """
 
     @abstractmethod
@@ -103,10 +101,8 @@ def by_digest(name: str, digest: str) -> str:
 def listed(listing: str, name: str) -> str | None:
     """Return the digest that containerd's `ctr images list` prints for a name; None without."""
     # REF TYPE DIGEST SIZE …
-    for line in listing.splitlines():
-        if line.startswith(f"{name} "):
-            return line.split()[2]
-    return None
+    rows = (line.split() for line in listing.splitlines() if line.startswith(f"{name} "))
+    return next((row[2] for row in rows), None)
 
 
 def within(server: str, reference: str) -> str:

@@ -53,11 +53,7 @@ def directories(mounts: str) -> list[Path]:
 
 
 def link(source: Path, target: Path) -> None:
-    """Make `target` the same directory: with the owners, modes and attributes of `source`.
-
-    Raises:
-        NotLinked: they may be on two file systems.
-    """
+    """Make `target` the same directory, owners, modes and attributes too; or raise `NotLinked`."""
     places = (str(source), str(target))
     try:
         run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)

@@ -39,12 +39,12 @@ _LEFT = ("artifacts.json", "model.pt")
 _KEEP = """
 import io, json, pathlib, sys, tarfile
 from slipway import events
-from slipway_trainer.agent import artifacts, kept, tar
+from slipway_trainer.agent import artifacts, tar
 place = "abfs://results/slipway/outputs/mine"
 for run, is_success in (("run-1", True), ("run-2", True), ("run-3", False)):
-    kept.reach(place)
+    artifacts.reach(place)
     artifacts.sync(pathlib.Path(sys.argv[1]), f"{place}/{run}", events.Events(0))
-    kept.prune(place, run, is_success=is_success)
+    artifacts.prune(place, run, is_success=is_success)
 sent = io.BytesIO()
 tar.write(f"{place}/run-2", sent)
 sent.seek(0)

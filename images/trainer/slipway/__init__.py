@@ -24,8 +24,7 @@ from typing import Any
 
 from slipway import termination
 from slipway.checkpoints import due, latest, save
-from slipway.events import Events, harmless, own_rank
-from slipway.history import History
+from slipway.events import Events, History, harmless, own_rank
 
 __all__ = ["due", "finish", "latest", "log", "save"]
 
@@ -43,9 +42,7 @@ def log(epoch: int | None = None, step: int | None = None, **numbers: Any) -> No
         numbers: By name. Tensors with a single element are numbers; what is none is left out.
     """
     found = _history.add(numbers, epoch)
-    when = {"epoch": epoch, "step": step}
-    known = {name: value for name, value in when.items() if value is not None}
-    Events(own_rank()).emit("metrics", **known, metrics=found)
+    Events(own_rank()).emit("metrics", **_given(epoch=epoch, step=step), metrics=found)
 
 
 @harmless
@@ -61,6 +58,9 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
             result, others are in its `metrics`.
     """
     _history.add(numbers)
-    facts = {"dataset": dataset, "samples_seen": samples_seen}
-    known = {name: value for name, value in facts.items() if value is not None}
-    termination.leave({"rank": own_rank(), **known, **_history.told()})
+    facts = _given(dataset=dataset, samples_seen=samples_seen)
+    termination.leave({"rank": own_rank(), **facts, **_history.told()})
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

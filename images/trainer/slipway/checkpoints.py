@@ -53,11 +53,7 @@ class Interval:
 
     @classmethod
     def parse(cls, text: str) -> Interval:
-        """Return the interval that `text` is: "500 steps" or "600 s".
-
-        Raises:
-            ValueError: it is neither.
-        """
+        """Return the interval that `text` is, "500 steps" or "600 s"; or raise `ValueError`."""
         found = re.fullmatch(r"([1-9]\d*) ?(steps|s)", text)
         if found is None:
             raise ValueError(f"{text} is not allowed, it takes such as '500 steps' or '600 s'")
@@ -85,8 +81,7 @@ class Store:
     def write(self, state: Mapping[str, Any], step: int) -> Path:
         """Write the state after `step` steps so that it is there as a whole or not at all.
 
-        Raises:
-            ValueError: it has something else in it than tensors and plain values.
+        `ValueError` is raised when it has something else in it than tensors and plain values.
         """
         import torch  # noqa: PLC0415 - the package is for those, too, who have none
 
@@ -120,8 +115,7 @@ class Store:
     def newest(self, warn: Callable[[str], None]) -> dict[str, Any] | None:
         """Return the newest state that is as it was written; None where there is none yet.
 
-        Raises:
-            ValueError: there are some, and none of them is whole.
+        `ValueError` is raised when there are some, and none of them is whole.
         """
         import torch  # noqa: PLC0415 - as above
 

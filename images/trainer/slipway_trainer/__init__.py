@@ -6,8 +6,8 @@ Three packages, each of which can be read alone:
     elastic   training that goes on when workers are lost; for programs of one's own as well
     agent     runs beside a job's program: starts it, fetches its inputs, copies its files out
 
-Beside them lies what a program of one's own imports: events and report, tracker with its metrics,
-goals and validation, and data sets.
+Beside them lies what your own program imports: report, tracker with its metrics, goals and
+validation, and data sets.
 """
 
 # By their short names, too: python3 -m slipway_trainer.launch, python3 -m slipway_trainer.mnist.

@@ -44,11 +44,7 @@ def probe(driver: Path = _DRIVER) -> dict[str, Any]:
 
 
 def _calculate() -> str:
-    """Multiply two matrices on the GPU and return its name.
-
-    Raises:
-        RuntimeError: there is none, or what it calculates is wrong.
-    """
+    """Multiply two matrices on the GPU and return its name; raise `RuntimeError` if it can't."""
     device = torch.device("cuda")
     ones = torch.ones(_SIZE, _SIZE, device=device)
     total = float((ones @ ones).sum())

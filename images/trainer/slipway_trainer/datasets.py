@@ -31,15 +31,12 @@ MNIST_SHA256 = {
 
 
 class Data(ABC):
-    """A training or test set: pictures and their classes, by their index.
-
-    Attributes:
-        name: The data set's true name.
-        classes: What the labels mean.
-    """
+    """A training or test set: pictures and their classes, by their index."""
 
     name: str
+    """The data set's true name."""
     classes: tuple[str, ...]
+    """What the labels mean."""
 
     @abstractmethod
     def __len__(self) -> int:
@@ -69,22 +66,16 @@ class Data(ABC):
 
 @dataclass(frozen=True)
 class Samples(Data):
-    """A training or test set in the memory of one device.
-
-    Args:
-        name: The data set's true name.
-        classes: What the labels mean.
-        images: Pictures (N, height, width, colors) of uint8.
-        labels: Their classes (N,) of int64.
-        mean: Of all training pixels, after scaling to 0..1.
-        deviation: Their standard deviation.
-    """
+    """A training or test set in the memory of one device."""
 
     name: str
     classes: tuple[str, ...]
     images: Tensor
+    """Pictures (N, height, width, colors) of uint8."""
     labels: Tensor
+    """Their classes (N,) of int64."""
     mean: float
+    """Of all training pixels, after scaling to 0..1."""
     deviation: float
 
     def __len__(self) -> int:
@@ -150,8 +141,7 @@ class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside 
 def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
     """Read MNIST from `root`, at most the first `limit` samples.
 
-    Raises:
-        RuntimeError: the files are not there, or are others than those published.
+    It raises `RuntimeError` where the files are missing, or are others than those published.
     """
     dataset = MNIST(root, train=train, download=False)
     _verify(Path(dataset.raw_folder), "train" if train else "t10k")
@@ -168,8 +158,7 @@ def mnist(root: Path, *, train: bool, limit: int | None, device: torch.device) -
 def cifar10(root: Path, *, train: bool, limit: int | None, device: torch.device) -> Samples:
     """Read CIFAR-10, or what `root` has in its place, at most the first `limit` samples.
 
-    Raises:
-        RuntimeError: the files are not there, or their checksums are not those published.
+    It raises `RuntimeError` where the files are missing, or are others than those published.
     """
     dataset = CIFAR10(root, train=train, download=False)
     return Samples(

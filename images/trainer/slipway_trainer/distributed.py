@@ -31,10 +31,8 @@ def default_backend(use_cuda: bool) -> str:
 def join(backend: str, timeout: timedelta, use_cuda: bool) -> World:
     """Wait for all ranks and return the world they form.
 
-    Args:
-        backend: gloo or nccl.
-        timeout: How long to wait for the other ranks, here and in every collective operation.
-        use_cuda: Train on this rank's GPU, where there is one.
+    The backend is gloo or nccl. `timeout` is for the other ranks, here and in every collective
+    operation. With `use_cuda` a rank trains on its GPU, where there is one.
 
     Raises:
         ValueError: nccl is asked for without a GPU.

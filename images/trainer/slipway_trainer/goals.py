@@ -27,11 +27,7 @@ class Goal:
         return any(word in self.metric for word in _FALLING)
 
     def reached(self, values: Mapping[str, Any]) -> bool:
-        """Return whether a validation's values reach it.
-
-        Raises:
-            ValueError: the validation doesn't have the metric.
-        """
+        """Return whether a validation's values reach it; raise `ValueError` without the metric."""
         if self.metric in {"val_loss", "test_loss"}:
             values = {self.metric: values.get("loss"), **values}
         found = values.get(self.metric)
@@ -47,11 +43,7 @@ class Goal:
 
 
 def parse(text: str) -> Goal:
-    """Return the goal that a text such as `accuracy=0.98` names.
-
-    Raises:
-        ValueError: it names none; the message says what is allowed.
-    """
+    """Return the goal that a text such as `accuracy=0.98` names; raise `ValueError` for others."""
     metric, _, number = text.partition("=")
     try:
         goal = Goal(metric, float(number))

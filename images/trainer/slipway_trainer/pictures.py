@@ -116,11 +116,7 @@ class Pictures(Data):
 
 
 def made(cifar10: Path = Path("/data/cifar10")) -> Path:
-    """Write some of the image's pictures, CIFAR-10's or what stands in for them, as PNG files.
-
-    Returns:
-        Their directory, a new one: 6,000 and 1,000 pictures.
-    """
+    """Write 6,000 and 1,000 of the image's pictures as PNG files; return their new directory."""
     directory = Path(tempfile.mkdtemp(prefix="pictures-"))
     for train, count in _FEW.items():
         dataset: Any = CIFAR10(cifar10, train=train)
@@ -139,14 +135,8 @@ def made(cifar10: Path = Path("/data/cifar10")) -> Path:
 def _inner(directory: Path) -> Path:
     """Return the only folder in `directory`, which is how archives are packed, else itself."""
     within = [path for path in directory.iterdir() if path.is_dir()]
-    return within[0] if len(within) == 1 and not _places(directory) else directory
-
-
-def _places(directory: Path) -> list[Path]:
-    """Return the folders in `directory` that may be of pictures."""
-    return [
-        path for names in _FOLDERS.values() for name in names if (path := directory / name).is_dir()
-    ]
+    known = {name for names in _FOLDERS.values() for name in names}
+    return within[0] if len(within) == 1 and within[0].name not in known else directory
 
 
 def _folder(directory: Path, train: bool) -> Path:

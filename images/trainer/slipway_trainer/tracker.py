@@ -225,10 +225,8 @@ def regrouped(states: Sequence[Mapping[str, Any]], rank: int) -> dict[str, Any]:
     Rank 0 has counted what all of them had, and the others nothing: sums stay what they are.
     """
     state = deepcopy(dict(states[0]))
-    for part, names in (
-        ("now", ("samples", "loss_sum", "loss_count")),
-        ("done", ("samples_seen",)),
-    ):
+    counted = {"now": ("samples", "loss_sum", "loss_count"), "done": ("samples_seen",)}
+    for part, names in counted.items():
         for name in names:
             state[part][name] = sum(each[part][name] for each in states) if rank == 0 else 0
     return state

@@ -5,6 +5,12 @@
 Any URL that fsspec knows will do: file:///results (a mounted volume), or abfs://container/folder
 with adlfs and its AZURE_STORAGE_* variables. Repeating what fails for a moment is left to the
 store's own client. https://filesystem-spec.readthedocs.io/
+
+Where a stack keeps all jobs' files, two runs of a job stay: the last one, and the last one that
+ended well, which is often the same.
+
+    <url>/<run id>/     what a run left
+    <url>/succeeded     the id of the last run that ended well
 """
 
 import json
@@ -12,7 +18,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,12 +30,23 @@ if TYPE_CHECKING:
 
 LIMIT_SECONDS = 600
 LIST = "artifacts.json"
+SUCCEEDED = "succeeded"
 _READ_BACK_BYTES = 64 * 2**20
 """Of larger files only the size is compared: reading them back would take as long as sending."""
+_REACH_SECONDS = 30
+"""A store's client may try for many minutes, which no run that has ended is held up for."""
 
 
 class NotArrivedError(OSError):
     """What the store holds is not what was sent."""
+
+
+def store_of(url: str) -> "tuple[AbstractFileSystem, str]":
+    """Return the store that `url` is in, and its path there; raises what fsspec does."""
+    from fsspec import url_to_fs  # noqa: PLC0415 - takes 0.1 s, and most jobs copy nothing
+
+    store, path = url_to_fs(url)
+    return store, path
 
 
 def sync(
@@ -46,7 +63,15 @@ def sync(
         ValueError: the program used the name of the list, or the URL is none that fsspec knows.
         Exception: whatever the store's client raises; a copy may then be incomplete.
     """
-    files = _files(directory, url)
+    if (directory / LIST).is_file():
+        raise ValueError(f"{directory / LIST} has the name of the list of artifacts; rename it")
+    files = {}
+    for path in sorted(directory.rglob("*")):
+        if path.is_file():
+            with path.open("rb") as file:
+                digest = file_digest(file, "sha256").hexdigest()
+            name = str(path.relative_to(directory))
+            files[name] = _entry(url, name, digest, path.stat().st_size)
     if not files:
         return {}
     begun = time.monotonic()
@@ -58,20 +83,6 @@ def sync(
     return listed
 
 
-def _files(directory: Path, url: str) -> dict[str, dict[str, Any]]:
-    """Return {path: {url, sha256, bytes}} of every file in `directory` and below, by name."""
-    if (directory / LIST).is_file():
-        raise ValueError(f"{directory / LIST} has the name of the list of artifacts; rename it")
-    found = {}
-    for path in sorted(directory.rglob("*")):
-        if path.is_file():
-            with path.open("rb") as file:
-                digest = file_digest(file, "sha256").hexdigest()
-            name = str(path.relative_to(directory))
-            found[name] = _entry(url, name, digest, path.stat().st_size)
-    return found
-
-
 def _entry(url: str, name: str, digest: str, size: int) -> dict[str, Any]:
     return {"url": f"{url.rstrip('/')}/{name}", "sha256": digest, "bytes": size}
 
@@ -79,9 +90,7 @@ def _entry(url: str, name: str, digest: str, size: int) -> dict[str, Any]:
 def _copy(
     directory: Path, files: dict[str, dict[str, Any]], url: str, events: Events
 ) -> dict[str, dict[str, Any]]:
-    from fsspec import url_to_fs  # noqa: PLC0415 - takes 0.1 s, and most jobs copy nothing
-
-    store, root = url_to_fs(url)
+    store, root = store_of(url)
     targets = {name: f"{root}/{name}" for name in files}
     for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets.values()):
         store.makedirs(folder, exist_ok=True)
@@ -97,11 +106,7 @@ def _copy(
 
 
 def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> None:
-    """Compare the copy with what was sent.
-
-    Raises:
-        NotArrivedError: they differ.
-    """
+    """Raise `NotArrivedError` when the copy differs from what was sent."""
     store.invalidate_cache()
     size = store.info(target)["size"]
     if size != sent["bytes"]:
@@ -113,6 +118,36 @@ def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> N
     digest = sha256(store.cat_file(target)).hexdigest()
     if digest != sent["sha256"]:
         raise NotArrivedError(f"{target} has the sha256 {digest} and not {sent['sha256']}, as sent")
+
+
+def reach(url: str, seconds: float = _REACH_SECONDS) -> None:
+    """Raise, after so many seconds at the latest, when the store of `url` does not answer."""
+    with time_limit(seconds, f"reaching {url}"):
+        store, root = store_of(url)
+        store.exists(root)
+
+
+def prune(url: str, run_id: str, *, is_success: bool) -> list[str]:
+    """Note how the run just copied to `url` ended; remove those before it, and return their ids.
+
+    It raises whatever the store's client does; what is to stay is never removed.
+    """
+    store, root = store_of(url)
+    note = f"{root}/{SUCCEEDED}"
+    if is_success:
+        store.pipe_file(note, run_id.encode())
+    store.invalidate_cache()
+    stays = {run_id}
+    if store.exists(note):
+        stays.add(store.cat_file(note).decode().strip())
+    removed = []
+    for entry in store.ls(root, detail=True):
+        name = entry["name"].rstrip("/").rpartition("/")[2]
+        if entry["type"] == "directory" and name not in stays:
+            with suppress(FileNotFoundError):  # another worker of an elastic job was quicker
+                store.rm(entry["name"], recursive=True)
+            removed.append(name)
+    return removed
 
 
 @contextmanager

@@ -15,13 +15,20 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from slipway_trainer.agent.transfer import STALL_SECONDS, NotFetchedError, copy
+from slipway_trainer.agent.artifacts import store_of, time_limit
 
+STALL_SECONDS = 60.0
 _TURN_SECONDS = 3600.0
 _POLL_SECONDS = 0.5
+_CHUNK_BYTES = 8 * 2**20
+
+
+class NotFetchedError(Exception):
+    """What a job starts with cannot be had: which, from where, why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +48,7 @@ class Data:
         return f"data {self.url}"
 
 
-def fetch(
-    data: Data, stall_seconds: float = STALL_SECONDS, turn_seconds: float = _TURN_SECONDS
-) -> int:
+def fetch(data: Data, turn_seconds: float = _TURN_SECONDS) -> int:
     """See that the cache has it, and return how many bytes were fetched for that: 0 if it had it.
 
     Raises:
@@ -59,7 +64,12 @@ def fetch(
         try:
             shutil.rmtree(part, ignore_errors=True)
             part.mkdir()
-            size = _proven(data, packed, stall_seconds)
+            size, digest = copy(data.url, packed)
+            if digest != data.sha256:
+                raise NotFetchedError(  # noqa: TRY301 - raised again as it is
+                    f"{data} has the sha256 {digest}, and the job's `data.sha256` is "
+                    f"{data.sha256}: correct the one that is wrong"
+                )
             name = PurePosixPath(unquote(urlsplit(data.url).path)).name
             unpack(packed, part, name if name.strip(".") else "data")
             os.sync()
@@ -82,22 +92,28 @@ def fetch(
     return size
 
 
-def _proven(data: Data, packed: Path, stall_seconds: float) -> int:
-    size, digest = copy(data.url, packed, stall_seconds)
-    if digest != data.sha256:
-        raise NotFetchedError(
-            f"{data} has the sha256 {digest}, and the job's `data.sha256` is {data.sha256}: "
-            "correct the one that is wrong"
-        )
-    return size
+def copy(url: str, target: Path, stall_seconds: float = STALL_SECONDS) -> tuple[int, str]:
+    """Copy what `url` names to `target`; return its size in bytes and its sha256.
+
+    `TimeoutError` is raised when the store gave nothing for so many seconds.
+    """
+    digest, size = sha256(), 0
+    with time_limit(stall_seconds, "opening it"):
+        store, path = store_of(url)
+        source = store.open(path, "rb")
+    with source, target.open("wb") as written:
+        while True:
+            with time_limit(stall_seconds, f"reading {_CHUNK_BYTES // 2**20} MiB of it"):
+                chunk = source.read(_CHUNK_BYTES)
+            if not chunk:
+                return size, digest.hexdigest()
+            written.write(chunk)
+            digest.update(chunk)
+            size += len(chunk)
 
 
 def unpack(packed: Path, directory: Path, name: str) -> None:
-    """Unpack a tar or zip archive into `directory`; put any other file there as `name`.
-
-    Raises:
-        NotFetchedError: a name in the archive leads out of the directory, or it is damaged.
-    """
+    """Unpack a tar or zip archive into `directory`; put any other file there as `name`."""
     try:
         if tarfile.is_tarfile(packed):
             with tarfile.open(packed) as tar:

@@ -20,8 +20,7 @@ from typing import Any
 from slipway import termination
 from slipway_trainer import report
 from slipway_trainer.agent import data
-from slipway_trainer.agent.data import Data
-from slipway_trainer.agent.transfer import STALL_SECONDS, NotFetchedError, copy
+from slipway_trainer.agent.data import STALL_SECONDS, Data, NotFetchedError, copy
 
 
 @dataclass(frozen=True)
@@ -88,20 +87,17 @@ def fetch(wanted: Input, stall_seconds: float = STALL_SECONDS) -> int:
 def _provide(wanted: Mapping[str, Any]) -> str:
     """Fetch an input or a job's data; return what was done."""
     begun = time.monotonic()
-    if "name" not in wanted:
-        known = Data(**wanted)
-        size = data.fetch(known)
-        place = f"{known} in {known.directory}"
-    else:
+    url, digest = wanted["url"], wanted["sha256"]
+    if "name" in wanted:
         artifact = Input(**wanted)
-        size = fetch(artifact)
-        place = f"{artifact}"
-    if size == 0 and "name" not in wanted:
-        return f"{place}: 0 bytes fetched, it was there, sha256 {wanted['sha256']}"
+        what, size = str(artifact), fetch(artifact)
+    else:
+        known = Data(**wanted)
+        what, size = f"{known} in {known.directory}", data.fetch(known)
+        if size == 0:
+            return f"{what}: 0 bytes fetched, it was there, sha256 {digest}"
     seconds = time.monotonic() - begun
-    return (
-        f"{place}: {size} bytes from {wanted['url']} in {seconds:.1f} s, sha256 {wanted['sha256']}"
-    )
+    return f"{what}: {size} bytes from {url} in {seconds:.1f} s, sha256 {digest}"
 
 
 def main(arguments: Sequence[str]) -> int:

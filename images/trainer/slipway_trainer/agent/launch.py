@@ -21,14 +21,14 @@ import sys
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
 from slipway import termination
 from slipway.events import Events, own_index, own_rank
 from slipway_trainer import report
-from slipway_trainer.agent import artifacts, kept, messages
+from slipway_trainer.agent import artifacts, messages
 
 _LAST_LINES = 100
 _LEFT_OPEN_SECONDS = 1.0
@@ -36,15 +36,14 @@ _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, sign
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the program that follows `--` and return the exit code for this container.
-
-    Raises:
-        SystemExit: the arguments are wrong.
-    """
+    """Run the program that follows `--` and return the exit code for this container."""
     processes, program = _parse(arguments)
     if processes == 1:
-        _complete(os.environ)
-    directory, url = _outputs()
+        _set_torchruns_variables()
+    directory = Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs"))
+    url = os.environ.get("SLIPWAY_OUTPUTS", os.environ.get("SLIPWAY_KEPT"))
+    if url is not None or "SLIPWAY_OUTPUT_DIR" in os.environ:
+        directory.mkdir(parents=True, exist_ok=True)
     checkpoints = os.environ.get("SLIPWAY_CHECKPOINT_DIR")
     has_more = url is not None or checkpoints is not None
     if processes == 1 and not has_more and program[0] == "-m":
@@ -88,47 +87,35 @@ def _forget(checkpoints: Path) -> None:
             shutil.rmtree(other, ignore_errors=True)
 
 
-def _complete(environment: MutableMapping[str, str]) -> None:
+def _set_torchruns_variables() -> None:
     """Set what torchrun sets besides, by which frameworks know who they are.
 
     https://docs.pytorch.org/docs/2.6/elastic/run.html#environment-variables
     """
-    if "TORCHELASTIC_RUN_ID" not in environment:
-        return
-    for name in ("GROUP_RANK", "ROLE_RANK", "NODE_RANK"):
-        environment.setdefault(name, environment["RANK"])
-    for name in ("GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"):
-        environment.setdefault(name, environment["WORLD_SIZE"])
-    for name in ("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"):
-        environment.setdefault(name, "0")
-
-
-def _outputs() -> tuple[Path, str | None]:
-    """Return the directory for the program's files, made, and where they are to be copied."""
-    directory = Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs"))
-    url = os.environ.get("SLIPWAY_OUTPUTS", os.environ.get("SLIPWAY_KEPT"))
-    if url is not None or "SLIPWAY_OUTPUT_DIR" in os.environ:
-        directory.mkdir(parents=True, exist_ok=True)
-    return directory, url
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        ranks = dict.fromkeys(("GROUP_RANK", "ROLE_RANK", "NODE_RANK"), os.environ["RANK"])
+        size = os.environ["WORLD_SIZE"]
+        sizes = dict.fromkeys(("GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE"), size)
+        none = dict.fromkeys(("TORCHELASTIC_RESTART_COUNT", "TORCHELASTIC_MAX_RESTARTS"), "0")
+        os.environ.update({**ranks, **sizes, **none, **os.environ})
 
 
 def _run(processes: int, program: Sequence[str], scratch: Path) -> tuple[int, dict[str, Any]]:
     """Run the program to its end; return its exit code and the message of all its processes."""
-    variables = {"SLIPWAY_MESSAGE_DIR": str(scratch)}
     if processes > 1:
         # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
-        torchrun = [sys.executable, "-m", "slipway_trainer.agent.processes", str(processes)]
-        code, _ = _wait_for([*torchrun, *program], variables)
+        torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
+        code, _ = _wait_for([*torchrun, *program], scratch)
         return code, messages.merged(scratch, code, processes)
-    code, last = _wait_for([sys.executable, *program], variables)
+    code, last = _wait_for(program, scratch)
     # It may write the container's message itself.
     left = termination.read(scratch / f"{own_rank()}.json")
     message = {**termination.read(termination.place()), **left}
     return code, messages.from_log(last, code) if code != 0 and "error" not in message else message
 
 
-def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> tuple[int, str]:
-    """Run `command` and pass signals on to it.
+def _wait_for(program: Sequence[str], scratch: Path) -> tuple[int, str]:
+    """Run `program` with Python and pass signals on to it; its message goes to `scratch`.
 
     Returns its exit code as a shell would, and the end of its standard error.
     """
@@ -143,7 +130,9 @@ def _wait_for(command: Sequence[str], environment: Mapping[str, str]) -> tuple[i
 
     for number in _FORWARDED:
         signal.signal(number, forward)
-    child = subprocess.Popen(command, env={**os.environ, **environment}, stderr=subprocess.PIPE)
+    environment = {**os.environ, "SLIPWAY_MESSAGE_DIR": str(scratch)}
+    command = (sys.executable, *program)
+    child = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
     for missed in early:
         child.send_signal(missed)
     last: deque[bytes] = deque(maxlen=_LAST_LINES)
@@ -171,7 +160,7 @@ def _copy(
     is_demanded = "SLIPWAY_OUTPUTS" in os.environ
     try:
         if not is_demanded and any(directory.iterdir()):
-            kept.reach(url)
+            artifacts.reach(url)
         listed = artifacts.sync(directory, _destination(url, code, rank), Events(rank))
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
         text = f"{directory} could not be copied to {url}: {type(error).__name__}: {error}"
@@ -179,35 +168,26 @@ def _copy(
         if code == 0 and is_demanded:
             return report.EXIT_FAILED, {"rank": rank, **message, "error": text}
         return code, message
-    if not listed:
-        return code, message
-    if not is_demanded:
-        _prune(url, is_success=code == 0)
-    return code, {"rank": rank, **message, "artifacts": listed}
-
-
-def _prune(url: str, *, is_success: bool) -> None:
-    """Remove the files of runs before the last ones; that it failed is no failure of this run."""
-    try:
-        kept.prune(url, os.environ["SLIPWAY_RUN_ID"], is_success=is_success)
-    except Exception as error:  # noqa: BLE001 - as above
-        text = f"files of earlier runs in {url} could not be removed: {type(error).__name__}: "
-        print(f"{text}{error}", file=sys.stderr, flush=True)
+    if listed and not is_demanded:
+        try:
+            artifacts.prune(url, os.environ["SLIPWAY_RUN_ID"], is_success=code == 0)
+        except Exception as error:  # noqa: BLE001 - as above; it is no failure of this run
+            text = f"files of earlier runs in {url} could not be removed: {type(error).__name__}: "
+            print(f"{text}{error}", file=sys.stderr, flush=True)
+    return code, {"rank": rank, **message, "artifacts": listed} if listed else message
 
 
 def _destination(url: str, code: int, rank: int) -> str:
     """Return where this replica's files go: those of rank 0 straight into the run's folder."""
-    parts = [url.rstrip("/")]
-    if run := os.environ.get("SLIPWAY_RUN_ID"):
-        parts.append(run)
     if "PET_RDZV_ENDPOINT" in os.environ:
         # The result of an elastic job is with the worker that ends well as rank 0, whichever it is.
         replica = None if code == 0 and rank == 0 else own_index()
     else:
         replica = int(os.environ.get("PET_NODE_RANK", os.environ.get("RANK", "0"))) or None
+    folders = [url.rstrip("/"), os.environ.get("SLIPWAY_RUN_ID", "")]
     if replica is not None:
-        parts.append(f"replica-{replica}")
-    return "/".join(parts)
+        folders.append(f"replica-{replica}")
+    return "/".join(filter(None, folders))
 
 
 if __name__ == "__main__":

@@ -5,8 +5,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from slipway.events import own_rank, warn
-from slipway.history import numbers
+from slipway.events import numbers, own_rank, warn
 from slipway.termination import read
 
 _SIGNAL_BASE = 128

@@ -57,16 +57,14 @@ def _first_failure(failures: dict[int, ProcessFailure], directory: Path) -> int:
     The others fail because of it, so it is the one that wrote its last words first. One that was
     killed wrote none: its last ones are older still.
     """
-
-    def last_words(rank: int) -> Path:
-        message = directory / f"{rank}.json"
-        return message if message.exists() else _log(directory, failures[rank].local_rank)
-
-    rank = min(failures, key=lambda each: last_words(each).stat().st_mtime_ns)
+    left = {rank: directory / f"{rank}.json" for rank in failures}
+    logs = {rank: _log(directory, failure.local_rank) for rank, failure in failures.items()}
+    last_words = {rank: left[rank] if left[rank].exists() else logs[rank] for rank in failures}
+    rank = min(failures, key=lambda each: last_words[each].stat().st_mtime_ns)
     code: int = failures[rank].exitcode
-    message = read(directory / f"{rank}.json")
+    message = read(left[rank])
     if "error" not in message:
-        text = _log(directory, failures[rank].local_rank).read_text(errors="replace")
+        text = logs[rank].read_text(errors="replace")
         message = {"rank": rank, **messages.from_log(text, code)}
     (directory / messages.FIRST_FAILURE).write_text(json.dumps(message))
     print(f"rank {rank} failed first: it {messages.ended(code)}", file=sys.stderr, flush=True)

@@ -3,34 +3,27 @@
     python3 -m slipway_trainer.tar file:///opt/kept/outputs/mine/mine-20261124-101500-ab12
 
 The URL is any that fsspec knows. `succeeded` in place of the run's id is the last run that ended
-well, where its stack keeps the files (`agent.kept`). A list of files, artifacts.json, comes before
-those that it names; what it names and is not there is left out, for the reader to miss. Without a
-list all files come.
+well, where its stack keeps the files. A list of files, artifacts.json, comes before those that it
+names; what it names and is not there is left out, for the reader to miss. Without a list all files
+come.
 """
 
 import json
+import re
 import sys
 import tarfile
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from slipway_trainer.agent.artifacts import LIST
-from slipway_trainer.agent.kept import SUCCEEDED
+from slipway_trainer.agent.artifacts import LIST, SUCCEEDED, store_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
 
 def write(url: str, out: IO[bytes]) -> int:
-    """Write the files below `url` to `out`, and return how many.
-
-    Raises:
-        FileNotFoundError: there are none.
-        Exception: whatever the store's client raises.
-    """
-    from fsspec import url_to_fs  # noqa: PLC0415 - what it raises is to be told like the rest
-
-    store, root = url_to_fs(url)
+    """Write the files below `url` to `out`, and return how many; without any that is an error."""
+    store, root = store_of(url)
     root, count = root.rstrip("/"), 0
     if root.endswith(f"/{SUCCEEDED}") and store.isfile(root):
         run_id = store.cat_file(root).decode().strip()
@@ -54,19 +47,14 @@ def write(url: str, out: IO[bytes]) -> int:
 def _names(store: "AbstractFileSystem", root: str) -> Iterator[str]:
     """Yield the paths of a run's files below `root`: each replica's list, then what it names."""
     found = sorted(path[len(root) + 1 :] for path in store.find(root))
-    lists = [name for name in found if name == LIST or _is_of_replica(name)]
-    if LIST not in lists:
+    if LIST not in found:
         yield from found
         return
-    for name in sorted(lists, key=lambda each: (each != LIST, each)):
-        yield name
-        folder = name.removesuffix(LIST)
-        yield from (f"{folder}{each}" for each in json.loads(store.cat_file(f"{root}/{name}")))
-
-
-def _is_of_replica(name: str) -> bool:
-    folder, _, file = name.partition("/")
-    return folder.startswith("replica-") and file == LIST
+    for name in found:
+        if match := re.fullmatch(rf"(replica-[^/]*/)?{re.escape(LIST)}", name):
+            yield name
+            named = json.loads(store.cat_file(f"{root}/{name}"))
+            yield from (f"{match[1] or ''}{each}" for each in named)
 
 
 if __name__ == "__main__":

@@ -25,23 +25,18 @@ FORMAT = 2
 
 @dataclass
 class Checkpoints:
-    """The checkpoints of one training. All ranks must call each method, at the same step.
-
-    Args:
-        store: Where they lie; only rank 0 needs to see it.
-        every: How far apart they are; rank 0's clock counts.
-        world: The ranks that train.
-        events: Where to tell of each.
-        settings: What a training that goes on must have in common with the one that stopped.
-        written: When the last one was, or when it began.
-    """
+    """The checkpoints of one training. All ranks must call each method, at the same step."""
 
     store: Store
+    """Where they lie; only rank 0 needs to see it."""
     every: Interval
+    """How far apart they are; rank 0's clock counts."""
     world: World
     events: Events
     settings: dict[str, Any]
+    """What a training that goes on must have in common with the one that stopped."""
     written: float = 0.0
+    """When the last one was, or when it began."""
 
     def due(self, step: int) -> bool:
         """Return whether all ranks are to save after `step` steps: also once one got SIGTERM."""
@@ -75,11 +70,15 @@ class Checkpoints:
     def newest(self) -> dict[str, Any] | None:
         """Return the newest checkpoint that is whole, None when there is none yet.
 
-        Raises:
-            ValueError: it belongs to a training with other settings, or none of them is whole.
+        It raises `ValueError` where it has other settings, or there are some and none is whole.
         """
+        state = None
         # One rank reads, so all of them go on from the same one, and the others need not see it.
-        read = [self._read() if self.world.rank == 0 else None]
+        if self.world.rank == 0:
+            state = self.store.newest(lambda text: self.events.emit("warning", warning=text))
+            if state is not None:
+                self._check(state)
+        read = [state]
         dist.broadcast_object_list(read)
         return read[0]
 
@@ -106,22 +105,12 @@ class Checkpoints:
         return {**ranks[0]["progress"], "tracker": tracked}
 
     def refuse_others(self) -> None:
-        """See that a training that starts anew doesn't write among another one's checkpoints.
-
-        Raises:
-            ValueError: there are some.
-        """
+        """Raise `ValueError` where a training that starts anew would write among another one's."""
         if self.world.rank == 0 and self.store.files():
             raise ValueError(
                 f"--checkpoint {self.store.directory} has checkpoints already: add --resume to go "
                 "on from the newest, or name another directory to start anew"
             )
-
-    def _read(self) -> dict[str, Any] | None:
-        state = self.store.newest(lambda text: self.events.emit("warning", warning=text))
-        if state is not None:
-            self._check(state)
-        return state
 
     def _check(self, state: Mapping[str, Any]) -> None:
         directory = self.store.directory
@@ -131,11 +120,11 @@ class Checkpoints:
                 f"reads {FORMAT} alone: go on with the program that wrote it, or name another "
                 "directory"
             )
-        then, now = state["settings"], self.settings
+        then = state["settings"]
         changed = [
-            f"{name} was {then.get(name)} and is {now[name]}"
-            for name in now
-            if then.get(name) != now[name]
+            f"{name} was {then.get(name)} and is {now}"
+            for name, now in self.settings.items()
+            if then.get(name) != now
         ]
         if changed:
             raise ValueError(

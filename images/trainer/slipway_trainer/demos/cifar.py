@@ -13,14 +13,12 @@ import slipway_trainer.demos  # noqa: F401, I001 - before torch
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
-from slipway_trainer import datasets, report
+from slipway_trainer import datasets
 from slipway_trainer.demos import options, training
-from slipway.events import Events
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -68,11 +66,5 @@ def task(args: argparse.Namespace) -> training.Task:
     )  # fmt: skip
 
 
-def main(events: Events) -> dict[str, Any]:
-    """Train and test as the command line says; return the summary of this rank."""
-    args = arguments()
-    return training.run(task(args), args, events)
-
-
 if __name__ == "__main__":
-    report.run(main)
+    training.main(arguments, task)

@@ -20,9 +20,8 @@ from typing import Any
 from torch import Tensor, nn
 from torchvision import models
 
-from slipway_trainer import pictures, report
+from slipway_trainer import pictures
 from slipway_trainer.demos import options, training
-from slipway.events import Events
 
 
 class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
@@ -71,11 +70,5 @@ def task(args: argparse.Namespace) -> training.Task:
     )  # fmt: skip
 
 
-def main(events: Events) -> dict[str, Any]:
-    """Train and test as the command line says; return the summary of this rank."""
-    args = arguments()
-    return training.run(task(args), args, events)
-
-
 if __name__ == "__main__":
-    report.run(main)
+    training.main(arguments, task)

@@ -22,11 +22,11 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.profiler import profile
 
 from slipway import checkpoints
 from slipway_trainer import report
 from slipway_trainer.demos import mnist, options, training
-from slipway_trainer.demos.outputs import Profiler
 from slipway_trainer.distributed import World
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
 from slipway_trainer.elastic.replica import Change
@@ -116,7 +116,7 @@ class Training(training.Training):
         began = self.agree("began", lambda: self._of_rank_0(time.time()))
         self.tracker.start(time.time() - began)
 
-    def epoch(self, profiler: Profiler) -> None:
+    def epoch(self, profiler: profile | None) -> None:
         epoch = self.tracker.epoch
         for key in [*self.controller.shared.agreed]:
             if key.startswith(f"epoch {epoch}, ") and key not in self._agreed:

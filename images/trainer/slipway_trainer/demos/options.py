@@ -13,9 +13,7 @@ from slipway_trainer import goals
 def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
     """Return a parser with the options of every demo; it raises for an argument that is wrong.
 
-    Args:
-        program: Name of the module, as `python3 -m` takes it.
-        documentation: The module's, which has the commands to run it.
+    `program` is the module, as `python3 -m` takes it, with its documentation.
     """
     made = argparse.ArgumentParser(
         prog=f"python3 -m {program}",

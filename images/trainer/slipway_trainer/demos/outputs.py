@@ -2,19 +2,14 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
-from torch.profiler import (
-    profile,
-    schedule,
-    supported_activities,
-    tensorboard_trace_handler,
-)
+from torch.profiler import profile, schedule, supported_activities, tensorboard_trace_handler
 
 ACCURACIES = "accuracies.json"
 _TOLD = ("epoch_accuracies", "accuracy", "top5_accuracy", "class_accuracies")
@@ -23,11 +18,7 @@ WAIT, WARMUP, ACTIVE = 1, 1, 3
 
 
 def prepare(directory: Path) -> None:
-    """Make the directory now, so that a run doesn't fail only when it has its results.
-
-    Raises:
-        PermissionError: nothing can be written there.
-    """
+    """Make the directory now, so that a run doesn't fail only when it has its results."""
     directory.mkdir(parents=True, exist_ok=True)
     if not os.access(directory, os.W_OK):
         raise PermissionError(
@@ -49,25 +40,16 @@ def _replace(path: Path, write: Callable[[Path], object]) -> None:
     part.replace(path)
 
 
-class Profiler:
-    """Does nothing, as long as no trace is asked for."""
-
-    def step(self) -> None:
-        """A training step ends here."""
-
-
-@contextmanager
-def profiled(directory: Path | None, rank: int) -> Iterator[Profiler | profile]:
-    """Write a trace of this rank's first steps into `directory`, when there is one.
+def profiled(directory: Path | None, rank: int) -> AbstractContextManager[profile | None]:
+    """Return what writes a trace of this rank's first steps into `directory`, when there is one.
 
     The trace opens in https://ui.perfetto.dev, chrome://tracing and TensorBoard.
     """
     if directory is None:
-        yield Profiler()
-        return
-    with profile(
+        return nullcontext()
+    running: AbstractContextManager[profile] = profile(
         activities=supported_activities(),
         schedule=schedule(wait=WAIT, warmup=WARMUP, active=ACTIVE, repeat=1),
         on_trace_ready=tensorboard_trace_handler(str(directory), worker_name=f"rank{rank}"),
-    ) as running:
-        yield running
+    )
+    return running

@@ -7,8 +7,6 @@ times as fast, an Intel Xeon 0.65 times. So `choose` measures both, before the t
 import copy
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
@@ -23,41 +21,19 @@ _PROBE_ROUNDS = 6
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 
 
-@dataclass(frozen=True)
-class Precision:
-    """What convolutions and products are calculated with.
-
-    Args:
-        dtype: fp32 or bf16.
-        ratio: The speed of bf16 over that of fp32, where it was measured.
-    """
-
-    dtype: str
-    ratio: float | None = None
-
-    def facts(self) -> dict[str, Any]:
-        """Return what events and results say of it."""
-        ratio = {} if self.ratio is None else {"precision_ratio": self.ratio}
-        return {"precision": self.dtype, **ratio}
-
-
-PRECISIONS: Mapping[str, Precision] = {"float32": Precision("fp32"), "bfloat16": Precision("bf16")}
+DTYPES: Mapping[str, str] = {"float32": "fp32", "bfloat16": "bf16"}
 """By their names on the command line, but for auto."""
 
 
 def choose(
     net: nn.Module, images: Tensor, labels: Tensor, total: Callable[..., list[float]]
 ) -> tuple[str, float | None]:
-    """Return the dtype to calculate with, and the ratio of speeds; the same on all ranks.
+    """Return fp32 or bf16, and the speed of bf16 over that of fp32; the same on all ranks.
 
-    Model, gradients and random numbers stay as they are. It is fp32 where not every rank's CPU or
-    GPU has instructions for bf16. GPUs that have them are faster with them: none is measured.
-
-    Args:
-        net: What is to be trained.
-        images: A few pictures.
-        labels: Their classes.
-        total: Adds numbers up over all ranks, which must all call this.
+    It trains `net` on a few pictures and their labels; model, gradients and random numbers stay as
+    they are. `total` adds up over all ranks, which must all call this. It is fp32 where not every
+    rank's CPU or GPU has instructions for bf16. GPUs that have them are faster with them: none is
+    measured.
     """
     is_cuda = images.device.type == "cuda"
     has_bf16 = (

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
+from torch.profiler import profile
 
 from slipway.checkpoints import Store
 from slipway.events import Events
@@ -25,7 +26,7 @@ from slipway_trainer import report
 from slipway_trainer.datasets import Data
 from slipway_trainer.demos import outputs
 from slipway_trainer.demos.checkpoint import Checkpoints
-from slipway_trainer.demos.precision import PRECISIONS, PROBED, Precision, choose
+from slipway_trainer.demos.precision import DTYPES, PROBED, choose
 from slipway_trainer.demos.sharding import batches
 from slipway_trainer.distributed import (
     World,
@@ -89,7 +90,8 @@ class Training:
         # https://arxiv.org/abs/1706.02677, section 2.1.
         rate = task.learning_rate * world.size
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=rate, momentum=args.momentum)
-        self.precision = PRECISIONS.get(args.precision)
+        self.dtype = DTYPES.get(args.precision)  # None: `begin` chooses
+        self.ratio: float | None = None
         self.checkpoints = self._checkpoints()
 
     def run(self) -> dict[str, Any]:
@@ -109,7 +111,7 @@ class Training:
             outputs.save(args.output_dir / self.task.model_file, self.net, summary)
         return summary
 
-    def epoch(self, profiler: outputs.Profiler) -> None:
+    def epoch(self, profiler: profile | None) -> None:
         """Train on what is left of the epoch, or until a validation reaches the goal."""
         args, tracker = self.args, self.tracker
         self.model.train()
@@ -132,7 +134,8 @@ class Training:
                 self.require_bound(float(loss), f"step {self.steps}")
             if samples > 0:
                 tracker.record_loss(loss.double(), samples, log_to_api=is_told)
-            profiler.step()
+            if profiler is not None:
+                profiler.step()
             if self.checkpoints is not None and self.checkpoints.due(self.steps):
                 tracker.validation()  # It trains no further meanwhile.
                 self.checkpoints.save(self.steps, self.net, self.optimizer, self.progress())
@@ -150,17 +153,13 @@ class Training:
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the model's outputs (n, classes) for pictures (n, colors, height, width)."""
-        is_half = self.precision is not None and self.precision.dtype == "bf16"
+        is_half = self.dtype == "bf16"
         with torch.autocast(self.world.device.type, torch.bfloat16, enabled=is_half):
             output: Tensor = self.model(images)
         return output.float()
 
     def validate(self, when: str) -> None:
-        """Evaluate the model on the whole test set; each rank does its share.
-
-        Raises:
-            FloatingPointError: what was trained so far, or what that led to, has no finite loss.
-        """
+        """Evaluate the model on the whole test set; each rank does its share."""
         # Steps that are not told of count here.
         self.require_bound(self.tracker.mean_loss or 0.0, "the validation")
         self.tracker.validation()
@@ -172,12 +171,11 @@ class Training:
         """Return what all ranks' shares of the test set come to, and when that was."""
         mine = torch.arange(len(self.test_set))[self.world.rank :: self.world.size]
         shares = self.test_set.batches(mine, self.args.test_batch_size, self.args.workers)
-        dtype, tracker = "fp32" if self.precision is None else self.precision.dtype, self.tracker
         synchronize_buffers(self.net)
-        found = evaluate(
-            shares, self.net, F.cross_entropy, tracker.metrics, tracker.total, dtype=dtype
-        )
-        return found, tracker.elapsed
+        metrics, total = self.tracker.metrics, self.tracker.total
+        dtype = "fp32" if self.dtype is None else self.dtype
+        found = evaluate(shares, self.net, F.cross_entropy, metrics, total, dtype)
+        return found, self.tracker.elapsed
 
     def end_epoch(self) -> None:
         """Tell what the epoch came to, and begin the next."""
@@ -186,11 +184,7 @@ class Training:
         self.position = 0
 
     def begin(self) -> None:
-        """Begin anew, or go on from the newest checkpoint, as the arguments say.
-
-        Raises:
-            ValueError: the one or the other can't be done with the checkpoints that there are.
-        """
+        """Begin anew, or go on from the newest checkpoint, as the arguments say."""
         args, state = self.args, None
         if self.checkpoints is None:
             if args.resume:
@@ -199,18 +193,17 @@ class Training:
             state = self.checkpoints.newest()
         else:
             self.checkpoints.refuse_others()
-        if self.precision is None and state is not None:
-            self.precision = Precision(state["settings"]["the precision"])
-        if self.precision is None:
+        if self.dtype is None and state is not None:
+            self.dtype = state["settings"]["the precision"]
+        if self.dtype is None:
             few = self.train_set[torch.arange(min(len(self.train_set), args.batch_size, PROBED))]
             total = self.tracker.total
-            self.precision = Precision(
-                *self.agree("precision", lambda: choose(self.net, *few, total))
-            )
+            found = self.agree("precision", lambda: choose(self.net, *few, total))
+            self.dtype, self.ratio = found
         self.events.emit("started", **_plain(args) | self.facts())
         self.tracker.start()
         if self.checkpoints is not None:
-            self.checkpoints.settings["the precision"] = self.precision.dtype
+            self.checkpoints.settings["the precision"] = self.dtype
             self.checkpoints.written = time.monotonic()
             report.await_checkpoint()
             if state is not None:
@@ -238,8 +231,10 @@ class Training:
 
     def facts(self) -> dict[str, Any]:
         """Return how it trains, for the events and the result."""
-        precision = {} if self.precision is None else self.precision.facts()
-        return {"world_size": self.world.size, "torch": str(torch.__version__), **precision}
+        ratio = {} if self.ratio is None else {"precision_ratio": self.ratio}
+        torch_version = str(torch.__version__)
+        known = {"world_size": self.world.size, "torch": torch_version, "precision": self.dtype}
+        return known | ratio
 
     def require_bound(self, loss: float, when: str) -> None:
         """Raise `FloatingPointError` when the loss is no finite number."""
@@ -292,21 +287,27 @@ class Training:
             "the learning rate": self.task.learning_rate, "the momentum": args.momentum,
             "the seed": args.seed,
         }  # fmt: skip
-        if self.precision is not None:
-            itself["the precision"] = self.precision.dtype
+        if self.dtype is not None:
+            itself["the precision"] = self.dtype
         store = Store(args.checkpoint, args.checkpoint_keep)
         return Checkpoints(store, args.checkpoint_every, self.world, self.events, itself)
 
 
-def run(task: Task, args: argparse.Namespace, events: Events) -> dict[str, Any]:
-    """Train on a fixed world as the arguments say; return the summary of this rank."""
-    started = time.monotonic()
-    torch.set_num_threads(args.threads)
-    # Join before anything else can fail: then the other ranks notice at once if this one does.
-    args.backend = args.backend or default_backend(use_cuda=not args.no_cuda)
-    world = join(args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda)
-    summary = Training(task, args, events, world).run()
-    return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
+def main(
+    arguments: Callable[[], argparse.Namespace], task: Callable[[argparse.Namespace], Task]
+) -> None:
+    """Train on a fixed world as the command line says, leave the result behind, and end."""
+
+    def train(events: Events) -> dict[str, Any]:
+        started, args = time.monotonic(), arguments()
+        torch.set_num_threads(args.threads)
+        # Join before anything else can fail: then the other ranks notice at once if this one does.
+        args.backend = args.backend or default_backend(use_cuda=not args.no_cuda)
+        world = join(args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda)
+        summary = Training(task(args), args, events, world).run()
+        return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
+
+    report.run(train)
 
 
 def _plain(args: argparse.Namespace) -> dict[str, Any]:

@@ -25,10 +25,9 @@ from slipway import checkpoints
 from slipway.events import Events, own_rank
 from slipway_trainer.elastic import world
 from slipway_trainer.elastic.disk import Disk
-from slipway_trainer.elastic.gradients import Bucket, Reduced
 from slipway_trainer.elastic.replica import Change, Replica, Shared, Stateful
 from slipway_trainer.elastic.service import RecordIndexService
-from slipway_trainer.elastic.world import WorldChanged
+from slipway_trainer.elastic.world import Bucket, Reduced, WorldChanged
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -114,10 +113,8 @@ class PyTorchAllReduceController:
         """Have all workers share what else changes with each step, each part by a name.
 
         For example a learning rate's scheduler, a GradScaler, or an average of the weights. A
-        replacement gets its state with the model's.
-
-        Raises:
-            ValueError: a part has no `state_dict` and `load_state_dict`, or its name is taken.
+        replacement gets its state with the model's. `ValueError` is raised for a part without
+        `state_dict` and `load_state_dict`, or whose name is taken.
         """
         for name, part in parts.items():
             if not (hasattr(part, "state_dict") and hasattr(part, "load_state_dict")):
@@ -131,10 +128,7 @@ class PyTorchAllReduceController:
 
         When a worker is lost meanwhile, it is called again with the same batch. Where the others
         have counted that batch already, it is called for what it returns, and what it changed is
-        taken back.
-
-        Raises:
-            RuntimeError: `step` made no backward pass, or stepped the optimizer twice.
+        taken back. `RuntimeError` is raised when it made no backward pass, or stepped twice.
         """
 
         @wraps(step)
@@ -171,8 +165,7 @@ class PyTorchAllReduceController:
     def add(self, value: float) -> None:
         """Add to `shared.total` with this step, for example the sum of the batch's losses.
 
-        Raises:
-            RuntimeError: it travels with the gradients, and those have been averaged already.
+        It travels with the gradients; `RuntimeError` is raised once those have been averaged.
         """
         if self._reduced is not None and self._is_shared:
             raise RuntimeError("call controller.add before the backward pass, not after it")

@@ -16,13 +16,7 @@ from slipway.events import Events
 
 
 class Disk:
-    """The checkpoints of one worker's job.
-
-    Args:
-        store: Where they are; all workers see it.
-        every: How far apart they are.
-        events: Where to tell of them.
-    """
+    """The checkpoints of one worker's job, in a store that all workers see."""
 
     def __init__(self, store: Store, every: Interval, events: Events) -> None:
         self._store, self._every, self._events = store, every, events
@@ -30,11 +24,7 @@ class Disk:
         self._writer: Thread | None = None
 
     def read(self) -> dict[str, Any] | None:
-        """Return the newest state that is whole; None where there is none.
-
-        Raises:
-            ValueError: there are some, and none of them is whole.
-        """
+        """Return the newest state that is whole; None where there is none. As `Store.newest`."""
         return self._store.newest(lambda text: self._events.emit("warning", warning=text))
 
     def write(self, step: int, state: Callable[[], dict[str, Any]]) -> None:

@@ -36,16 +36,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Terms:
-    """What all workers of a job have to agree on.
-
-    Attributes:
-        size: Indices in the data set.
-        batch_size: Indices per worker and step.
-        shard_batches: Batches in a shard.
-        epochs: How often each index is to be counted.
-        shuffle: Whether an epoch has an order of its own.
-        seed: What that order is made from, with the epoch's number.
-    """
+    """What all workers of a job have to agree on: the arguments of `RecordIndexService`."""
 
     size: int
     batch_size: int
@@ -57,28 +48,22 @@ class Terms:
 
 @dataclass
 class Ledger:
-    """The state of the assignment, between two steps.
-
-    Attributes:
-        terms: What does not change.
-        epoch: The epoch at hand, from 1.
-        step: Optimizer steps that are in the model, over all epochs.
-        version: Grows with each change that all ranks make; of two ledgers with the same
-            history the one with the greater version is further.
-        pool: Shards and remainders of shards that nobody has leased, in their order.
-        leases: The rest of its shard for each worker that has one.
-        counts: How often each index of this epoch is in the model.
-        audits: What `audit` said of each epoch that is closed.
-    """
+    """The state of the assignment, between two steps."""
 
     terms: Terms
     epoch: int = 1
     step: int = 0
+    """Optimizer steps that are in the model, over all epochs."""
     version: int = 0
+    """Grows with each change that all ranks make: of one history the greater one is further."""
     pool: list[Span] = field(default_factory=list)
+    """Shards and remainders of shards that nobody has leased, in their order."""
     leases: dict[str, Span] = field(default_factory=dict)
+    """The rest of its shard for each worker that has one."""
     counts: bytearray = field(default_factory=bytearray)
+    """How often each index of this epoch is in the model."""
     audits: list[dict[str, Any]] = field(default_factory=list)
+    """Of the epochs that are closed."""
 
     @classmethod
     def new(cls, terms: Terms) -> "Ledger":
@@ -143,11 +128,7 @@ class Ledger:
         self.pool = sorted([*self.pool, *lost])
 
     def close_epoch(self) -> None:
-        """Go on to the next epoch.
-
-        Raises:
-            RuntimeError: not every index of this one was counted exactly once.
-        """
+        """Go on to the next epoch, or raise `RuntimeError` where an index was not counted once."""
         audit = self.audit()
         if not self.epoch_complete or audit["counted_once"] != self.terms.size:
             raise RuntimeError(f"epoch {self.epoch} is not complete: {audit}")
@@ -209,7 +190,10 @@ class Ledger:
 
     def _half_of_the_longest(self, leases: dict[str, Span], workers: Sequence[str]) -> Span:
         """Take the later half, in whole batches, of the longest lease away from it."""
-        longest = max(workers, key=lambda worker: _length(leases.get(worker, (0, 0))))
+        longest = max(
+            (worker for worker in workers if worker in leases),
+            key=lambda worker: leases[worker][1] - leases[worker][0],
+        )
         start, end = leases[longest]
         batches = -(-(end - start) // self.terms.batch_size)
         middle = start + batches // 2 * self.terms.batch_size
@@ -218,7 +202,3 @@ class Ledger:
         else:
             del leases[longest]
         return middle, end
-
-
-def _length(span: Span) -> int:
-    return span[1] - span[0]

@@ -9,11 +9,7 @@ Result = TypeVar("Result")
 
 
 def within(seconds: float, what: str, work: Callable[[], Result]) -> Result:
-    """Return what `work` returns; it runs in a thread, which is left behind when it is too slow.
-
-    Raises:
-        TimeoutError: it took longer; the message says what did.
-    """
+    """Return what `work` returns; in a thread, which TimeoutError leaves behind if it is slow."""
     future = begin(work)
     if not wait([future], seconds).done:
         raise TimeoutError(f"{what} took longer than {seconds:g} s")

@@ -19,8 +19,7 @@ from torch.distributed import DistError, Store
 from torch.distributed.elastic.rendezvous import RendezvousError
 
 from slipway_trainer.elastic.board import Member, Opening, Record, Snapshot
-from slipway_trainer.elastic.c10d import meet
-from slipway_trainer.elastic.peers import Peers, Sight
+from slipway_trainer.elastic.peers import Peers, Sight, meet
 from slipway_trainer.elastic.settings import Settings
 
 GRACE_SECONDS = 10.0
@@ -81,13 +80,11 @@ class Rendezvous:
     def next_world(self, seconds: float, least: int) -> tuple[Record, Store]:
         """Return the next world, once it has formed with this worker in it, and its store.
 
-        Args:
-            seconds: How long to wait for the others.
-            least: The fewest workers that it may have.
+        It has `least` workers at least.
 
         Raises:
             JobDone: the others need no next one.
-            TimeoutError: it did not form in time; the message says who was missing.
+            TimeoutError: it did not form within so many seconds; names who was missing.
         """
         deadline = time.monotonic() + seconds
         while True:

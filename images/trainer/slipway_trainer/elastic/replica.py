@@ -40,68 +40,52 @@ class Stateful(Protocol):
 
 @dataclass
 class Shared:
-    """What the workers know alike besides model, optimizer and ledger; part of the state.
-
-    Attributes:
-        agreed: Results of `agree`, by key.
-        step_seconds: Time in steps that are in the model, by the run that made them.
-        total: Sum of all that was given to `add`, over all steps and workers.
-        losses: How often the world formed again because a worker was lost.
-        reformations: How often it formed again, for losses and for newcomers.
-        indices: Of all workers that there ever were.
-        longest_pause: Seconds, the longest that a worker was between two steps; known at the end.
-    """
+    """What the workers know alike besides model, optimizer and ledger; part of the state."""
 
     agreed: dict[str, Any] = field(default_factory=dict)
+    """Results of `agree`, by key."""
     total: float = 0.0
+    """Sum of all that was given to `add`, over all steps and workers."""
     step_seconds: dict[str, float] = field(default_factory=dict)
+    """Time in steps that are in the model, by the run that made them."""
     losses: int = 0
+    """How often the world formed again because a worker was lost."""
     reformations: int = 0
+    """How often it formed again, for losses and for newcomers."""
     indices: list[int] = field(default_factory=list)
+    """Of all workers that there ever were."""
     longest_pause: float = 0.0
+    """Seconds, the longest that a worker was between two steps; known at the end."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A world that formed: what a worker's log should say about it.
-
-    Attributes:
-        generation: Its number.
-        size: How many workers it has.
-        rank: This worker's.
-        lost: How many workers of the last world are not in it.
-        joined: How many of its workers were not in the last one.
-        step: Optimizer steps in the model that it goes on with.
-        seconds: How long this worker took into it, from the failure or the decision on.
-        reason: What failed on this worker; empty when nothing did.
-    """
+    """A world that formed: what a worker's log should say about it."""
 
     generation: int
     size: int
     rank: int
     lost: int
+    """How many workers of the last world are not in it."""
     joined: int
+    """How many of its workers were not in the last one."""
     step: int
+    """Optimizer steps in the model that it goes on with."""
     seconds: float
+    """How long this worker took into it, from the failure or the decision on."""
     reason: str
+    """What failed on this worker; empty when nothing did."""
 
 
 class Replica:
     """One copy of the job's state, which moves from one world to the next.
 
+    It is made with what the controller was given, and besides:
+
     Args:
-        service: Has the ledger.
         parts: What is trained, by name; the same names on all workers.
-        on_change: Called with each world that formed.
-        step_timeout: How long to wait for a worker in a collective operation.
-        join_timeout: How long to wait for enough workers to form a world.
         disk: Where the job's checkpoints are; None for a job without.
         device: Where states that others hand over are loaded to.
-
-    Attributes:
-        rank: This worker's rank in the world; that is `size` where the job was done without it.
-        size: How many workers the world has.
-        shared: What all workers know alike.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a controller was given, and the device
@@ -128,9 +112,7 @@ class Replica:
     def form(self, reason: str, *, finishing: bool = False) -> None:
         """Come together with all who are there, and go on from the state of the furthest.
 
-        Args:
-            reason: What failed; empty when nothing did.
-            finishing: Nothing is left to train, so any number of workers will do.
+        `reason` is what failed, or empty. When `finishing`, any number of workers will do.
 
         Raises:
             TimeoutError: too few workers came in time.
@@ -171,10 +153,8 @@ class Replica:
     def finish(self, pause: float) -> None:
         """Wait until all workers are done, and tell their replacements.
 
-        Until all are, each of them can still give its state to one that is behind.
-
-        Args:
-            pause: This worker's longest time between two steps; the longest of all is shared.
+        Until all are, each of them can still give its state to one that is behind. `pause` is this
+        worker's longest time between two steps; the longest of all is shared.
         """
         while not self._late:
             longest = torch.tensor([pause], dtype=torch.float64)
@@ -195,10 +175,7 @@ class Replica:
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
         """Enter the next world with the state of the worker that is furthest, and tell of it.
 
-        Raises:
-            JobDone: the others are at the end.
-            TimeoutError: too few came in so many seconds.
-            WorldChanged: one of its members was lost again.
+        It raises as `Rendezvous.next_world`, and `WorldChanged` where a member was lost again.
         """
         record, store = self.rendezvous.next_world(seconds, least)
         self.rendezvous.publish(record)
@@ -261,12 +238,7 @@ class Replica:
         self.rank = self.size = outcome["size"]
 
     def resume(self) -> None:
-        """Go on from the newest checkpoint, where the job has some; before the first world.
-
-        Raises:
-            RuntimeError: it belongs to a job with other terms.
-            ValueError: there are some, and none of them is whole.
-        """
+        """Go on from the newest checkpoint, where the job has some; before the first world."""
         state = None if self._disk is None else self._disk.read()
         if state is not None:
             self._take(state)

@@ -45,15 +45,12 @@ class RecordIndexService:
             "num_epochs": num_epochs,
             "shard_batches": shard_batches,
         }
-        wrong = [f"{name}={count}" for name, count in counts.items() if count < 1]
+        wrong = ", ".join(f"{name}={count}" for name, count in counts.items() if count < 1)
         if wrong:
-            raise ValueError(
-                f"{dataset_name}: {', '.join(wrong)} not allowed, each takes 1 or more"
-            )
+            raise ValueError(f"{dataset_name}: {wrong} not allowed, each takes 1 or more")
         self.dataset_name = dataset_name
-        self.ledger = Ledger.new(
-            Terms(dataset_size, batch_size, shard_batches, num_epochs, shuffle, seed)
-        )
+        terms = Terms(dataset_size, batch_size, shard_batches, num_epochs, shuffle, seed)
+        self.ledger = Ledger.new(terms)
         self.seen = 0
         """Samples that this worker trained on."""
         self._me = "alone"
@@ -63,11 +60,7 @@ class RecordIndexService:
         self._ended = False
 
     def __iter__(self) -> Iterator[list[int]]:
-        """Yield this worker's batches: all that are left, inside `epochs` those of its epoch.
-
-        Raises:
-            RuntimeError: a batch is asked for before the last one's step was made.
-        """
+        """Yield this worker's batches: all that are left, inside `epochs` those of its epoch."""
         epoch = self.ledger.epoch
         while not self._over:
             if self._by_epoch and (self.ledger.epoch != epoch or self.ledger.epoch_complete):
@@ -126,11 +119,7 @@ class RecordIndexService:
         self.ledger.advance(self._workers)
 
     def take(self, state: dict[str, Any]) -> None:
-        """Go on from a ledger that is further.
-
-        Raises:
-            RuntimeError: it is one of other terms than this worker's.
-        """
+        """Go on from a ledger that is further; raise `RuntimeError` for one of other terms."""
         ledger = Ledger.load(state)
         if ledger.terms != self.ledger.terms:
             raise RuntimeError(

@@ -20,21 +20,18 @@ DEFAULT_LOSSES = 10
 
 @dataclass(frozen=True)
 class Settings:
-    """What a worker knows before it has met another.
-
-    Attributes:
-        job: What the rendezvous is called.
-        index: Which worker this is; a replacement has the index of the one it replaces.
-        peers: Where each index's store listens, this one's included.
-        minimum: The fewest workers that may train.
-        losses: How often the world may form again after it lost workers.
-    """
+    """What a worker knows before it has met another."""
 
     job: str
+    """What the rendezvous is called."""
     index: int
+    """Which worker this is; a replacement has the index of the one it replaces."""
     peers: tuple[Address, ...]
+    """Where each index's board is served, this one's included."""
     minimum: int
+    """The fewest workers that may train."""
     losses: int
+    """How often the world may form again after it lost workers."""
 
     @property
     def maximum(self) -> int:
@@ -42,12 +39,10 @@ class Settings:
         return len(self.peers)
 
 
-def read(environment: Mapping[str, str] = os.environ, resolver: Path | None = None) -> Settings:
-    """Return the settings that `environment` holds.
-
-    Args:
-        environment: The process's own, unless said.
-        resolver: The file that names the DNS search domains, unless it is /etc/resolv.conf.
+def read(
+    environment: Mapping[str, str] = os.environ, resolver: Path = Path("/etc/resolv.conf")
+) -> Settings:
+    """Return the settings that `environment` holds; `resolver` names the DNS search domains.
 
     Raises:
         ValueError: something is missing or wrong; the message names every such variable.
@@ -57,7 +52,6 @@ def read(environment: Mapping[str, str] = os.environ, resolver: Path | None = No
     if "SLIPWAY_ELASTIC_PEERS" in environment:
         job, index, peers = _listed(environment, problems)
     elif "PET_RDZV_ENDPOINT" in environment:
-        resolver = resolver or Path("/etc/resolv.conf")
         job, index, peers = _replicas(environment, resolver, maximum, problems)
     elif int(environment.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
@@ -124,9 +118,9 @@ def _replicas(
         problems.append(f"HOSTNAME={hostname} is not a worker's pod name, <job>-worker-<index>")
     if host is None or own is None:
         return "", 0, []
-    domain, index = _search_domain(resolver), int(own["index"])
-    names = [f"{host['job']}-worker-{number}{domain}" for number in range(max(maximum, index + 1))]
-    return host["job"], index, [(name, int(host["port"])) for name in names]
+    job, port, index = host["job"], int(host["port"]), int(own["index"])
+    domain, count = _search_domain(resolver), max(maximum, index + 1)
+    return job, index, [(f"{job}-worker-{number}{domain}", port) for number in range(count)]
 
 
 def _nodes(environment: Mapping[str, str], problems: list[str]) -> tuple[int, int]:

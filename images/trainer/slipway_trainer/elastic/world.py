@@ -1,21 +1,29 @@
-"""The process group of one generation: made, asked, and left behind when a worker is lost."""
+"""The process group of one generation, and what its members do together.
+
+They gather what each knows, hand over the state, and average gradients. When a worker is lost they
+leave the group behind.
+"""
 
 import io
 import json
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from slipway_trainer.elastic.limits import begin, within
 
 Result = TypeVar("Result")
 PIECE_BYTES = 16 * 2**20
 _POLL_SECONDS = 0.05
+_EXTRAS = 3
+"""Numbers that travel with the gradients."""
 
 
 class WorldChanged(Exception):
@@ -23,11 +31,7 @@ class WorldChanged(Exception):
 
 
 def enter(store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
-    """Make the process group of a world that came out of the rendezvous.
-
-    Raises:
-        WorldChanged: one of its members was lost on the way.
-    """
+    """Make the process group of a world that came out of the rendezvous; or `WorldChanged`."""
     hook = sys.excepthook
 
     def init() -> None:
@@ -39,11 +43,9 @@ def enter(store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
 
 
 def collective(operation: Callable[[], Result]) -> Result:
-    """Return what a collective operation returns.
+    """Return what a collective operation returns; raise `WorldChanged` when it failed.
 
-    Raises:
-        WorldChanged: it failed. Gloo raises a plain RuntimeError for that, so nothing but the
-            operation itself may be in it.
+    Gloo raises a plain RuntimeError then, so nothing but the operation itself may be in it.
     """
     try:
         return operation()
@@ -55,11 +57,7 @@ def collective(operation: Callable[[], Result]) -> Result:
 
 
 def gather(mine: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return what every rank gave, in rank order; it is what JSON can hold.
-
-    Raises:
-        RuntimeError: a worker was lost.
-    """
+    """Return what every rank gave, in rank order; it is what JSON can hold."""
     text, given = json.dumps(mine).encode(), []
     for source in range(dist.get_world_size()):
         packed = torch.empty(_announced(len(text), source), dtype=torch.uint8)
@@ -77,16 +75,7 @@ def hand_over(
 
     It goes in pieces, of which all ranks hear, and is loaded beside that. So no rank waits longer
     for another than for a piece, however large the state is. It is tensors and plain values:
-    nothing else is unpickled.
-
-    Args:
-        state: That of the rank `source`; the other ranks give None.
-        source: Who has it.
-        lacking: Who gets it.
-        device: Where its tensors are to be.
-
-    Raises:
-        RuntimeError: a worker was lost.
+    nothing else is unpickled. Other ranks than `source` give None for the state.
     """
     rank = dist.get_rank()
     if rank == source:
@@ -134,11 +123,7 @@ class _Pieces(io.RawIOBase):
         return len(view)
 
     def end(self) -> None:
-        """Send what is left, and say that this was all.
-
-        Raises:
-            RuntimeError: a worker was lost.
-        """
+        """Send what is left, and say that this was all; raise what went wrong before."""
         if self._waiting:
             self._send()
         if self._error is not None:
@@ -173,6 +158,63 @@ def _all_loaded(is_done: Callable[[], bool]) -> None:
         if not int(busy):
             return
         time.sleep(_POLL_SECONDS)
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What travelled with the gradients, summed over all workers."""
+
+    samples: int
+    flags: int
+    """How many workers raised their flag."""
+    value: float
+    """What they added."""
+
+
+class Bucket:
+    """One flat tensor that holds the gradients of all float32 parameters, and three numbers."""
+
+    def __init__(self, parameters: Sequence[Tensor]) -> None:
+        self.parameters = [each for each in parameters if each.requires_grad]
+        others = {str(each.dtype) for each in self.parameters} - {"torch.float32"}
+        if others:
+            raise ValueError(f"elastic training takes float32 parameters, not {sorted(others)}")
+        sizes = [each.numel() for each in self.parameters]
+        device = self.parameters[0].device if self.parameters else None
+        self._flat = torch.zeros(sum(sizes) + _EXTRAS, device=device)
+        parts = self._flat.split([*sizes, _EXTRAS])
+        self._views = [
+            part.view_as(each) for part, each in zip(parts, self.parameters, strict=False)
+        ]
+        self._extras = parts[-1]
+
+    def average(self, samples: int, flag: bool, value: float) -> Reduced:
+        """Replace each parameter's gradient with the mean over the samples of all workers.
+
+        A worker's gradients are those of its mean loss, so they count by its share of the step's
+        samples; without any, whatever gradients it has do not count. What was averaged before, in
+        an earlier backward pass of the same step, is the same on all workers and stays what it is.
+        `WorldChanged` is raised when a worker was lost.
+        """
+        if samples == 0:
+            self._flat.zero_()
+        else:
+            for view, parameter in zip(self._views, self.parameters, strict=True):
+                if parameter.grad is None:
+                    view.zero_()
+                else:
+                    torch.mul(parameter.grad, samples, out=view)
+        self._extras.copy_(torch.tensor([samples, flag, value if samples else 0.0]))
+        collective(lambda: dist.all_reduce(self._flat))
+        all_samples, flags, all_values = self._extras.tolist()
+        for view, parameter in zip(self._views, self.parameters, strict=True):
+            parameter.grad = view.div_(all_samples)
+        return Reduced(round(all_samples), round(flags), all_values)
+
+    def withdraw(self) -> None:
+        """Take all gradients away: those of a step that failed must not add to the next."""
+        for parameter in self.parameters:
+            parameter.grad = None
 
 
 def leave() -> None:

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from slipway_trainer.agent import data, inputs
-from slipway_trainer.agent.data import Data
-from slipway_trainer.agent.transfer import NotFetchedError
+from slipway_trainer.agent.data import Data, NotFetchedError
 
 _PICTURE = b"a picture"
 

@@ -15,9 +15,9 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from core.paths import CHECKOUT
-from slipway_trainer.agent import inputs, transfer
+from slipway_trainer.agent import data, inputs
+from slipway_trainer.agent.data import NotFetchedError
 from slipway_trainer.agent.inputs import Input
-from slipway_trainer.agent.transfer import NotFetchedError
 
 _MODEL = b"weights" * 1000
 
@@ -46,7 +46,7 @@ def failure(wanted: Input, **limits: float) -> str:
 
 
 def test_it_is_where_the_job_looks_for_it(wanted: Input, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transfer, "_CHUNK_BYTES", 100)  # Many reads are one file.
+    monkeypatch.setattr(data, "_CHUNK_BYTES", 100)  # Many reads are one file.
     assert inputs.fetch(wanted) == len(_MODEL)
     assert Path(wanted.path).read_bytes() == _MODEL
     assert [each.name for each in Path(wanted.path).parent.iterdir()] == ["model.pt"]

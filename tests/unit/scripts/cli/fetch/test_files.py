@@ -12,7 +12,7 @@ import pytest
 from scripts.cli import CommandError
 from scripts.cli.fetch.files import Received, receive
 from slipway.events import Events
-from slipway_trainer.agent import artifacts, kept, tar
+from slipway_trainer.agent import artifacts, tar
 
 FILES = {"model.pt": b"weights" * 300_000, "logs/train.txt": b"", "a b.json": b"{}"}
 
@@ -153,7 +153,7 @@ def test_the_last_run_that_succeeded_is_found_by_its_name(tmp_path: Path, to: Pa
     for run, is_success in (("mine-1", True), ("mine-2", False)):
         (own / "model.pt").write_text(run)
         artifacts.sync(own, f"{place}/{run}", Events(rank=0))
-        kept.prune(place, run, is_success=is_success)
+        artifacts.prune(place, run, is_success=is_success)
     stream = io.BytesIO()
     tar.write(f"{place}/succeeded", stream)
     stream.seek(0)

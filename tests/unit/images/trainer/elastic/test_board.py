@@ -5,8 +5,7 @@ from socket import create_server
 
 import pytest
 
-from slipway_trainer.elastic.board import Board, Member, Opening, Record, Snapshot
-from slipway_trainer.elastic.bulletin import ask, serve
+from slipway_trainer.elastic.board import Board, Member, Opening, Record, Snapshot, ask, serve
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ _ANOTHER_FILE = re.compile(
     r"-[rce]|--(?:requirement|constraint|editable)\b|\.{0,2}/|[^#]*@\s*file:|file:"
 )
 """https://pip.pypa.io/en/stable/reference/requirements-file-format/"""
+_REASON = re.compile(r"^ *ERROR: (.+)$", re.MULTILINE)
 _HOW = (
     "Correct the file and run `make up` again. The trainer's torch and torchvision stay as they "
     "are, and the image has no compiler: for others, or for packages without a wheel, use a "
@@ -90,8 +91,11 @@ class RequirementsSpec(JobImageSpec):
         return {"requirements": text}
 
     def explained(self, failure: BuildFailed) -> BuildFailed:
-        """Return it with what to do; pip's own reason is in the log's end that it has."""
-        return BuildFailed(f"the packages of {self.path} can't be installed. {_HOW}.\n{failure}")
+        """Return it with pip's own reason, which is far down in the log, and with what to do."""
+        reasons = _REASON.findall(str(failure))
+        why = f": {reasons[-1]}" if reasons else ""
+        text = f"the packages of {self.path} can't be installed{why}\n{_HOW}.\n{failure}"
+        return BuildFailed(text)
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
         """Put the file alone into the context."""

@@ -366,8 +366,9 @@ def test_a_package_that_cannot_be_had_ends_up_before_the_job_is_submitted(
     (own.scratch.checkout / "lacking.txt").write_text("slipway-has-no-such-package==1\n")
     lacking = {"script": "mine", "requirements": "lacking.txt", "cpu": "100m", "memory": "256Mi"}
     said = declare({"mnist-gloo": {}, "lacking": lacking}).text
-    assert "No matching distribution found for slipway-has-no-such-package==1" in said
-    assert "lacking.txt can't be installed. Correct the file and run `make up` again" in said
+    reason = "No matching distribution found for slipway-has-no-such-package==1"
+    assert f"lacking.txt can't be installed: {reason}" in said
+    assert "Correct the file and run `make up` again" in said
     jobs = own.kubectl("--namespace slipway-jobs get pytorchjobs --output name")
     assert "/lacking" not in jobs
 

@@ -8,7 +8,8 @@
     slipway.finish(accuracy=0.98, perplexity=12.4)
 
 `log` writes a line that `make up` shows while it trains, and keeps each number's history; `finish`
-leaves the last of them as the job's result, which its `require` and `minAccuracy` judge. Those of
+leaves the last of them as the job's result, which its `require` and `minAccuracy` judge. A program
+that ends without it, and has not failed, leaves those that it logged. Those of
 rank 0 count; on other ranks both do no harm, nor outside of a pod. Whatever goes wrong in here is a
 warning on standard error: no training fails because of its numbers.
 
@@ -20,6 +21,8 @@ It needs Python 3.9 and nothing else. `slipway.lightning`, `slipway.transformers
 
 from __future__ import annotations
 
+import atexit
+import sys
 from typing import Any
 
 from slipway import termination
@@ -58,8 +61,18 @@ def finish(*, dataset: str | None = None, samples_seen: int | None = None, **num
             result, others are in its `metrics`.
     """
     _history.add(numbers)
+    atexit.unregister(_leave_what_was_logged)
     facts = _given(dataset=dataset, samples_seen=samples_seen)
     termination.leave({"rank": own_rank(), **facts, **_history.told()})
+
+
+@atexit.register
+@harmless
+def _leave_what_was_logged() -> None:
+    """At the end of a program that did not call `finish`; what it left itself counts."""
+    if _history.latest and not hasattr(sys, "last_value"):
+        left = termination.read(termination.place())
+        termination.leave({"rank": own_rank(), **_history.told(), **left})
 
 
 def _given(**values: Any) -> dict[str, Any]:

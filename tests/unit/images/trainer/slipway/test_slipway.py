@@ -61,6 +61,23 @@ def test_numbers_are_events_and_at_the_end_the_result_with_their_history(message
     assert (last["step"], last["metrics"]) == (7, {"speed": 100})
 
 
+def test_without_finish_what_was_logged_is_the_result(message: Path) -> None:
+    program = "import slipway; slipway.log(epoch=1, val_loss=0.3)"
+    done = ran(program, TERMINATION_LOG=str(message))
+    assert (done.returncode, done.stderr) == (0, "")
+    left = {"rank": 0, "metrics": {"val_loss": 0.3}, "epoch_metrics": {"val_loss": [0.3]}}
+    assert json.loads(message.read_text()) == left
+    own = f"open({str(message)!r}, 'w').write('{{\"metrics\": {{\"f1\": 1}}}}')"
+    assert ran(f"{program}; {own}", TERMINATION_LOG=str(message)).returncode == 0
+    assert json.loads(message.read_text())["metrics"] == {"f1": 1}
+
+
+def test_a_program_that_failed_without_finish_leaves_no_result(message: Path) -> None:
+    program = "import slipway; slipway.log(epoch=1, val_loss=0.3); raise ValueError"
+    assert ran(program, TERMINATION_LOG=str(message)).returncode == 1
+    assert message.read_text() == ""
+
+
 def test_it_works_outside_of_a_pod(tmp_path: Path) -> None:
     done = ran(_TRAINS, TERMINATION_LOG=str(tmp_path / "missing"))
     assert (done.returncode, done.stderr) == (0, "")

@@ -18,10 +18,13 @@ def prerequisites(job: TrainingJob) -> tuple[str, ...]:
 def ordered(jobs: Sequence[TrainingJob]) -> list[TrainingJob]:
     """Return each job after those that it needs, otherwise in the order in which they are.
 
+    Those with an image of their own come last, which may take minutes to build.
+
     Raises:
         StopIteration: no such order exists.
     """
-    rest, found = list(jobs), list[TrainingJob]()
+    rest = sorted(jobs, key=lambda job: bool(job.build or job.requirements))
+    found = list[TrainingJob]()
     while rest:
         later = {job.name for job in rest}
         found.append(next(job for job in rest if later.isdisjoint(prerequisites(job))))

@@ -8,11 +8,11 @@ from typing import Any
 from core.context import SUMMARY_VARIABLE
 from core.problem import meant
 from scripts.cli import CommandError, echo
-from scripts.cli.backend import INTERRUPTED, Cli, exists, exported, name_of, rows
+from scripts.cli.backend import INTERRUPTED, QUIET, Cli, exists, exported, name_of, rows
 from scripts.cli.config import check, ensure_own
 from scripts.cli.recovery import recover
 
-_UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs")
+_UPDATE = ("up", "--yes", "--skip-preview", "--suppress-outputs", QUIET)
 """No question, so no preview, which would take as long as an update does; and no outputs, of which
 the table of results has what a reader looks for.
 
@@ -40,7 +40,7 @@ def preview(stack: str) -> int:
     cli = prepared(stack)
     with TemporaryDirectory() as directory:
         last = Path(directory) / "last"
-        code = cli.run("preview", **{SUMMARY_VARIABLE: str(last)})
+        code = cli.run("preview", QUIET, **{SUMMARY_VARIABLE: str(last)})
         if last.exists():
             echo(last.read_text().rstrip())
     return code

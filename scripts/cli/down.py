@@ -21,7 +21,7 @@ from scripts.cli import CommandError, backend, echo
 from scripts.cli.config import check, cluster_of, own, template
 from scripts.cli.recovery import orphans, recover, repair_files
 
-_DESTROY = ("destroy", "--yes", "--skip-preview")
+_DESTROY = ("destroy", "--yes", "--skip-preview", backend.QUIET)
 _WAIT_SECONDS = 10.0
 """The kernel takes a moment to end a killed process and to close its files."""
 _POLL_SECONDS = 0.2

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -65,6 +65,9 @@ def outcomes(
         if known is not None and known.result is not None:
             # An operation may be pending all the same: of an interrupted run that was taken up.
             found[name] = _ended(known, known.result, declared.get(name))
+            if jobs and name not in declared:
+                gone = "it is no longer in the stack's file, and the next `make up` removes it"
+                found[name] = replace(found[name], note=gone)
             continue
         if known is not None and known.operation is not None and is_busy:
             reached, note = "running", "`make logs` follows it"

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from jobs.config import _dependency_problems, lost_inputs
 from jobs.plan import not_run, ordered, prerequisites
 from jobs.spec import JobInput, TrainingJob
+from jobs.spec.parts import Build
 
 KEY = "slipway:jobs"
 OUTPUTS = {"outputs": "abfs://results/mine"}
@@ -99,6 +100,12 @@ def test_where_a_stack_keeps_no_files_an_input_is_of_a_job_with_outputs() -> Non
 def test_each_starts_after_those_that_it_needs_otherwise_in_their_order() -> None:
     jobs = [job("e", "d"), job("a"), job("d", "b"), job("b"), job("c")]
     assert [each.name for each in ordered(jobs)] == ["a", "b", "d", "e", "c"]
+
+
+def test_jobs_whose_images_are_built_let_the_others_go_first() -> None:
+    built = TrainingJob(name="a", build=Build(context="/mine"))
+    jobs = [built, job("b"), job("c", "a"), job("d")]
+    assert [each.name for each in ordered(jobs)] == ["b", "d", "a", "c"]
 
 
 @given(st.permutations(range(6)), st.sets(st.tuples(st.integers(0, 5), st.integers(0, 5))))

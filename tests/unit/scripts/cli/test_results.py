@@ -126,6 +126,15 @@ def test_jobs_without_a_result_are_listed_with_the_reason() -> None:
     )
 
 
+def test_a_job_that_is_no_longer_declared_is_listed_as_such() -> None:
+    listed = found(state(run("a", FAILURE), run("b", FAILURE)), job("b"))
+    assert "no longer in the stack's file" in listed["a"].note
+    assert listed["b"].note == ""
+    text = printed(listed)
+    assert "job a: Failed; it is no longer" in text
+    assert "job b ended Failed" in text
+
+
 def test_a_job_whose_image_was_not_built_says_where_the_build_tells_why() -> None:
     image = "slipway:images:JobImage"
     built = {"type": image, "urn": urn(image, "c"), "inputs": {}, "outputs": {}}

@@ -11,6 +11,7 @@ Path = tuple[str | int, ...]
 """The keys and indices that lead to a place in a document."""
 
 _LONGEST_QUOTE = 60
+_LONGEST_LIST = 300
 _PLAIN = re.compile(r'[^."\[\]]+')
 
 
@@ -86,12 +87,13 @@ def located(key: str, path: Path) -> str:
 
 
 def choices(word: str, allowed: Collection[str]) -> str:
-    """Return the alternatives to `word`, the likeliest first."""
+    """Return the alternatives to `word`: the likeliest, and unless there are many, all."""
     close = likeliest(word, allowed)
     listed = ", ".join(sorted(allowed))
     if close is None:
         return f"allowed: {listed}"
-    return f"did you mean {quote(close)}? Allowed: {listed}"
+    is_long = len(listed) > _LONGEST_LIST
+    return f"did you mean {quote(close)}?{'' if is_long else f' Allowed: {listed}'}"
 
 
 def likeliest(word: str, allowed: Collection[str]) -> str | None:

@@ -28,8 +28,8 @@ _NOT_FOR_SUPERVISORD = re.compile(r"%|\s[#;]")
 _NEEDED_DISK = 2 * 2**30
 """Bytes: images stored and unpacked, the database, logs, and what eviction keeps free."""
 
-_NEEDED_INSTANCES = 30
-"""Of inotify: the kubelet, the controllers and the API server have 21, pods some more."""
+_NEEDED_INSTANCES = 25
+"""Of inotify; 21 of them are the kubelet's, the controllers' and the API server's."""
 _INSTANCES = Path("/proc/sys/fs/inotify/max_user_instances")
 
 

@@ -85,12 +85,12 @@ def test_everything_that_is_in_the_way_is_said_at_once(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(10**10, 10**10, 2**29))
     monkeypatch.setattr("os.geteuid", lambda: 0)
     monkeypatch.setattr("core.toolchain.path", _unequipped)
-    monkeypatch.setattr(host, "_NEEDED_INSTANCES", 10**6)
+    monkeypatch.setattr(host, "_free_instances", lambda: 3)
     with pytest.raises(Unsuitable) as raised:
         require(Layout(tmp_path / "new"))
     text = str(raised.value)
     assert "has 0.5 GiB free, it needs 2 GiB" in text
-    assert re.search(r"instances is \d+, of which \d+ are free, it needs 1000000", text)
+    assert re.search(r"instances is \d+, of which 3 are free, it needs 25: run `make down`", text)
     assert "etcd: run `make setup`" in text
     assert "runc: run `make setup`" in text
 

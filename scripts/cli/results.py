@@ -167,7 +167,7 @@ def _style(outcome: Outcome) -> str:
 
 def _story(outcome: Outcome) -> str:
     """Return what a row can't hold; empty for a job that has no more to report."""
-    if outcome.note:
+    if outcome.result is None or outcome.note:
         return f"job {outcome.job}: {outcome.state}; {outcome.note}"
     if outcome.state != "Succeeded":
         return explain(outcome.job, RunResult.of(outcome.result))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.smoke.objects import came_before_ready
+from tests.smoke.objects import came_before_start
 
 
 @pytest.mark.parametrize(
@@ -32,4 +32,18 @@ def test_what_a_start_took_two_tries_for_is_no_fault_once_the_pod_is_ready(
         "conditions": [{"type": "Ready", "status": ready, "lastTransitionTime": since}],
         "containerStatuses": [{"state": {"running": {"startedAt": "2026-01-01T00:00:04Z"}}}],
     }
-    assert came_before_ready(event, {"status": status}) is expected
+    assert came_before_start(event, {"status": status}) is expected
+
+
+def test_a_volume_that_a_pod_got_at_the_second_try_is_no_fault_once_it_has_succeeded() -> None:
+    denied = "Unable to attach or mount volumes: no relationship found between node and claim"
+    event = {"message": denied, "lastTimestamp": "2026-01-01T00:00:02Z"}
+    ended = {"terminated": {"exitCode": 0, "startedAt": "2026-01-01T00:00:04Z"}}
+    status: dict[str, Any] = {
+        "phase": "Succeeded",
+        "conditions": [{"type": "Ready", "status": "False"}],
+        "containerStatuses": [{"state": ended}],
+    }
+    assert came_before_start(event, {"status": status})
+    assert not came_before_start(event, {"status": {**status, "phase": "Failed"}})
+    assert not came_before_start({**event, "message": "Back-off"}, {"status": status})

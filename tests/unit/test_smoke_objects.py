@@ -38,10 +38,11 @@ def test_what_a_start_took_two_tries_for_is_no_fault_once_the_pod_is_ready(
 def test_a_volume_that_a_pod_got_at_the_second_try_is_no_fault_once_it_has_succeeded() -> None:
     denied = "Unable to attach or mount volumes: no relationship found between node and claim"
     event = {"message": denied, "lastTimestamp": "2026-01-01T00:00:02Z"}
-    ended = {"terminated": {"exitCode": 0, "startedAt": "2026-01-01T00:00:04Z"}}
+    at = "2026-01-01T00:00:04Z"
+    ended = {"terminated": {"exitCode": 0, "startedAt": at}}
     status: dict[str, Any] = {
         "phase": "Succeeded",
-        "conditions": [{"type": "Ready", "status": "False"}],
+        "conditions": [{"type": "Ready", "status": "False", "lastTransitionTime": at}],
         "containerStatuses": [{"state": ended}],
     }
     assert came_before_start(event, {"status": status})

@@ -21,7 +21,8 @@ def reported(line: str) -> dict[str, Any]:
 
     A progress bar leaves its line open, and what is printed next continues it.
     """
-    return json_map(line) or json_map(line[max(0, line.find(_EVENT)) :])
+    begins = line.find(_EVENT)
+    return json_map(line) or (json_map(line[begins:]) if begins > 0 else {})
 
 
 @dataclass

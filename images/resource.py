@@ -83,16 +83,15 @@ class Image(pulumi.CustomResource):
 
 
 class JobImage(Image):
-    """A job's own image, for which the trainer's is `trainer`, or empty."""
+    """A job's own image; `trainer` is the trainer's where it is built from that."""
 
     pinned: Output[str]
     """What a pod calls it: by its digest."""
 
     def __init__(
-        self, spec: JobImageSpec, *, target: Mapping[str, Any], trainer: Input[str]
+        self, spec: JobImageSpec, *, target: Mapping[str, Any], trainer: Input[str] | None
     ) -> None:
-        base = trainer if not spec.problems() and spec.wants_trainer else None
-        super().__init__(spec, target=target, trainer=base, pinned=None)
+        super().__init__(spec, target=target, trainer=trainer, pinned=None)
 
 
 @dataclass(frozen=True)

@@ -146,7 +146,7 @@ def declare_images(
 
     image: Input[str]
     if own is not None:
-        base = trainer().base if not own.problems() and own.wants_trainer else ""
+        base = trainer().base if not own.problems() and own.wants_trainer else None
         image = JobImage(own, target=cluster.image_target, trainer=base).pinned
     else:
         image = trainer().reference if job.image is None else job.image

@@ -113,7 +113,8 @@ def _shortages(layout: Layout) -> Iterator[str]:
 
 def _free_instances() -> int:
     """Return how many instances of inotify this user may still make, up to what is needed."""
-    made = [ctypes.CDLL(None).inotify_init() for _ in range(_NEEDED_INSTANCES)]
+    library = ctypes.CDLL(None)
+    made = [library.inotify_init() for _ in range(_NEEDED_INSTANCES)]
     for each in made:
         if each >= 0:
             os.close(each)

@@ -43,9 +43,9 @@ class NeedsPlugin(Exception):
     def __init__(self, action: str) -> None:
         super().__init__(
             f"{action} needs azure-native's plugin, and this is Slipway's stub of it, which serves "
-            'previews only. Install the plugin: `eval "$(make -s env)" && pulumi plugin install '
-            f"resource azure-native {sdk_version()}`; log in with `az login`, and run the command "
-            "again"
+            f"previews only. `make setup` downloads the plugin {sdk_version()} where its release "
+            "can be reached, and takes one that was put into its place (docs/offline.md); log in "
+            "with `az login`, and run the command again"
         )
 
 

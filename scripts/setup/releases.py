@@ -66,7 +66,7 @@ def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
             refused.setdefault(str(why), []).append(file.host)
     for reason, hosts in refused.items():
         sites = ", ".join(dict.fromkeys(hosts))
-        text = f"No release from {sites}: {reason}. It is built instead."
+        text = f"No release from {sites}: {reason}. What has a Go module is built."
         steps.console.print(text, markup=False)
     return entries
 

@@ -188,7 +188,7 @@ def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack)
     before = aks.settings["gpu"]
     aks.settings["gpu"] = {**before, "size": "Standard_NC8as_T4_v3"}
     aks.configure()
-    previewed = aks.preview("")
+    previewed = aks.preview()
     aks.settings["gpu"] = before
     aks.configure()
     assert "update-replace" in previewed.diff("azure-gpu")["vmSize"]
@@ -198,7 +198,7 @@ def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack)
 def test_a_preview_says_in_words_that_the_cluster_is_made_anew(aks: AzureStack) -> None:
     aks.settings["network"] = {"pods": "10.9.0.0/16"}
     aks.configure()
-    previewed = aks.preview("")
+    previewed = aks.preview()
     del aks.settings["network"]
     aks.configure()
     told = "the cluster is deleted and made anew: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
@@ -211,7 +211,7 @@ def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_
 ) -> None:
     change_in_portal(aks.azure, pool(aks).id, maxCount=9)
     # Without what the refresh finds there would be nothing to change back.
-    refreshed = aks.run("up", "--refresh", program="")
+    refreshed = aks.run("up", "--refresh")
     assert refreshed.diff("azure-gpu") == {"maxCount": "update"}
     [updated] = refreshed.urns("update")
     assert updated.endswith("::azure-gpu")
@@ -297,11 +297,11 @@ def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: P
     assert protected.code == 0, protected
     stack.settings["production"] = False
     stack.configure()
-    assert "protected" in stack.refused("up", program="")
+    assert "protected" in stack.refused("up")
     stack.settings["production"] = True
     stack.bring_up()
     # Pulumi keeps all that the lock is for.
-    assert "protected" in stack.refused("destroy", program="")
+    assert "protected" in stack.refused("destroy")
     stack.settings["production"] = False
     stack.bring_up()
     assert stack.in_azure("ManagementLockByScope") == []

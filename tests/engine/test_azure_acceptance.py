@@ -49,8 +49,8 @@ def put_in(scratch: Scratch, programs: Path, store: Store, trainer: str) -> None
         # A copy of a checkout takes over no variable of ours.
         export = f"export {VARIABLE}='{store.directory}'"
         program.write_text(program.read_text().replace("exec ", f"{export}\nexec ", 1))
-    # In place of the stub: what is on PATH itself set-up would note for all checkouts.
-    stub = scratch.checkout / "scripts/offline/bin/azure-native" / _PLUGIN
+    # In place of its starter: what is on PATH itself set-up would note for all checkouts.
+    stub = scratch.checkout / "scripts/plugins" / _PLUGIN
     (programs / _PLUGIN).replace(stub)
     config = yaml.safe_load((scratch.checkout / "stacks/azure.yaml").read_text())["config"]
     settings = own(config["slipway:cluster"]) | {"images": images(trainer)}

@@ -28,7 +28,7 @@ from tests.engine.kubeconfig_stack import (
     images,
     login_command,
 )
-from tests.engine.standin_stack import CALLED
+from tests.engine.cli_stack import CALLED
 
 TEAM = "team-a"
 

@@ -88,7 +88,7 @@ def test_capacity_that_is_not_real_is_found_out_by_a_pod_and_ends_no_job(
 ) -> None:
     stack = on_gpus(job_stack, node.pool, nodes=1)
     with node.with_a_gpu():
-        up = stack.up("", **{job_name: with_gpu(trainer, accuracy=0.5)})
+        up = stack.up(**{job_name: with_gpu(trainer, accuracy=0.5)})
         found = stack.output("cuda")
         assert found["state"] == "unverified"
         assert (
@@ -105,7 +105,7 @@ def test_the_device_plugin_is_admitted_waits_for_nodes_and_goes_with_the_stack(
     node: Node, job_stack: JobStack, jobs: Jobs
 ) -> None:
     stack = on_gpus(job_stack, node.pool, plugin=True)
-    stack.up("")
+    stack.up()
     plugin = json.loads(jobs.kubectl(*PLUGIN))
     assert plugin["status"]["desiredNumberScheduled"] == 0
     assert stack.output("cuda")["state"] == "unverified"

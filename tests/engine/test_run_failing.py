@@ -7,7 +7,7 @@ import pytest
 
 from tests.engine.job_programs import FAILING, SLEEPING, TRACKED, python
 from tests.engine.pytorchjob_stack import JobStack
-from tests.engine.standin_stack import Outcome
+from tests.engine.cli_stack import Outcome
 
 MISSING = "localhost/there-is-no-such-image:1"
 

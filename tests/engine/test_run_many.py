@@ -19,7 +19,7 @@ from scripts.cli.fetch import fetch_files
 from scripts.cli.state import StackState
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
-from tests.engine.standin_stack import Outcome
+from tests.engine.cli_stack import Outcome
 from tests.runs.log_reader import results
 
 Declared = dict[str, dict[str, Any]]
@@ -249,7 +249,7 @@ def rounds(many: Many, well: Declared, trainer: str, leaving: dict[str, Any]) ->
     moved = {**well, own("moved"): {**well[own("moved")], "args": ["one", "as before"]}}
     second = {**moved, own("before"): {**well[own("before")], "minAccuracy": 0.6}}
     third = {**moved, own("other"): {**well[own("other")], "args": ["two"]}}
-    return Rounds(many.up(first), many.up(second), many.stack.preview("", **third), many.up(third))
+    return Rounds(many.up(first), many.up(second), many.stack.preview(**third), many.up(third))
 
 
 @pytest.fixture
@@ -343,7 +343,7 @@ def test_a_job_that_waited_for_room_runs_although_the_one_before_it_did_not(
         c: lasting(trainer, 3),
         d: lasting(trainer, cpu="200m"),
     }
-    assert little.stack.preview("", **declared).changes["create"] == 2 * len(declared) + 2
+    assert little.stack.preview(**declared).changes["create"] == 2 * len(declared) + 2
     found = little.up(declared)
     assert found.outcome.code != 0
     assert f"job {b} did not run" in found.said

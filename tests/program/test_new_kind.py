@@ -181,9 +181,8 @@ def test_the_provider_serves_its_resource_and_brings_images_in_its_way() -> None
     assert "made-up" in image_targets()
 
 
-def test_set_up_provides_its_tools_and_no_plugin_besides(kind: Any) -> None:
+def test_set_up_provides_its_tools(kind: Any) -> None:
     assert tools_of(kind)[-1].name == "nft"
-    assert plugin.of_kind(kind) == (plugin.KUBERNETES,)
 
 
 def test_down_knows_what_it_was_removes_it_and_looks_for_what_is_left(

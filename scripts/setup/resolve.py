@@ -20,7 +20,7 @@ from clusters.cluster import Kind
 from core.paths import cache_dir
 from scripts.setup import apt, golang, record, releases
 from scripts.setup.lookup import find
-from scripts.setup.record import Entries, Entry, Problem, Results
+from scripts.setup.record import Entries, Problem, Results
 from scripts.setup.steps import Steps
 from scripts.setup.tools import GoModule, Tool, tools_of
 
@@ -94,7 +94,8 @@ def resolve(
     A tool that lies beside another comes after it. With `build` what could be downloaded is built.
 
     Returns:
-        An entry for each available tool, and a problem for each that can't be provided. What only `up` needs is printed instead.
+        An entry for each available tool, and a problem for each that can't be provided. What only
+        `up` needs is printed instead.
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)

@@ -21,8 +21,8 @@ from images.build.program import ENTRYPOINTS, Program
 from images.targets.target import target_of
 from tests.doubles import recorded_az, recorded_kubelogin
 from tests.doubles.azure_native.store import VARIABLE, Store
-from tests.engine.embedded_cluster import TestCluster, program_images
 from tests.engine.cli_stack import Outcome, Stack
+from tests.engine.embedded_cluster import TestCluster, program_images
 
 _DOUBLE = "tests.doubles.azure_native"
 _MAIN = "from infra.program import main\n\nmain()\n"

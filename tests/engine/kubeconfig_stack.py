@@ -11,8 +11,8 @@ import yaml
 
 from clusters.embedded import pki
 from tests.clusters_doc import role
-from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, program_images
 from tests.engine.cli_stack import Outcome, Stack
+from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, program_images
 
 PLATFORM = "platform"
 """Where the accounts are: the people who look after the cluster have made them."""

@@ -13,11 +13,11 @@ import pytest
 
 from scripts.cli.commands import run_urns
 from tests.engine.awaiting import await_true
+from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.killing import train_with
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
-from tests.engine.cli_stack import Outcome
 
 Section = dict[str, dict[str, Any]]
 

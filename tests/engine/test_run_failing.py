@@ -5,9 +5,9 @@ import secrets
 
 import pytest
 
+from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import FAILING, SLEEPING, TRACKED, python
 from tests.engine.pytorchjob_stack import JobStack
-from tests.engine.cli_stack import Outcome
 
 MISSING = "localhost/there-is-no-such-image:1"
 

@@ -17,9 +17,9 @@ from jobs.spec import TrainingJob
 from scripts.cli import fetch
 from scripts.cli.fetch import fetch_files
 from scripts.cli.state import StackState
+from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
-from tests.engine.cli_stack import Outcome
 from tests.runs.log_reader import results
 
 Declared = dict[str, dict[str, Any]]

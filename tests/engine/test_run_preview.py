@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
-from tests.engine.cli_stack import Outcome
 
 
 def _told(outcome: Outcome, job_name: str) -> list[str]:

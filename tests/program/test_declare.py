@@ -8,7 +8,6 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 import pytest
-from pulumi.provider.experimental.property_value import PropertyValue
 
 from clusters.cluster import PullSecret
 from clusters.pools import GpuPool

@@ -13,7 +13,6 @@ from infra import settings
 from infra.provider.resources import handlers, image_targets
 from scripts.cli import down
 from scripts.cli.down import cluster_in
-from scripts.setup import plugin
 from scripts.setup.tools import tools_of
 from tests.program.declared import declare
 

@@ -80,7 +80,7 @@ def test_what_set_up_itself_puts_on_path_does_not_count(
 
 def test_a_program_without_a_version_of_its_own_is_never_taken_from_path(program: Program) -> None:
     program("bin/pause", "3.10")
-    assert "can't print its version" in why(Tool("pause"))
+    assert "can't print its version" in why(Tool("pause", module=MODULES["pause"]))
 
 
 def test_a_program_that_is_only_released_may_be_put_into_its_place_by_hand(

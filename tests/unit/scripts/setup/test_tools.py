@@ -101,6 +101,7 @@ def test_a_cluster_in_a_container_needs_only_common_tools_and_its_own(
         "training-operator-manifests",
         "training-operator",
         "tcp-wait",
+        "pulumi-resource-kubernetes",
         kind,
     ]
 

@@ -12,8 +12,8 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 
 from clusters.autoscaler import NAMESPACE
-from clusters.azure import GPUS, cores_for_pods
-from clusters.azure.settings import GpuNodes, Size
+from clusters.azure import GPUS, cores_for_pods, network
+from clusters.azure.settings import DISTINCT, GpuNodes, Size
 from clusters.pools import GpuPool, NodePool, Taint
 from core.fields import CONFIG
 from core.manifests import MANAGED_BY
@@ -29,6 +29,7 @@ GPU, GPU_FALLBACK = "gpu", "gpufallback"
 """Names of the pools with GPUs: AKS takes at most 12 of a-z and 0-9
 (https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
 Zone = Annotated[str, Field(pattern="^[1-3]$", description='a zone of the region: "1", "2" or "3"')]
+Zones = Annotated[tuple[Zone, ...], DISTINCT]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -61,7 +62,7 @@ class Fallback:
     size: Size | None = None
     min_nodes: Annotated[int, Field(ge=0, le=1000)] = 0
     max_nodes: Annotated[int, Field(ge=1, le=1000)] | None = None
-    zones: tuple[Zone, ...] | None = None
+    zones: Zones | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -112,7 +113,7 @@ class SystemPool:
     size: Size = "Standard_D4s_v5"
     min_nodes: Annotated[int, Field(ge=1, le=1000)] = 1
     max_nodes: Annotated[int, Field(ge=1, le=1000)] = 3
-    zones: tuple[Zone, ...] = ()
+    zones: Zones = ()
     os_disk: OsDisk = OsDisk()
 
 
@@ -159,7 +160,7 @@ class AksGpuNodes(GpuNodes):
     max_nodes: Annotated[int, Field(ge=1, le=1000)] = 2
     spot: Spot | None = None
     driver: Literal["aks", "gpu-operator"] = "aks"
-    zones: tuple[Zone, ...] = ()
+    zones: Zones = ()
     os_disk: OsDisk = OsDisk()
 
     @property
@@ -225,6 +226,7 @@ def pools(settings: Settings) -> tuple[NodePool, ...]:
             spot=pool.spot is not None,
             dollars=None if pool.spot is None else pool.spot.dollars,
             cores=cores_for_pods(pool.size),
+            network=network(pool.size) if pool.max_nodes > 1 else "",
             # With a pool for jobs, that of the system takes the cluster's own pods alone.
             takes_jobs=name != "system" or settings.cpu is None,
         )

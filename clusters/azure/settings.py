@@ -48,6 +48,8 @@ def resource_id(kind: str, takes: str) -> Any:
     return regex(f"(?i)^{group}/providers/{names}$", f"{takes}: {shown}")
 
 
+DISTINCT = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
+"""Leaves out what is in a list before."""
 _NAME = "at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -"
 ClusterName = Annotated[str, regex("^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$", _NAME)]
 # The nodes' group has the same name with `-nodes` behind, and 80 characters at most.
@@ -86,7 +88,7 @@ class GpuNodes:
     min_nodes: int
     max_nodes: int
     labels: dict[NodeKey, LabelValue] = Field(default_factory=dict)
-    taints: tuple[Taint, ...] = (Taint("sku", "gpu"),)
+    taints: Annotated[tuple[Taint, ...], DISTINCT] = (Taint("sku", "gpu"),)
 
     @property
     def per_node(self) -> int:

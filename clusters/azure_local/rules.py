@@ -40,7 +40,6 @@ def contradictions(settings: Settings) -> Iterator[Contradiction]:
 
 
 def _connected(settings: Settings) -> Iterator[Contradiction]:
-    yield from azure.region(settings.location, "disconnected")
     if settings.entra is None:
         yield contradiction(
             ("entra",),
@@ -48,8 +47,6 @@ def _connected(settings: Settings) -> Iterator[Contradiction]:
             "az ad group show --group NAME --query id",
             "disconnected",
         )
-    else:
-        yield from azure.repeated(("entra", "adminGroups"), settings.entra.admin_groups)
 
 
 def _disconnected(settings: Settings) -> Iterator[Contradiction]:
@@ -95,7 +92,6 @@ def _network(settings: Settings, network: LogicalNetwork) -> Iterator[Contradict
 
     https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
     """
-    yield from azure.repeated(("logicalNetwork", "dnsServers"), network.dns_servers)
     prefix = IPv4Network(network.prefix)
     first, last = IPv4Address(network.pool_start), IPv4Address(network.pool_end)
     gateway, address = IPv4Address(network.gateway), settings.control_plane.address

@@ -11,7 +11,16 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.azure import LOCAL_GPUS, cores
-from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size, parsed, regex, resource_id
+from clusters.azure.settings import (
+    DISTINCT,
+    AzureSettings,
+    GpuNodes,
+    Guid,
+    Size,
+    parsed,
+    regex,
+    resource_id,
+)
 from clusters.azure_local import rules
 from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
@@ -115,7 +124,7 @@ class LogicalNetwork:
     vm_switch: Annotated[str, Field(min_length=1, description="a virtual switch's name")]
     prefix: Prefix
     gateway: Address
-    dns_servers: Annotated[tuple[Address, ...], Field(min_length=1)]
+    dns_servers: Annotated[tuple[Address, ...], Field(min_length=1), DISTINCT]
     pool_start: Address
     pool_end: Address
     vlan: Annotated[int, Field(ge=0, le=4094)] = 0
@@ -131,7 +140,7 @@ class Entra:
         tenant: The subscription's own unless set.
     """
 
-    admin_groups: Annotated[tuple[Guid, ...], Field(min_length=1)]
+    admin_groups: Annotated[tuple[Guid, ...], Field(min_length=1), DISTINCT]
     azure_rbac: bool = True
     tenant: Guid | None = None
 

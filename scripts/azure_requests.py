@@ -41,8 +41,8 @@ _SHORTEST = 6
 class Request:
     """One call of azure-native's plugin, in a step of the run.
 
-    The type is a resource's, or the function, which has no name. The error is empty where there was
-    none.
+    The type is a resource's, or the function, which has no name. A read's inputs are those that it
+    found. The error is empty where there was none.
     """
 
     step: str
@@ -86,7 +86,7 @@ def _request(entry: Mapping[str, Any], step: str) -> Request | None:
     inputs = {
         "Create": asked.get("properties"),
         "Update": asked.get("news"),
-        "Read": asked.get("inputs"),
+        "Read": answer.get("inputs"),
         "Delete": {"id": asked.get("id")},
         "Invoke": asked.get("args"),
     }[method]

@@ -77,24 +77,38 @@ class Store:
         file = self.directory / "calls.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
-    def recorded(self, kind: str, name: str) -> dict[str, Any]:
-        """Return what Azure once answered for a resource: the report's outputs, without secrets.
+    def replayed(self, method: str, kind: str, name: str) -> dict[str, dict[str, Any]]:
+        """Return the `inputs` and `outputs` of Azure's answer to such a request, by the report.
+
+        Each request gets the next of the report's answers, and after the last one that again. They
+        are empty without one, and lack what the report hides.
 
         Args:
-            kind: Its type.
+            method: Such as `Create`.
+            kind: The resource's type.
             name: In the program.
+
+        Raises:
+            Refused: the answer was an error.
         """
+        asked = {"method": method, "type": kind, "name": name}
         file = self.directory / "report.json"
-        if not file.exists():
-            return {}
-        answers = [
-            each["outputs"]
-            for each in json.loads(file.read_text())["requests"]
-            if (each["type"], each["name"]) == (kind, name)
-            and each["method"] in {"Create", "Update"}
-        ]
-        found: dict[str, Any] = next((each for each in answers if each is not None), {})
-        return {key: value for key, value in found.items() if HIDDEN not in json.dumps(value)}
+        requests = json.loads(file.read_text())["requests"] if file.exists() else []
+        answers = [each for each in requests if asked.items() <= each.items()]
+        before = sum(call.get("request") == asked for call in self.calls)
+        found = answers[min(before, len(answers) - 1)] if answers else {}
+        if answers:
+            self.note("replay", request=asked)
+        if found.get("error"):
+            raise Refused(found["error"])
+        return {
+            part: {
+                key: value
+                for key, value in (found.get(part) or {}).items()
+                if HIDDEN not in json.dumps(value)
+            }
+            for part in ("inputs", "outputs")
+        }
 
     def note(self, action: str, **arguments: Any) -> None:
         """Add to the calls."""

@@ -49,8 +49,8 @@ def test_a_call_is_kept_with_its_inputs_outputs_and_seconds() -> None:
 @pytest.mark.parametrize(
     ("method", "request_", "response", "inputs", "outputs"),
     [
-        ("Read", {"inputs": {"a": 1}, "properties": {}}, {"properties": {"b": 2}}, {"a": 1},
-         {"b": 2}),
+        ("Read", {"inputs": {"a": 0}, "properties": {}},
+         {"inputs": {"a": 1}, "properties": {"b": 2}}, {"a": 1}, {"b": 2}),
         ("Update", {"news": {"a": 1}, "olds": {}}, {"properties": {"b": 2}}, {"a": 1}, {"b": 2}),
         ("Delete", {"id": "/x"}, {}, {"id": "/x"}, None),
     ],

@@ -88,6 +88,13 @@ def test_it_reports_what_azure_answered_without_secrets_and_leaves_nothing(
     assert {("refresh", "Read", "Registry"), ("down", "Delete", "Registry")} <= asked.keys()
     assert "kubeconfigs" in asked["up", "Invoke", "listManagedClusterUserCredentials"]["outputs"]
 
+    again = make_store(tmp_path / "again", None)
+    (again.directory / "report.json").write_text(json.dumps(found))
+    answered = again.replayed("Create", created["type"], created["name"])
+    assert answered["outputs"]["oidcIssuerProfile"] == created["outputs"]["oidcIssuerProfile"]
+    refreshed = again.replayed("Read", created["type"], created["name"])
+    assert [each["name"] for each in refreshed["inputs"]["agentPoolProfiles"]] == ["system"]
+
     text = json.dumps(found)
     assert CANARY not in text
     assert "certificate-authority-data" not in text

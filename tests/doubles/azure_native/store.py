@@ -13,6 +13,7 @@ Files, because several processes share them: a plugin for each provider, and the
 import fcntl
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -111,10 +112,10 @@ class Store:
         }
 
     def note(self, action: str, **arguments: Any) -> None:
-        """Add to the calls."""
+        """Add to the calls, with the time in `at`."""
         with (self.directory / "calls.jsonl").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(json.dumps({"action": action, **arguments}) + "\n")
+            file.write(json.dumps({"action": action, "at": time.time(), **arguments}) + "\n")
 
     def all(self) -> Iterator[Record]:
         """Yield every resource that exists."""

@@ -250,7 +250,7 @@ def secret(value: Any) -> dict[str, Any]:
 
 
 def untranslated(inputs: Any) -> Iterator[str]:
-    """Yield the keys of inputs that Azure's SDK has left as they are, because it has no such key."""
+    """Yield the keys of inputs that Azure's SDK does not know, and so leaves as they are."""
     if isinstance(inputs, dict):
         for key, value in inputs.items():
             yield from [key] if "_" in key else untranslated(value)

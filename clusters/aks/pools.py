@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import yaml
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.autoscaler import NAMESPACE
@@ -87,15 +87,7 @@ class Spot:
         return None if self.max_price == -1 else Decimal(str(self.max_price))
 
 
-_NEVER_SPOT = ConfigDict(
-    **CONFIG,
-    json_schema_extra={
-        "absent": {"spot": "these nodes are never spot nodes; of the pools only gpu may have them"}
-    },
-)
-
-
-@dataclass(frozen=True, kw_only=True, config=_NEVER_SPOT)
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SystemPool:
     """The nodes that the cluster's own pods run on, and without a pool `cpu` the operator's too.
 
@@ -117,7 +109,7 @@ class SystemPool:
     os_disk: OsDisk = OsDisk()
 
 
-@dataclass(frozen=True, kw_only=True, config=_NEVER_SPOT)
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
 class CpuPool(SystemPool):
     """Nodes for the operator and for jobs without GPUs, so that `system` takes neither.
 

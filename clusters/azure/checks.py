@@ -10,7 +10,6 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
 import pulumi
@@ -25,21 +24,25 @@ if TYPE_CHECKING:
     from clusters.cluster import Remains
 
 KEY = "slipway:cluster"
-_EXAMPLE_IDS = ("00000000-0000-0000-0000-000000000000", "01234567-89ab-cdef-0123-456789abcdef")
-"""The IDs in the stacks, and in the message about a wrong one."""
-_DOCUMENTATION = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""Addresses for documentation alone: https://www.rfc-editor.org/rfc/rfc5737"""
-_EXAMPLE = re.compile(r"(^|[@.])(example\.(com|internal|net|org)|example)(:[0-9]+)?(/|$)")
-"""Hosts for documentation alone: https://www.rfc-editor.org/rfc/rfc2606"""
-_SHORTEST_KEY = 360
-"""Characters of an RSA key of 2048 bits, the least that Azure takes, are a few more
-(https://learn.microsoft.com/azure/virtual-machines/linux/mac-create-ssh-keys)."""
+_PLACEHOLDER = re.compile(
+    # The IDs in the stacks, and in the message about a wrong one.
+    "00000000-0000-0000-0000-000000000000|01234567-89ab-cdef-0123-456789abcdef"
+    # Addresses and hosts for documentation alone: https://www.rfc-editor.org/rfc/rfc5737 and
+    # https://www.rfc-editor.org/rfc/rfc2606
+    r"|^(192\.0\.2|198\.51\.100|203\.0\.113)\.[0-9]+/[0-9]+$"
+    r"|(^|[@.])(example\.(com|internal|net|org)|example)(:[0-9]+)?(/|$)"
+    # A key of 2048 bits, the least that Azure takes, has more characters:
+    # https://learn.microsoft.com/azure/virtual-machines/linux/mac-create-ssh-keys
+    r"|^ssh-rsa \S{1,359}( |$)",
+    re.IGNORECASE,
+)
 _LIMIT_SECONDS = 60
-_IDS = {
+_GROUP_ID = "what `az ad group show --group NAME --query id` prints"
+_OWN = {
     "subscription": "what `az account show --query id` prints",
     "users": "what `az ad signed-in-user show --query id` prints",
-    "groups": "what `az ad group show --group NAME --query id` prints",
-    "adminGroups": "what `az ad group show --group NAME --query id` prints",
+    "groups": _GROUP_ID,
+    "adminGroups": _GROUP_ID,
     "servicePrincipals": "what `az ad sp show --id APP --query id` prints",
     "tenant": "what `az account show --query tenantId` prints",
     "subnet": "the ID of a subnet of yours",
@@ -47,7 +50,12 @@ _IDS = {
     "--query id` prints",
     "logicalNetwork": "what `az stack-hci-vm network lnet show --name NAME --resource-group "
     "GROUP --query id` prints",
+    "authorizedRanges": "the public addresses that you come from",
+    "sshKey": "the line of your own public key, such as ~/.ssh/id_rsa.pub has it",
+    "emails": "the address that mails about the budget go to",
+    "server": "the registry that images are pushed to, and that the nodes pull from",
 }
+"""What belongs where a placeholder is, by the key."""
 _TOOLS = {
     "az": "install Azure's CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
     "in: az login",
@@ -104,24 +112,22 @@ def login(
     yield from account(found)
 
 
-def placeholders(settings: AzureSettings) -> list[Problem]:
-    """Return each placeholder in the settings, with what to replace it by."""
-    return [
-        Problem(located(KEY, path), f"{quote(text)} is a placeholder; put in {own}")
-        for path, text in _texts(settings)
-        if (own := _instead(path, text))
-    ]
+def placeholders(settings: AzureSettings) -> Iterator[Problem]:
+    """Yield each placeholder in the settings, with what to replace it by."""
+    for path, text in _texts(settings):
+        (*_, key) = (part for part in path if isinstance(part, str))
+        if key in _OWN and _PLACEHOLDER.search(text):
+            problem = f"{quote(text)} is a placeholder; put in {_OWN[key]}"
+            yield Problem(located(KEY, path), problem)
 
 
-def missing(settings: AzureSettings, *, pushes: bool) -> list[Problem]:
-    """Return the programs that are needed and not on PATH, with how to install them."""
+def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
+    """Yield the programs that are needed and not on PATH, with how to install them."""
     logs_in = not settings.admin_kubeconfig
     needed = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
-    return [
-        Problem(name, f"is needed and not on PATH; {_TOOLS[name]}")
-        for name, is_needed in needed.items()
-        if is_needed and shutil.which(name) is None
-    ]
+    for name, is_needed in needed.items():
+        if is_needed and shutil.which(name) is None:
+            yield Problem(name, f"is needed and not on PATH; {_TOOLS[name]}")
 
 
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
@@ -172,21 +178,3 @@ def _texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     elif is_dataclass(value):
         for each in fields(value):
             yield from _texts(getattr(value, each.name), (*path, to_camel(each.name)))
-
-
-def _instead(path: Path, text: str) -> str:
-    """Return what belongs where a placeholder is; empty for any other value."""
-    (*_, key) = (part for part in path if isinstance(part, str))
-    if key in _IDS and any(each in text.lower() for each in _EXAMPLE_IDS):
-        return _IDS[key]
-    if key == "authorizedRanges":
-        network = IPv4Network(text)
-        if any(network.subnet_of(each) for each in _DOCUMENTATION):
-            return "the public addresses that you come from"
-    if key == "sshKey" and len(text.split()[1]) < _SHORTEST_KEY:
-        return "the line of your own public key, such as ~/.ssh/id_rsa.pub has it"
-    if key == "emails" and _EXAMPLE.search(text):
-        return "the address that mails about the budget go to"
-    if path == ("registry", "server") and _EXAMPLE.search(text.partition("/")[0]):
-        return "the registry that images are pushed to, and that the nodes pull from"
-    return ""

@@ -69,7 +69,7 @@ def install(name: str, directory: Path) -> None:
 def test_every_placeholder_of_a_stack_is_told_with_what_to_put_there(
     stack: str, keys: list[str], root: Path
 ) -> None:
-    found = placeholders(settings(stack, template(stack, root)))
+    found = [*placeholders(settings(stack, template(stack, root)))]
     assert [each.key for each in found] == [f"slipway:cluster.{key}" for key in keys]
     assert all("is a placeholder; put in " in each.text for each in found)
     assert found[0].text.endswith("what `az account show --query id` prints")
@@ -77,7 +77,7 @@ def test_every_placeholder_of_a_stack_is_told_with_what_to_put_there(
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_values_of_ones_own_are_no_placeholders(stack: str, root: Path) -> None:
-    assert placeholders(settings(stack, own(template(stack, root)))) == []
+    assert [*placeholders(settings(stack, own(template(stack, root))))] == []
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -90,7 +90,7 @@ def test_an_update_refuses_placeholders_and_missing_programs_all_at_once(
     with pytest.raises(pulumi.RunError) as caught:
         before_update(wanted)
     told = str(caught.value)
-    assert told.count("is a placeholder") == len(placeholders(wanted))
+    assert told.count("is a placeholder") == len([*placeholders(wanted)])
     assert "az: is needed and not on PATH; install Azure's CLI" in told
     assert "kubelogin: is needed and not on PATH; install it: az aks install-cli" in told
     assert "Correct Pulumi.azure.yaml" in told

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from core import toolchain
-from tests.doubles import recorded_az
+from tests.doubles import recorded_az, recorded_kubelogin
 from tests.program.declared import Declared, Program, declare, untranslated
 
 ME, GROUP = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
@@ -418,6 +418,7 @@ def test_without_any_named_the_caller_is_the_administrator_where_one_is_known(
         declared(nameless, tmp_path, monkeypatch)
     (tmp_path / "bin").mkdir()
     recorded_az.install(tmp_path / "bin")
+    recorded_kubelogin.install(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     program = declared(nameless, tmp_path, monkeypatch)
     admin = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"

@@ -13,7 +13,6 @@ import pulumi_kubernetes
 import yaml
 from pulumi_azure_native import Provider, authorization, resources
 
-from clusters.access.resource import Access
 from clusters.cluster import Cluster
 from core.process import CommandFailed, run
 from images.resource import helper_images
@@ -123,9 +122,9 @@ class AzureCluster(pulumi.ComponentResource):
             listed: The kubeconfig that Azure lists: the administrator's with `adminKubeconfig`.
             target: How images get in.
             identifier: Of the cluster, whatever its kubeconfig is.
-            advice: As for `Access`.
+            advice: What to do when it does not: one sentence.
             after: What has to exist before.
-            lasting: As for `Access`.
+            lasting: What a preview says of changes, as `access` takes it.
             **facts: What else `Cluster` has.
         """
         settings = self.settings
@@ -134,12 +133,11 @@ class AzureCluster(pulumi.ComponentResource):
             text = listed.apply(lambda found: logging_in(found, settings.login, settings.tenant))
         text = pulumi.Output.secret(text)
         helpers, images = helper_images(target)
-        access = Access(
+        access = pulumi.CustomResource(
+            "slipway:clusters:Access",
             settings.name,
-            kubeconfig=text,
-            advice=advice,
-            lasting=lasting,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
+            {"name": settings.name, "kubeconfig": text, "advice": advice, **lasting},
+            pulumi.ResourceOptions(parent=self, depends_on=after),
         )
         group = f"/subscriptions/{settings.subscription}/resourceGroups/{settings.group}"
         provider = pulumi_kubernetes.Provider(

@@ -60,7 +60,7 @@ class AzureDouble(PreviewStub):
         # What the program leaves to Azure is none of its inputs.
         inputs = {key: record.inputs[key] for key in record.inputs if key in request.inputs}
         found = self.store.replayed("Read", record.type, request.name)
-        outputs = wrap_map(record.outputs | all_pools | found["outputs"])
+        outputs = wrap_map(record.outputs | all_pools | found["properties"])
         return protocol.ReadResponse(
             record.id, outputs, wrap_map(inputs | all_pools | found["inputs"])
         )
@@ -93,7 +93,7 @@ class AzureDouble(PreviewStub):
                 f"over the one of its nodes, {inputs['identityProfile']}"
             )
         replayed = self.store.replayed("Create", kind, in_program)
-        outputs = outputs_of(kind, resource_id, inputs) | replayed["outputs"]
+        outputs = outputs_of(kind, resource_id, inputs) | replayed["properties"]
         record = Record(resource_id, kind, inputs, outputs)
         self.store.add(record)
         follow(self.store, resource_id)
@@ -107,7 +107,7 @@ class AzureDouble(PreviewStub):
         """
         before = self.store.get(resource_id)
         replayed = self.store.replayed("Update", before.type, in_program)
-        outputs = outputs_of(before.type, resource_id, inputs) | replayed["outputs"]
+        outputs = outputs_of(before.type, resource_id, inputs) | replayed["properties"]
         record = keep_count(before, Record(resource_id, before.type, inputs, outputs))
         self.store.put(record)
         follow(self.store, resource_id)

@@ -79,7 +79,7 @@ class Store:
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
     def replayed(self, method: str, kind: str, name: str) -> dict[str, dict[str, Any]]:
-        """Return the `inputs` and `outputs` of Azure's answer to such a request, by the report.
+        """Return the `inputs` and `properties` of Azure's answer to such a request, by the report.
 
         Each request gets the next of the report's answers, and after the last one that again. They
         are empty without one, and lack what the report hides.
@@ -100,15 +100,16 @@ class Store:
         found = answers[min(before, len(answers) - 1)] if answers else {}
         if answers:
             self.note("replay", request=asked)
-        if found.get("error"):
-            raise Refused(found["error"])
+        if found.get("errors"):
+            raise Refused("; ".join(found["errors"]))
+        answer = found.get("answer") or {}
         return {
             part: {
                 key: value
-                for key, value in (found.get(part) or {}).items()
+                for key, value in (answer.get(part) or {}).items()
                 if HIDDEN not in json.dumps(value)
             }
-            for part in ("inputs", "outputs")
+            for part in ("inputs", "properties")
         }
 
     def note(self, action: str, **arguments: Any) -> None:

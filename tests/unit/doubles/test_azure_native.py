@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
 
@@ -64,7 +63,7 @@ def test_what_azure_once_answered_is_answered_again_for_that_type_and_name(
         call("Read", {"urn": urn}, {"inputs": {"location": "elsewhere"}, "properties": {"a": 1}}),
         call("Delete", {"urn": urn, "id": "/x"}, errors=["Code=ScopeLocked"]),
     ]
-    report = {"requests": [asdict(each) for each in requests(lines, "up")]}
+    report = {"requests": [*requests(lines, "up")]}
     assert HIDDEN in json.dumps(report)
     (double.store.directory / "report.json").write_text(json.dumps(report))
     double.make(GROUP, {"resourceGroupName": "slipway"})

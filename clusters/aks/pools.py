@@ -114,11 +114,7 @@ class CpuPool(SystemPool):
     """Nodes for the operator and for jobs without GPUs, so that `system` takes neither.
 
     Args:
-        size: Of each node.
         min_nodes: The pool never has fewer: one at least, for the operator.
-        max_nodes: The pool never has more.
-        zones: Zones of the region that the nodes are spread over.
-        os_disk: Of each node.
     """
 
     size: Size = "Standard_D8s_v5"
@@ -130,16 +126,12 @@ class AksGpuNodes(GpuNodes):
     """Nodes with GPUs, made when a job needs them.
 
     Args:
-        size: Of each node.
-        gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
         min_nodes: The pool never has fewer; with 0 nothing is paid while no job needs one.
         max_nodes: The pool never has more.
         spot: Nodes that Azure may take back; without it, they stay as long as a job needs them.
         driver: Who installs NVIDIA's driver. `aks`: AKS, and Slipway the device plugin.
             `gpu-operator`: NVIDIA's GPU operator, which you install, and which brings the device
             plugin too; AKS installs no driver.
-        labels: Besides Slipway's own.
-        taints: That keep other pods off.
         zones: Zones of the region that the nodes are spread over.
         os_disk: Of each node.
     """

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from clusters.azure.settings import Login
 
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
-_MOST_RANGES = 200
-"""https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations"""
 _PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "pods": (0, 32), "services": (13, 28)}
 """Bits of the largest and of the smallest prefix; DNS gets the eleventh address of `services`.
 
@@ -59,9 +57,6 @@ def _api(api: Api) -> Iterator[Contradiction]:
             why = "a private API server has no public address to allow anybody to; leave one out"
         text = f"takes exactly one of authorizedRanges and private: true; {why}"
         yield contradiction(("api",), text)
-    if len(ranges) > _MOST_RANGES:
-        text = f"has {len(ranges)} ranges; AKS takes at most {_MOST_RANGES}"
-        yield contradiction(("api", "authorizedRanges"), text)
     for index, each in enumerate(ranges):
         network, wrong = IPv4Network(each), ""
         if network.prefixlen < 8:

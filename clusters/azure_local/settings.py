@@ -84,12 +84,8 @@ class LocalGpuNodes(GpuNodes):
     """Nodes with GPUs.
 
     Args:
-        size: Of each node.
-        gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
         min_nodes: The pool never has fewer; one at least, for there are no empty pools here.
         max_nodes: The pool never has more; with more than `min_nodes` it grows and shrinks.
-        labels: Besides Slipway's own.
-        taints: That keep other pods off.
     """
 
     KNOWN = LOCAL_GPUS
@@ -177,9 +173,7 @@ class Settings(AzureSettings):
         pods: The addresses of pods, which are none of the network.
         entra: Who gets in.
         registry: The private registry that all images come from.
-        images: Prebuilt images that the nodes may pull.
         disconnected: Without the internet, under a control plane of its own.
-        tags: On everything that may have some, besides Slipway's own.
         production: Whether what holds data is protected from deletion.
     """
 

@@ -16,6 +16,7 @@ import pulumi
 from pydantic.alias_generators import to_camel
 
 from core.context import show_in_summary
+from core.paths import CHECKOUT
 from core.problem import Path, Problem, located, quote
 from core.process import CommandFailed, run
 
@@ -24,38 +25,9 @@ if TYPE_CHECKING:
     from clusters.cluster import Remains
 
 KEY = "slipway:cluster"
-_PLACEHOLDER = re.compile(
-    # The IDs in the stacks, and in the message about a wrong one.
-    "00000000-0000-0000-0000-000000000000|01234567-89ab-cdef-0123-456789abcdef"
-    # Addresses and hosts for documentation alone: https://www.rfc-editor.org/rfc/rfc5737 and
-    # https://www.rfc-editor.org/rfc/rfc2606
-    r"|^(192\.0\.2|198\.51\.100|203\.0\.113)\.[0-9]+/[0-9]+$"
-    r"|(^|[@.])(example\.(com|internal|net|org)|example)(:[0-9]+)?(/|$)"
-    # A key of 2048 bits, the least that Azure takes, has more characters:
-    # https://learn.microsoft.com/azure/virtual-machines/linux/mac-create-ssh-keys
-    r"|^ssh-rsa \S{1,359}( |$)",
-    re.IGNORECASE,
-)
+_MARKED = re.compile(r"(\w+): \[?(.+?)\]? # yours: (.+)")
+"""A line of stacks/*.yaml with a placeholder: its key, that value, and what to put in."""
 _LIMIT_SECONDS = 60
-_GROUP_ID = "what `az ad group show --group NAME --query id` prints"
-_OWN = {
-    "subscription": "what `az account show --query id` prints",
-    "users": "what `az ad signed-in-user show --query id` prints",
-    "groups": _GROUP_ID,
-    "adminGroups": _GROUP_ID,
-    "servicePrincipals": "what `az ad sp show --id APP --query id` prints",
-    "tenant": "what `az account show --query tenantId` prints",
-    "subnet": "the ID of a subnet of yours",
-    "customLocation": "what `az customlocation show --name NAME --resource-group GROUP "
-    "--query id` prints",
-    "logicalNetwork": "what `az stack-hci-vm network lnet show --name NAME --resource-group "
-    "GROUP --query id` prints",
-    "authorizedRanges": "the public addresses that you come from",
-    "sshKey": "the line of your own public key, such as ~/.ssh/id_rsa.pub has it",
-    "emails": "the address that mails about the budget go to",
-    "server": "the registry that images are pushed to, and that the nodes pull from",
-}
-"""What belongs where a placeholder is, by the key."""
 _TOOLS = {
     "az": "install Azure's CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
     "in: az login",
@@ -65,6 +37,7 @@ _TOOLS = {
 
 def before_update(
     settings: AzureSettings,
+    template: str,
     *,
     pushes: bool = False,
     account: Callable[[Mapping[str, Any]], Iterable[Problem]] = lambda _: (),
@@ -73,6 +46,7 @@ def before_update(
 
     Args:
         settings: Of a cluster that is about to be declared.
+        template: The stack in stacks/ that such settings begin from.
         pushes: Whether images go to a registry that is logged in to with Azure's CLI.
         account: Returns the problems of the account that is logged in with it, by what
             `az account show` prints; called where there are no others.
@@ -80,7 +54,7 @@ def before_update(
     Raises:
         pulumi.RunError: with all of it.
     """
-    problems = [*placeholders(settings), *missing(settings, pushes=pushes)]
+    problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
         problems = [*login(settings, account)]
     lines = "".join(f"\n  {each}" for each in problems)
@@ -112,13 +86,14 @@ def login(
     yield from account(found)
 
 
-def placeholders(settings: AzureSettings) -> Iterator[Problem]:
-    """Yield each placeholder in the settings, with what to replace it by."""
-    for path, text in _texts(settings):
+def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
+    """Yield each value that a template has as a placeholder, with what to put in."""
+    text = (CHECKOUT / "stacks" / f"{template}.yaml").read_text(encoding="utf-8")
+    marked = {(key, value): own for key, value, own in _MARKED.findall(text)}
+    for path, value in _texts(settings):
         (*_, key) = (part for part in path if isinstance(part, str))
-        if key in _OWN and _PLACEHOLDER.search(text):
-            problem = f"{quote(text)} is a placeholder; put in {_OWN[key]}"
-            yield Problem(located(KEY, path), problem)
+        if own := marked.get((key, value)):
+            yield Problem(located(KEY, path), f"{quote(value)} is a placeholder; put in {own}")
 
 
 def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:

@@ -82,17 +82,13 @@ def _caller(settings: Settings, user: Mapping[str, str]) -> tuple[Principal, str
 def _admin(settings: Settings, user: Mapping[str, str]) -> Iterator[Problem]:
     """Yield that the caller is no administrator: the cluster would not let it in."""
     admins = settings.admins
-    if not any(admins.by_kind.values()):
+    # Only the directory's readers may list a program's groups.
+    if not any(admins.by_kind.values()) or (admins.groups and user["type"] != "user"):
         return
-    if admins.groups and user["type"] != "user":
-        return  # Only the directory's readers may list a program's groups.
     kind, who = _caller(settings, user)
-    if who in admins.by_kind[kind]:
+    groups = az(settings, "ad", "user", "get-member-groups", "--id", who) if admins.groups else ()
+    if who in admins.by_kind[kind] or {each["id"] for each in groups} & {*admins.groups}:
         return
-    if admins.groups:
-        groups = az(settings, "ad", "user", "get-member-groups", "--id", who)
-        if {each["id"] for each in groups} & set(admins.groups):
-            return
     key = "users" if kind == "User" else "servicePrincipals"
     text = f"has not you, {user['name']}, whom the cluster would not let in; add {who} to {key}"
     yield Problem(f"{KEY}.admins", text)

@@ -88,15 +88,10 @@ def without_gpus(key: str, size: str) -> Iterator[Contradiction]:
 def gpu_nodes(gpu: GpuNodes) -> Iterator[Contradiction]:
     """Yield what is wrong with the size, the bounds and the taints of nodes with GPUs."""
     size, known, given = gpu.size, gpu.KNOWN.get(gpu.size), gpu.gpus_per_node
-    count, unfit = ("gpu", "gpusPerNode"), ""
-    if not size.startswith(_ACCELERATED):
-        unfit = f"no GPUs; take a size that begins with {_ACCELERATED}, or no gpu"
-    elif any(re.search(each, size) for each in _SIZES["not NVIDIA's"]):
-        unfit = "no GPUs of NVIDIA's, which jobs need"
-    elif size in _SIZES["partial"]:
-        unfit = "a part of a GPU; take a size with whole ones"
+    count = ("gpu", "gpusPerNode")
+    unfit = [why for each, why in _SIZES["unfit"].items() if re.search(each, size)]
     if unfit:
-        yield contradiction(("gpu", "size"), f"{quote(size)} has {unfit}")
+        yield contradiction(("gpu", "size"), f"{quote(size)} has {unfit[0]}")
     elif known is None and given is None:
         text = f"is missing; how many GPUs a node of size {quote(size)} has is not known. "
         yield contradiction(count, f"{text}Of these it is: {', '.join(gpu.KNOWN)}", "gpu.size")

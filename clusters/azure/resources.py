@@ -157,7 +157,7 @@ def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
 
     Azure's own waits until you type a code into a browser, which `pulumi up` can't do. What a login
     takes of the kubeconfig, such as proof of possession, is kubelogin's to know
-    (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html). A `tenant` is not the login's.
+    (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html). `tenant` replaces the login's.
 
     Raises:
         pulumi.RunError: a user in it has anything else than kubelogin to log in with, kubelogin is

@@ -108,9 +108,6 @@ class PreviewStub(protocol.Provider):
     async def invoke(self, request: protocol.InvokeRequest) -> protocol.InvokeResponse:
         raise NeedsPlugin(f"the function {request.tok}")
 
-    async def get_schema(self, request: protocol.GetSchemaRequest) -> protocol.GetSchemaResponse:
-        raise NeedsPlugin("the package's schema")
-
     def _refuse(self, action: str, request: Any) -> NoReturn:
         self._has_refused = True
         raise NeedsPlugin(f"{action} {token(request)} {request.name}")

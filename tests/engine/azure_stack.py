@@ -142,13 +142,10 @@ def write_programs(directory: Path) -> Path:
     """Write the double's plugin, `kubelogin` and `az` into a directory and return that."""
     directory.mkdir()
     recorded_az.install(directory)
-    for name, does in (
-        ("pulumi-resource-azure-native", f'exec {sys.executable} -m {_DOUBLE} "$@"'),
-        ("kubelogin", f'exec {sys.executable} {recorded_kubelogin.__file__} "$@"'),
-    ):
-        program = directory / name
-        program.write_text(f"#!/bin/sh\n{does}\n")
-        program.chmod(0o755)
+    recorded_kubelogin.install(directory)
+    program = directory / "pulumi-resource-azure-native"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m {_DOUBLE} "$@"\n')
+    program.chmod(0o755)
     return directory
 
 

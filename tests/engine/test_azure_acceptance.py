@@ -83,10 +83,23 @@ def test_it_reports_what_azure_answered_without_secrets_and_leaves_nothing(
              for each in found["requests"]}  # fmt: skip
     created = asked["up", "Create", "ManagedCluster"]
     assert created["name"] == "azure-acceptance"
-    assert [each["name"] for each in created["inputs"]["agentPoolProfiles"]] == ["system"]
-    assert created["outputs"]["oidcIssuerProfile"]["issuerURL"]
+    assert [each["name"] for each in created["request"]["properties"]["agentPoolProfiles"]] == [
+        "system"
+    ]
+    outputs = created["answer"]["properties"]
+    assert outputs["oidcIssuerProfile"]["issuerURL"]
     assert {("refresh", "Read", "Registry"), ("down", "Delete", "Registry")} <= asked.keys()
-    assert "kubeconfigs" in asked["up", "Invoke", "listManagedClusterUserCredentials"]["outputs"]
+    assert (
+        "kubeconfigs"
+        in asked["up", "Invoke", "listManagedClusterUserCredentials"]["answer"]["return"]
+    )
+
+    again = make_store(tmp_path / "again", None)
+    (again.directory / "report.json").write_text(json.dumps(found))
+    answered = again.replayed("Create", created["type"], created["name"])
+    assert answered["properties"]["oidcIssuerProfile"] == outputs["oidcIssuerProfile"]
+    refreshed = again.replayed("Read", created["type"], created["name"])
+    assert [each["name"] for each in refreshed["inputs"]["agentPoolProfiles"]] == ["system"]
 
     text = json.dumps(found)
     assert CANARY not in text

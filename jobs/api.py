@@ -15,7 +15,8 @@ from clusters import autoscaler
 from core import kube
 from core.kube import Request
 from jobs.logs.lines import Line
-from jobs.streams import LogPart, log_lines, watch
+from jobs.spec.names import CONTAINER
+from jobs.streams import log_lines, watch
 
 Object = dict[str, Any]
 
@@ -184,12 +185,29 @@ class JobApi:
         about = {"fieldSelector": f"involvedObject.name={autoscaler.STATUS}"}
         return self._items(f"{_in(autoscaler.NAMESPACE)}/events", about)
 
-    def log_lines(self, pod: str, part: LogPart) -> Iterator[list[Line]]:
-        """Yield the log of a container as it comes, until it ends or falls silent.
+    def log_lines(
+        self,
+        pod: str,
+        *,
+        since: str | None = None,
+        previous: bool = False,
+        follow: bool = False,
+        tail: int | None = None,
+    ) -> Iterator[list[Line]]:
+        """Yield the log of a replica's container as it comes, until it ends or falls silent.
 
-        Not tried again: the caller knows what it has seen.
+        `since` is RFC 3339 in full seconds, `previous` the container before the latest restart,
+        `follow` waits for more while it runs, and `tail` is the number of the last lines. Not tried
+        again: the caller knows what it has seen.
         """
-        return log_lines(self.client, self.namespace, pod, part)
+        options = {
+            "container": CONTAINER,
+            "previous": str(previous).lower(),
+            "follow": str(follow).lower(),
+            "sinceTime": since,
+            "tailLines": None if tail is None else str(tail),
+        }
+        return log_lines(self.client, f"{self._pods}/{pod}/log", options)
 
     def watch_job(self) -> Iterator[list[Object]]:
         """See `jobs.streams.watch`."""

@@ -13,7 +13,6 @@ from jobs.api import JobApi, Unreachable
 from jobs.judge.replica import Replica, is_replica
 from jobs.logs.lines import Cursor, Line
 from jobs.spec.names import run_of
-from jobs.streams import LogPart
 from jobs.topology import Topology
 
 LIVE = 64
@@ -128,7 +127,7 @@ class Follower:
     def _last_stamp(self, container: Container) -> str:
         """Return the time of the last line; empty without one."""
         try:
-            for batch in self.api.log_lines(container.pod, LogPart(tail=1)):
+            for batch in self.api.log_lines(container.pod, tail=1):
                 if batch:
                     return batch[-1].stamp
         except (ApiException, Unreachable) as error:
@@ -179,9 +178,11 @@ class Follower:
 
     def _pass_on(self, container: Container, cursor: Cursor, *, live: bool) -> bool:
         """Pass a log on; return whether the container turned out to be its pod's previous one."""
-        part = LogPart(cursor.since, previous=container.previous, follow=live)
+        log = self.api.log_lines(
+            container.pod, since=cursor.since, previous=container.previous, follow=live
+        )
         checked = False
-        for batch in cursor.fresh(self.api.log_lines(container.pod, part)):
+        for batch in cursor.fresh(log):
             self.contact = time.monotonic()
             # The log is that of the container that is in its place now, whatever was requested.
             if not checked and (now := self._is_previous(container)) != container.previous:

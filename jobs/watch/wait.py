@@ -55,7 +55,7 @@ class Wait:
     def __post_init__(self) -> None:
         self._run = RunState(self.job)
         self._row = _Row(self.context, self.prefix)
-        self._logs = LogEnds(self.api, self._run, self.kept)
+        self._logs = LogEnds(self._run, self.kept)
         self._obstacles = Obstacles(self.api, self._run, self._warn_once)
         least = self.limits.gpu_utilization
         self._gpus = (

@@ -144,11 +144,6 @@ class JobApi:
         """Return the cluster's nodes."""
         return self._items("/api/v1/nodes")
 
-    def all_pods(self) -> list[Object]:
-        """Return the cluster's pods that have not ended, of all namespaces."""
-        ended = "status.phase!=Succeeded,status.phase!=Failed"
-        return self._items("/api/v1/pods", {"fieldSelector": ended})
-
     def gpu_exporters(self) -> list[Object]:
         """Return the pods of NVIDIA's DCGM exporter, of all namespaces; not tried again."""
         found: list[Object] = []
@@ -167,10 +162,6 @@ class JobApi:
         path = f"{_in(metadata['namespace'])}/pods/{metadata['name']}/proxy/metrics"
         with kube.send(self.client, Request("GET", path), limit=_BRIEF_SECONDS) as answer:
             return answer.read(_MOST_BYTES).decode(errors="replace")
-
-    def quotas(self) -> list[Object]:
-        """Return the ResourceQuotas of the job's namespace."""
-        return self._items(f"{_in(self.namespace)}/resourcequotas")
 
     def autoscaler_status(self) -> str | None:
         """Return an autoscaler's own status; None when none adds nodes to the cluster."""

@@ -21,8 +21,6 @@ from jobs.plan import prerequisites
 from jobs.rules import Surroundings
 from jobs.spec import Script, TrainingJob
 from jobs.spec.consistency import NO_PROGRAM
-from jobs.spec.names import KEPT_VOLUME
-from jobs.spec.volumes import claim_name
 
 _NOT_DECLARED = {"name", "module"}
 KEYS = tuple(
@@ -69,7 +67,6 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
             _add(job, f"{key}.{name}", around, config)
         else:
             config.problems.extend(job)
-    config.problems.extend(_clashes(config.jobs, key))
     config.problems.extend(_dependency_problems(config.jobs, section, key))
     for name, job in CATALOG.items():
         reasons = [found.reason for rule, found in rules.judge(job, around) if not rule.warns]
@@ -132,20 +129,6 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
         (config.warnings if rule.warns else config.problems).append(rule.problem(finding, key))
 
 
-def _clashes(jobs: list[TrainingJob], key: str) -> Iterator[Problem]:
-    """Yield where two jobs would make one and the same claim, and so share its files."""
-    makers: dict[str, str] = {KEPT_VOLUME: "the stack's own for kept files"}
-    for job in jobs:
-        for name, volume in job.volumes.items():
-            if volume.size is None and volume.host_path is None:
-                continue
-            claim = claim_name(job.name, name, volume)
-            place = located(key, (job.name, "volumes", name))
-            if (first := makers.setdefault(claim, place)) != place:
-                text = f"would be the same claim {quote(claim)} as {first}; rename the volume"
-                yield Problem(place, text)
-
-
 def _dependency_problems(
     jobs: Sequence[TrainingJob], declared: Collection[str], key: str
 ) -> Iterator[Problem]:
@@ -189,23 +172,15 @@ def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
 
 
 def _cycles(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
-    """Yield each cycle once, at the job in it that comes first."""
-    names = [job.name for job in jobs]
-    graph = {job.name: {*prerequisites(job)} & {*names} - {job.name} for job in jobs}
-    while True:
-        try:
-            TopologicalSorter(graph).prepare()
-        except CycleError as error:
-            # Each comes before the next one, and the last is the first again.
-            cycle = error.args[1][:0:-1]
-        else:
-            return
-        first = min(cycle, key=names.index)
-        start = cycle.index(first)
-        needed = [*cycle[start + 1 :], *cycle[: start + 1]]
+    """Yield a cycle in what jobs need of each other, if there is one."""
+    names = {job.name for job in jobs}
+    graph = {job.name: names.intersection(prerequisites(job)) - {job.name} for job in jobs}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle = error.args[1][::-1]  # each needs the next one, and the last is the first again
         text = (
-            f"is in a cycle, in which no job can be the first: {' needs '.join([first, *needed])}; "
+            f"is in a cycle, in which no job can be the first: {' needs '.join(cycle)}; "
             "take one `dependsOn` or input out of it"
         )
-        yield Problem(located(key, (first,)), text)
-        graph[first].discard(needed[0])
+        yield Problem(located(key, (cycle[0],)), text)

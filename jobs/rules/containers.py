@@ -1,10 +1,10 @@
-"""Containers that could not do their work: image, memory, limits, restarts and outputs."""
+"""Containers that could not do their work: image, memory, restarts and outputs."""
 
 from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import urlsplit
 
-from core.fields import cores, mebibytes, size
+from core.fields import mebibytes, size
 from core.problem import quote
 from jobs.rules.rule import Finding, Findings, Surroundings, place, rule
 from jobs.spec import TrainingJob
@@ -63,21 +63,6 @@ def _less_than_needed(job: TrainingJob, _: Surroundings) -> Findings:
             )
 
 
-@rule(f"{_CONCEPTS}/configuration/manage-resources-containers/")
-def _limit_below_request(job: TrainingJob, _: Surroundings) -> Findings:
-    for role in roles(job):
-        found = share(job, role)
-        pairs = (
-            ("cpu", cores, found.cpu, found.limits.cpu),
-            ("memory", size, found.memory, found.limits.memory),
-            ("ephemeralStorage", size, found.ephemeral_storage, found.limits.ephemeral_storage),
-        )
-        for name, amount, request, limit in pairs:
-            if limit is not None and request is not None and amount(limit) < amount(request):
-                reason = f"{limit} is less than the {request} that it asks for"
-                yield Finding(place(job, role, "limits", name), reason, "raise it")
-
-
 @rule("https://github.com/kubeflow/trainer/issues/2045")
 def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
     if job.restart_policy == "ExitCode" and job.backoff_limit is not None:
@@ -86,16 +71,6 @@ def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
             f"{job.backoff_limit} would not be kept to: the operator counts restarts of "
             'containers, and with the restart policy "ExitCode" it makes new pods instead',
             'leave `backoffLimit` out, so that `timeout` ends the run, or use "OnFailure"',
-        )
-
-
-@rule(f"{_CONCEPTS}/workloads/pods/pod-lifecycle/#restart-policy", warns=True)
-def _always(job: TrainingJob, _: Surroundings) -> Findings:
-    if job.restart_policy == "Always":
-        yield Finding(
-            ("restartPolicy",),
-            '"Always" starts a program again that has ended well, so the run never succeeds',
-            '"OnFailure" starts again what failed',
         )
 
 

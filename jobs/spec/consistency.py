@@ -42,7 +42,7 @@ def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return the contradictions between fields of `job`."""
     rules = (
         _own_program if job.module is None else _catalogues_program,
-        *(_elastic, _pairs, _env, _gpus, _shared_memory, _volumes, _tolerations, _data, _require),
+        *(_elastic, _pairs, _env, _gpus, _shared_memory, _volumes, _data, _require),
     )
     return [each for rule in rules for each in rule(job)]
 
@@ -219,19 +219,6 @@ def _require(job: TrainingJob) -> Iterator[Contradiction]:
         elif bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
             text = f"{bounds.min:g} is more than its max {bounds.max:g}"
             yield _of(("require", name, "min"), text)
-
-
-def _tolerations(job: TrainingJob) -> Iterator[Contradiction]:
-    for index, each in enumerate(job.tolerations):
-        if each.operator == "Exists" and each.value is not None:
-            text = "goes with the operator Equal; Exists takes any value"
-            yield _of(("tolerations", index, "value"), text)
-        if each.operator == "Equal" and each.key is None:
-            text = "is missing; only the operator Exists goes without"
-            yield _of(("tolerations", index, "key"), text)
-        if each.toleration_seconds is not None and each.effect != "NoExecute":
-            text = "goes with the effect NoExecute alone"
-            yield _of(("tolerations", index, "tolerationSeconds"), text)
 
 
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})

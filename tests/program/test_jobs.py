@@ -337,10 +337,11 @@ def test_what_did_not_run_is_an_output_and_nothing_is_when_all_did(declared: Dec
 
 
 def test_a_warning_is_told_and_the_job_runs(declared: Declare, warned: list[str]) -> None:
-    program = declared({"mine": {"script": "tests/policy/scripts/downloads.py"}})
+    elastic = {"minReplicas": 1, "maxReplicas": 2}
+    program = declared({"mnist-elastic": {"workers": 2, "elastic": elastic}})
     assert len(program.of(RUN)) == 1
     (text,) = warned
-    assert text.startswith("slipway:jobs.mine.script: downloads data in each of its 2 ranks")
+    assert text.startswith("slipway:jobs.mnist-elastic.elastic.minReplicas: 1 of 2: where the")
 
 
 @pytest.mark.parametrize(
@@ -348,7 +349,7 @@ def test_a_warning_is_told_and_the_job_runs(declared: Declare, warned: list[str]
     [
         ({"mnist-nccl": {}}, r"mnist-nccl\.backend: .*this cluster has none"),
         ({"mnist-gloo": {"workers": 20}}, r"mnist-gloo: its replicas ask for 21 x 400m cores"),
-        ({"mnist-gloo": {"gangScheduling": True}}, r"gangScheduling: .*see https://"),
+        ({"mnist-gloo": {"gpus": 1}}, r"gpus: 1 can't be had: .*see https://"),
         ({"a": {"script": PLAIN, "dependsOn": ["b"]}}, r'a\.dependsOn\[0\]: there is no job "b"'),
         ({"mine": {"script": "nowhere.py"}}, r"mine\.script: .*neither a file nor a folder"),
     ],

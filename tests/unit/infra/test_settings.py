@@ -177,9 +177,10 @@ def test_more_than_the_machine_could_ever_hold_is_refused_with_the_numbers() -> 
 
 
 def test_a_mistake_with_which_a_job_may_run_is_a_warning() -> None:
-    settings = parse(configured(jobs={"mnist-gloo": {"restartPolicy": "Always"}}), "dev")
+    elastic = {"minReplicas": 1, "maxReplicas": 2}
+    settings = parse(configured(jobs={"mnist-elastic": {"workers": 2, "elastic": elastic}}), "dev")
     (warning,) = settings.warnings
-    assert warning.key == "slipway:jobs.mnist-gloo.restartPolicy"
+    assert warning.key == "slipway:jobs.mnist-elastic.elastic.minReplicas"
 
 
 def test_a_script_is_read_with_the_settings() -> None:

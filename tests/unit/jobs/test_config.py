@@ -156,7 +156,8 @@ def test_what_rests_on_a_wrong_value_is_not_told() -> None:
         ("goal", "val_loss=0.0"),
         ("goal", "perplexity=3"),
         ("outputs", "/results"),
-        ("gangScheduling", "yes"),
+        ("backend", "mpi"),
+        ("restartPolicy", "Always"),
         ("elastic", 3),
         ("workers", True),
         ("workers", 2.5),
@@ -370,18 +371,6 @@ def test_an_image_is_named_by_a_version_or_a_digest(tail: str) -> None:
 def test_nccl_has_a_gpu_for_each_process() -> None:
     declared = {"processesPerNode": 4, "gpus": 2, "master": {"gpus": 3}}
     assert problems("mnist-nccl", declared).keys() == {"gpus", "master.gpus"}
-
-
-@pytest.mark.parametrize(
-    ("toleration", "key"),
-    [
-        ({"operator": "Exists", "value": "x"}, "value"),
-        ({"value": "x"}, "key"),
-        ({"key": "a", "tolerationSeconds": 3}, "tolerationSeconds"),
-    ],
-)
-def test_a_toleration_is_one_that_kubernetes_takes(toleration: dict[str, Any], key: str) -> None:
-    assert problems("mnist-gloo", {"tolerations": [toleration]}).keys() == {f"tolerations[0].{key}"}
 
 
 def test_maps_of_the_catalogue_are_overridden_key_by_key() -> None:

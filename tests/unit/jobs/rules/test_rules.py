@@ -94,6 +94,13 @@ def test_a_good_job_is_let_pass_without_a_word(rule: Any) -> None:
     assert [job.name for job in found.jobs] == list(fixture["job"])
 
 
+def test_gpus_on_a_cluster_without_any_are_refused_with_what_gives_it_some() -> None:
+    section = {"mine": {"script": "tests/policy/scripts/plain.py", "gpus": 2}}
+    (problem,) = read(section, KEY, site({})).problems
+    assert problem.key == f"{KEY}.mine.gpus"
+    assert "this cluster has no nodes with GPUs; remove it, or let" in problem.text
+
+
 @pytest.mark.parametrize("path", ["/results/../tmp", "/results/a/../../resultsb", "//tmp"])
 def test_outputs_are_kept_only_where_their_path_really_leads(path: str) -> None:
     volumes = {"results": {"size": "1Gi", "mountPath": "/results"}}

@@ -253,17 +253,10 @@ def test_a_volume_is_of_exactly_one_kind_at_a_place_of_its_own(
     ("place", "words"),
     [
         ("/dev", "would hide /dev/shm"),
-        ("/dev/shm", "is taken by `shm`"),
-        ("/dev/shm/a", "is inside of /dev"),
         ("/opt", "would hide /opt/script"),
-        ("/opt/slipway", "is taken by slipway_trainer"),
-        ("/opt/slipway/slipway_trainer", "is inside of /opt/slipway"),
-        ("/opt/script/data", "is inside of /opt/script"),
-        ("/data", "is taken by the data sets"),
-        ("/usr", "would hide /usr/bin"),
-        ("/etc", "would hide /etc/hostname"),
-        ("/proc/1", "is inside of /proc"),
-        ("/tmp", "is taken by `tmp`"),
+        ("/opt/slipway", "would hide /opt/slipway: slipway_trainer"),
+        ("/data", "would hide /data: the data sets"),
+        ("/tmp", "would hide /tmp: `tmp`"),
         ("/mnt/../work", "no :, . or .."),
     ],
 )
@@ -311,9 +304,6 @@ def test_an_elastic_jobs_workers_are_between_its_bounds(declared: dict[str, Any]
 @pytest.mark.parametrize(
     ("declared", "key", "words"),
     [
-        ({"timeout": 60, "startTimeout": 90}, "startTimeout", "the 60 of `timeout`"),
-        ({"sharedMemory": "2Gi"}, "sharedMemory", "more than the 768Mi"),
-        ({"sharedMemory": "2Gi", "master": {"memory": "4Gi"}}, "sharedMemory", "a Worker"),
         ({"outputs": "abfs://user:pw@there/x"}, "outputs", "has a password in it"),
         ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "has a signature in it"),
         ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
@@ -336,12 +326,9 @@ def test_what_could_not_work_or_would_tell_a_secret_is_refused(
     "declared",
     [
         {"timeout": 60},
-        {"timeout": 60, "startTimeout": 60},
-        {"sharedMemory": "768Mi"},
         {"minGpuUtilization": 20, "backend": "nccl"},
         {"minGpuUtilization": 20, "gpus": 1},
         {"minGpuUtilization": "20", "master": {"gpus": 1}},
-        {"sharedMemory": "2Gi", "limits": {"memory": "2Gi"}},
         {"outputs": "abfs://container@account.dfs.core.example/folder"},
     ],
 )
@@ -488,7 +475,7 @@ def test_what_a_job_depends_on_is_a_list_of_names() -> None:
     assert problems("mnist-gloo", {"dependsOn": ["a", "B"]}).keys() == {"dependsOn[1]"}
 
 
-@pytest.mark.parametrize("place", ["/work/inputs", "/work/inputs/net", "/opt/inputs/net"])
+@pytest.mark.parametrize("place", ["/work/inputs", "/opt/inputs"])
 def test_no_volume_hides_the_jobs_inputs(place: str) -> None:
     declared = {"volumes": {"mine": {"claim": "a", "mountPath": place}}}
     assert isinstance(declare("mnist-gloo", declared, KEY), TrainingJob)

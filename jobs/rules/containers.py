@@ -1,15 +1,12 @@
-"""Containers that could not do their work: image, memory, restarts and outputs."""
+"""Containers that could not do their work: image, restarts and outputs."""
 
 from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import urlsplit
 
-from core.fields import mebibytes, size
 from core.problem import quote
-from jobs.rules.rule import Finding, Findings, Surroundings, place, rule
+from jobs.rules.rule import Finding, Findings, Surroundings, rule
 from jobs.spec import TrainingJob
-from jobs.spec.program import MODULES
-from jobs.spec.replicas import roles, share
 
 _CONCEPTS = "https://kubernetes.io/docs/concepts"
 
@@ -40,27 +37,6 @@ def _image_out_of_reach(job: TrainingJob, around: Surroundings) -> Findings:
             f"push it to {reach.host}, or say where it is there, by its digest, in "
             "slipway:cluster.registry.mirrors",
         )
-
-
-@rule("docs/resources.md#resources")
-def _less_than_needed(job: TrainingJob, _: Surroundings) -> Findings:
-    if job.module is None:
-        return
-    needed = size(MODULES[job.module].memory) * job.processes_per_node
-    for role in roles(job):
-        found = share(job, role)
-        if size(found.memory_limit) < needed:
-            memory, limit = place(job, role, "memory"), place(job, role, "limits", "memory")
-            # A Master's own memory is its limit, too, unless it has limits of its own.
-            is_own = memory[0] == "master" and limit[0] != "master"
-            processes = job.processes_per_node
-            each = f" in each of its {processes} processes" if processes > 1 else ""
-            yield Finding(
-                memory if is_own or found.limits.memory is None else limit,
-                f"{found.memory_limit} is less than {job.module} needs{each}: {mebibytes(needed)} "
-                "in all. The kernel would end it",
-                "raise it",
-            )
 
 
 @rule("https://github.com/kubeflow/trainer/issues/2045")

@@ -7,7 +7,6 @@ from typing import Any
 
 from jobs.judge.exits import Exit
 from jobs.judge.first_failure import Failure
-from jobs.judge.outcome import LOG_LINES
 from jobs.judge.progress import reported
 from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
@@ -87,7 +86,7 @@ class LogEnds:
         return [(replica, frames) for replica, frames in found if frames]
 
     def _before_dump(self, replica: Replica) -> list[str]:
-        return list(before_stacks(self._now(replica)))[-LOG_LINES:]
+        return before_stacks(self._now(replica))
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the log of a replica's latest container, to its present end."""
@@ -96,7 +95,7 @@ class LogEnds:
 
     def _of(self, failed: Failure) -> list[str]:
         log = self.kept.log(failed.replica.number, failed.exit.container_id)
-        return [line.text for line in log.lines()][-LOG_LINES:] or _left(failed.exit)
+        return [line.text for line in log.lines()] or _left(failed.exit)
 
 
 def _left(ended: Exit) -> list[str]:
@@ -119,7 +118,7 @@ def stack_frames(lines: Sequence[str]) -> list[str]:
     return frames[:_FRAMES]
 
 
-def before_stacks(lines: Sequence[str]) -> Sequence[str]:
+def before_stacks(lines: list[str]) -> list[str]:
     """Return what a log has before its first dump."""
     starts = _starts(lines)
     return lines[: starts[0]] if starts else lines

@@ -38,9 +38,6 @@ class PyTorchJobHandler(Handler):
 
     outputs: ClassVar[tuple[str, ...]] = ("result",)
 
-    def __init__(self) -> None:
-        self._printed: set[str] = set()
-
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Train again for what can alter the result, and after a run that did not succeed.
 
@@ -64,7 +61,7 @@ class PyTorchJobHandler(Handler):
     ) -> Properties:
         """Show what is to be submitted, and check whether the API server admits it."""
         if state is None:
-            show(inputs, shown, self._printed, context)
+            show(inputs, shown, context)
         elif _trains(_changes(state, inputs)):
             ask(inputs)
         return super().preview(state, inputs, shown, context)
@@ -127,7 +124,7 @@ def _changes(state: Properties, inputs: Properties) -> list[Change]:
     return [
         replace(change, replace=not is_in_place(change))
         for change in compare(state, inputs)
-        if change.path.partition(".")[0] not in {"room", "cost"}  # what a preview shows
+        if change.path.partition(".")[0] != "cost"  # a preview shows it
     ]
 
 

@@ -137,28 +137,21 @@ def _listed(parts: Iterable[str]) -> str:
     return "; ".join(first) + (f"; and {len(more)} more" if more else "")
 
 
-def show(
-    inputs: Mapping[str, Any], shown: Mapping[str, Any], printed: set[str], context: Context
-) -> None:
+def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) -> None:
     """Show a new run's PyTorchJob and its needs, and check it with a running API server.
 
-    `shown` has the inputs with SECRET for what is secret, `printed` what holds for the whole stack
-    and was shown with another run already.
+    `shown` has the inputs with SECRET for what is secret.
 
     Raises:
         RuntimeError: the API server or the operator's webhook refuses it, with their message.
     """
     # The first line is what the resource's own row has room for.
-    lines = [f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"]
+    line = f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"
     if cost := inputs.get("cost"):
         seconds = inputs["timeoutSeconds"] * (inputs["retries"] + 1)
-        lines[0] += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
-    if (room := inputs["room"]) not in printed:
-        printed.add(room)
-        lines.append(room)
+        line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
     complete = checkpoints.resuming(shown["manifest"], inputs.get("checkpoint"))
-    complete = keeping(complete, inputs.get("kept"))
-    context.info("\n".join([*lines, render(complete)]))
+    context.info(f"{line}\n{render(keeping(complete, inputs.get('kept')))}")
 
 
 def render(manifest: Mapping[str, Any]) -> str:

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 
 from core.manifests import Manifest, marked
 from jobs.run.gate import limits
-from jobs.spec import TrainingJob, checkpoints
-from jobs.spec.kept import VOLUME_URL, outputs_url
+from jobs.spec import TrainingJob
+from jobs.spec.kept import VOLUME_URL, checkpoints, outputs_url
 
 _JUDGED = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy", "require", "maxCost"})
 """Fields of a declaration that judge a run: another one is no change of it."""
@@ -69,7 +69,7 @@ def run_properties(
     job: TrainingJob, manifest: Mapping[str, Any], place: str | None = VOLUME_URL
 ) -> dict[str, Any]:
     """Return the inputs of a run that follow from its job, and where its stack keeps files."""
-    kept = checkpoints.settings(job, place)
+    kept = checkpoints(job, place)
     return {
         "namespace": manifest["metadata"]["namespace"],
         "manifest": manifest,

@@ -23,8 +23,8 @@ from jobs.run import retry
 from jobs.run.changes import ARTIFACTS, bring, is_in_place
 from jobs.run.preview import ask, describe, show
 from jobs.run.submit import remove, submit
-from jobs.spec.checkpoints import resuming
 from jobs.spec.inputs import filled, require
+from jobs.spec.kept import resuming
 from jobs.spec.names import RUN_LABEL
 from jobs.watch.wait import Wait
 

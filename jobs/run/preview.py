@@ -16,8 +16,7 @@ from jobs.api import JobApi, Unreachable
 from jobs.cost import TrainingCost
 from jobs.plan import described, requested
 from jobs.run.changes import ARTIFACTS, decisive, is_other_content
-from jobs.spec import checkpoints
-from jobs.spec.kept import keeping
+from jobs.spec.kept import keeping, program, resuming
 
 _IN_PLACE = frozenset(
     {
@@ -74,7 +73,7 @@ def describe(
 
 def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
     """Return where a job with checkpoints begins: what succeeded leaves none to go on from."""
-    is_same = checkpoints.program(state["manifest"]) == checkpoints.program(inputs["manifest"])
+    is_same = program(state["manifest"]) == program(inputs["manifest"])
     if is_same and state["result"]["state"] != "Succeeded":
         return "; it resumes from its newest checkpoint, if there is one"
     return "; it begins anew, not from a checkpoint"
@@ -150,7 +149,7 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
     if cost := inputs.get("cost"):
         seconds = inputs["timeoutSeconds"] * (inputs["retries"] + 1)
         line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
-    complete = checkpoints.resuming(shown["manifest"], inputs.get("checkpoint"))
+    complete = resuming(shown["manifest"], inputs.get("checkpoint"))
     context.info(f"{line}\n{render(keeping(complete, inputs.get('kept')))}")
 
 

@@ -1,10 +1,9 @@
 """Asks NVIDIA's DCGM exporter, now and then, how busy the GPUs of a run are."""
 
-import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kubernetes.client.exceptions import ApiException
 
@@ -30,19 +29,21 @@ class GpuMeter:
     run: RunState
     least: float
     warn: Callable[[str], None]
-    _looks: "queue.SimpleQueue[_Look]" = field(default_factory=queue.SimpleQueue)
+    _found: _Look | None = None
     _thread: threading.Thread | None = None
     _begun: float = float("-inf")
     _warned: bool = False
 
     def look(self) -> None:
         """Let the run see what was measured, and begin to measure when it is time; never wait."""
-        while not self._looks.empty():
-            self._take_in(*self._looks.get())
+        if self._thread is not None and self._thread.is_alive():
+            return
+        if self._found is not None:
+            self._take_in(*self._found)
+            self._found = None
         now = time.monotonic()
-        is_busy = self._thread is not None and self._thread.is_alive()
         # Those that started first wait for the others, without using their GPUs.
-        if is_busy or not self.run.all_started or now - self._begun < LOOK_SECONDS:
+        if not self.run.all_started or now - self._begun < LOOK_SECONDS:
             return
         running = [each for each in self.run.replicas.values() if each.running and each.gpus]
         pods = {each.name: str(each.node) for each in running}
@@ -63,13 +64,12 @@ class GpuMeter:
 
     def _measure(self, at: float, pods: Mapping[str, str]) -> None:
         try:
-            look: _Look = self._asked(at, pods)
+            self._found = self._asked(at, pods)
         except (ApiException, Unreachable) as error:
             text = f"the pods of NVIDIA's DCGM exporter can't be listed: {api_message(error)}"
-            look = at, {}, text
+            self._found = at, {}, text
         except Exception as error:  # noqa: BLE001 - what others answer may not end a run
-            look = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
-        self._looks.put(look)
+            self._found = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
 
     def _asked(self, at: float, pods: Mapping[str, str]) -> _Look:
         """Return what the exporters on the nodes of `pods` answer."""

@@ -178,7 +178,7 @@ def _left(api: JobApi, *, with_job: bool) -> list[_Left]:
     if late := [pod for pod, end in until if end is not None and moment(end) < now]:
         with suppress(ApiException, Unreachable):  # not every account may see nodes
             for pod in on_lost_nodes(late, api.nodes()):
-                api.forget_pod(pod["metadata"]["name"])
+                api.delete_pod(pod["metadata"]["name"], at_once=True)
     return [*jobs, *(("Pod", pod["metadata"]) for pod in pods)]
 
 

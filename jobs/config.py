@@ -47,14 +47,12 @@ class JobsConfig:
         jobs: In the order of the configuration, whose keys Pulumi sorts.
         scripts: By job, of those that have one.
         problems: Whatever is wrong; with one, nothing may be made.
-        warnings: Mistakes with which a job may run all the same.
         skipped: Entries of the catalogue that the cluster can't run, and why.
     """
 
     jobs: list[TrainingJob] = field(default_factory=list)
     scripts: dict[str, Script] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    warnings: list[Problem] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
 
@@ -69,7 +67,7 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
             config.problems.extend(job)
     config.problems.extend(_dependency_problems(config.jobs, section, key))
     for name, job in CATALOG.items():
-        reasons = [found.reason for rule, found in rules.judge(job, around) if not rule.warns]
+        reasons = [found.reason for _, found in rules.judge(job, around)]
         if name not in section and reasons:
             config.skipped[name] = reasons[0]
     return config
@@ -126,7 +124,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
         if not wrong and job.elastic is not None and job.build is not None:
             around = replace(around, files=sources.read_build(image))
     for rule, finding in rules.judge(job, around):
-        (config.warnings if rule.warns else config.problems).append(rule.problem(finding, key))
+        config.problems.append(rule.problem(finding, key))
 
 
 def _dependency_problems(

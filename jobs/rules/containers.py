@@ -69,14 +69,3 @@ def _outputs_not_kept(job: TrainingJob, _: Surroundings) -> Findings:
             f"({have})",
             "mount one there, or name a store such as abfs://container/folder",
         )
-
-
-@rule("docs/files.md#outputs", warns=True)
-def _outputs_cut_short(job: TrainingJob, _: Surroundings) -> Findings:
-    if job.outputs is not None and job.clean_pod_policy != "None" and job.replicas > 1:
-        yield Finding(
-            ("cleanPodPolicy",),
-            f"{quote(job.clean_pod_policy)} removes the other pods once the first has succeeded, "
-            "also one that is still copying its `outputs`",
-            "leave it out where all their files count",
-        )

@@ -67,18 +67,6 @@ def _has_sign(job: TrainingJob, around: Surroundings) -> bool:
     return any(sign in seen for sign in _SIGNS)
 
 
-@rule("docs/elastic.md#limits", warns=True)
-def _elastic_minority(job: TrainingJob, _: Surroundings) -> Findings:
-    elastic, workers = job.elastic, job.workers
-    if elastic is not None and 2 * elastic.least(workers) <= elastic.most(workers):
-        yield Finding(
-            ("elastic", "minReplicas"),
-            f"{elastic.least(workers)} of {elastic.most(workers)}: where the network splits, both "
-            "parts go on, and what the smaller one trained is thrown away",
-            f"use at least {elastic.most(workers) // 2 + 1}, or leave it out",
-        )
-
-
 @rule("docs/resources.md#elastic")
 def _elastic_with_processes(job: TrainingJob, _: Surroundings) -> Findings:
     is_launched = job.module is not None or job.script is not None

@@ -58,14 +58,6 @@ def configuration(jobs: dict[str, Any], directory: Path) -> Path:
     return template
 
 
-@pytest.fixture
-def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what takes the program's warnings."""
-    texts: list[str] = []
-    monkeypatch.setattr("pulumi.log.warn", lambda text, *_, **__: texts.append(text))
-    return texts
-
-
 def pod(run: Declared) -> dict[str, Any]:
     replicas = run.inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
     found: dict[str, Any] = replicas["Master"]["template"]["spec"]
@@ -334,14 +326,6 @@ def test_what_did_not_run_is_an_output_and_nothing_is_when_all_did(declared: Dec
     tiny = {"script": PLAIN, "cpu": "100m", "memory": "128Mi"}
     assert declared({"a": tiny}).outputs["notRun"] == {}
     assert declared({"a": tiny, "b": {**tiny, "dependsOn": ["a"]}}).outputs["notRun"] == {}
-
-
-def test_a_warning_is_told_and_the_job_runs(declared: Declare, warned: list[str]) -> None:
-    elastic = {"minReplicas": 1, "maxReplicas": 2}
-    program = declared({"mnist-elastic": {"workers": 2, "elastic": elastic}})
-    assert len(program.of(RUN)) == 1
-    (text,) = warned
-    assert text.startswith("slipway:jobs.mnist-elastic.elastic.minReplicas: 1 of 2: where the")
 
 
 @pytest.mark.parametrize(

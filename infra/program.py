@@ -24,9 +24,6 @@ def main() -> None:
             anything is declared.
     """
     configured = settings.load()
-    for warning in configured.warnings:
-        pulumi.log.warn(str(warning))
-
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)
     cost.announce(pools, configured.prices)

@@ -14,7 +14,6 @@ from jobs.judge.first_failure import Disruption, Failure, Origin, disruption
 from jobs.judge.gpu_use import Gpu, GpuUse
 from jobs.judge.progress import Progress
 from jobs.judge.replica import Replica, is_of, is_replica
-from jobs.judge.shortage import Shortage
 from jobs.topology import Topology
 
 
@@ -26,7 +25,7 @@ class RunState:
     failures: list[Failure] = field(default_factory=list)  # in the order in which they were seen
     disruption: Disruption | None = None  # a pod was taken away before anything failed by itself
     lost_node: Disruption | None = None  # under a replica that has not ended
-    shortage: Shortage | None = None  # what the pods that wait for a node lack
+    shortage: str | None = None  # why no node could ever fit a pod that waits for one
     refusal: str | None = None  # why pods are not admitted
     growth: Growth | None = None  # the autoscaler's latest answer about the pods that wait
     setbacks: Sequence[str] = ()  # why it could make no nodes

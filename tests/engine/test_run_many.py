@@ -321,7 +321,7 @@ def test_results_are_shown_after_an_up_that_failed(
     limit = TrainingJob(name=before, image=trainer, command=("python3",), min_accuracy=0.6)
     missed = results(second.state, limit)
     assert row(missed, before)[1:4] == ["Succeeded", "missed", "0.5000"]
-    assert "0.1000 less than its `minAccuracy` 0.6" in missed
+    assert "0.1 less than its `minAccuracy` 0.6" in missed
     assert row(results(third.state), before)[1:3] == ["Succeeded", "passed"]
 
 

@@ -3,6 +3,7 @@
 Pods and nodes are the API server's JSON.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
@@ -13,6 +14,7 @@ from core.fields import gibibytes
 
 Amounts = dict[str, Decimal]
 _BYTES = frozenset({"memory", "ephemeral-storage"})
+_OVER_QUOTA = re.compile(r"exceeded quota: \S+, requested: (\S+), used: \S+, limited: (\S+)")
 
 
 def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> str | None:
@@ -33,6 +35,25 @@ def never_fits(pod: Mapping[str, Any], nodes: Sequence[Mapping[str, Any]]) -> st
         return None
     allocatable = _listed({key: most[key] for key in sorted(lacking)})
     return f"it asks for {_listed(needed)}, and no node has more than {allocatable} for pods"
+
+
+def may_fit_quota(refusal: str, pods: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether a pod is refused for a quota that it fits once other jobs have ended.
+
+    It never does where what it requests and what the job's own `pods` hold are more than the quota.
+    """
+    found = _OVER_QUOTA.search(refusal)
+    if found is None:
+        return False
+    requested, limited = (
+        _amounts(dict(each.split("=") for each in part.split(","))) for part in found.groups()
+    )
+    held = [_requests(pod["spec"]) for pod in pods]
+    for key, value in requested.items():
+        own = (each.get(key.removeprefix("requests."), Decimal(0)) for each in held)
+        if value + sum(own) > limited[key]:
+            return False
+    return True
 
 
 def _requests(spec: Mapping[str, Any]) -> Amounts:

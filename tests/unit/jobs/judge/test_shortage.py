@@ -1,8 +1,10 @@
-"""What a pod requests that no node has, in numbers."""
+"""What a pod requests that no node or quota has, in numbers."""
 
 from typing import Any
 
-from jobs.judge.shortage import never_fits
+import pytest
+
+from jobs.judge.shortage import may_fit_quota, never_fits
 
 
 def node(cpu: str = "2", memory: str = "8Gi", **labels: str) -> dict[str, Any]:
@@ -45,3 +47,28 @@ def test_a_gpu_that_no_node_tells_of_yet_is_waited_for() -> None:
 def test_what_runs_before_counts_where_it_asks_for_more() -> None:
     init = pod("8")["spec"]["containers"]
     assert never_fits(pod("1", initContainers=init), [node()]) is not None
+
+
+@pytest.mark.parametrize(
+    ("requested", "own", "may"),
+    [
+        ("requests.memory=1Gi", [], True),
+        ("requests.memory=1Gi", [pod("1", "512Mi")], True),
+        ("requests.memory=1Gi", [pod("1", "513Mi")], False),
+        ("requests.memory=2Gi", [], False),
+        ("pods=1,requests.memory=1Gi", [pod("64", "1Mi")], True),
+    ],
+)
+def test_a_quota_is_waited_for_unless_the_job_alone_exceeds_it(
+    requested: str, own: list[dict[str, Any]], may: bool
+) -> None:
+    used, limited = "pods=3,requests.memory=1Gi", "pods=3,requests.memory=1536Mi"
+    refusal = (
+        'pods "mine-worker-0" is forbidden: exceeded quota: team, '
+        f"requested: {requested}, used: {used}, limited: {limited}"
+    )
+    assert may_fit_quota(refusal, own) is may
+
+
+def test_another_refusal_is_no_quotas() -> None:
+    assert not may_fit_quota('pods "mine-worker-0" is forbidden: no such priority class', [])

@@ -89,7 +89,7 @@ class JobStack(Stack):
             subprocess.Popen(
                 [str(toolchain.path("pulumi")), *_UP],
                 cwd=self.directory,
-                env=self.environment("", **declared),
+                env=self.environment(**declared),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -9,13 +9,15 @@ Version 1 has one tree for each controller, version 2 one tree for all; some mac
 
 import os
 import signal
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from clusters.embedded.layout import Layout
+from core.problem import raised
+from core.wait import until_well
 
 KILL_LIMIT = 20
 """Seconds for the kernel to end processes that have been killed."""
@@ -74,71 +76,58 @@ def join(layout: Layout) -> None:
     (_system(layout) / "cgroup.procs").write_text("0")
 
 
-def components(layout: Layout) -> set[int]:
-    """The processes of the components, the containers' shims among them, by id."""
-    return _processes([_system(layout)])
+def groups(layout: Layout) -> list[Path]:
+    """The cluster's groups in every tree, parents first."""
+    tops = [tree.root / layout.node for tree in hierarchies()]
+    return [Path(group) for top in tops for group, _, _ in os.walk(top)]
 
 
 def processes(layout: Layout) -> set[int]:
     """All processes of the cluster by id, the pods' among them."""
-    return _processes(_groups(layout))
+    found: set[int] = set()
+    for group in groups(layout):
+        with suppress(OSError):  # removed while we looked
+            found.update(map(int, (group / "cgroup.procs").read_text().split()))
+    return found
 
 
 def kill(layout: Layout) -> None:
     """End every process of the cluster.
 
     Raises:
-        RuntimeError: some still run after `KILL_LIMIT` seconds; names them.
+        TimeoutError: some still run after `KILL_LIMIT` seconds; names them.
     """
-    deadline = time.monotonic() + KILL_LIMIT
-    while remaining := processes(layout):
-        if time.monotonic() > deadline:
-            names = ", ".join(f"{pid} ({_command(pid)})" for pid in sorted(remaining))
-            raise RuntimeError(
-                f"processes of the cluster are still there {KILL_LIMIT} s after SIGKILL: {names}. "
-                "They wait for a device or a file system; once that answers, try again."
-            )
+
+    def survivors() -> str | None:
+        remaining = sorted(processes(layout))
         for pid in remaining:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        time.sleep(0.05)
+        named = ", ".join(f"{pid} ({_command(pid)})" for pid in remaining)
+        advice = "they wait for a device or a file system; once that answers, try again"
+        return f"{named} after SIGKILL: {advice}" if remaining else None
+
+    until_well(survivors, what="end of the cluster's processes", limit=KILL_LIMIT)
 
 
 def remove(layout: Layout) -> None:
     """Remove the cluster's groups, which must be empty.
 
     Raises:
-        OSError: the kernel still holds one after a second.
+        TimeoutError: the kernel still holds one after a second.
     """
-    for group in reversed(_groups(layout)):
-        deadline = time.monotonic() + 1
-        while group.exists():
-            try:
-                group.rmdir()
-            except OSError:
-                # A process leaves its group a moment after it has ended.
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+
+    def remove_all() -> None:
+        for group in reversed(groups(layout)):
+            group.rmdir()
+
+    # A process leaves its group a moment after it has ended.
+    until_well(partial(raised, remove_all, OSError), what="end of its control groups", limit=1)
 
 
 def _system(layout: Layout) -> Path:
     """The components' group, in the tree that tracks them."""
     return tracking(hierarchies()).root / layout.node / "system"
-
-
-def _groups(layout: Layout) -> list[Path]:
-    """The cluster's groups in every tree, parents first."""
-    tops = [tree.root / layout.node for tree in hierarchies()]
-    return [Path(group) for top in tops for group, _, _ in os.walk(top)]
-
-
-def _processes(groups: Iterable[Path]) -> set[int]:
-    found: set[int] = set()
-    for group in groups:
-        with suppress(OSError):  # removed while we looked
-            found.update(map(int, (group / "cgroup.procs").read_text().split()))
-    return found
 
 
 def _delegate(group: Path) -> None:

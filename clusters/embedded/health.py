@@ -2,10 +2,8 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
-from clusters.embedded import api, cgroups, components, host, images, network, pki, supervisor
+from clusters.embedded import api, components, host, images, network, pki, supervisor
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
 from core.problem import Problem
 from core.process import CommandFailed, run
@@ -32,19 +30,6 @@ def lasting_problems(layout: Layout) -> list[Problem]:
         return []
     time.sleep(_SECOND_LOOK_SECONDS)
     return problems(layout)
-
-
-def displaced(layout: Layout) -> str | None:
-    """Why programs that run can't go on: the node's network namespace is not theirs; or None."""
-    if not network.is_there(layout):
-        return f"network namespace {layout.node} is gone"
-    namespace = layout.network_namespace.stat().st_ino
-    strangers = []
-    for pid in sorted(cgroups.components(layout)):
-        with suppress(FileNotFoundError):  # it has ended since
-            if Path(f"/proc/{pid}/ns/net").stat().st_ino != namespace:
-                strangers.append(pid)
-    return f"processes {strangers} are in another network namespace" if strangers else None
 
 
 def lookup(layout: Layout, name: str) -> str:
@@ -75,7 +60,7 @@ def _problems(layout: Layout) -> Iterator[Problem]:
     yield from [Problem("certificates", reason) for reason in pki.problems(layout)]
     if reason := components.problem(layout):
         yield Problem("configuration", reason)
-    if reason := displaced(layout) or network.problem(layout):
+    if reason := network.problem(layout):
         yield Problem("network", reason)
         return
     try:

@@ -51,7 +51,8 @@ def bring_up(layout: Layout, report: Report) -> None:
         report(f"{what} ({time.monotonic() - started:.1f} s)")
 
     with _alone(layout):
-        if health.displaced(layout) or not cgroups.components(layout):
+        is_running = network.is_there(layout) and supervisor.problem(layout) is None
+        if not is_running:
             # Nothing can go on: what is left of the last time must not get in the way.
             halt(layout)
         pki.ensure(layout)
@@ -59,10 +60,7 @@ def bring_up(layout: Layout, report: Report) -> None:
         cgroups.ensure(layout)
         reached("certificates and network are there")
         components.write(layout)
-        try:
-            supervisor.reload(layout)
-        except supervisor.Unreachable:
-            supervisor.start(layout)
+        (supervisor.reload if is_running else supervisor.start)(layout)
         programs = components.components(layout)
         supervisor.run(layout, [each for each in programs if not each.calls_api])
         reached("components are started")

@@ -77,7 +77,9 @@ def is_there(layout: Layout) -> bool:
 
 
 def problem(layout: Layout) -> str | None:
-    """Return what is wrong with the network of an existing namespace, or None."""
+    """Return what is wrong with the network, or None."""
+    if not is_there(layout):
+        return f"network namespace {layout.node} is gone"
     if not _is_linked(layout):
         return f"interface {layout.host_interface} is gone"
     host_side = json.loads(_ip("-json", "address", "show", "dev", layout.host_interface))

@@ -1,6 +1,5 @@
 """What kind and minikube have in common: a command line that makes and removes one cluster."""
 
-import base64
 import ssl
 import tempfile
 import threading
@@ -30,7 +29,6 @@ _INSTALL: Mapping[str, str] = {
 _ANSWER_SECONDS = 60.0
 _API_LIMIT = (5, 10)
 """Seconds to connect to the API server, and for its answer."""
-_FILES = ("certificate-authority", "client-certificate", "client-key")
 _UNREACHABLE = (urllib3.exceptions.HTTPError, ssl.SSLError, OSError, config.ConfigException)
 
 
@@ -205,16 +203,8 @@ def reduced(text: str, context: str) -> str:
         cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     except (LookupError, TypeError):
         raise ValueError(f"the kubeconfig of {context} has no cluster and user") from None
-    return kube.kubeconfig(context, _embedded(cluster), _embedded(user))
-
-
-def _embedded(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry whose files are in it, without the notes of tools."""
-    kept = {key: value for key, value in entry.items() if key not in {*_FILES, "extensions"}}
-    for name in _FILES:
-        if name in entry:
-            kept[f"{name}-data"] = base64.b64encode(Path(entry[name]).read_bytes()).decode()
-    return kept
+    cluster.pop("extensions", None)
+    return kube.kubeconfig(context, kube.self_contained(cluster), kube.self_contained(user))
 
 
 def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:

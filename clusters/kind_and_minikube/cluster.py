@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,10 +14,9 @@ from pydantic.dataclasses import dataclass
 from clusters.cluster import Cluster
 from core import manifests
 from core.fields import CONFIG, Directory
-from core.problem import Contradiction, Problem
+from core.problem import Problem
 from images.resource import helper_images
 
-_EVERYWHERE = "0.0.0.0"  # noqa: S104  # compared with, not listened on
 _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|\d?\d)"
 
 ClusterName = Annotated[
@@ -67,18 +66,6 @@ class Mount:
     host: Directory
     node: Directory
     read_only: bool = False
-
-
-def clashes(ports: Sequence[PortMapping]) -> Iterator[Contradiction]:
-    """Yield each port of this machine that is given away twice."""
-    for index, port in enumerate(ports):
-        for other in ports[:index]:
-            overlap = port.address == other.address or _EVERYWHERE in {port.address, other.address}
-            if (port.host, port.protocol) == (other.host, other.protocol) and overlap:
-                text = f"{port.host}/{port.protocol} of this machine is given away twice"
-                path = ("ports", index, "host")
-                yield Contradiction(path, f"{text}; every port has its own", frozenset({"ports"}))
-                break
 
 
 def unmountable(mounts: Mapping[str, Mount]) -> Iterator[Problem]:

@@ -85,16 +85,10 @@ class ToolHandler(Handler):
             context.status(f"adopts {tool.name}")
             tool.start(context)
         else:
-            is_right = owner.is_made_with(tool.directory, inputs)
-            if exists and is_right and not tool.problems(adopted=False):
-                context.info(
-                    f"goes on with the cluster that an interrupted run has made: {tool.name}"
-                )
-                return tool.name, _outputs(tool, adopted=False)
             if exists:
                 context.info(f"removes what an interrupted run has left of {tool.name}")
                 tool.delete()
-            owner.claim(tool.directory, inputs["owner"], inputs)
+            owner.claim(tool.directory, inputs["owner"])
             tool.create(context)
         return tool.name, _ready(tool, context, adopted=adopted)
 
@@ -114,10 +108,7 @@ class ToolHandler(Handler):
         for problem in tool.problems(adopted=adopted):
             context.info(f"heals {problem}")
         tool.start(context)
-        outputs = _ready(tool, context, adopted=adopted)
-        if not adopted:
-            owner.claim(tool.directory, inputs["owner"], inputs)
-        return outputs
+        return _ready(tool, context, adopted=adopted)
 
     def delete(self, state: Properties, context: Context) -> None:
         """Remove the cluster, unless it existed before.
@@ -216,7 +207,7 @@ class NodeImages(Target):
         return digests.pop() if len(digests) == 1 else None
 
     def load(self, archive: Path, reference: str, reporter: Context) -> None:
-        self.tool.load(archive, reporter.cancelled)
+        self.tool.load(archive, reporter)
 
     def tag(self, name: str, other: str) -> None:
         for node in self.tool.nodes():

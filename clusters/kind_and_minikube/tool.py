@@ -2,7 +2,6 @@
 
 import ssl
 import tempfile
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -105,7 +104,7 @@ class Tool(ABC):
         """Remove the cluster; succeeds when it does not exist."""
 
     @abstractmethod
-    def load(self, archive: Path, cancelled: threading.Event) -> None:
+    def load(self, archive: Path, context: Context) -> None:
         """Bring an archive's images into every node; raises as `core.process.run`."""
 
     @abstractmethod
@@ -122,12 +121,13 @@ class Tool(ABC):
         text: str = "",
         limit: float = _ANSWER_SECONDS,
         line: Callable[[str], None] = lambda _text: None,
-        cancelled: threading.Event | None = None,
+        context: Context | None = None,
         kubeconfig: Path | None = None,
     ) -> str:
         """Run the tool and return what it prints, as `core.process.run`.
 
-        Instead of the user's own kubeconfig it gets `kubeconfig`, by default one that goes.
+        `context` shows its lines and may cancel it. Instead of the user's own kubeconfig it gets
+        `kubeconfig`, by default one that goes.
         """
         with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
             aside = Path(directory, "kubeconfig") if kubeconfig is None else kubeconfig
@@ -136,8 +136,8 @@ class Tool(ABC):
                 text=text,
                 variables={**self.variables, "KUBECONFIG": str(aside)},
                 limit=limit,
-                line=line,
-                cancelled=cancelled,
+                line=line if context is None else partial(_show, context),
+                cancelled=None if context is None else context.cancelled,
             )
 
     def needs(self) -> list[str]:
@@ -182,6 +182,11 @@ def find(name: str) -> Path:
     except toolchain.ToolMissing:
         text = f"{name} is missing. {_INSTALL[name]}. Then run `make setup` for this stack"
         raise toolchain.ToolMissing(text) from None
+
+
+def _show(context: Context, line: str) -> None:
+    if text := line.strip():
+        context.status(text)
 
 
 def identity(kubeconfig: str) -> str:

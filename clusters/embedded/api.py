@@ -54,10 +54,8 @@ def reason(error: Exception) -> str:
 def readiness_problem(api: client.ApiClient) -> str | None:
     """What keeps the API server from being ready (its /readyz), or None."""
 
-    def ask() -> str | None:
-        url = f"{api.configuration.host}/readyz"
-        answer = api.call_api("GET", url, _request_timeout=LIMIT)
-        return None if answer.status == 200 else f"/readyz answers {answer.status}"
+    def ask() -> None:
+        kube.send(api, kube.Request("GET", "/readyz"), limit=LIMIT)
 
     return attempt(ask)
 

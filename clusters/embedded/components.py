@@ -14,8 +14,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import yaml
-
 from clusters.embedded import host, pki
 from clusters.embedded.layout import API_PORT, DNS_DOMAIN, DNS_SERVICE, PODS, SERVICES, Layout
 from core import files, toolchain
@@ -36,7 +34,6 @@ class Component:
         command: The program and its arguments.
         files: Configuration that it reads, by path; written before it starts.
         reads: Credentials that it reads when it starts: it is started again when they change.
-        environment: Variables of its own, beside those that all components share.
         calls_api: Whether it is a client of the API server, which is then started before it: one
             that finds none tries again after seconds.
     """
@@ -45,7 +42,6 @@ class Component:
     command: tuple[str, ...]
     files: Mapping[Path, str] = field(default_factory=dict)
     reads: tuple[Path, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
     calls_api: bool = False
 
 
@@ -142,7 +138,6 @@ def _section(layout: Layout, component: Component) -> str:
     environment = {
         "PATH": search_path(),
         "SLIPWAY_FINGERPRINT": fingerprint(component),
-        **component.environment,
     }
     values = {
         "logs": layout.logs,
@@ -178,7 +173,6 @@ def _component(
         command=(*(started.get("command") or [host.path(name)]), *flags),
         files=texts,
         reads=tuple(layout.pki / file for file in started.get("reads", [])),
-        environment=started.get("environment", {}),
         calls_api=user is not None,
     )
 
@@ -189,10 +183,8 @@ def _text(file: str, content: Any, values: Mapping[str, object]) -> str:
         # A JSON string is a TOML string.
         quoted = {name: json.dumps(value, default=str) for name, value in values.items()}
         return str(_filled(content, quoted))
-    document = _filled(content, values)
-    if file.endswith(".yaml"):
-        return yaml.safe_dump(document)
-    return json.dumps(document, indent=2)
+    # JSON is YAML, too.
+    return json.dumps(_filled(content, values), indent=2)
 
 
 def _filled(document: Any, values: Mapping[str, object]) -> Any:

@@ -7,9 +7,8 @@ from clusters.embedded import health, images, lifecycle, pki
 from clusters.embedded.host import require
 from clusters.embedded.layout import Layout
 from core.context import Context
-from core.handler import UNKNOWN, Change, Handler, Properties
+from core.handler import Change, Handler, Properties
 from core.paths import state_dir
-from core.problem import Problem
 
 
 class EmbeddedHandler(Handler):
@@ -22,13 +21,6 @@ class EmbeddedHandler(Handler):
     outputs = ("kubeconfig", "nodeAddress", "nodeName", "containerdAddress", "containerdNamespace")
     secret_outputs = frozenset({"kubeconfig"})
     replaced_by = frozenset({"directory"})
-
-    def check(self, inputs: Properties) -> list[Problem]:
-        directory = inputs.get("directory")
-        if directory is UNKNOWN or _is_ours(Path(str(directory))):
-            return []
-        reason = f"{directory!r}: must be a directory of its own in {_ours()}"
-        return [Problem("directory", reason)]
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         layout = _layout(state)
@@ -82,12 +74,9 @@ def remove(directory: Path) -> None:
     lifecycle.remove(Layout(directory))
 
 
-def _ours() -> Path:
-    return state_dir() / "clusters"
-
-
 def _is_ours(directory: Path) -> bool:
-    return directory.parent == _ours() and owner.NAME.fullmatch(directory.name) is not None
+    is_named = owner.NAME.fullmatch(directory.name) is not None
+    return directory.parent == state_dir() / "clusters" and is_named
 
 
 def _layout(properties: Properties) -> Layout:

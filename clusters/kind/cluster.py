@@ -134,8 +134,7 @@ def provision(settings: Settings) -> Cluster:
         pulumi.RunError: this machine has not got what is to be mounted.
     """
     if not settings.adopt:  # An existing one has the mounts that it was made with.
-        mounts = {f"mounts[{index}]": each for index, each in enumerate(settings.mounts)}
-        machine.require(machine.unmountable(mounts))
+        machine.require({f"mounts[{index}]": each for index, each in enumerate(settings.mounts)})
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
     target = {"kind": "kind", "cluster": settings.name}
     return machine.declare("kind", "slipway:clusters:Kind", inputs, target)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,7 +14,6 @@ from pydantic.dataclasses import dataclass
 from clusters.cluster import Cluster
 from core import manifests
 from core.fields import CONFIG, Directory
-from core.problem import Problem
 from images.resource import helper_images
 
 _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|\d?\d)"
@@ -68,18 +67,20 @@ class Mount:
     read_only: bool = False
 
 
-def unmountable(mounts: Mapping[str, Mount]) -> Iterator[Problem]:
-    """Yield mounts, by their keys, whose source is missing: an engine would make it, and root's."""
-    for key, mount in mounts.items():
-        if not Path(mount.host).exists():
-            text = f"{mount.host} is not on this machine; make it, or name one that is there"
-            yield Problem(f"slipway:cluster.{key}.host", text)
+def require(mounts: Mapping[str, Mount]) -> None:
+    """Require the mounts' sources, by their keys: an engine would make a missing one as root's.
 
-
-def require(problems: Iterable[Problem]) -> None:
-    """Raise `pulumi.RunError` with all that this machine has not got the means for."""
-    if found := list(problems):
-        raise pulumi.RunError("\n".join(map(str, found)))
+    Raises:
+        pulumi.RunError: some are missing.
+    """
+    missing = [
+        f"slipway:cluster.{key}.host: {mount.host} is not on this machine; make it, or name one "
+        "that is there"
+        for key, mount in mounts.items()
+        if not Path(mount.host).exists()
+    ]
+    if missing:
+        raise pulumi.RunError("\n".join(missing))
 
 
 class _ToolCluster(pulumi.CustomResource):

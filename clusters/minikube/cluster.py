@@ -102,7 +102,7 @@ def provision(settings: Settings) -> Cluster:
         pulumi.RunError: this machine has not got what is to be mounted.
     """
     if settings.mount is not None and not settings.adopt:  # An existing one has its own.
-        machine.require(machine.unmountable({"mount": settings.mount}))
+        machine.require({"mount": settings.mount})
     target = {"kind": "minikube", "profile": settings.name}
     return machine.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
 

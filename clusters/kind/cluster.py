@@ -15,7 +15,6 @@ from pydantic.dataclasses import dataclass
 from clusters import training_operator
 from clusters.capacity import Capacity, left, machine_cores, machine_memory
 from clusters.cluster import Cluster, Remains
-from clusters.kind import podman
 from clusters.kind.tool import KindTool
 from clusters.kind_and_minikube import cluster as machine
 from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
@@ -141,10 +140,8 @@ def provision(settings: Settings) -> Cluster:
 
 
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """The cluster, if this stack made it, and what a podman of ours leaves after its last one."""
-    tool = KindTool({"name": settings.name})
-    others = any(each != tool.directory for each in tool.directory.parent.glob("*"))
-    return tool.remains() if others else {**tool.remains(), **podman.remains()}
+    """The cluster, if this stack made it and it still exists."""
+    return KindTool({"name": settings.name}).remains()
 
 
 def _kept(settings: Settings) -> dict[str, str]:

@@ -20,11 +20,6 @@ from core.paths import state_dir
 from core.problem import Problem, raised
 from core.process import CommandFailed, run
 
-_INSTALL: Mapping[str, str] = {
-    "kind": "Install kind, or Go, from which `make setup` builds it: "
-    "https://kind.sigs.k8s.io/docs/user/quick-start/#installation",
-    "minikube": "Install minikube: https://minikube.sigs.k8s.io/docs/start/",
-}
 _ANSWER_SECONDS = 60.0
 _API_LIMIT = (5, 10)
 """Seconds to connect to the API server, and for its answer."""
@@ -132,7 +127,7 @@ class Tool(ABC):
         with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
             aside = Path(directory, "kubeconfig") if kubeconfig is None else kubeconfig
             return run(
-                *(str(find(self.program)), *self.prefix, *arguments),
+                *(str(toolchain.path(self.program)), *self.prefix, *arguments),
                 text=text,
                 variables={**self.variables, "KUBECONFIG": str(aside)},
                 limit=limit,
@@ -142,7 +137,7 @@ class Tool(ABC):
 
     def needs(self) -> list[str]:
         """Return what is missing on this machine for it to work, each with what to do."""
-        missing = raised(partial(find, self.program), toolchain.ToolMissing)
+        missing = raised(partial(toolchain.path, self.program), toolchain.ToolMissing)
         return [each for each in (missing, self.engine_problem()) if each is not None]
 
     def problems(self, *, adopted: bool) -> list[Problem]:
@@ -169,19 +164,6 @@ class Tool(ABC):
             command = forget if is_gone else f"{self.removal} {self.name} && {forget}"
             left.append(f"{self.program}'s cluster {self.name}: {command}")
         return {f"{self.program} clusters": left}
-
-
-def find(name: str) -> Path:
-    """Return where the tool is that `make setup` found, of a version that will do.
-
-    Raises:
-        core.toolchain.ToolMissing: it is missing; with what to do.
-    """
-    try:
-        return toolchain.path(name)
-    except toolchain.ToolMissing:
-        text = f"{name} is missing. {_INSTALL[name]}. Then run `make setup` for this stack"
-        raise toolchain.ToolMissing(text) from None
 
 
 def _show(context: Context, line: str) -> None:

@@ -282,9 +282,11 @@ def test_without_kind_or_an_engine_a_preview_warns_and_up_refuses_before_anythin
     known = KindHandler().preview(None, given, given, listener)
     assert known["kubeconfig"] is UNKNOWN
     assert len(listener.said) == 2
-    assert "`up` will need it: kind is missing. Install kind, or Go" in listener.said[0]
+    assert "`up` will need it: kind: not among the tools in" in listener.said[0]
     assert "docker does not work" in listener.said[1]
-    with pytest.raises(RuntimeError, match=r"(?s)kind is missing.*docker does not work.*Start it"):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)kind: not among the tools.*docker does not work.*Start it"
+    ):
         KindHandler().create(given, Listener())
     assert not KindTool({"name": "team"}).directory.exists()
 

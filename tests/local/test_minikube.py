@@ -269,9 +269,11 @@ def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made
     given, listener = inputs(driver="docker"), Listener()
     known = MinikubeHandler().preview(None, given, given, listener)
     assert known["kubeconfig"] is UNKNOWN
-    assert "`up` will need it: minikube is missing. Install minikube" in listener.said[0]
+    assert "`up` will need it: minikube: not among the tools in" in listener.said[0]
     assert "docker does not work" in listener.said[1]
-    with pytest.raises(RuntimeError, match=r"(?s)minikube is missing.*docker does not work"):
+    with pytest.raises(
+        RuntimeError, match=r"(?s)minikube: not among the tools.*docker does not work"
+    ):
         made(given)
     assert here.calls("minikube") == []
 

@@ -75,12 +75,7 @@ def ask(kubeconfig: str) -> None:
 
 
 def _wait(inputs: Properties, context: Context) -> None:
-    """Wait until the cluster lets this account in.
-
-    Raises:
-        TimeoutError: after `LIMIT_SECONDS`, with what the cluster did last, and what to do.
-        InterruptedError: the user pressed Ctrl-C.
-    """
+    """Wait until the cluster lets this account in; fail with what it did last, and what to do."""
     until(
         lambda: ask(inputs["kubeconfig"]),
         LIMIT_SECONDS,

@@ -88,9 +88,7 @@ def addons() -> list[Manifest]:
 def apply_addons(api: client.ApiClient) -> None:
     """Make or correct every object, by server-side apply.
 
-    Raises:
-        TimeoutError: the API server still refuses one after `_APPLY_LIMIT` seconds; right after its
-            start it does so until its namespaces exist.
+    Right after its start, the API server refuses some until its namespaces exist.
     """
     for addon in addons():
         until_well(

@@ -48,8 +48,7 @@ def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
 def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
     """The tree in which the components are put: version 1's `pids`, or version 2 where it is alone.
 
-    Raises:
-        RuntimeError: the machine has neither.
+    Raises `RuntimeError` where the machine has neither.
     """
     suitable = [tree for tree in trees if tree.version == 2 or "pids" in tree.controllers]
     if not suitable:
@@ -92,11 +91,7 @@ def processes(layout: Layout) -> set[int]:
 
 
 def kill(layout: Layout) -> None:
-    """End every process of the cluster.
-
-    Raises:
-        TimeoutError: some still run after `KILL_LIMIT` seconds; names them.
-    """
+    """End every process of the cluster, or raise `TimeoutError` with those that still run."""
 
     def survivors() -> str | None:
         remaining = sorted(processes(layout))
@@ -111,11 +106,7 @@ def kill(layout: Layout) -> None:
 
 
 def remove(layout: Layout) -> None:
-    """Remove the cluster's groups, which must be empty.
-
-    Raises:
-        TimeoutError: the kernel still holds one after a second.
-    """
+    """Remove the cluster's groups, which must be empty."""
 
     def remove_all() -> None:
         for group in reversed(groups(layout)):
@@ -133,8 +124,7 @@ def _system(layout: Layout) -> Path:
 def _delegate(group: Path) -> None:
     """Let a version 2 group's children use every controller that it has itself.
 
-    Raises:
-        RuntimeError: the group has processes, which the kernel allows in the real root alone.
+    The kernel refuses that of a group with processes, unless it is the real root.
     """
     control = group / "cgroup.subtree_control"
     given = control.read_text().split()

@@ -70,11 +70,7 @@ def components(layout: Layout) -> list[Component]:
 
 
 def rendered(layout: Layout) -> dict[Path, str]:
-    """Return every configuration file and its content.
-
-    Raises:
-        FileNotFoundError: a program or certificate is missing.
-    """
+    """Return every configuration file and its content; programs and certificates must exist."""
     programs = components(layout)
     texts = {file: text for program in programs for file, text in program.files.items()}
     return texts | {layout.config / "supervisord.conf": supervisord(layout, programs)}
@@ -123,11 +119,7 @@ def fingerprint(component: Component) -> str:
 
 
 def supervisord(layout: Layout, programs: Iterable[Component]) -> str:
-    """Return supervisord's configuration.
-
-    Raises:
-        FileNotFoundError: a program or credential is missing.
-    """
+    """Return supervisord's configuration."""
     own = _template("supervisord.conf").substitute(vars(layout))
     return own + "".join(_section(layout, each) for each in programs)
 
@@ -191,9 +183,6 @@ def _filled(document: Any, values: Mapping[str, object]) -> Any:
     """Return a document in whose texts `$name` has become the value of that name.
 
     Values are put in after YAML was read, so whatever is in them stays one text.
-
-    Raises:
-        KeyError: a placeholder has no value.
     """
     if isinstance(document, dict):
         return {key: _filled(value, values) for key, value in document.items()}

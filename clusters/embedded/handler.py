@@ -18,7 +18,7 @@ class EmbeddedHandler(Handler):
     stack.
     """
 
-    outputs = ("kubeconfig", "nodeAddress", "nodeName", "containerdAddress", "containerdNamespace")
+    outputs = ("kubeconfig", "containerdAddress", "containerdNamespace")
     secret_outputs = frozenset({"kubeconfig"})
     replaced_by = frozenset({"directory"})
 
@@ -48,12 +48,7 @@ class EmbeddedHandler(Handler):
         return self._bring_up(inputs, context)
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the cluster.
-
-        Raises:
-            NotOurs: another stack's.
-            RuntimeError: its directory is not one that Slipway makes, or something of it remains.
-        """
+        """Remove the cluster, unless it is another stack's."""
         layout = _layout(state)
         if not _is_ours(layout.directory):
             raise RuntimeError(f"{layout.directory} is no cluster's directory: nothing is removed")
@@ -86,8 +81,6 @@ def _layout(properties: Properties) -> Layout:
 def _outputs(layout: Layout) -> Properties:
     return {
         "kubeconfig": pki.kubeconfig(layout, "admin"),
-        "nodeAddress": str(layout.node_address),
-        "nodeName": layout.node,
         "containerdAddress": str(layout.containerd_socket),
         "containerdNamespace": images.NAMESPACE,
     }

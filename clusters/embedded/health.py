@@ -33,12 +33,7 @@ def lasting_problems(layout: Layout) -> list[Problem]:
 
 
 def lookup(layout: Layout, name: str) -> str:
-    """The addresses of a name, as `getent hosts` prints them.
-
-    Raises:
-        CommandFailed: the name does not exist, or no server answers.
-        supervisor.Unreachable: the cluster is not running.
-    """
+    """The addresses of a name, as `getent hosts` prints them; `CommandFailed` without any."""
     # The node's own resolv.conf is in its mount namespace. `-s dns` passes by what else the host
     # may ask first, such as a resolver of its own.
     inside = (host.path("nsenter"), "--target", str(supervisor.pid(layout)), "--net", "--mount")

@@ -84,9 +84,7 @@ def bring_up(layout: Layout, report: Report) -> None:
 def remove(layout: Layout) -> None:
     """Remove the cluster and its data; succeeds when it does not exist.
 
-    Raises:
-        RuntimeError: a process, a mount or a part of the network can't be removed; names it.
-        OSError: the kernel still holds a control group or a file.
+    Raises `RuntimeError` or `OSError`, with its name, for what can't be removed.
     """
     exists = layout.directory.exists()
     with _alone(layout) if exists else nullcontext():
@@ -100,9 +98,6 @@ def halt(layout: Layout) -> None:
 
     The mounts end with the processes that see them. Killing is safe: etcd and containerd write
     their data so that a power cut costs nothing.
-
-    Raises:
-        RuntimeError: something else is mounted inside the cluster's directories.
     """
     cgroups.kill(layout)
     cgroups.remove(layout)

@@ -31,12 +31,7 @@ def firewall(layout: Layout) -> str:
 
 
 def ensure(layout: Layout) -> None:
-    """Make what is missing of the network; changes nothing that is right.
-
-    Raises:
-        CommandFailed: `ip` or `nft` refuses.
-        RuntimeError: another interface of the host has the addresses.
-    """
+    """Make what is missing of the network; changes nothing that is right."""
     if (taken := conflict(layout, json.loads(_ip("-json", "address")))) is not None:
         raise RuntimeError(taken)
     if not is_there(layout):

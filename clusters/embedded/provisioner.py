@@ -1,14 +1,14 @@
 """Gives every claim of the default StorageClass a directory of the cluster's own.
 
-    python -m clusters.embedded.provisioner --kubeconfig FILE --volumes DIRECTORY --node NAME
+    python -m clusters.embedded.provisioner KUBECONFIG VOLUMES NODE
 
 A volume is a `local` PersistentVolume: for those the kubelet itself gives the directory to the
 pod's fsGroup, which it does not do for `hostPath`. The claim's size is not enforced.
 """
 
-import argparse
 import logging
 import shutil
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -146,14 +146,9 @@ def is_done(found: Object) -> bool:
 
 def main() -> None:
     """Serve until ended."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kubeconfig", type=Path, required=True)
-    parser.add_argument("--volumes", type=Path, required=True)
-    parser.add_argument("--node", required=True)
-    arguments = parser.parse_args()
+    kubeconfig, volumes, node = sys.argv[1:]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    api = kube.connect(arguments.kubeconfig.read_text())
-    Provisioner(api, arguments.volumes, arguments.node).run()
+    Provisioner(kube.connect(Path(kubeconfig).read_text()), Path(volumes), node).run()
 
 
 if __name__ == "__main__":

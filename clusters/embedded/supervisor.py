@@ -26,20 +26,16 @@ START_LIMIT = 20
 
 
 class Unreachable(Exception):
-    """supervisord does not answer."""
+    """supervisord does not answer: any function that calls it raises this."""
 
 
 def states(layout: Layout) -> dict[str, str]:
-    """The state of every component, such as RUNNING, BACKOFF or FATAL, by its name.
-
-    Raises:
-        Unreachable: supervisord does not answer.
-    """
+    """The state of every component, such as RUNNING, BACKOFF or FATAL, by its name."""
     return {info["name"]: info["statename"] for info in _ask(layout, "getAllProcessInfo")}
 
 
 def pid(layout: Layout) -> int:
-    """The process of supervisord. Raises `Unreachable`."""
+    """The process of supervisord."""
     found: int = _ask(layout, "getPID")
     return found
 
@@ -50,12 +46,7 @@ def problem(layout: Layout) -> str | None:
 
 
 def start(layout: Layout) -> None:
-    """Start supervisord, which detaches itself and starts the components. Nothing of it may run.
-
-    Raises:
-        CommandFailed: it fails.
-        TimeoutError: it does not answer within `START_LIMIT` seconds.
-    """
+    """Start supervisord, which detaches itself and starts the components. Nothing of it may run."""
     # Only what is needed: this process's environment holds secrets and proxies.
     own = {
         "PATH": search_path(),
@@ -103,12 +94,7 @@ def run(layout: Layout, components: Iterable[Component]) -> None:
 
 
 def _ask(layout: Layout, method: str, *arguments: object) -> Any:
-    """Call a method of the interface `supervisor` (http://supervisord.org/api.html).
-
-    Raises:
-        Unreachable: no server answers at the socket.
-        xmlrpc.client.Fault: supervisord refuses.
-    """
+    """Call a method of the interface `supervisor` (http://supervisord.org/api.html)."""
     path = layout.supervisor_socket
     try:
         with xmlrpc.client.ServerProxy("http://localhost", transport=_Transport(path)) as proxy:

@@ -24,18 +24,10 @@ from images.resource import helper_images
 
 def gpus(settings: Settings) -> GpuPool | None:
     """The nodes with GPUs in the settings."""
-    pool = settings.gpus
-    if pool is None:
+    if settings.gpus is None:
         return None
-    return GpuPool(
-        pool.per_node,
-        min_nodes=pool.nodes,
-        max_nodes=pool.max_nodes,
-        labels=pool.labels,
-        taints=pool.taints,
-        interface=pool.interface,
-        device_plugin=pool.device_plugin,
-    )
+    known = vars(settings.gpus)
+    return GpuPool(min_nodes=known["nodes"], **{key: known[key] for key in known if key != "nodes"})
 
 
 def provision(settings: Settings) -> Cluster:

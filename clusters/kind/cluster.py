@@ -127,11 +127,7 @@ def config(settings: Settings) -> dict[str, Any]:
 
 
 def provision(settings: Settings) -> Cluster:
-    """Declare the cluster, its provider, and the operator's images in it.
-
-    Raises:
-        pulumi.RunError: this machine has not got what is to be mounted.
-    """
+    """Declare the cluster, its provider, and the operator's images in it."""
     if not settings.adopt:  # An existing one has the mounts that it was made with.
         machine.require({f"mounts[{index}]": each for index, each in enumerate(settings.mounts)})
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}

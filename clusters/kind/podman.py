@@ -88,11 +88,7 @@ def prepare() -> None:
 
 
 def restore() -> None:
-    """Make the machine what it was before `prepare`, unless containers remain.
-
-    Raises:
-        CommandFailed: podman or the firewall refuses.
-    """
+    """Make the machine what it was before `prepare`, unless containers remain."""
     if not (_note().exists() or _storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):

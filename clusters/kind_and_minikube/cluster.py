@@ -68,11 +68,7 @@ class Mount:
 
 
 def require(mounts: Mapping[str, Mount]) -> None:
-    """Require the mounts' sources, by their keys: an engine would make a missing one as root's.
-
-    Raises:
-        pulumi.RunError: some are missing.
-    """
+    """Raise `pulumi.RunError` for mounts, by their keys, of what is missing: root would get it."""
     missing = [
         f"slipway:cluster.{key}.host: {mount.host} is not on this machine; make it, or name one "
         "that is there"

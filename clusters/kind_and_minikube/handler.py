@@ -67,14 +67,7 @@ class ToolHandler(Handler):
         return known
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the cluster, or take the existing one.
-
-        Raises:
-            RuntimeError: something is missing on this machine; such a cluster exists already and
-                it is not to be adopted; or the tool failed.
-            TimeoutError: the nodes were not Ready in time.
-            InterruptedError: the user pressed Ctrl-C.
-        """
+        """Make the cluster, or take the existing one where the settings allow it."""
         tool = self.tool(inputs)
         owner.require(tool.directory, inputs["owner"])
         _require(tool)
@@ -98,7 +91,7 @@ class ToolHandler(Handler):
         return _outputs(tool, adopted=bool(state.get("adopted"))) if tool.exists() else None
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Heal the cluster; make one where it is gone. Raises as `create`."""
+        """Heal the cluster; make one where it is gone."""
         tool = self.tool(inputs)
         _require(tool)
         if not tool.exists():
@@ -111,12 +104,7 @@ class ToolHandler(Handler):
         return _ready(tool, context, adopted=adopted)
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the cluster, unless it existed before.
-
-        Raises:
-            NotOurs: another stack has made it.
-            RuntimeError: something is missing on this machine, or the tool failed.
-        """
+        """Remove the cluster, unless it existed before, or another stack has made it."""
         if state.get("adopted"):
             context.info(f"{state['name']} was there before this stack, so it stays")
             return
@@ -158,12 +146,7 @@ def _consider(tool: Tool, inputs: Properties) -> None:
 
 
 def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
-    """Wait until the cluster has no problem, and return its outputs.
-
-    Raises:
-        TimeoutError: one was left after `READY_SECONDS`; names it.
-        InterruptedError: the user pressed Ctrl-C.
-    """
+    """Wait until the cluster has no problem, and return its outputs."""
 
     def look() -> None:
         if found := tool.problems(adopted=adopted):

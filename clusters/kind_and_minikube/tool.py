@@ -180,10 +180,6 @@ def reduced(text: str, context: str) -> str:
     """Return a tool's kubeconfig of one cluster with what it takes to connect, its files in it.
 
     What tools note besides, such as when they wrote it, would look like a change on every `up`.
-
-    Raises:
-        ValueError: it has no cluster, or no user.
-        OSError: a file that it names can't be read.
     """
     document = yaml.safe_load(text) or {}
     try:

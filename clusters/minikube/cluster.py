@@ -96,11 +96,7 @@ def inputs(settings: Settings) -> dict[str, Any]:
 
 
 def provision(settings: Settings) -> Cluster:
-    """Declare the profile, its provider, and the operator's images in it.
-
-    Raises:
-        pulumi.RunError: this machine has not got what is to be mounted.
-    """
+    """Declare the profile, its provider, and the operator's images in it."""
     if settings.mount is not None and not settings.adopt:  # An existing one has its own.
         machine.require({"mount": settings.mount})
     target = {"kind": "minikube", "profile": settings.name}

@@ -87,7 +87,7 @@ def ensure(layout: Layout) -> None:
             _issue(layout, request)
     signing = layout.key("service-account")
     if not signing.exists():
-        _write_key(signing, _new_key())
+        _write_new_key(signing)
     if not encryption_config(layout).exists():
         secret = base64.b64encode(secrets.token_bytes(32)).decode()
         files.write(encryption_config(layout), _ENCRYPTION.format(secret=secret), mode=0o600)
@@ -145,7 +145,7 @@ def _access(layout: Layout, user: str) -> tuple[dict[str, str], dict[str, str]]:
 def _issue(layout: Layout, request: Request) -> None:
     """Make a certificate and its key; its authority's exist, as `requests` has them first."""
     signs = request.usage == "authority"
-    key = _new_key()
+    key = _write_new_key(layout.key(request.name))
     subject, now = x509.Name.from_rfc4514_string(request.subject), datetime.now(UTC)
     authority = None if signs else _load(layout, request.authority)
     usage = x509.KeyUsage(
@@ -175,18 +175,15 @@ def _issue(layout: Layout, request: Request) -> None:
     if request.hosts:
         names = [_general_name(host) for host in request.hosts]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signer = key if signs else _read_key(layout.key(request.authority))
-    signed = builder.sign(signer, SHA256()).public_bytes(serialization.Encoding.PEM)
-    _write_key(layout.key(request.name), key)
+    signer = layout.key(request.name if signs else request.authority)
+    signing: Any = serialization.load_pem_private_key(signer.read_bytes(), password=None)
+    signed = builder.sign(signing, SHA256()).public_bytes(serialization.Encoding.PEM)
     files.write(layout.certificate(request.name), signed.decode(), mode=0o644)
 
 
-def _new_key() -> ec.EllipticCurvePrivateKey:
+def _write_new_key(path: Path) -> ec.EllipticCurvePrivateKey:
     # Kubernetes and etcd take P-256, and it is made in well under a millisecond.
-    return ec.generate_private_key(ec.SECP256R1())
-
-
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
     pem = key.private_bytes(
         serialization.Encoding.PEM,
         # Kubernetes reads a service account key in this form alone.
@@ -194,10 +191,7 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
         serialization.NoEncryption(),
     )
     files.write(path, pem.decode(), mode=0o600)
-
-
-def _read_key(path: Path) -> Any:
-    return serialization.load_pem_private_key(path.read_bytes(), password=None)
+    return key
 
 
 def _general_name(host: str) -> x509.GeneralName:

@@ -31,11 +31,7 @@ def gpus(settings: Settings) -> GpuPool | None:
 
 
 def provision(settings: Settings) -> Cluster:
-    """Look at the cluster and declare the way to it.
-
-    Raises:
-        Unusable: the context does not exist, or the cluster can't be used with the settings.
-    """
+    """Look at the cluster and declare the way to it, or raise `Unusable`."""
     choice = choose(settings.path, settings.context)
     namespace = JOBS if settings.namespace is None else settings.namespace
     found = look(choice, namespace)

@@ -71,17 +71,11 @@ def kubectl(path: str | None, context: str | None) -> str:
 def choose(path: str | None, context: str | None) -> Choice:
     """Return a context with the files that it needs in it.
 
-    kubectl merges, and embeds certificates and keys. A token that stands in a file stays there,
-    since such a token is written anew before it expires.
+    The file is what kubectl would take by default, and the context the current one. kubectl merges,
+    and embeds certificates and keys. A token that stands in a file stays there, since such a token
+    is written anew before it expires.
 
-    Args:
-        path: Of a kubeconfig; what kubectl would take by default.
-        context: Its name; the current one by default.
-
-    Raises:
-        Absent: the file or context does not exist.
-        Unusable: kubectl can't read it, or its credentials can't be used by a program.
-        core.toolchain.ToolMissing: kubectl is missing.
+    Raises `Absent` without file or context, and `Unusable` where kubectl or a program can't use it.
     """
     files = _files(path)
     shown = os.pathsep.join(map(str, files))

@@ -80,11 +80,7 @@ class Found:
 
 
 def look(choice: Choice, namespace: str) -> Found:
-    """Return what a cluster has for jobs in a namespace.
-
-    Raises:
-        Unusable: the cluster does not answer within seconds, or refuses this account.
-    """
+    """Return what a cluster has for jobs in a namespace, or raise `Unusable` within seconds."""
     try:
         api = connect(choice.kubeconfig)
         return _found(api, namespace, _groups(api))
@@ -102,12 +98,7 @@ def look(choice: Choice, namespace: str) -> Found:
 
 
 def get(api: client.ApiClient, path: str, **query: str) -> Any:
-    """Return the document at a path; None without one, or without the right to see it.
-
-    Raises:
-        ApiException: the API server refuses it for another reason.
-        urllib3.exceptions.HTTPError: no answer came.
-    """
+    """Return the document at a path; None without one, or without the right to see it."""
     found = _seen(api, path, **query)
     return None if isinstance(found, HTTPStatus) else found
 

@@ -20,14 +20,7 @@ def decide(
 ) -> ExistingOperator | None:
     """Return the operator to use; None to install one, or to keep the stack's own.
 
-    Args:
-        requested: `operator` of the settings.
-        found: What the cluster has; none of it another stack's.
-        stack: The running stack, as an operator's mark names it.
-        namespace: Where its jobs are to run.
-
-    Raises:
-        Unusable: the request can't be met; with what to do.
+    What was found is none of another stack's. Raises `Unusable`, as all here, with what to do.
     """
     if found.made_by == stack:
         decided = _own(requested)
@@ -44,11 +37,7 @@ def decide(
 
 
 def require_alone(found: Found, namespace: str, stack: str) -> None:
-    """Let a stack into a cluster whose operator is no other stack's, and a namespace likewise.
-
-    Raises:
-        Unusable: another stack has installed the operator, or has its jobs in the namespace.
-    """
+    """Let a stack into a cluster whose operator is no other stack's, and a namespace likewise."""
     installed = [each.made_by for each in found.deployed or ()]
     owners = [found.made_by, found.namespaces.get(releases.NAMESPACE), *installed]
     if (other := _other(owners, stack)) is not None:
@@ -68,12 +57,7 @@ def require_alone(found: Found, namespace: str, stack: str) -> None:
 
 
 def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) -> None:
-    """Let a stack use the namespace that the settings name, or else make it or keep its own.
-
-    Raises:
-        Unusable: one that is named does not exist; or one that the stack would make exists and is
-            another party's: the stack would remove it with itself.
-    """
+    """Let a stack use the namespace that the settings name, or else make it or keep its own."""
     if named and namespace not in {*found.namespaces, *found.unseen}:
         raise Unusable(
             "namespace",
@@ -90,11 +74,7 @@ def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) 
 
 
 def require_home(found: Found, stack: str) -> None:
-    """Let a stack make the operator's namespace, or keep the one that it has made.
-
-    Raises:
-        Unusable: it exists and is another party's, such as the rest of Kubeflow's.
-    """
+    """Let a stack make the operator's namespace, or keep the one that it has made."""
     if found.namespaces.get(releases.NAMESPACE, stack) != stack:
         raise Unusable(
             "operator",
@@ -188,9 +168,6 @@ def _against(
             f"looks after the namespace {only.partition('=')[2]} alone ({quote(only)}), and the "
             f"jobs' is {namespace}: name that one under slipway:cluster.namespace"
         )
-    schemes = [each for each in operator.args if each.startswith("--enable-scheme")]
-    if schemes and not any("pytorchjob" in each.lower() for each in operator.args):
-        yield f"does not run PyTorchJobs ({', '.join(schemes)})"
 
 
 def _other(owners: Iterable[str | None], stack: str) -> str | None:

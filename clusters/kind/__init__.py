@@ -17,7 +17,7 @@ KIND = Kind(
         notes="local-clusters/kind",
         remove=Lazy("clusters.kind.tool.KindHandler.remove"),
     ),
-    image_targets={"kind": Lazy("clusters.kind.tool.KindImages")},
+    image_targets={"kind": Lazy("clusters.kind.tool.images")},
     tools=("kind",),
     more_tools=Lazy("clusters.kind.tool.more_tools"),
 )

@@ -1,7 +1,6 @@
 """kind, bound to one of its clusters, and what the local provider serves of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
@@ -131,15 +130,9 @@ class KindHandler(ToolHandler):
     tool = KindTool
 
 
-@dataclass(frozen=True)
-class KindImages(NodeImages):
+def images(cluster: str) -> NodeImages:
     """The images of the cluster of kind's by that name."""
-
-    cluster: str
-
-    @property
-    def tool(self) -> KindTool:
-        return KindTool({"name": self.cluster})
+    return NodeImages(KindTool({"name": cluster}))
 
 
 def engine() -> Engine | None:

@@ -2,8 +2,7 @@
 
 import re
 import shutil
-from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -168,19 +167,16 @@ def _outputs(tool: Tool, *, adopted: bool) -> Properties:
     return {"kubeconfig": kubeconfig, "clusterId": identity(kubeconfig), "adopted": adopted}
 
 
+@dataclass(frozen=True)
 class NodeImages(Target):
-    """A target whose images are those that every node has."""
+    """A target whose images are those that every node of a tool's cluster has."""
 
-    @property
-    @abstractmethod
-    def tool(self) -> Tool:
-        """The tool, bound to the cluster."""
+    tool: Tool
 
     @property
     def is_up(self) -> bool:
-        tool = self.tool
         try:
-            return not tool.needs() and tool.exists() and not tool.stopped()
+            return not self.tool.needs() and self.tool.exists() and not self.tool.stopped()
         except (RuntimeError, ToolMissing):
             return False
 

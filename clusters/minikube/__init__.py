@@ -17,6 +17,6 @@ KIND = Kind(
         notes="local-clusters/minikube",
         remove=Lazy("clusters.minikube.tool.MinikubeHandler.remove"),
     ),
-    image_targets={"minikube": Lazy("clusters.minikube.tool.MinikubeImages")},
+    image_targets={"minikube": Lazy("clusters.minikube.tool.images")},
     tools=("minikube",),
 )

@@ -7,7 +7,6 @@ import json
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -133,15 +132,9 @@ class MinikubeHandler(ToolHandler):
     tool = MinikubeTool
 
 
-@dataclass(frozen=True)
-class MinikubeImages(NodeImages):
+def images(profile: str) -> NodeImages:
     """The images of the profile of minikube's by that name."""
-
-    profile: str
-
-    @property
-    def tool(self) -> MinikubeTool:
-        return MinikubeTool({"name": self.profile})
+    return NodeImages(MinikubeTool({"name": profile}))
 
 
 def create_flags(inputs: Mapping[str, Any]) -> list[str]:

@@ -77,7 +77,7 @@ def changes(state: Properties, given: Properties) -> dict[str, tuple[bool, bool]
     return {each.path: (each.drift, each.replace) for each in found}
 
 
-EVERYTHING = {
+EVERYTHING: dict[str, Any] = {
     "controlPlanes": 1,
     "workers": 2,
     "image": "kindest/node:v1.34.3",

@@ -75,7 +75,12 @@ def ask(kubeconfig: str) -> None:
 
 
 def _wait(inputs: Properties, context: Context) -> None:
-    """Wait until the cluster lets this account in; fail with what it did last, and what to do."""
+    """Wait until the cluster lets this account in.
+
+    Raises:
+        TimeoutError: after `LIMIT_SECONDS`, with what the cluster did last, and what to do.
+        InterruptedError: the user pressed Ctrl-C.
+    """
     until(
         lambda: ask(inputs["kubeconfig"]),
         LIMIT_SECONDS,

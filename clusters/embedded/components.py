@@ -153,7 +153,7 @@ def _component(
         for file, content in program.get("files", {}).items()
     }
     if user is not None:
-        texts[layout.config / f"{user}.kubeconfig"] = pki.by_reference(layout, user)
+        texts[layout.config / f"{user}.kubeconfig"] = pki.kubeconfig(layout, user, by_path=True)
     started = _filled({**program, "files": None}, values)
     flags = (
         # As Go programs read them: `--leader-elect=false`.

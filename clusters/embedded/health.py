@@ -16,7 +16,7 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 def problems(layout: Layout) -> list[Problem]:
     """Return every problem; none when the cluster works.
 
-    Where supervisord is down or the network is gone, nothing beyond that is checked.
+    Where certificates, the network or supervisord are missing, nothing beyond that is checked.
     """
     try:
         return list(_problems(layout))
@@ -52,7 +52,9 @@ def dns_problem(layout: Layout) -> str | None:
 
 
 def _problems(layout: Layout) -> Iterator[Problem]:
-    yield from [Problem("certificates", reason) for reason in pki.problems(layout)]
+    if reasons := pki.problems(layout):
+        yield from [Problem("certificates", reason) for reason in reasons]
+        return
     if reason := components.problem(layout):
         yield Problem("configuration", reason)
     if reason := network.problem(layout):

@@ -39,10 +39,6 @@ def bring_up(layout: Layout, report: Report) -> None:
     """Make the cluster work: a new one, a half-made one, a stopped one, a broken one.
 
     What works already is left alone, so running pods go on.
-
-    Raises:
-        TimeoutError: a step took too long; with the last problem.
-        CommandFailed: a program refused; names it, with its reason.
     """
     files.private_directory(layout.directory)
     started = time.monotonic()

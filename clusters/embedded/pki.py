@@ -122,24 +122,16 @@ def encryption_config(layout: Layout) -> Path:
     return layout.pki / "encryption.yaml"
 
 
-def by_reference(layout: Layout, user: str) -> str:
-    """A kubeconfig that names the user's certificate and key by path."""
-    cluster, login = _access(layout, user)
+def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
+    """A kubeconfig with the user's key in it, a secret; or `by_path`, which names the files."""
+    authority, certificate, key = map(
+        str, (layout.certificate("ca"), layout.certificate(user), layout.key(user))
+    )
+    cluster = {"server": layout.api_url, "certificate-authority": authority}
+    login = {"client-certificate": certificate, "client-key": key}
+    if not by_path:
+        cluster, login = kube.self_contained(cluster), kube.self_contained(login)
     return kube.kubeconfig(layout.node, cluster, login, user_name=user)
-
-
-def kubeconfig(layout: Layout, user: str) -> str:
-    """A kubeconfig that works anywhere on this machine, with the key in it: a secret."""
-    cluster, login = map(kube.self_contained, _access(layout, user))
-    return kube.kubeconfig(layout.node, cluster, login, user_name=user)
-
-
-def _access(layout: Layout, user: str) -> tuple[dict[str, str], dict[str, str]]:
-    """Return how a user reaches the API server, and logs in."""
-    authority = {"certificate-authority": str(layout.certificate("ca"))}
-    key = {"client-key": str(layout.key(user))}
-    login = {"client-certificate": str(layout.certificate(user)), **key}
-    return {"server": layout.api_url, **authority}, login
 
 
 def _issue(layout: Layout, request: Request) -> None:

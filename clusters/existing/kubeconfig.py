@@ -55,11 +55,6 @@ class Choice:
     kubeconfig: str = field(repr=False)
     path: str | None = None
 
-    @property
-    def kubectl(self) -> str:
-        """How the user calls kubectl for the same cluster."""
-        return kubectl(self.path, self.context)
-
 
 def kubectl(path: str | None, context: str | None) -> str:
     """Return how the user calls kubectl with these settings, to be pasted into a shell."""

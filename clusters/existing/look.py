@@ -15,7 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from clusters.cluster import JOB_ACCOUNT
-from clusters.existing.kubeconfig import Choice, Unusable
+from clusters.existing.kubeconfig import Choice, Unusable, kubectl
 from clusters.operator_webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
 from core.kube import Request, api_message, ask, connect
@@ -119,7 +119,7 @@ def silence(error: Exception) -> str | None:
 
 
 def _unreachable(choice: Choice, error: Exception) -> str:
-    why, see = silence(error) or "", f"`{choice.kubectl} get --raw /version`"
+    why, see = silence(error) or "", f"`{kubectl(choice.path, choice.context)} get --raw /version`"
     if "certificate verify failed" in why:
         return (
             f"{choice.server} does not answer as that cluster: {why}. Its certificate is not one "

@@ -13,6 +13,8 @@ from clusters.existing.look import Deployed, Found
 from core.problem import quote
 
 Requested = Literal["auto", "install", "existing"]
+_Decided = ExistingOperator | str | None
+"""As `decide` returns; or why the request can't be met."""
 
 
 def decide(
@@ -22,8 +24,13 @@ def decide(
 
     What was found is none of another stack's. Raises `Unusable`, as all here, with what to do.
     """
+    decided: _Decided = None
     if found.made_by == stack:
-        decided = _own(requested)
+        if requested == "existing":
+            decided = (
+                "this stack has installed the operator itself, and would remove it; say auto, or "
+                "`make down` and begin anew once another party has installed one"
+            )
     elif not found.serves:
         decided = _absent(requested, found)
     elif found.deployed or found.judged is True:
@@ -83,19 +90,6 @@ def require_home(found: Found, stack: str) -> None:
             "be held to another Pod Security level, and `make down` would remove it. Have whoever "
             "looks after it install the training operator, and say existing",
         )
-
-
-_Decided = ExistingOperator | str | None
-"""As `decide` returns; or why the request can't be met."""
-
-
-def _own(requested: Requested) -> _Decided:
-    if requested != "existing":
-        return None
-    return (
-        "this stack has installed the operator itself, and would remove it; say auto, or "
-        "`make down` and begin anew once another party has installed one"
-    )
 
 
 def _absent(requested: Requested, found: Found) -> _Decided:

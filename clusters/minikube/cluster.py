@@ -5,7 +5,6 @@ https://minikube.sigs.k8s.io
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -69,7 +68,14 @@ class Settings:
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if found := list(_contradictions(self)):
+        found = []
+        if self.ports and self.driver not in CONTAINER_DRIVERS:
+            text = f"goes with a driver that has them: one of {', '.join(CONTAINER_DRIVERS)}"
+            found.append(Contradiction(("ports",), text, frozenset({"ports", "driver"})))
+        if self.mount is not None and self.mount.read_only:
+            text = "minikube mounts for writing only; leave it out, or set it to false"
+            found.append(Contradiction(("mount", "readOnly"), text, frozenset({"mount"})))
+        if found:
             raise contradictory(found)
         return self
 
@@ -106,15 +112,6 @@ def provision(settings: Settings) -> Cluster:
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """The profile, if this stack made it and it still exists."""
     return MinikubeTool(inputs(settings)).remains()
-
-
-def _contradictions(settings: Settings) -> Iterator[Contradiction]:
-    if settings.ports and settings.driver not in CONTAINER_DRIVERS:
-        text = f"goes with a driver that has them: one of {', '.join(CONTAINER_DRIVERS)}"
-        yield Contradiction(("ports",), text, frozenset({"ports", "driver"}))
-    if settings.mount is not None and settings.mount.read_only:
-        text = "minikube mounts for writing only; leave it out, or set it to false"
-        yield Contradiction(("mount", "readOnly"), text, frozenset({"mount"}))
 
 
 def _megabytes(amount: str) -> str:

@@ -52,14 +52,15 @@ def require_alone(found: Found, namespace: str, stack: str) -> None:
             "",
             f"the stack {other} has installed this cluster's training operator, which looks after "
             "that stack's jobs alone. There is one stack for each cluster whose operator Slipway "
-            f"has installed: {_into(other)}, or use a cluster of its own",
+            f"has installed: put this stack's jobs into slipway:jobs of {other}, or use a cluster "
+            "of its own",
         )
     if (other := _other([found.namespaces.get(namespace), found.jobs_of], stack)) is not None:
         raise Unusable(
             "namespace",
             f"{namespace} is where the stack {other} has its jobs, and there is one stack for each "
-            f"namespace: name another one that is there, {_into(other)}, or use a cluster of its "
-            "own",
+            "namespace: name another one that is there, put this stack's jobs into slipway:jobs of "
+            f"{other}, or use a cluster of its own",
         )
 
 
@@ -166,7 +167,3 @@ def _against(
 
 def _other(owners: Iterable[str | None], stack: str) -> str | None:
     return next((each for each in owners if each is not None and each != stack), None)
-
-
-def _into(other: str) -> str:
-    return f"put this stack's jobs into slipway:jobs of {other}"

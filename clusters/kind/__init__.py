@@ -1,7 +1,4 @@
-"""A cluster whose nodes are containers on this machine, made by kind.
-
-https://kind.sigs.k8s.io
-"""
+"""A cluster whose nodes are containers on this machine, made by kind."""
 
 from clusters.cluster import Kind, OwnCluster
 from core.lazy import Lazy

@@ -1,7 +1,4 @@
-"""A cluster whose nodes are containers or virtual machines on this machine, made by minikube.
-
-https://minikube.sigs.k8s.io
-"""
+"""A cluster whose nodes are containers or virtual machines on this machine, made by minikube."""
 
 from clusters.cluster import Kind, OwnCluster
 from core.lazy import Lazy

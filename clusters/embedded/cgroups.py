@@ -8,19 +8,12 @@ Version 1 has one tree for each controller, version 2 one tree for all; some mac
 """
 
 import os
-import signal
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from clusters.embedded.layout import Layout
-from core.problem import raised
-from core.wait import until_well
-
-KILL_LIMIT = 20
-"""Seconds for the kernel to end processes that have been killed."""
 
 
 @dataclass(frozen=True)
@@ -90,32 +83,6 @@ def processes(layout: Layout) -> set[int]:
     return found
 
 
-def kill(layout: Layout) -> None:
-    """End every process of the cluster, or raise `TimeoutError` with those that still run."""
-
-    def survivors() -> str | None:
-        remaining = sorted(processes(layout))
-        for pid in remaining:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        named = ", ".join(f"{pid} ({_command(pid)})" for pid in remaining)
-        advice = "they wait for a device or a file system; once that answers, try again"
-        return f"{named} after SIGKILL: {advice}" if remaining else None
-
-    until_well(survivors, what="end of the cluster's processes", limit=KILL_LIMIT)
-
-
-def remove(layout: Layout) -> None:
-    """Remove the cluster's groups, which must be empty."""
-
-    def remove_all() -> None:
-        for group in reversed(groups(layout)):
-            group.rmdir()
-
-    # A process leaves its group a moment after it has ended.
-    until_well(partial(raised, remove_all, OSError), what="end of its control groups", limit=1)
-
-
 def _system(layout: Layout) -> Path:
     """The components' group, in the tree that tracks them."""
     return tracking(hierarchies()).root / layout.node / "system"
@@ -137,10 +104,3 @@ def _delegate(group: Path) -> None:
                 f"{control} does not take +{controller}: {error.strerror}. "
                 "In a container, share the host's control groups with it (--cgroupns=host)."
             ) from error
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return "ended"

@@ -299,12 +299,12 @@ def test_a_deleted_network_is_made_again(cluster: TestCluster) -> None:
 
 
 def test_a_reboot_costs_no_data(cluster: TestCluster) -> None:
-    cgroups.kill(cluster.layout)
+    lifecycle.kill(cluster.layout)
     subprocess.run(
         [toolchain.path("ip"), "netns", "delete", cluster.layout.node], check=True, timeout=10
     )
     subprocess.run(["rm", "--recursive", "--force", cluster.layout.runtime], check=True)
-    cgroups.remove(cluster.layout)
+    lifecycle.remove_groups(cluster.layout)
     assert cluster.problems() != []
     cluster.heal()
     assert cluster.problems() == []

@@ -172,8 +172,8 @@ class Kind:
         capacity: Returns what a cluster of such settings has for jobs; None where that can't be
             known beforehand, as by default.
         own: The cluster as the stack's own resource; None where it is another's, or a cloud's.
-        image_targets: Ways for images to get in that only this kind has: the class of each, a
-            frozen dataclass and an `images.targets.Target`, by the `kind` of its map.
+        image_targets: Ways for images to get in that only this kind has: what makes each, an
+            `images.targets.Target`, from the other keys of its map, by the `kind` in it.
         handlers: The handlers of further resources that only this kind has, by their types.
         tools: What set-up has to provide besides what every stack needs, as `scripts.setup` calls
             it.

@@ -117,11 +117,6 @@ class Registry:
 
 
 def reached_alone(options: Any) -> Registry | None:
-    """Return the only registry that a cluster's nodes get images from; None where they get any.
-
-    Args:
-        options: Any kind's `Settings`. Those that can do without the internet have both of
-            `registry` and `disconnected`.
-    """
+    """Return the only registry that nodes get images from, by a kind's settings; None for any."""
     registry: Registry | None = getattr(options, "registry", None)
     return registry if getattr(options, "disconnected", None) else None

@@ -5,15 +5,12 @@ an interrupted run has left is removed or gone on with, and what another program
 touched.
 """
 
-import json
 import re
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 NAME = re.compile("[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 """What a cluster may be called: a DNS label, so never a path out of its directory."""
-_FILE, _INPUTS = "owner", "inputs.json"
+_FILE = "owner"
 
 
 class NotOurs(RuntimeError):
@@ -38,8 +35,8 @@ def require(directory: Path, stack: str | None) -> None:
         )
 
 
-def claim(directory: Path, stack: str, made_with: Mapping[str, Any] | None = None) -> None:
-    """Note that a cluster is a stack's, and what it is made with, before anything is made of it.
+def claim(directory: Path, stack: str) -> None:
+    """Note that a cluster is a stack's, before anything is made of it.
 
     Raises:
         NotOurs: it is another one's.
@@ -47,13 +44,3 @@ def claim(directory: Path, stack: str, made_with: Mapping[str, Any] | None = Non
     require(directory, stack)
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     (directory / _FILE).write_text(stack, encoding="utf-8")
-    if made_with is not None:
-        (directory / _INPUTS).write_text(json.dumps(made_with), encoding="utf-8")
-
-
-def is_made_with(directory: Path, inputs: Mapping[str, Any]) -> bool:
-    """Whether the note says that the cluster was made with these."""
-    try:
-        return bool(json.loads((directory / _INPUTS).read_text(encoding="utf-8")) == inputs)
-    except (OSError, ValueError):
-        return False

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
 import urllib3
@@ -62,6 +63,20 @@ def kubeconfig(
         },
         sort_keys=False,
     )
+
+
+def self_contained(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a kubeconfig's cluster or user with the content of the files that it names.
+
+    Raises:
+        OSError: one can't be read.
+    """
+    files = {f"{name}-data": name for name in _INLINE.values() if name in entry}
+    plain = {key: value for key, value in entry.items() if key not in files.values()}
+    return plain | {
+        name: base64.b64encode(Path(entry[file]).read_bytes()).decode()
+        for name, file in files.items()
+    }
 
 
 def connect(kubeconfig: str) -> client.ApiClient:

@@ -1,6 +1,5 @@
 """Asks the API server, from the host with a certificate, and puts in what a cluster starts with."""
 
-import ssl
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import urllib3.exceptions
 from kubernetes import client
 
-from clusters.embedded import host
+from clusters.embedded import host, pki
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
 from core import kube, manifests
 from core.manifests import Manifest, condition
@@ -20,20 +19,13 @@ PROVISIONER = "slipway.local/directory"
 """Serves the default StorageClass: `clusters.embedded.provisioner`."""
 _APPLY_LIMIT = 20
 
-# The errors while the API server does not run, or not yet.
-UNREACHABLE = (urllib3.exceptions.HTTPError, client.ApiException, ssl.SSLError, OSError)
+UNREACHABLE = (urllib3.exceptions.HTTPError, client.ApiException, OSError)
+"""The errors while the API server does not run, or not yet."""
 
 
 def connect(layout: Layout) -> client.ApiClient:
-    """A client with the certificate that needs no binding; it never uses a proxy."""
-    configuration = client.Configuration()
-    configuration.host = layout.api_url
-    configuration.ssl_ca_cert = str(layout.certificate("ca"))
-    configuration.cert_file = str(layout.certificate("bootstrap"))
-    configuration.key_file = str(layout.key("bootstrap"))
-    configuration.proxy = None
-    configuration.retries = False
-    return client.ApiClient(configuration)
+    """A client with the certificate that needs no binding."""
+    return kube.connect(pki.kubeconfig(layout, "bootstrap"))
 
 
 def attempt(call: Callable[[], str | None]) -> str | None:
@@ -54,10 +46,8 @@ def reason(error: Exception) -> str:
 def readiness_problem(api: client.ApiClient) -> str | None:
     """What keeps the API server from being ready (its /readyz), or None."""
 
-    def ask() -> str | None:
-        url = f"{api.configuration.host}/readyz"
-        answer = api.call_api("GET", url, _request_timeout=LIMIT)
-        return None if answer.status == 200 else f"/readyz answers {answer.status}"
+    def ask() -> None:
+        kube.send(api, kube.Request("GET", "/readyz"), limit=LIMIT)
 
     return attempt(ask)
 
@@ -90,9 +80,7 @@ def addons() -> list[Manifest]:
 def apply_addons(api: client.ApiClient) -> None:
     """Make or correct every object, by server-side apply.
 
-    Raises:
-        TimeoutError: the API server still refuses one after `_APPLY_LIMIT` seconds; right after its
-            start it does so until its namespaces exist.
+    Right after its start, the API server refuses some until its namespaces exist.
     """
     for addon in addons():
         until_well(

@@ -8,17 +8,12 @@ Version 1 has one tree for each controller, version 2 one tree for all; some mac
 """
 
 import os
-import signal
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from clusters.embedded.layout import Layout
-
-KILL_LIMIT = 20
-"""Seconds for the kernel to end processes that have been killed."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +41,7 @@ def hierarchies(mounts: str | None = None) -> list[Hierarchy]:
 def tracking(trees: Iterable[Hierarchy]) -> Hierarchy:
     """The tree in which the components are put: version 1's `pids`, or version 2 where it is alone.
 
-    Raises:
-        RuntimeError: the machine has neither.
+    Raises `RuntimeError` where the machine has neither.
     """
     suitable = [tree for tree in trees if tree.version == 2 or "pids" in tree.controllers]
     if not suitable:
@@ -74,52 +68,19 @@ def join(layout: Layout) -> None:
     (_system(layout) / "cgroup.procs").write_text("0")
 
 
-def components(layout: Layout) -> set[int]:
-    """The processes of the components, the containers' shims among them, by id."""
-    return _processes([_system(layout)])
+def groups(layout: Layout) -> list[Path]:
+    """The cluster's groups in every tree, parents first."""
+    tops = [tree.root / layout.node for tree in hierarchies()]
+    return [Path(group) for top in tops for group, _, _ in os.walk(top)]
 
 
 def processes(layout: Layout) -> set[int]:
     """All processes of the cluster by id, the pods' among them."""
-    return _processes(_groups(layout))
-
-
-def kill(layout: Layout) -> None:
-    """End every process of the cluster.
-
-    Raises:
-        RuntimeError: some still run after `KILL_LIMIT` seconds; names them.
-    """
-    deadline = time.monotonic() + KILL_LIMIT
-    while remaining := processes(layout):
-        if time.monotonic() > deadline:
-            names = ", ".join(f"{pid} ({_command(pid)})" for pid in sorted(remaining))
-            raise RuntimeError(
-                f"processes of the cluster are still there {KILL_LIMIT} s after SIGKILL: {names}. "
-                "They wait for a device or a file system; once that answers, try again."
-            )
-        for pid in remaining:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.05)
-
-
-def remove(layout: Layout) -> None:
-    """Remove the cluster's groups, which must be empty.
-
-    Raises:
-        OSError: the kernel still holds one after a second.
-    """
-    for group in reversed(_groups(layout)):
-        deadline = time.monotonic() + 1
-        while group.exists():
-            try:
-                group.rmdir()
-            except OSError:
-                # A process leaves its group a moment after it has ended.
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.05)
+    found: set[int] = set()
+    for group in groups(layout):
+        with suppress(OSError):  # removed while we looked
+            found.update(map(int, (group / "cgroup.procs").read_text().split()))
+    return found
 
 
 def _system(layout: Layout) -> Path:
@@ -127,25 +88,10 @@ def _system(layout: Layout) -> Path:
     return tracking(hierarchies()).root / layout.node / "system"
 
 
-def _groups(layout: Layout) -> list[Path]:
-    """The cluster's groups in every tree, parents first."""
-    tops = [tree.root / layout.node for tree in hierarchies()]
-    return [Path(group) for top in tops for group, _, _ in os.walk(top)]
-
-
-def _processes(groups: Iterable[Path]) -> set[int]:
-    found: set[int] = set()
-    for group in groups:
-        with suppress(OSError):  # removed while we looked
-            found.update(map(int, (group / "cgroup.procs").read_text().split()))
-    return found
-
-
 def _delegate(group: Path) -> None:
     """Let a version 2 group's children use every controller that it has itself.
 
-    Raises:
-        RuntimeError: the group has processes, which the kernel allows in the real root alone.
+    The kernel refuses that of a group with processes, unless it is the real root.
     """
     control = group / "cgroup.subtree_control"
     given = control.read_text().split()
@@ -158,10 +104,3 @@ def _delegate(group: Path) -> None:
                 f"{control} does not take +{controller}: {error.strerror}. "
                 "In a container, share the host's control groups with it (--cgroupns=host)."
             ) from error
-
-
-def _command(pid: int) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return "ended"

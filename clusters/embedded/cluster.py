@@ -40,9 +40,7 @@ class Embedded(pulumi.CustomResource):
     """A one-node Kubernetes cluster on this machine; its life is in `handler.py`."""
 
     kubeconfig: pulumi.Output[str]
-    nodeAddress: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
-    nodeName: pulumi.Output[str]  # noqa: N815
-    containerdAddress: pulumi.Output[str]  # noqa: N815
+    containerdAddress: pulumi.Output[str]  # noqa: N815 (as the provider calls it)
     containerdNamespace: pulumi.Output[str]  # noqa: N815
 
 

@@ -14,8 +14,6 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-import yaml
-
 from clusters.embedded import host, pki
 from clusters.embedded.layout import API_PORT, DNS_DOMAIN, DNS_SERVICE, PODS, SERVICES, Layout
 from core import files, toolchain
@@ -36,7 +34,6 @@ class Component:
         command: The program and its arguments.
         files: Configuration that it reads, by path; written before it starts.
         reads: Credentials that it reads when it starts: it is started again when they change.
-        environment: Variables of its own, beside those that all components share.
         calls_api: Whether it is a client of the API server, which is then started before it: one
             that finds none tries again after seconds.
     """
@@ -45,7 +42,6 @@ class Component:
     command: tuple[str, ...]
     files: Mapping[Path, str] = field(default_factory=dict)
     reads: tuple[Path, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
     calls_api: bool = False
 
 
@@ -74,11 +70,7 @@ def components(layout: Layout) -> list[Component]:
 
 
 def rendered(layout: Layout) -> dict[Path, str]:
-    """Return every configuration file and its content.
-
-    Raises:
-        FileNotFoundError: a program or certificate is missing.
-    """
+    """Return every configuration file and its content; programs and certificates must exist."""
     programs = components(layout)
     texts = {file: text for program in programs for file, text in program.files.items()}
     return texts | {layout.config / "supervisord.conf": supervisord(layout, programs)}
@@ -127,11 +119,7 @@ def fingerprint(component: Component) -> str:
 
 
 def supervisord(layout: Layout, programs: Iterable[Component]) -> str:
-    """Return supervisord's configuration.
-
-    Raises:
-        FileNotFoundError: a program or credential is missing.
-    """
+    """Return supervisord's configuration."""
     own = _template("supervisord.conf").substitute(vars(layout))
     return own + "".join(_section(layout, each) for each in programs)
 
@@ -142,7 +130,6 @@ def _section(layout: Layout, component: Component) -> str:
     environment = {
         "PATH": search_path(),
         "SLIPWAY_FINGERPRINT": fingerprint(component),
-        **component.environment,
     }
     values = {
         "logs": layout.logs,
@@ -166,7 +153,7 @@ def _component(
         for file, content in program.get("files", {}).items()
     }
     if user is not None:
-        texts[layout.config / f"{user}.kubeconfig"] = pki.by_reference(layout, user)
+        texts[layout.config / f"{user}.kubeconfig"] = pki.kubeconfig(layout, user, by_path=True)
     started = _filled({**program, "files": None}, values)
     flags = (
         # As Go programs read them: `--leader-elect=false`.
@@ -178,7 +165,6 @@ def _component(
         command=(*(started.get("command") or [host.path(name)]), *flags),
         files=texts,
         reads=tuple(layout.pki / file for file in started.get("reads", [])),
-        environment=started.get("environment", {}),
         calls_api=user is not None,
     )
 
@@ -189,19 +175,14 @@ def _text(file: str, content: Any, values: Mapping[str, object]) -> str:
         # A JSON string is a TOML string.
         quoted = {name: json.dumps(value, default=str) for name, value in values.items()}
         return str(_filled(content, quoted))
-    document = _filled(content, values)
-    if file.endswith(".yaml"):
-        return yaml.safe_dump(document)
-    return json.dumps(document, indent=2)
+    # JSON is YAML, too.
+    return json.dumps(_filled(content, values), indent=2)
 
 
 def _filled(document: Any, values: Mapping[str, object]) -> Any:
     """Return a document in whose texts `$name` has become the value of that name.
 
     Values are put in after YAML was read, so whatever is in them stays one text.
-
-    Raises:
-        KeyError: a placeholder has no value.
     """
     if isinstance(document, dict):
         return {key: _filled(value, values) for key, value in document.items()}

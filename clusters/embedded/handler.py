@@ -7,9 +7,8 @@ from clusters.embedded import health, images, lifecycle, pki
 from clusters.embedded.host import require
 from clusters.embedded.layout import Layout
 from core.context import Context
-from core.handler import UNKNOWN, Change, Handler, Properties
+from core.handler import Change, Handler, Properties
 from core.paths import state_dir
-from core.problem import Problem
 
 
 class EmbeddedHandler(Handler):
@@ -19,16 +18,9 @@ class EmbeddedHandler(Handler):
     stack.
     """
 
-    outputs = ("kubeconfig", "nodeAddress", "nodeName", "containerdAddress", "containerdNamespace")
+    outputs = ("kubeconfig", "containerdAddress", "containerdNamespace")
     secret_outputs = frozenset({"kubeconfig"})
     replaced_by = frozenset({"directory"})
-
-    def check(self, inputs: Properties) -> list[Problem]:
-        directory = inputs.get("directory")
-        if directory is UNKNOWN or _is_ours(Path(str(directory))):
-            return []
-        reason = f"{directory!r}: must be a directory of its own in {_ours()}"
-        return [Problem("directory", reason)]
 
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         layout = _layout(state)
@@ -56,12 +48,7 @@ class EmbeddedHandler(Handler):
         return self._bring_up(inputs, context)
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the cluster.
-
-        Raises:
-            NotOurs: another stack's.
-            RuntimeError: its directory is not one that Slipway makes, or something of it remains.
-        """
+        """Remove the cluster, unless it is another stack's."""
         layout = _layout(state)
         if not _is_ours(layout.directory):
             raise RuntimeError(f"{layout.directory} is no cluster's directory: nothing is removed")
@@ -82,12 +69,9 @@ def remove(directory: Path) -> None:
     lifecycle.remove(Layout(directory))
 
 
-def _ours() -> Path:
-    return state_dir() / "clusters"
-
-
 def _is_ours(directory: Path) -> bool:
-    return directory.parent == _ours() and owner.NAME.fullmatch(directory.name) is not None
+    is_named = owner.NAME.fullmatch(directory.name) is not None
+    return directory.parent == state_dir() / "clusters" and is_named
 
 
 def _layout(properties: Properties) -> Layout:
@@ -97,8 +81,6 @@ def _layout(properties: Properties) -> Layout:
 def _outputs(layout: Layout) -> Properties:
     return {
         "kubeconfig": pki.kubeconfig(layout, "admin"),
-        "nodeAddress": str(layout.node_address),
-        "nodeName": layout.node,
         "containerdAddress": str(layout.containerd_socket),
         "containerdNamespace": images.NAMESPACE,
     }

@@ -2,10 +2,8 @@
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
-from clusters.embedded import api, cgroups, components, host, images, network, pki, supervisor
+from clusters.embedded import api, components, host, images, network, pki, supervisor
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
 from core.problem import Problem
 from core.process import CommandFailed, run
@@ -18,7 +16,7 @@ _DNS_NAME = f"kubernetes.default.svc.{DNS_DOMAIN}"
 def problems(layout: Layout) -> list[Problem]:
     """Return every problem; none when the cluster works.
 
-    Where supervisord is down or the network is gone, nothing beyond that is checked.
+    Where certificates, the network or supervisord are missing, nothing beyond that is checked.
     """
     try:
         return list(_problems(layout))
@@ -34,26 +32,8 @@ def lasting_problems(layout: Layout) -> list[Problem]:
     return problems(layout)
 
 
-def displaced(layout: Layout) -> str | None:
-    """Why programs that run can't go on: the node's network namespace is not theirs; or None."""
-    if not network.is_there(layout):
-        return f"network namespace {layout.node} is gone"
-    namespace = layout.network_namespace.stat().st_ino
-    strangers = []
-    for pid in sorted(cgroups.components(layout)):
-        with suppress(FileNotFoundError):  # it has ended since
-            if Path(f"/proc/{pid}/ns/net").stat().st_ino != namespace:
-                strangers.append(pid)
-    return f"processes {strangers} are in another network namespace" if strangers else None
-
-
 def lookup(layout: Layout, name: str) -> str:
-    """The addresses of a name, as `getent hosts` prints them.
-
-    Raises:
-        CommandFailed: the name does not exist, or no server answers.
-        supervisor.Unreachable: the cluster is not running.
-    """
+    """The addresses of a name, as `getent hosts` prints them; `CommandFailed` without any."""
     # The node's own resolv.conf is in its mount namespace. `-s dns` passes by what else the host
     # may ask first, such as a resolver of its own.
     inside = (host.path("nsenter"), "--target", str(supervisor.pid(layout)), "--net", "--mount")
@@ -72,10 +52,12 @@ def dns_problem(layout: Layout) -> str | None:
 
 
 def _problems(layout: Layout) -> Iterator[Problem]:
-    yield from [Problem("certificates", reason) for reason in pki.problems(layout)]
+    if reasons := pki.problems(layout):
+        yield from [Problem("certificates", reason) for reason in reasons]
+        return
     if reason := components.problem(layout):
         yield Problem("configuration", reason)
-    if reason := displaced(layout) or network.problem(layout):
+    if reason := network.problem(layout):
         yield Problem("network", reason)
         return
     try:

@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -23,8 +22,6 @@ _UNSTACKABLE = frozenset({"overlay", "nfs", "nfs4", "ecryptfs", "fuse"})
 """File systems on which directories can't be stacked."""
 _IMAGE_BUILDERS = frozenset({"buildah", "mmdebstrap"})
 """Not needed to run the cluster."""
-_NOT_FOR_SUPERVISORD = re.compile(r"%|\s[#;]")
-"""It expands some settings twice, so that escaping does not help, and begins comments inside."""
 _NEEDED_DISK = 2 * 2**30
 """Bytes: images stored and unpacked, the database, logs, and what eviction keeps free."""
 
@@ -83,11 +80,6 @@ def _problems(layout: Layout) -> Iterator[str]:
         reason = raised(partial(toolchain.path, name), toolchain.ToolMissing)
         if name not in _IMAGE_BUILDERS and reason is not None:
             yield reason
-    if (found := _NOT_FOR_SUPERVISORD.search(str(layout.directory))) is not None:
-        yield (
-            f'{layout.directory} has "{found[0]}" in it, which supervisord takes for a part of its '
-            "own configuration: point XDG_STATE_HOME to a directory without it"
-        )
     if not (layout.directory / "containerd").exists():  # it has most of what it needs
         yield from _shortages(layout)
     reason = raised(lambda: cgroups.tracking(cgroups.hierarchies()), RuntimeError)

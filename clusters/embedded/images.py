@@ -30,23 +30,14 @@ _PROGRAMS = {
 
 
 def missing(layout: Layout) -> list[str]:
-    """Return the images that are not on the node, by their programs' names.
-
-    Raises:
-        CommandFailed: containerd does not answer.
-    """
+    """Return the images that are not on the node, by their programs' names."""
     where = (f"--address={layout.containerd_socket}", f"--namespace={NAMESPACE}")
     present = run(host.path("ctr"), *where, "images", "list", "--quiet", limit=10).split()
     return [name for name in _PROGRAMS if host.image_reference(name) not in present]
 
 
 def ensure(layout: Layout) -> list[str]:
-    """Put every missing image on the node, once containerd answers; return their names.
-
-    Raises:
-        TimeoutError: containerd does not answer within `READY_LIMIT` seconds.
-        images.targets.target.TargetError: containerd refuses an image.
-    """
+    """Put every missing image on the node, once containerd answers; return their names."""
     until_well(
         lambda: raised(partial(missing, layout), CommandFailed),
         what="containerd answering",

@@ -1,11 +1,14 @@
 """The cluster's life: brought up, halted, removed. Each works on whatever state it finds."""
 
+import os
 import shutil
+import signal
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
+from pathlib import Path
 
 from clusters.embedded import (
     api,
@@ -20,11 +23,14 @@ from clusters.embedded import (
 )
 from clusters.embedded.layout import RUNTIME_ROOT, Layout
 from core import files
+from core.problem import raised
 from core.wait import until_well
 
 _until_well = partial(until_well, limit=180)
 """Waits for a step: of its seconds, a machine that is busy with other things takes some."""
 _LOCK_LIMIT = 120
+_KILL_LIMIT = 20
+"""Seconds for the kernel to end processes that have been killed."""
 
 Report = Callable[[str], None]
 """Takes a line about what has been reached."""
@@ -39,10 +45,6 @@ def bring_up(layout: Layout, report: Report) -> None:
     """Make the cluster work: a new one, a half-made one, a stopped one, a broken one.
 
     What works already is left alone, so running pods go on.
-
-    Raises:
-        TimeoutError: a step took too long; with the last problem.
-        CommandFailed: a program refused; names it, with its reason.
     """
     files.private_directory(layout.directory)
     started = time.monotonic()
@@ -51,7 +53,8 @@ def bring_up(layout: Layout, report: Report) -> None:
         report(f"{what} ({time.monotonic() - started:.1f} s)")
 
     with _alone(layout):
-        if health.displaced(layout) or not cgroups.components(layout):
+        is_running = network.is_there(layout) and supervisor.problem(layout) is None
+        if not is_running:
             # Nothing can go on: what is left of the last time must not get in the way.
             halt(layout)
         pki.ensure(layout)
@@ -59,10 +62,7 @@ def bring_up(layout: Layout, report: Report) -> None:
         cgroups.ensure(layout)
         reached("certificates and network are there")
         components.write(layout)
-        try:
-            supervisor.reload(layout)
-        except supervisor.Unreachable:
-            supervisor.start(layout)
+        (supervisor.reload if is_running else supervisor.start)(layout)
         programs = components.components(layout)
         supervisor.run(layout, [each for each in programs if not each.calls_api])
         reached("components are started")
@@ -86,9 +86,7 @@ def bring_up(layout: Layout, report: Report) -> None:
 def remove(layout: Layout) -> None:
     """Remove the cluster and its data; succeeds when it does not exist.
 
-    Raises:
-        RuntimeError: a process, a mount or a part of the network can't be removed; names it.
-        OSError: the kernel still holds a control group or a file.
+    Raises `RuntimeError` or `OSError`, with its name, for what can't be removed.
     """
     exists = layout.directory.exists()
     with _alone(layout) if exists else nullcontext():
@@ -102,12 +100,9 @@ def halt(layout: Layout) -> None:
 
     The mounts end with the processes that see them. Killing is safe: etcd and containerd write
     their data so that a power cut costs nothing.
-
-    Raises:
-        RuntimeError: something else is mounted inside the cluster's directories.
     """
-    cgroups.kill(layout)
-    cgroups.remove(layout)
+    kill(layout)
+    remove_groups(layout)
     network.remove(layout)
     if mounted := mounts.inside(layout):
         # Removing what is under a mount would remove data that is not the cluster's.
@@ -116,6 +111,39 @@ def halt(layout: Layout) -> None:
         shutil.rmtree(layout.runtime)
     with suppress(OSError):  # other clusters have theirs in it
         RUNTIME_ROOT.rmdir()
+
+
+def kill(layout: Layout) -> None:
+    """End every process of the cluster, or raise `TimeoutError` with those that still run."""
+
+    def survivors() -> str | None:
+        remaining = sorted(cgroups.processes(layout))
+        for pid in remaining:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        named = ", ".join(map(_named, remaining))
+        advice = "they wait for a device or a file system; once that answers, try again"
+        return f"{named} after SIGKILL: {advice}" if remaining else None
+
+    until_well(survivors, what="end of the cluster's processes", limit=_KILL_LIMIT)
+
+
+def remove_groups(layout: Layout) -> None:
+    """Remove the cluster's control groups, which must be empty."""
+
+    def remove_all() -> None:
+        for group in reversed(cgroups.groups(layout)):
+            group.rmdir()
+
+    # A process leaves its group a moment after it has ended.
+    until_well(partial(raised, remove_all, OSError), what="end of its control groups", limit=1)
+
+
+def _named(pid: int) -> str:
+    try:
+        return f"{pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+    except OSError:
+        return f"{pid} (ended)"
 
 
 def _load_images(layout: Layout, reached: Report) -> None:

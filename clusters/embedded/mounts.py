@@ -72,11 +72,9 @@ def inside(layout: Layout, mountinfo: str | None = None) -> list[str]:
 
 def main() -> None:
     """Join the control group, mount what is private, and give way to supervisord."""
-    directory, *joined = sys.argv[1:]
-    layout = Layout(Path(directory))
+    layout = Layout(Path(sys.argv[1]))
     cgroups.join(layout)
-    if not joined:  # otherwise the mount namespace is that of containers that still run
-        establish(layout)
+    establish(layout)
     configuration = str(layout.config / "supervisord.conf")
     os.execv(  # noqa: S606 (no shell is needed)
         sys.executable, [sys.executable, "-m", "supervisor.supervisord", "-c", configuration]

@@ -31,12 +31,7 @@ def firewall(layout: Layout) -> str:
 
 
 def ensure(layout: Layout) -> None:
-    """Make what is missing of the network; changes nothing that is right.
-
-    Raises:
-        CommandFailed: `ip` or `nft` refuses.
-        RuntimeError: another interface of the host has the addresses.
-    """
+    """Make what is missing of the network; changes nothing that is right."""
     if (taken := conflict(layout, json.loads(_ip("-json", "address")))) is not None:
         raise RuntimeError(taken)
     if not is_there(layout):
@@ -77,7 +72,9 @@ def is_there(layout: Layout) -> bool:
 
 
 def problem(layout: Layout) -> str | None:
-    """Return what is wrong with the network of an existing namespace, or None."""
+    """Return what is wrong with the network, or None."""
+    if not is_there(layout):
+        return f"network namespace {layout.node} is gone"
     if not _is_linked(layout):
         return f"interface {layout.host_interface} is gone"
     host_side = json.loads(_ip("-json", "address", "show", "dev", layout.host_interface))

@@ -7,20 +7,19 @@ the API server as a proxy in front of extension servers. The cluster trusts no o
 
 import base64
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from clusters.embedded.layout import API_SERVICE, DNS_DOMAIN, Layout
 from core import files, kube, manifests
@@ -37,18 +36,30 @@ _USAGES = {
     "both": [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH],
 }
 
+_ENCRYPTION = """\
+apiVersion: apiserver.config.k8s.io/v1
+kind: EncryptionConfiguration
+resources:
+- resources: [secrets]
+  # Identity comes second: secrets are written encrypted and still read if they are not.
+  providers:
+  - secretbox: {{keys: [{{name: first, secret: {secret}}}]}}
+  - identity: {{}}
+"""
+
 
 @dataclass(frozen=True)
 class Request:
-    """The content of one certificate. To Kubernetes the common name is the user."""
+    """The content of one certificate.
+
+    To Kubernetes the subject's common name is the user, and its organization the user's group. An
+    authority signs its own.
+    """
 
     name: str
-    common_name: str
+    subject: str
     usage: Literal["authority", "client", "server", "both"]
     authority: str = "ca"
-    """The name of the one that signs it; an authority signs its own."""
-    organization: str | None = None
-    """To Kubernetes, the user's group."""
     hosts: Sequence[str] = ()
 
 
@@ -76,15 +87,10 @@ def ensure(layout: Layout) -> None:
             _issue(layout, request)
     signing = layout.key("service-account")
     if not signing.exists():
-        _write_key(signing, _new_key())
-    public = (
-        _read_key(signing)
-        .public_key()
-        .public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
-    )
-    files.write(layout.pki / "service-account.pub", public.decode(), mode=0o644)
+        _write_new_key(signing)
     if not encryption_config(layout).exists():
-        files.write(encryption_config(layout), _encryption(), mode=0o600)
+        secret = base64.b64encode(secrets.token_bytes(32)).decode()
+        files.write(encryption_config(layout), _ENCRYPTION.format(secret=secret), mode=0o600)
 
 
 def problems(layout: Layout) -> list[str]:
@@ -101,7 +107,8 @@ def problem(layout: Layout, request: Request) -> str | None:
         return "missing"
     if certificate.not_valid_after_utc - datetime.now(UTC) < RENEW_BEFORE:
         return f"expires {certificate.not_valid_after_utc:%Y-%m-%d}"
-    if certificate.subject != _subject(request) or _hosts(certificate) != set(request.hosts):
+    subject = x509.Name.from_rfc4514_string(request.subject)
+    if certificate.subject != subject or _hosts(certificate) != set(request.hosts):
         return "made for another name or address"
     try:
         certificate.verify_directly_issued_by(authority)
@@ -115,35 +122,23 @@ def encryption_config(layout: Layout) -> Path:
     return layout.pki / "encryption.yaml"
 
 
-def by_reference(layout: Layout, user: str) -> str:
-    """A kubeconfig that names the user's certificate and key by path."""
-    return _kubeconfig(layout, user, "", str)
-
-
-def kubeconfig(layout: Layout, user: str) -> str:
-    """A kubeconfig that works anywhere on this machine, with the key in it: a secret."""
-    return _kubeconfig(
-        layout, user, "-data", lambda file: base64.b64encode(file.read_bytes()).decode()
+def kubeconfig(layout: Layout, user: str, *, by_path: bool = False) -> str:
+    """A kubeconfig with the user's key in it, a secret; or `by_path`, which names the files."""
+    authority, certificate, key = map(
+        str, (layout.certificate("ca"), layout.certificate(user), layout.key(user))
     )
-
-
-def _kubeconfig(layout: Layout, user: str, suffix: str, value: Callable[[Path], str]) -> str:
-    cluster = {
-        "server": layout.api_url,
-        f"certificate-authority{suffix}": value(layout.certificate("ca")),
-    }
-    login = {
-        f"client-certificate{suffix}": value(layout.certificate(user)),
-        f"client-key{suffix}": value(layout.key(user)),
-    }
+    cluster = {"server": layout.api_url, "certificate-authority": authority}
+    login = {"client-certificate": certificate, "client-key": key}
+    if not by_path:
+        cluster, login = kube.self_contained(cluster), kube.self_contained(login)
     return kube.kubeconfig(layout.node, cluster, login, user_name=user)
 
 
 def _issue(layout: Layout, request: Request) -> None:
     """Make a certificate and its key; its authority's exist, as `requests` has them first."""
     signs = request.usage == "authority"
-    key = _new_key()
-    subject, now = _subject(request), datetime.now(UTC)
+    key = _write_new_key(layout.key(request.name))
+    subject, now = x509.Name.from_rfc4514_string(request.subject), datetime.now(UTC)
     authority = None if signs else _load(layout, request.authority)
     usage = x509.KeyUsage(
         digital_signature=True,
@@ -172,18 +167,15 @@ def _issue(layout: Layout, request: Request) -> None:
     if request.hosts:
         names = [_general_name(host) for host in request.hosts]
         builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
-    signer = key if signs else _read_key(layout.key(request.authority))
-    signed = builder.sign(signer, SHA256()).public_bytes(serialization.Encoding.PEM)
-    _write_key(layout.key(request.name), key)
+    signer = layout.key(request.name if signs else request.authority)
+    signing: Any = serialization.load_pem_private_key(signer.read_bytes(), password=None)
+    signed = builder.sign(signing, SHA256()).public_bytes(serialization.Encoding.PEM)
     files.write(layout.certificate(request.name), signed.decode(), mode=0o644)
 
 
-def _new_key() -> ec.EllipticCurvePrivateKey:
+def _write_new_key(path: Path) -> ec.EllipticCurvePrivateKey:
     # Kubernetes and etcd take P-256, and it is made in well under a millisecond.
-    return ec.generate_private_key(ec.SECP256R1())
-
-
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
     pem = key.private_bytes(
         serialization.Encoding.PEM,
         # Kubernetes reads a service account key in this form alone.
@@ -191,31 +183,7 @@ def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
         serialization.NoEncryption(),
     )
     files.write(path, pem.decode(), mode=0o600)
-
-
-def _read_key(path: Path) -> Any:
-    return serialization.load_pem_private_key(path.read_bytes(), password=None)
-
-
-def _encryption() -> str:
-    key = {"name": "first", "secret": base64.b64encode(secrets.token_bytes(32)).decode()}
-    # Identity comes second: secrets are written encrypted and still read if they are not.
-    providers = [{"secretbox": {"keys": [key]}}, {"identity": {}}]
-    return yaml.safe_dump(
-        {
-            "apiVersion": "apiserver.config.k8s.io/v1",
-            "kind": "EncryptionConfiguration",
-            "resources": [{"resources": ["secrets"], "providers": providers}],
-        }
-    )
-
-
-def _subject(request: Request) -> x509.Name:
-    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, request.common_name)]
-    if request.organization is not None:
-        group = x509.NameAttribute(NameOID.ORGANIZATION_NAME, request.organization)
-        attributes.insert(0, group)
-    return x509.Name(attributes)
+    return key
 
 
 def _general_name(host: str) -> x509.GeneralName:

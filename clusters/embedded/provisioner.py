@@ -1,31 +1,32 @@
 """Gives every claim of the default StorageClass a directory of the cluster's own.
 
-    python -m clusters.embedded.provisioner --kubeconfig FILE --volumes DIRECTORY --node NAME
+    python -m clusters.embedded.provisioner KUBECONFIG VOLUMES NODE
 
 A volume is a `local` PersistentVolume: for those the kubelet itself gives the directory to the
 pod's fsGroup, which it does not do for `hostPath`. The claim's size is not enforced.
 """
 
-import argparse
 import logging
 import shutil
+import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
+from kubernetes.watch import Watch
 
 from clusters.embedded.api import LIMIT, PROVISIONER, UNREACHABLE, reason
 from core import kube
 from core.kube import Request
 
-RESYNC = 30
-"""Seconds after which everything is looked at, whether anything changed or not."""
 RETRY = 1
 WATCH = 300
+"""Seconds that one watch lasts: each begins with all objects, so nothing is missed for longer."""
 PROVISIONED_BY = "pv.kubernetes.io/provisioned-by"
 _CLASSES = "/apis/storage.k8s.io/v1/storageclasses"
 _CLAIMS, _VOLUMES = "/api/v1/persistentvolumeclaims", "/api/v1/persistentvolumes"
@@ -43,73 +44,30 @@ class Provisioner:
     volumes: Path
     node: str
 
-    def reconcile(self) -> None:
-        """Look at everything once. May be repeated and interrupted at any point."""
-        reclaim = {
-            found["metadata"]["name"]: found["reclaimPolicy"]
-            for found in self._list(_CLASSES)
-            if found["provisioner"] == PROVISIONER
-        }
-        for claim in self._list(_CLAIMS):
-            storage_class = claim["spec"].get("storageClassName")
-            if storage_class in reclaim and is_waiting(claim):
-                self._provide(claim, reclaim[storage_class])
-        for found in self._list(_VOLUMES):
-            if is_done(found):
-                self._remove(found)
-
     def run(self) -> None:
-        """Reconcile now, after every change, and every `RESYNC` seconds; never returns."""
-        changed = threading.Event()
-        for path in (_CLAIMS, _VOLUMES):
-            threading.Thread(target=self._watch, args=(path, changed), daemon=True).start()
-        while True:
-            changed.clear()
-            try:
-                self.reconcile()
-            except UNREACHABLE as error:
-                log.warning("will try again: %s", reason(error))
-                time.sleep(RETRY)
-            else:
-                changed.wait(RESYNC)
+        """Look at every claim and volume now and whenever one changes; never returns."""
+        threading.Thread(target=self._follow, args=(_VOLUMES, self.remove), daemon=True).start()
+        self._follow(_CLAIMS, self.provide)
 
-    def _watch(self, path: str, changed: threading.Event) -> None:
-        request = Request("GET", path, {"watch": "true", "timeoutSeconds": str(WATCH)})
-        while True:
-            try:
-                # Whatever comes is a change: what it is, `reconcile` looks up.
-                for _ in kube.send(self.api, request, limit=(LIMIT[0], WATCH + LIMIT[1])).stream():
-                    changed.set()
-            except UNREACHABLE as error:
-                log.warning("watch ended: %s", reason(error))
-                time.sleep(RETRY)
-
-    def _list(self, path: str) -> list[Object]:
-        items: list[Object] = kube.ask(self.api, Request("GET", path), limit=LIMIT)["items"]
-        return items
-
-    def _send(self, request: Request, *, unless: int) -> None:
-        """Send a request; with the status `unless` the API server answers that it is so already."""
-        try:
-            kube.ask(self.api, request, limit=LIMIT)
-        except ApiException as error:
-            if error.status != unless:
-                raise
-
-    def _provide(self, claim: Object, reclaim: str) -> None:
-        meta = claim["metadata"]
-        if (why := refusal(claim)) is not None:
-            self._warn(meta, why)
+    def provide(self, claim: Object) -> None:
+        """Make the volume of a claim that waits for one of this class; may be repeated."""
+        if not is_waiting(claim):
             return
-        path = self.volumes / f"pvc-{meta['uid']}"
+        found = self._send(Request("GET", f"{_CLASSES}/{claim['spec']['storageClassName']}"), 404)
+        if found is None or found["provisioner"] != PROVISIONER:
+            return
+        path = self.volumes / f"pvc-{claim['metadata']['uid']}"
         path.mkdir(exist_ok=True)
         # For whatever user the pod runs as. No other user has access: the parent is private.
         path.chmod(0o777)
-        body = volume(claim, reclaim, path, self.node)
-        self._send(Request("POST", _VOLUMES, body=body), unless=409)
-        log.info("%s/%s: %s", meta["namespace"], meta["name"], path)
+        body = volume(claim, found["reclaimPolicy"], path, self.node)
+        self._send(Request("POST", _VOLUMES, body=body), 409)
+        log.info("%s/%s: %s", claim["metadata"]["namespace"], claim["metadata"]["name"], path)
 
-    def _remove(self, found: Object) -> None:
+    def remove(self, found: Object) -> None:
+        """Remove a volume that was made here, with its data, once it is done; may be repeated."""
+        if not is_done(found):
+            return
         name = found["metadata"]["name"]
         path = self.volumes / name
         if found["spec"].get("local", {}).get("path") != str(path):
@@ -117,27 +75,41 @@ class Provisioner:
             return
         if path.exists():
             shutil.rmtree(path)
-        self._send(Request("DELETE", f"{_VOLUMES}/{name}"), unless=404)
+        self._send(Request("DELETE", f"{_VOLUMES}/{name}"), 404)
         log.info("%s: removed", path)
 
-    def _warn(self, meta: Object, why: str) -> None:
-        """Record an event for `kubectl describe pvc`; once, since its name is the claim's."""
-        event = {
-            "metadata": {"name": f"{meta['name']}.{meta['uid']}"},
-            "involvedObject": claim_reference(meta),
-            "type": "Warning",
-            "reason": "ProvisioningFailed",
-            "message": why,
-            "source": {"component": PROVISIONER},
-        }
-        events = f"/api/v1/namespaces/{meta['namespace']}/events"
-        self._send(Request("POST", events, body=event), unless=409)
+    def _follow(self, path: str, act: Callable[[Object], None]) -> None:
+        # Without a version, a watch begins with the objects that exist:
+        # https://kubernetes.io/docs/reference/using-api/api-concepts/#semantics-for-watch
+        request = Request("GET", path, {"watch": "true", "timeoutSeconds": str(WATCH)})
+        limit = (LIMIT[0], WATCH + LIMIT[1])
+        while True:
+            stream = Watch().stream(  # type: ignore[no-untyped-call]
+                lambda **_: kube.send(self.api, request, limit=limit), timeout_seconds=WATCH
+            )
+            try:
+                for change in stream:
+                    if change["type"] != "DELETED":
+                        act(change["raw_object"])
+            except UNREACHABLE as error:
+                log.warning("will try again: %s", reason(error))
+                time.sleep(RETRY)
+
+    def _send(self, request: Request, settled: int) -> Any:
+        """Send a request; None where the API server's answer, that status, leaves nothing to do."""
+        try:
+            return kube.ask(self.api, request, limit=LIMIT)
+        except ApiException as error:
+            if error.status != settled:
+                raise
+            return None
 
 
 def volume(claim: Object, reclaim: str, path: Path, node: str) -> Object:
     """The PersistentVolume of a claim."""
     meta, spec = claim["metadata"], claim["spec"]
     here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    identity = {name: meta[name] for name in ("namespace", "name", "uid")}
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolume",
@@ -148,28 +120,21 @@ def volume(claim: Object, reclaim: str, path: Path, node: str) -> Object:
             "persistentVolumeReclaimPolicy": reclaim,
             "storageClassName": spec["storageClassName"],
             "volumeMode": "Filesystem",
-            "claimRef": claim_reference(meta),
+            "claimRef": {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **identity},
             "local": {"path": str(path)},
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
         },
     }
 
 
-def refusal(claim: Object) -> str | None:
-    """Why a claim can't be served, or None."""
-    spec = claim["spec"]
-    if spec.get("volumeMode") == "Block":
-        return "volumeMode Block: this cluster's volumes are directories; leave volumeMode out"
-    if "dataSource" in spec or "dataSourceRef" in spec:
-        return "dataSource: this cluster's volumes start empty; leave dataSource out"
-    if "selector" in spec:
-        return "selector: this cluster's volumes are made for their claim; leave selector out"
-    return None
-
-
 def is_waiting(claim: Object) -> bool:
-    """Whether a claim has no volume and still wants one."""
-    return "volumeName" not in claim["spec"] and "deletionTimestamp" not in claim["metadata"]
+    """Whether a claim of a class waits for a volume that starts empty, as all do here."""
+    spec = claim["spec"]
+    # The API server writes a `dataSource` here, too.
+    settled = {"volumeName", "dataSourceRef"} & spec.keys() or "deletionTimestamp" in claim[
+        "metadata"
+    ]
+    return bool(spec.get("storageClassName")) and not settled
 
 
 def is_done(found: Object) -> bool:
@@ -179,22 +144,11 @@ def is_done(found: Object) -> bool:
     return ours and deletes and found["status"].get("phase") in {"Released", "Failed"}
 
 
-def claim_reference(meta: Object) -> Object:
-    """How other objects name a claim, by its metadata."""
-    identity = {name: meta[name] for name in ("namespace", "name", "uid")}
-    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", **identity}
-
-
 def main() -> None:
     """Serve until ended."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kubeconfig", type=Path, required=True)
-    parser.add_argument("--volumes", type=Path, required=True)
-    parser.add_argument("--node", required=True)
-    arguments = parser.parse_args()
+    kubeconfig, volumes, node = sys.argv[1:]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
-    api = kube.connect(arguments.kubeconfig.read_text())
-    Provisioner(api, arguments.volumes, arguments.node).run()
+    Provisioner(kube.connect(Path(kubeconfig).read_text()), Path(volumes), node).run()
 
 
 if __name__ == "__main__":

@@ -2,26 +2,23 @@
 
 import http.client
 import os
-import signal
 import socket
 import sys
 import xmlrpc.client
 from collections.abc import Iterable
-from contextlib import nullcontext, suppress
 from functools import partial
-from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from clusters.embedded import cgroups, host, network
+from clusters.embedded import network
 from clusters.embedded.components import Component, search_path
 from clusters.embedded.layout import Layout
 from core.paths import CHECKOUT
 from core.problem import raised
-from core.process import run_logged
+from core.process import run as run_program
 from core.wait import until_well
 
-_CALL_LIMIT = 10
+_CALL_LIMIT = 30
 """Seconds for one call; stopping a component may take 5 of them."""
 _ALREADY_STARTED = 60  # supervisor.xmlrpc.Faults, whose module imports all of supervisord
 START_LIMIT = 20
@@ -29,63 +26,43 @@ START_LIMIT = 20
 
 
 class Unreachable(Exception):
-    """supervisord does not answer."""
+    """supervisord does not answer: any function that calls it raises this."""
 
 
 def states(layout: Layout) -> dict[str, str]:
-    """The state of every component, such as RUNNING, BACKOFF or FATAL, by its name.
-
-    Raises:
-        Unreachable: supervisord does not answer.
-    """
+    """The state of every component, such as RUNNING, BACKOFF or FATAL, by its name."""
     return {info["name"]: info["statename"] for info in _ask(layout, "getAllProcessInfo")}
 
 
 def pid(layout: Layout) -> int:
-    """The process of supervisord. Raises `Unreachable`."""
+    """The process of supervisord."""
     found: int = _ask(layout, "getPID")
     return found
 
 
+def problem(layout: Layout) -> str | None:
+    """Return why supervisord does not answer; None when it does."""
+    return raised(partial(pid, layout), Unreachable)
+
+
 def start(layout: Layout) -> None:
-    """Start supervisord, which detaches itself and starts the components.
-
-    A running one that does not answer is ended first. Where containers of the cluster
-    survived it, it joins their mounts.
-
-    Raises:
-        RuntimeError: it fails.
-        TimeoutError: it does not answer within `START_LIMIT` seconds.
-    """
-    _end_deaf(layout)
-    log = layout.log("launch")
-    command = [sys.executable, "-m", "clusters.embedded.mounts", str(layout.directory)]
-    with log.open("wb") as output, _surviving_mounts(layout) or nullcontext() as survivor:
-        if survivor is None:
-            command = ["unshare", "--mount", "--propagation", "slave", "--", *command]
-        else:
-            mounts = f"--mount=/proc/{os.getpid()}/fd/{survivor.fileno()}"
-            command = [host.path("nsenter"), mounts, "--", *command, "joined"]
-        # Only what is needed: this process's environment holds secrets and proxies.
-        environment = {
-            "PATH": search_path(),
-            "HOME": os.environ.get("HOME", "/"),
-            "PYTHONPATH": str(CHECKOUT),
-        }
-        status = run_logged(
-            [*network.enter(layout), *command],
-            output,
-            limit=START_LIMIT,
-            tick=lambda _seconds: None,
-            pause=START_LIMIT,
-            cwd=Path("/"),
-            env=environment,
-        )
-    if status != 0:
-        ended = f"not within {START_LIMIT} s" if status is None else f"exit status {status}"
-        raise RuntimeError(f"supervisord did not start: {ended}: {log.read_text().strip()} ({log})")
+    """Start supervisord, which detaches itself and starts the components. Nothing of it may run."""
+    # Only what is needed: this process's environment holds secrets and proxies.
+    own = {
+        "PATH": search_path(),
+        "HOME": os.environ.get("HOME", "/"),
+        "PYTHONPATH": str(CHECKOUT),
+    }
+    run_program(
+        *network.enter(layout),
+        *("unshare", "--mount", "--propagation", "slave", "--"),
+        *("env", "--ignore-environment", *(f"{name}={value}" for name, value in own.items())),
+        *(sys.executable, "-m", "clusters.embedded.mounts", str(layout.directory)),
+        cwd=Path("/"),
+        limit=START_LIMIT,
+    )
     until_well(
-        lambda: raised(partial(pid, layout), Unreachable),
+        lambda: problem(layout),
         what="supervisord answering",
         limit=START_LIMIT,
         log=layout.log("supervisord"),
@@ -116,38 +93,8 @@ def run(layout: Layout, components: Iterable[Component]) -> None:
                 raise
 
 
-def _end_deaf(layout: Layout) -> None:
-    """End a supervisord that lives and does not answer, and with it the components."""
-    try:
-        deaf = int((layout.runtime / "supervisord.pid").read_text())
-    except (FileNotFoundError, ValueError):
-        return
-    # The number may have become another program's, outside the cluster's group.
-    if deaf not in cgroups.components(layout):
-        return
-    os.kill(deaf, signal.SIGKILL)
-    until_well(
-        lambda: "it is still there" if deaf in cgroups.components(layout) else None,
-        what=f"end of supervisord ({deaf})",
-        limit=_CALL_LIMIT,
-    )
-
-
-def _surviving_mounts(layout: Layout) -> FileIO | None:
-    """The mounts of a process that outlived supervisord, held open, or None."""
-    for each in sorted(cgroups.components(layout)):
-        with suppress(OSError):  # it was about to end
-            return FileIO(f"/proc/{each}/ns/mnt")
-    return None
-
-
 def _ask(layout: Layout, method: str, *arguments: object) -> Any:
-    """Call a method of the interface `supervisor` (http://supervisord.org/api.html).
-
-    Raises:
-        Unreachable: no server answers at the socket.
-        xmlrpc.client.Fault: supervisord refuses.
-    """
+    """Call a method of the interface `supervisor` (http://supervisord.org/api.html)."""
     path = layout.supervisor_socket
     try:
         with xmlrpc.client.ServerProxy("http://localhost", transport=_Transport(path)) as proxy:

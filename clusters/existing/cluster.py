@@ -24,26 +24,14 @@ from images.resource import helper_images
 
 def gpus(settings: Settings) -> GpuPool | None:
     """The nodes with GPUs in the settings."""
-    pool = settings.gpus
-    if pool is None:
+    if settings.gpus is None:
         return None
-    return GpuPool(
-        pool.per_node,
-        min_nodes=pool.nodes,
-        max_nodes=pool.max_nodes,
-        labels=pool.labels,
-        taints=pool.taints,
-        interface=pool.interface,
-        device_plugin=pool.device_plugin,
-    )
+    known = vars(settings.gpus)
+    return GpuPool(min_nodes=known["nodes"], **{key: known[key] for key in known if key != "nodes"})
 
 
 def provision(settings: Settings) -> Cluster:
-    """Look at the cluster and declare the way to it.
-
-    Raises:
-        Unusable: the context does not exist, or the cluster can't be used with the settings.
-    """
+    """Look at the cluster and declare the way to it, or raise `Unusable`."""
     choice = choose(settings.path, settings.context)
     namespace = JOBS if settings.namespace is None else settings.namespace
     found = look(choice, namespace)

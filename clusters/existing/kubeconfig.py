@@ -3,7 +3,6 @@
 import json
 import os
 import shlex
-import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +18,6 @@ from core.process import CommandFailed, run
 _FOR_EXEC = "client.authentication.k8s.io/exec"
 """The one extension of a cluster that credentials depend on
 (https://kubernetes.io/docs/reference/config-api/client-authentication.v1/#client-authentication-k8s-io-v1-Cluster)."""
-
-_LOGIN_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
-"""https://kubernetes.io/docs/reference/access-authn-authz/authentication/#client-go-credential-plugins"""
 
 
 class Unusable(pulumi.RunError):
@@ -59,11 +55,6 @@ class Choice:
     kubeconfig: str = field(repr=False)
     path: str | None = None
 
-    @property
-    def kubectl(self) -> str:
-        """How the user calls kubectl for the same cluster."""
-        return kubectl(self.path, self.context)
-
 
 def kubectl(path: str | None, context: str | None) -> str:
     """Return how the user calls kubectl with these settings, to be pasted into a shell."""
@@ -75,17 +66,11 @@ def kubectl(path: str | None, context: str | None) -> str:
 def choose(path: str | None, context: str | None) -> Choice:
     """Return a context with the files that it needs in it.
 
-    kubectl merges, and embeds certificates and keys. A token that stands in a file stays there,
-    since such a token is written anew before it expires.
+    The file is what kubectl would take by default, and the context the current one. kubectl merges,
+    and embeds certificates and keys. A token that stands in a file stays there, since such a token
+    is written anew before it expires.
 
-    Args:
-        path: Of a kubeconfig; what kubectl would take by default.
-        context: Its name; the current one by default.
-
-    Raises:
-        Absent: the file or context does not exist.
-        Unusable: kubectl can't read it, or its credentials can't be used by a program.
-        core.toolchain.ToolMissing: kubectl is missing.
+    Raises `Absent` without file or context, and `Unusable` where kubectl or a program can't use it.
     """
     files = _files(path)
     shown = os.pathsep.join(map(str, files))
@@ -101,8 +86,14 @@ def choose(path: str | None, context: str | None) -> Choice:
     document = _view(shown, "--raw", "--minify", "--flatten", f"--context={name}")
     cluster, user = document["clusters"][0]["cluster"], document["users"][0]
     credentials = _portable(user["user"] or {}, _folder_of(user["name"], files))
-    if (wrong := _credentials_problem(credentials)) is not None:
-        raise Unusable("context", f"{quote(name)} of {shown}: {wrong}")
+    if "auth-provider" in credentials:
+        provider = quote(credentials["auth-provider"].get("name"))
+        raise Unusable(
+            "context",
+            f"{quote(name)} of {shown}: its user logs in by the auth-provider {provider}, which "
+            "Kubernetes' clients have dropped; make a kubeconfig whose user has an `exec` command "
+            "instead (for Azure: `kubelogin convert-kubeconfig`)",
+        )
     content = _document(document, cluster, credentials)
     return Choice(name, cluster["server"], shown, content, path)
 
@@ -168,36 +159,3 @@ def _portable(user: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             program["command"] = os.path.normpath(folder.absolute() / program["command"])
         made["exec"] = program
     return made
-
-
-def _credentials_problem(user: Mapping[str, Any]) -> str | None:
-    """Return why no program can use these credentials, None when it can."""
-    if "auth-provider" in user:
-        name = user["auth-provider"].get("name")
-        return (
-            f"its user logs in by the auth-provider {quote(name)}, which Kubernetes' clients have "
-            "dropped; make a kubeconfig whose user has an `exec` command instead (for Azure: "
-            "`kubelogin convert-kubeconfig`)"
-        )
-    return None if "exec" not in user else _of_command(user["exec"])
-
-
-def _of_command(program: Mapping[str, Any]) -> str | None:
-    command = program.get("command", "")
-    if program.get("apiVersion") not in _LOGIN_VERSIONS:
-        return (
-            f"exec.apiVersion {quote(program.get('apiVersion'))} of its user is not one that "
-            f"clients know: {', '.join(_LOGIN_VERSIONS)}; have the kubeconfig written anew"
-        )
-    if program.get("interactiveMode") == "Always":
-        return (
-            f"its credentials come from {quote(command)}, which has to ask the user "
-            "(interactiveMode: Always), and `pulumi up` runs without a terminal; use a login that "
-            "asks nothing, such as that of a service account"
-        )
-    if shutil.which(command) is None:
-        place = "not there, or not executable" if os.sep in command else "not on PATH"
-        hint = " ".join(str(program.get("installHint", "")).split())
-        advice = f" Its own hint: {hint}" if hint else ""
-        return f"its credentials come from the command {quote(command)}, which is {place}.{advice}"
-    return None

@@ -15,7 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from clusters.cluster import JOB_ACCOUNT
-from clusters.existing.kubeconfig import Choice, Unusable
+from clusters.existing.kubeconfig import Choice, Unusable, kubectl
 from clusters.operator_webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
 from core.kube import Request, api_message, ask, connect
@@ -80,11 +80,7 @@ class Found:
 
 
 def look(choice: Choice, namespace: str) -> Found:
-    """Return what a cluster has for jobs in a namespace.
-
-    Raises:
-        Unusable: the cluster does not answer within seconds, or refuses this account.
-    """
+    """Return what a cluster has for jobs in a namespace, or raise `Unusable` within seconds."""
     try:
         api = connect(choice.kubeconfig)
         return _found(api, namespace, _groups(api))
@@ -102,12 +98,7 @@ def look(choice: Choice, namespace: str) -> Found:
 
 
 def get(api: client.ApiClient, path: str, **query: str) -> Any:
-    """Return the document at a path; None without one, or without the right to see it.
-
-    Raises:
-        ApiException: the API server refuses it for another reason.
-        urllib3.exceptions.HTTPError: no answer came.
-    """
+    """Return the document at a path; None without one, or without the right to see it."""
     found = _seen(api, path, **query)
     return None if isinstance(found, HTTPStatus) else found
 
@@ -128,7 +119,7 @@ def silence(error: Exception) -> str | None:
 
 
 def _unreachable(choice: Choice, error: Exception) -> str:
-    why, see = silence(error) or "", f"`{choice.kubectl} get --raw /version`"
+    why, see = silence(error) or "", f"`{kubectl(choice.path, choice.context)} get --raw /version`"
     if "certificate verify failed" in why:
         return (
             f"{choice.server} does not answer as that cluster: {why}. Its certificate is not one "

@@ -13,6 +13,8 @@ from clusters.existing.look import Deployed, Found
 from core.problem import quote
 
 Requested = Literal["auto", "install", "existing"]
+_Decided = ExistingOperator | str | None
+"""As `decide` returns; or why the request can't be met."""
 
 
 def decide(
@@ -20,17 +22,15 @@ def decide(
 ) -> ExistingOperator | None:
     """Return the operator to use; None to install one, or to keep the stack's own.
 
-    Args:
-        requested: `operator` of the settings.
-        found: What the cluster has; none of it another stack's.
-        stack: The running stack, as an operator's mark names it.
-        namespace: Where its jobs are to run.
-
-    Raises:
-        Unusable: the request can't be met; with what to do.
+    What was found is none of another stack's. Raises `Unusable`, as all here, with what to do.
     """
+    decided: _Decided = None
     if found.made_by == stack:
-        decided = _own(requested)
+        if requested == "existing":
+            decided = (
+                "this stack has installed the operator itself, and would remove it; say auto, or "
+                "`make down` and begin anew once another party has installed one"
+            )
     elif not found.serves:
         decided = _absent(requested, found)
     elif found.deployed or found.judged is True:
@@ -44,11 +44,7 @@ def decide(
 
 
 def require_alone(found: Found, namespace: str, stack: str) -> None:
-    """Let a stack into a cluster whose operator is no other stack's, and a namespace likewise.
-
-    Raises:
-        Unusable: another stack has installed the operator, or has its jobs in the namespace.
-    """
+    """Let a stack into a cluster whose operator is no other stack's, and a namespace likewise."""
     installed = [each.made_by for each in found.deployed or ()]
     owners = [found.made_by, found.namespaces.get(releases.NAMESPACE), *installed]
     if (other := _other(owners, stack)) is not None:
@@ -56,24 +52,20 @@ def require_alone(found: Found, namespace: str, stack: str) -> None:
             "",
             f"the stack {other} has installed this cluster's training operator, which looks after "
             "that stack's jobs alone. There is one stack for each cluster whose operator Slipway "
-            f"has installed: {_into(other)}, or use a cluster of its own",
+            f"has installed: put this stack's jobs into slipway:jobs of {other}, or use a cluster "
+            "of its own",
         )
     if (other := _other([found.namespaces.get(namespace), found.jobs_of], stack)) is not None:
         raise Unusable(
             "namespace",
             f"{namespace} is where the stack {other} has its jobs, and there is one stack for each "
-            f"namespace: name another one that is there, {_into(other)}, or use a cluster of its "
-            "own",
+            "namespace: name another one that is there, put this stack's jobs into slipway:jobs of "
+            f"{other}, or use a cluster of its own",
         )
 
 
 def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) -> None:
-    """Let a stack use the namespace that the settings name, or else make it or keep its own.
-
-    Raises:
-        Unusable: one that is named does not exist; or one that the stack would make exists and is
-            another party's: the stack would remove it with itself.
-    """
+    """Let a stack use the namespace that the settings name, or else make it or keep its own."""
     if named and namespace not in {*found.namespaces, *found.unseen}:
         raise Unusable(
             "namespace",
@@ -90,11 +82,7 @@ def require_namespace(found: Found, namespace: str, stack: str, *, named: bool) 
 
 
 def require_home(found: Found, stack: str) -> None:
-    """Let a stack make the operator's namespace, or keep the one that it has made.
-
-    Raises:
-        Unusable: it exists and is another party's, such as the rest of Kubeflow's.
-    """
+    """Let a stack make the operator's namespace, or keep the one that it has made."""
     if found.namespaces.get(releases.NAMESPACE, stack) != stack:
         raise Unusable(
             "operator",
@@ -103,19 +91,6 @@ def require_home(found: Found, stack: str) -> None:
             "be held to another Pod Security level, and `make down` would remove it. Have whoever "
             "looks after it install the training operator, and say existing",
         )
-
-
-_Decided = ExistingOperator | str | None
-"""As `decide` returns; or why the request can't be met."""
-
-
-def _own(requested: Requested) -> _Decided:
-    if requested != "existing":
-        return None
-    return (
-        "this stack has installed the operator itself, and would remove it; say auto, or "
-        "`make down` and begin anew once another party has installed one"
-    )
 
 
 def _absent(requested: Requested, found: Found) -> _Decided:
@@ -188,14 +163,7 @@ def _against(
             f"looks after the namespace {only.partition('=')[2]} alone ({quote(only)}), and the "
             f"jobs' is {namespace}: name that one under slipway:cluster.namespace"
         )
-    schemes = [each for each in operator.args if each.startswith("--enable-scheme")]
-    if schemes and not any("pytorchjob" in each.lower() for each in operator.args):
-        yield f"does not run PyTorchJobs ({', '.join(schemes)})"
 
 
 def _other(owners: Iterable[str | None], stack: str) -> str | None:
     return next((each for each in owners if each is not None and each != stack), None)
-
-
-def _into(other: str) -> str:
-    return f"put this stack's jobs into slipway:jobs of {other}"

@@ -29,12 +29,10 @@ _KINDS: Mapping[str, str] = {
 
 
 def remains(settings: Settings, stack: str) -> Remains:
-    """Return what bears Slipway's labels in the namespace of the stack's jobs.
+    """Return what bears Slipway's labels in the namespace of the stack's jobs, unless another's.
 
-    Where a mark shows that the namespace is another stack's, everything in it is that one's. A
-    cluster that refuses this account may hold anything, which is reported instead. One that does
-    not answer at all, or that no context leads to, may have gone for good: as `pulumi destroy`
-    comes before, nothing is known to be in it, and the kind's name notes that it was not checked.
+    A cluster that refuses this account may hold anything, which is reported. One that does not
+    answer, or that no context leads to, may have gone for good: `pulumi destroy` came before.
     """
     namespace = JOBS if settings.namespace is None else settings.namespace
     try:
@@ -44,13 +42,14 @@ def remains(settings: Settings, stack: str) -> Remains:
     except (pulumi.RunError, ToolMissing) as error:
         see = _listing(kubectl(settings.path, settings.context), namespace)
         return {_WHAT: [f"the cluster could not be checked ({error}): see `{see}`"]}
+    command = kubectl(choice.path, choice.context)
     try:
         api = connect(choice.kubeconfig)
         if (whose := owner(api, namespace)) not in {None, stack}:
             return {f"{_WHAT} of its own ({namespace} is the stack {whose}'s)": []}
-        return _labeled(api, namespace, f"{choice.kubectl} --namespace {namespace}")
+        return _labeled(api, namespace, f"{command} --namespace {namespace}")
     except (ApiException, ConfigException, urllib3.exceptions.HTTPError) as error:
-        see = _listing(choice.kubectl, namespace)
+        see = _listing(command, namespace)
         if (why := silence(error)) is not None:
             again = f"should it do so again, see `{see}`"
             return {f"{_UNKNOWN} ({choice.server} does not answer: {why}; {again})": []}

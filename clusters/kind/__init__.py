@@ -1,7 +1,4 @@
-"""A cluster whose nodes are containers on this machine, made by kind.
-
-https://kind.sigs.k8s.io
-"""
+"""A cluster whose nodes are containers on this machine, made by kind."""
 
 from clusters.cluster import Kind, OwnCluster
 from core.lazy import Lazy
@@ -17,7 +14,7 @@ KIND = Kind(
         notes="local-clusters/kind",
         remove=Lazy("clusters.kind.tool.KindHandler.remove"),
     ),
-    image_targets={"kind": Lazy("clusters.kind.tool.KindImages")},
+    image_targets={"kind": Lazy("clusters.kind.tool.images")},
     tools=("kind",),
     more_tools=Lazy("clusters.kind.tool.more_tools"),
 )

@@ -5,25 +5,20 @@ https://kind.sigs.k8s.io
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from decimal import Decimal
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters import training_operator
 from clusters.capacity import Capacity, left, machine_cores, machine_memory
 from clusters.cluster import Cluster, Remains
-from clusters.kind import podman
 from clusters.kind.tool import KindTool
 from clusters.kind_and_minikube import cluster as machine
-from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping, clashes
-from core.fields import CONFIG, Cpu, Image, Memory, gibibytes
-from core.problem import Contradiction
-from core.validation import contradictory
+from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
+from core.fields import CONFIG, Cpu, Image, Memory
 
 _CONTROL_PLANE = {"cpu": "650m", "memory": "100Mi"}
 """The requests of kubeadm's API server, controller manager, scheduler and etcd on their node.
@@ -86,12 +81,6 @@ class Settings:
     mounts: tuple[Mount, ...] = ()
     adopt: bool = False
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := [*clashes(self.ports), *_overlaid(self.mounts), *_overreserved(self)]:
-            raise contradictory(found)
-        return self
-
 
 def capacity(settings: Settings) -> Capacity:
     """What the nodes have for jobs.
@@ -103,7 +92,8 @@ def capacity(settings: Settings) -> Capacity:
     requests = [_EVERY_NODE, training_operator.REQUESTS, kept]
     if not settings.workers:
         requests += [_CONTROL_PLANE, _DNS]
-    return left(machine_cores(), _memory(settings), requests, nodes=_nodes(settings))
+    nodes = settings.workers or settings.control_planes
+    return left(machine_cores(), machine_memory() // nodes, requests, nodes=nodes)
 
 
 def config(settings: Settings) -> dict[str, Any]:
@@ -137,64 +127,20 @@ def config(settings: Settings) -> dict[str, Any]:
 
 
 def provision(settings: Settings) -> Cluster:
-    """Declare the cluster, its provider, and the operator's images in it.
-
-    Raises:
-        pulumi.RunError: this machine has not got what is to be mounted.
-    """
+    """Declare the cluster, its provider, and the operator's images in it."""
     if not settings.adopt:  # An existing one has the mounts that it was made with.
-        mounts = {f"mounts[{index}]": each for index, each in enumerate(settings.mounts)}
-        machine.require(machine.unmountable(mounts))
+        machine.require({f"mounts[{index}]": each for index, each in enumerate(settings.mounts)})
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
     target = {"kind": "kind", "cluster": settings.name}
     return machine.declare("kind", "slipway:clusters:Kind", inputs, target)
 
 
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """The cluster, if this stack made it, and what a podman of ours leaves after its last one."""
-    tool = KindTool({"name": settings.name})
-    others = any(each != tool.directory for each in tool.directory.parent.glob("*"))
-    return tool.remains() if others else {**tool.remains(), **podman.remains()}
+    """The cluster, if this stack made it and it still exists."""
+    return KindTool({"name": settings.name}).remains()
 
 
 def _kept(settings: Settings) -> dict[str, str]:
     """Return what each node keeps free, by the names of Kubernetes' resources."""
     amounts = asdict(settings.reserved or Reserved())
     return {name: amount for name, amount in amounts.items() if amount is not None}
-
-
-def _nodes(settings: Settings) -> int:
-    """Return how many nodes run jobs."""
-    return settings.workers or settings.control_planes
-
-
-def _memory(settings: Settings) -> int:
-    """Return each of those nodes' share of this machine's memory."""
-    return machine_memory() // _nodes(settings)
-
-
-def _overlaid(mounts: Sequence[Mount]) -> Iterator[Contradiction]:
-    """Yield each mount that would hide another one."""
-    first: dict[str, int] = {}
-    for index, mount in enumerate(mounts):
-        if (hidden := first.setdefault(mount.node, index)) != index:
-            text = f"{mount.node} is where mounts[{hidden}] is already; every mount has its own"
-            yield Contradiction(("mounts", index, "node"), text, frozenset({"mounts"}))
-
-
-def _overreserved(settings: Settings) -> Iterator[Contradiction]:
-    """Yield what each node would keep free that leaves nothing for jobs."""
-    room = capacity(settings)
-    shares: dict[str, tuple[Decimal | int, str]] = {
-        "cpu": (room.cpu, f"{machine_cores()} cores"),
-        "memory": (room.memory, f"{gibibytes(_memory(settings))} (its share)"),
-    }
-    for name, amount in _kept(settings).items():
-        rest, total = shares[name]
-        if rest <= 0:
-            text = (
-                f"{amount} leaves nothing for jobs: a node has {total} of this machine, and "
-                "Kubernetes' own part goes off that; lower it"
-            )
-            about = frozenset({"reserved", "workers", "controlPlanes"})
-            yield Contradiction(("reserved", name), text, about)

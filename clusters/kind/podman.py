@@ -10,7 +10,7 @@ import json
 import os
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -79,9 +79,8 @@ def engine() -> Engine:
 def prepare() -> None:
     """Provide what kind's nodes need of the machine, and note what it was like before the first."""
     with files.locked(_note().with_suffix(".lock")):
-        before = _before()
-        if before is None or not before["inUse"]:
-            _note().write_text(json.dumps({**_machine(), "inUse": True}))
+        if not _note().exists():
+            _note().write_text(json.dumps(_machine()))
         _MODULES.mkdir(parents=True, exist_ok=True)
         instances = _PARAMETERS["instances"]
         if int(instances.read_text()) < _ENOUGH_INSTANCES:
@@ -89,13 +88,8 @@ def prepare() -> None:
 
 
 def restore() -> None:
-    """Make the machine what it was before `prepare`, unless containers remain.
-
-    Raises:
-        CommandFailed: podman or the firewall refuses.
-    """
-    before = _before()
-    if before is None or not (before["inUse"] or _storage().exists()):
+    """Make the machine what it was before `prepare`, unless containers remain."""
+    if not (_note().exists() or _storage().exists()):
         return
     with files.locked(_note().with_suffix(".lock")):
         podman = partial(run, str(directory() / "podman"), limit=_LIMIT)
@@ -105,8 +99,9 @@ def restore() -> None:
         podman("network", "prune", "--force")
         podman("system", "reset", "--force")
         shutil.rmtree(_storage())
-        if not before["inUse"]:  # restored before; since then only queries have run
+        if not _note().exists():  # restored before; since then only queries have run
             return
+        before = json.loads(_note().read_text())
         for rule in _rules():
             if rule not in before["rules"]:
                 run(*_removal(rule))
@@ -115,32 +110,7 @@ def restore() -> None:
         if not before["modules"]:
             with suppress(OSError):  # another program has put something there since
                 _MODULES.rmdir()
-        _note().write_text(json.dumps({**before, "inUse": False}))
-
-
-def remains() -> Mapping[str, list[str]]:
-    """Return what it has left on the machine, with how to remove it; nothing where it never ran."""
-    before = _before()
-    if before is None:
-        return {}
-    now = _machine()
-    storage = [f"{_storage()}: rm -r {_storage()}"] if before["inUse"] else []
-    rules = [shlex.join(_removal(rule)) for rule in now["rules"] if rule not in before["rules"]]
-    changed = []
-    for name, parameter in _PARAMETERS.items():
-        if now[name] != before[name]:
-            key = ".".join(parameter.parts[3:])
-            changed.append(f"{key}: sysctl {key}={before[name]}")
-    if now["modules"] and not before["modules"]:
-        changed.append(f"{_MODULES}: rmdir {_MODULES}")
-    return {"podman storages": storage, "firewall rules": rules, "changes of the machine": changed}
-
-
-def _before() -> dict[str, Any] | None:
-    """Return what the machine was like before the first cluster; None when there was none."""
-    with suppress(FileNotFoundError):
-        return dict(json.loads(_note().read_text()))
-    return None
+        _note().unlink()
 
 
 def _machine() -> dict[str, Any]:

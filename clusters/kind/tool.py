@@ -1,27 +1,19 @@
 """kind, bound to one of its clusters, and what the local provider serves of it."""
 
-import re
-import shutil
-import tempfile
-import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import urllib3
 import yaml
 
 from clusters.kind import podman
-from clusters.kind_and_minikube.engine import CHOICE, INSTALL, PROGRAMS, Engine, is_chosen, on_path
+from clusters.kind_and_minikube.engine import INSTALL, PROGRAMS, Engine, is_chosen, on_path
 from clusters.kind_and_minikube.handler import NodeImages, ToolHandler
-from clusters.kind_and_minikube.tool import Tool, find, reduced
+from clusters.kind_and_minikube.tool import Tool, reduced
 from core.context import Context
-from core.handler import Properties
-from core.problem import Problem, raised
-from core.process import CommandFailed, run
-from core.toolchain import ToolMissing
+from core.problem import Problem
+from core.process import CommandFailed
 from images.build.kind_node import KindNode
 
 _NO_ENGINE = f"there is no container engine ({', '.join(PROGRAMS)}) on PATH. {INSTALL}"
@@ -69,8 +61,7 @@ class KindTool(Tool):
             *("create", "cluster", "--name", self.name, "--config", "-"),
             text=yaml.safe_dump(config, sort_keys=False),
             limit=_CREATE_SECONDS,
-            line=lambda text: context.status(text.strip() or "kind is at work"),
-            cancelled=context.cancelled,
+            context=context,
         )
 
     def start(self, context: Context) -> None:
@@ -94,9 +85,9 @@ class KindTool(Tool):
         if self._engine.is_ours:
             podman.restore()
 
-    def load(self, archive: Path, cancelled: threading.Event) -> None:
+    def load(self, archive: Path, context: Context) -> None:
         command = ("load", "image-archive", str(archive), "--name", self.name)
-        self.run(*command, limit=_CREATE_SECONDS, cancelled=cancelled)
+        self.run(*command, limit=_CREATE_SECONDS, context=context)
 
     def nodes(self) -> list[str]:
         return [each for each in self._containers() if not each.endswith(_BALANCER)]
@@ -138,47 +129,10 @@ class KindHandler(ToolHandler):
 
     tool = KindTool
 
-    def check(self, inputs: Properties) -> list[Problem]:
-        """Let kind itself look at its configuration, which needs no container engine."""
-        try:
-            reason = configuration_problem(inputs["name"], inputs["config"])
-        except ToolMissing:
-            return []  # the preview warns, and `create` refuses
-        return [] if reason is None else [Problem("config", f"kind refuses it: {reason}")]
 
-
-@dataclass(frozen=True)
-class KindImages(NodeImages):
+def images(cluster: str) -> NodeImages:
     """The images of the cluster of kind's by that name."""
-
-    cluster: str
-
-    @property
-    def tool(self) -> KindTool:
-        return KindTool({"name": self.cluster})
-
-
-def configuration_problem(name: str, config: Mapping[str, Any]) -> str | None:
-    """Return what kind itself finds wrong with a cluster's configuration; None when nothing is.
-
-    kind checks it after it has listed what its container engine has, and before anything is made.
-    So that no engine is needed, and none is changed, a few lines of shell answer those questions
-    and refuse all else.
-
-    https://github.com/kubernetes-sigs/kind/blob/v0.31.0/pkg/cluster/internal/create/create.go
-    """
-    command = (str(find("kind")), "create", "cluster", "--name", name, "--config", "-")
-    with tempfile.TemporaryDirectory(prefix="slipway-kind-") as directory:
-        shutil.copy(Path(__file__).with_name("answers.sh"), Path(directory, "docker"))
-        Path(directory, "docker").chmod(0o700)
-        own = {"PATH": directory, "HOME": directory, "KUBECONFIG": "", CHOICE: "docker"}
-        make = partial(run, *command, text=yaml.safe_dump(dict(config)), variables=own)
-        text = raised(make, CommandFailed)
-    if text is None or "Creating cluster" in text:  # so it has found nothing wrong
-        return None
-    # Without what it was doing.
-    reason = re.search(r"ERROR: (?:failed to create cluster: )?(.*)", text, re.DOTALL)
-    return " ".join((text if reason is None else reason[1]).split())
+    return NodeImages(KindTool({"name": cluster}))
 
 
 def engine() -> Engine | None:

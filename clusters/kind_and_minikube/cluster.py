@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,10 +14,8 @@ from pydantic.dataclasses import dataclass
 from clusters.cluster import Cluster
 from core import manifests
 from core.fields import CONFIG, Directory
-from core.problem import Contradiction, Problem
 from images.resource import helper_images
 
-_EVERYWHERE = "0.0.0.0"  # noqa: S104  # compared with, not listened on
 _BYTE = r"(25[0-5]|2[0-4]\d|1\d\d|\d?\d)"
 
 ClusterName = Annotated[
@@ -69,30 +67,16 @@ class Mount:
     read_only: bool = False
 
 
-def clashes(ports: Sequence[PortMapping]) -> Iterator[Contradiction]:
-    """Yield each port of this machine that is given away twice."""
-    for index, port in enumerate(ports):
-        for other in ports[:index]:
-            overlap = port.address == other.address or _EVERYWHERE in {port.address, other.address}
-            if (port.host, port.protocol) == (other.host, other.protocol) and overlap:
-                text = f"{port.host}/{port.protocol} of this machine is given away twice"
-                path = ("ports", index, "host")
-                yield Contradiction(path, f"{text}; every port has its own", frozenset({"ports"}))
-                break
-
-
-def unmountable(mounts: Mapping[str, Mount]) -> Iterator[Problem]:
-    """Yield mounts, by their keys, whose source is missing: an engine would make it, and root's."""
-    for key, mount in mounts.items():
-        if not Path(mount.host).exists():
-            text = f"{mount.host} is not on this machine; make it, or name one that is there"
-            yield Problem(f"slipway:cluster.{key}.host", text)
-
-
-def require(problems: Iterable[Problem]) -> None:
-    """Raise `pulumi.RunError` with all that this machine has not got the means for."""
-    if found := list(problems):
-        raise pulumi.RunError("\n".join(map(str, found)))
+def require(mounts: Mapping[str, Mount]) -> None:
+    """Raise `pulumi.RunError` for mounts, by their keys, of what is missing: root would get it."""
+    missing = [
+        f"slipway:cluster.{key}.host: {mount.host} is not on this machine; make it, or name one "
+        "that is there"
+        for key, mount in mounts.items()
+        if not Path(mount.host).exists()
+    ]
+    if missing:
+        raise pulumi.RunError("\n".join(missing))
 
 
 class _ToolCluster(pulumi.CustomResource):

@@ -2,8 +2,7 @@
 
 import re
 import shutil
-from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -67,14 +66,7 @@ class ToolHandler(Handler):
         return known
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Make the cluster, or take the existing one.
-
-        Raises:
-            RuntimeError: something is missing on this machine; such a cluster exists already and
-                it is not to be adopted; or the tool failed.
-            TimeoutError: the nodes were not Ready in time.
-            InterruptedError: the user pressed Ctrl-C.
-        """
+        """Make the cluster, or take the existing one where the settings allow it."""
         tool = self.tool(inputs)
         owner.require(tool.directory, inputs["owner"])
         _require(tool)
@@ -85,16 +77,10 @@ class ToolHandler(Handler):
             context.status(f"adopts {tool.name}")
             tool.start(context)
         else:
-            is_right = owner.is_made_with(tool.directory, inputs)
-            if exists and is_right and not tool.problems(adopted=False):
-                context.info(
-                    f"goes on with the cluster that an interrupted run has made: {tool.name}"
-                )
-                return tool.name, _outputs(tool, adopted=False)
             if exists:
                 context.info(f"removes what an interrupted run has left of {tool.name}")
                 tool.delete()
-            owner.claim(tool.directory, inputs["owner"], inputs)
+            owner.claim(tool.directory, inputs["owner"])
             tool.create(context)
         return tool.name, _ready(tool, context, adopted=adopted)
 
@@ -104,7 +90,7 @@ class ToolHandler(Handler):
         return _outputs(tool, adopted=bool(state.get("adopted"))) if tool.exists() else None
 
     def update(self, state: Properties, inputs: Properties, context: Context) -> Properties:
-        """Heal the cluster; make one where it is gone. Raises as `create`."""
+        """Heal the cluster; make one where it is gone."""
         tool = self.tool(inputs)
         _require(tool)
         if not tool.exists():
@@ -114,18 +100,10 @@ class ToolHandler(Handler):
         for problem in tool.problems(adopted=adopted):
             context.info(f"heals {problem}")
         tool.start(context)
-        outputs = _ready(tool, context, adopted=adopted)
-        if not adopted:
-            owner.claim(tool.directory, inputs["owner"], inputs)
-        return outputs
+        return _ready(tool, context, adopted=adopted)
 
     def delete(self, state: Properties, context: Context) -> None:
-        """Remove the cluster, unless it existed before.
-
-        Raises:
-            NotOurs: another stack has made it.
-            RuntimeError: something is missing on this machine, or the tool failed.
-        """
+        """Remove the cluster, unless it existed before, or another stack has made it."""
         if state.get("adopted"):
             context.info(f"{state['name']} was there before this stack, so it stays")
             return
@@ -167,12 +145,7 @@ def _consider(tool: Tool, inputs: Properties) -> None:
 
 
 def _ready(tool: Tool, context: Context, *, adopted: bool) -> Properties:
-    """Wait until the cluster has no problem, and return its outputs.
-
-    Raises:
-        TimeoutError: one was left after `READY_SECONDS`; names it.
-        InterruptedError: the user pressed Ctrl-C.
-    """
+    """Wait until the cluster has no problem, and return its outputs."""
 
     def look() -> None:
         if found := tool.problems(adopted=adopted):
@@ -194,19 +167,16 @@ def _outputs(tool: Tool, *, adopted: bool) -> Properties:
     return {"kubeconfig": kubeconfig, "clusterId": identity(kubeconfig), "adopted": adopted}
 
 
+@dataclass(frozen=True)
 class NodeImages(Target):
-    """A target whose images are those that every node has."""
+    """A target whose images are those that every node of a tool's cluster has."""
 
-    @property
-    @abstractmethod
-    def tool(self) -> Tool:
-        """The tool, bound to the cluster."""
+    tool: Tool
 
     @property
     def is_up(self) -> bool:
-        tool = self.tool
         try:
-            return not tool.needs() and tool.exists() and not tool.stopped()
+            return not self.tool.needs() and self.tool.exists() and not self.tool.stopped()
         except (RuntimeError, ToolMissing):
             return False
 
@@ -216,7 +186,7 @@ class NodeImages(Target):
         return digests.pop() if len(digests) == 1 else None
 
     def load(self, archive: Path, reference: str, reporter: Context) -> None:
-        self.tool.load(archive, reporter.cancelled)
+        self.tool.load(archive, reporter)
 
     def tag(self, name: str, other: str) -> None:
         for node in self.tool.nodes():

@@ -1,9 +1,7 @@
 """What kind and minikube have in common: a command line that makes and removes one cluster."""
 
-import base64
 import ssl
 import tempfile
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -22,15 +20,9 @@ from core.paths import state_dir
 from core.problem import Problem, raised
 from core.process import CommandFailed, run
 
-_INSTALL: Mapping[str, str] = {
-    "kind": "Install kind, or Go, from which `make setup` builds it: "
-    "https://kind.sigs.k8s.io/docs/user/quick-start/#installation",
-    "minikube": "Install minikube: https://minikube.sigs.k8s.io/docs/start/",
-}
 _ANSWER_SECONDS = 60.0
 _API_LIMIT = (5, 10)
 """Seconds to connect to the API server, and for its answer."""
-_FILES = ("certificate-authority", "client-certificate", "client-key")
 _UNREACHABLE = (urllib3.exceptions.HTTPError, ssl.SSLError, OSError, config.ConfigException)
 
 
@@ -107,7 +99,7 @@ class Tool(ABC):
         """Remove the cluster; succeeds when it does not exist."""
 
     @abstractmethod
-    def load(self, archive: Path, cancelled: threading.Event) -> None:
+    def load(self, archive: Path, context: Context) -> None:
         """Bring an archive's images into every node; raises as `core.process.run`."""
 
     @abstractmethod
@@ -124,27 +116,28 @@ class Tool(ABC):
         text: str = "",
         limit: float = _ANSWER_SECONDS,
         line: Callable[[str], None] = lambda _text: None,
-        cancelled: threading.Event | None = None,
+        context: Context | None = None,
         kubeconfig: Path | None = None,
     ) -> str:
         """Run the tool and return what it prints, as `core.process.run`.
 
-        Instead of the user's own kubeconfig it gets `kubeconfig`, by default one that goes.
+        `context` shows its lines and may cancel it. Instead of the user's own kubeconfig it gets
+        `kubeconfig`, by default one that goes.
         """
         with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
             aside = Path(directory, "kubeconfig") if kubeconfig is None else kubeconfig
             return run(
-                *(str(find(self.program)), *self.prefix, *arguments),
+                *(str(toolchain.path(self.program)), *self.prefix, *arguments),
                 text=text,
                 variables={**self.variables, "KUBECONFIG": str(aside)},
                 limit=limit,
-                line=line,
-                cancelled=cancelled,
+                line=line if context is None else partial(_show, context),
+                cancelled=None if context is None else context.cancelled,
             )
 
     def needs(self) -> list[str]:
         """Return what is missing on this machine for it to work, each with what to do."""
-        missing = raised(partial(find, self.program), toolchain.ToolMissing)
+        missing = raised(partial(toolchain.path, self.program), toolchain.ToolMissing)
         return [each for each in (missing, self.engine_problem()) if each is not None]
 
     def problems(self, *, adopted: bool) -> list[Problem]:
@@ -173,17 +166,9 @@ class Tool(ABC):
         return {f"{self.program} clusters": left}
 
 
-def find(name: str) -> Path:
-    """Return where the tool is that `make setup` found, of a version that will do.
-
-    Raises:
-        core.toolchain.ToolMissing: it is missing; with what to do.
-    """
-    try:
-        return toolchain.path(name)
-    except toolchain.ToolMissing:
-        text = f"{name} is missing. {_INSTALL[name]}. Then run `make setup` for this stack"
-        raise toolchain.ToolMissing(text) from None
+def _show(context: Context, line: str) -> None:
+    if text := line.strip():
+        context.status(text)
 
 
 def identity(kubeconfig: str) -> str:
@@ -195,26 +180,14 @@ def reduced(text: str, context: str) -> str:
     """Return a tool's kubeconfig of one cluster with what it takes to connect, its files in it.
 
     What tools note besides, such as when they wrote it, would look like a change on every `up`.
-
-    Raises:
-        ValueError: it has no cluster, or no user.
-        OSError: a file that it names can't be read.
     """
     document = yaml.safe_load(text) or {}
     try:
         cluster, user = document["clusters"][0]["cluster"], document["users"][0]["user"]
     except (LookupError, TypeError):
         raise ValueError(f"the kubeconfig of {context} has no cluster and user") from None
-    return kube.kubeconfig(context, _embedded(cluster), _embedded(user))
-
-
-def _embedded(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an entry whose files are in it, without the notes of tools."""
-    kept = {key: value for key, value in entry.items() if key not in {*_FILES, "extensions"}}
-    for name in _FILES:
-        if name in entry:
-            kept[f"{name}-data"] = base64.b64encode(Path(entry[name]).read_bytes()).decode()
-    return kept
+    cluster.pop("extensions", None)
+    return kube.kubeconfig(context, kube.self_contained(cluster), kube.self_contained(user))
 
 
 def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:

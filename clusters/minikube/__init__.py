@@ -1,7 +1,4 @@
-"""A cluster whose nodes are containers or virtual machines on this machine, made by minikube.
-
-https://minikube.sigs.k8s.io
-"""
+"""A cluster whose nodes are containers or virtual machines on this machine, made by minikube."""
 
 from clusters.cluster import Kind, OwnCluster
 from core.lazy import Lazy
@@ -17,6 +14,6 @@ KIND = Kind(
         notes="local-clusters/minikube",
         remove=Lazy("clusters.minikube.tool.MinikubeHandler.remove"),
     ),
-    image_targets={"minikube": Lazy("clusters.minikube.tool.MinikubeImages")},
+    image_targets={"minikube": Lazy("clusters.minikube.tool.images")},
     tools=("minikube",),
 )

@@ -5,41 +5,24 @@ https://minikube.sigs.k8s.io
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters import training_operator
-from clusters.capacity import Capacity, left, machine_cores, machine_memory
+from clusters.capacity import Capacity, left
 from clusters.cluster import Cluster, Remains
 from clusters.kind_and_minikube import cluster as machine
-from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping, clashes
+from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
 from clusters.minikube.tool import CONTAINER_DRIVERS, MinikubeTool
-from core.fields import CONFIG, Memory, gibibytes, size
-from core.problem import Contradiction, Problem
+from core.fields import CONFIG, Memory, size
+from core.problem import Contradiction
 from core.validation import contradictory
 
 _SYSTEM = {"cpu": "850m", "memory": "220Mi"}
 """The requests of the control plane, one CoreDNS and the network plugin on the first node."""
-_LEAST_MEMORY, _LEAST_DISK = "1800Mi", "2000Mi"
-"""minikube refuses less; with less memory kubeadm does not start.
-
-https://github.com/kubernetes/minikube/blob/v1.35.0/cmd/minikube/cmd/start_flags.go (minUsableMem,
-minimumDiskSize)
-"""
-
-
-def _at_least(least: str) -> AfterValidator:
-    def check(amount: str) -> str:
-        if size(amount) < size(least):
-            raise ValueError(f"at least {least}, with which minikube makes a node")
-        return amount
-
-    return AfterValidator(check)
-
 
 Driver = Annotated[
     Literal["docker", "podman", "kvm2", "qemu2", "virtualbox", "vfkit", "hyperkit", "hyperv"],
@@ -71,8 +54,8 @@ class Settings:
     name: ClusterName
     driver: Driver | None = None
     cpus: Annotated[int, Field(ge=2, le=512)] = 2
-    memory: Annotated[Memory, _at_least(_LEAST_MEMORY)] = "6Gi"
-    disk_size: Annotated[Memory, _at_least(_LEAST_DISK)] = "50Gi"
+    memory: Memory = "6Gi"
+    disk_size: Memory = "50Gi"
     nodes: Annotated[int, Field(ge=1, le=50)] = 1
     kubernetes_version: Annotated[
         str | None,
@@ -85,7 +68,14 @@ class Settings:
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if found := [*clashes(self.ports), *_contradictions(self)]:
+        found = []
+        if self.ports and self.driver not in CONTAINER_DRIVERS:
+            text = f"goes with a driver that has them: one of {', '.join(CONTAINER_DRIVERS)}"
+            found.append(Contradiction(("ports",), text, frozenset({"ports", "driver"})))
+        if self.mount is not None and self.mount.read_only:
+            text = "minikube mounts for writing only; leave it out, or set it to false"
+            found.append(Contradiction(("mount", "readOnly"), text, frozenset({"mount"})))
+        if found:
             raise contradictory(found)
         return self
 
@@ -112,13 +102,9 @@ def inputs(settings: Settings) -> dict[str, Any]:
 
 
 def provision(settings: Settings) -> Cluster:
-    """Declare the profile, its provider, and the operator's images in it.
-
-    Raises:
-        pulumi.RunError: this machine is too small for it, or has not got what is to be mounted.
-    """
-    if not settings.adopt:  # An existing one is as it was made.
-        machine.require(_beyond(settings))
+    """Declare the profile, its provider, and the operator's images in it."""
+    if settings.mount is not None and not settings.adopt:  # An existing one has its own.
+        machine.require({"mount": settings.mount})
     target = {"kind": "minikube", "profile": settings.name}
     return machine.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
 
@@ -126,39 +112,6 @@ def provision(settings: Settings) -> Cluster:
 def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
     """The profile, if this stack made it and it still exists."""
     return MinikubeTool(inputs(settings)).remains()
-
-
-def _beyond(settings: Settings) -> Iterator[Problem]:
-    """Yield what this machine has not got, which minikube refuses unless it is forced.
-
-    More cores it refuses of containers alone, but virtual machines would only share them, too.
-
-    https://github.com/kubernetes/minikube/blob/v1.35.0/cmd/minikube/cmd/start.go (validateCPUCount,
-    validateRequestedMemorySize)
-    """
-    yield from machine.unmountable({} if settings.mount is None else {"mount": settings.mount})
-    if settings.force:
-        return
-    has, available = machine_cores(), machine_memory()
-    requested = {
-        "cpus": (settings.cpus, settings.cpus > has, f"{has} cores"),
-        "memory": (settings.memory, size(settings.memory) > available, gibibytes(available)),
-    }
-    for name, (amount, is_more, limit) in requested.items():
-        if is_more:
-            text = (
-                f"{amount} is more than this machine has, {limit}; lower it, or set `force` to true"
-            )
-            yield Problem(f"slipway:cluster.{name}", text)
-
-
-def _contradictions(settings: Settings) -> Iterator[Contradiction]:
-    if settings.ports and settings.driver not in CONTAINER_DRIVERS:
-        text = f"goes with a driver that has them: one of {', '.join(CONTAINER_DRIVERS)}"
-        yield Contradiction(("ports",), text, frozenset({"ports", "driver"}))
-    if settings.mount is not None and settings.mount.read_only:
-        text = "minikube mounts for writing only; leave it out, or set it to false"
-        yield Contradiction(("mount", "readOnly"), text, frozenset({"mount"}))
 
 
 def _megabytes(amount: str) -> str:

@@ -5,10 +5,8 @@ https://minikube.sigs.k8s.io/docs/commands/
 
 import json
 import tempfile
-import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +17,7 @@ from clusters.kind_and_minikube.handler import NodeImages, ToolHandler
 from clusters.kind_and_minikube.tool import Tool, reduced
 from core.context import Context
 from core.problem import Problem
-from core.process import CommandFailed, json_map
+from core.process import CommandFailed
 
 CONTAINER_DRIVERS = ("docker", "podman")
 """Drivers whose nodes are containers of an engine of the same name. Only theirs take ports.
@@ -34,14 +32,7 @@ _RUNTIME = "containerd"
 that it has not pulled."""
 _SHAPE = ("driver", "cpus", "memory", "diskSize", "nodes", "kubernetesVersion")
 """Inputs that are flags of the same name, such as --disk-size."""
-_EVERY_TIME = (
-    "--keep-context",
-    "--embed-certs",
-    "--wait=all",
-    "--interactive=false",
-    "--output=json",
-)
-_STEP, _ERROR = "io.k8s.sigs.minikube.step", "io.k8s.sigs.minikube.error"
+_EVERY_TIME = ("--keep-context", "--embed-certs", "--wait=all", "--interactive=false")
 _PARTS = ("Host", "Kubelet", "APIServer")
 
 
@@ -85,11 +76,11 @@ class MinikubeTool(Tool):
         )
 
     def create(self, context: Context) -> None:
-        self._start(create_flags(self.inputs), context)
+        self.run("start", *create_flags(self.inputs), limit=_CREATE_SECONDS, context=context)
 
     def start(self, context: Context) -> None:
         if self.stopped():
-            self._start(_start_flags(self.inputs), context)
+            self.run("start", *_start_flags(self.inputs), limit=_CREATE_SECONDS, context=context)
 
     def stopped(self) -> list[Problem]:
         return [
@@ -109,31 +100,14 @@ class MinikubeTool(Tool):
         if self.exists():
             self.run("delete", limit=_DELETE_SECONDS)
 
-    def load(self, archive: Path, cancelled: threading.Event) -> None:
-        self.run("image", "load", str(archive), limit=_CREATE_SECONDS, cancelled=cancelled)
+    def load(self, archive: Path, context: Context) -> None:
+        self.run("image", "load", str(archive), limit=_CREATE_SECONDS, context=context)
 
     def nodes(self) -> list[str]:
         return [str(each["Name"]) for each in self._statuses()]
 
     def execute(self, node: str, *command: str, limit: float) -> str:
         return self.run("ssh", f"--node={node}", "--", "sudo", *command, limit=limit)
-
-    def _start(self, flags: list[str], context: Context) -> None:
-        lines: list[str] = []
-
-        def show(line: str) -> None:
-            lines.append(line)
-            if (step := _step(line)) is not None:
-                context.status(step)
-
-        try:
-            self.run(
-                *("start", *flags), limit=_CREATE_SECONDS, line=show, cancelled=context.cancelled
-            )
-        except CommandFailed as error:
-            if (reason := _failure(lines)) is None:
-                raise
-            raise CommandFailed(f"minikube could not start {self.name}: {reason}") from error
 
     def _profile(self) -> Mapping[str, Any] | None:
         listed = json.loads(self.run("profile", "list", "--output=json"))
@@ -158,15 +132,9 @@ class MinikubeHandler(ToolHandler):
     tool = MinikubeTool
 
 
-@dataclass(frozen=True)
-class MinikubeImages(NodeImages):
+def images(profile: str) -> NodeImages:
     """The images of the profile of minikube's by that name."""
-
-    profile: str
-
-    @property
-    def tool(self) -> MinikubeTool:
-        return MinikubeTool({"name": self.profile})
+    return NodeImages(MinikubeTool({"name": profile}))
 
 
 def create_flags(inputs: Mapping[str, Any]) -> list[str]:
@@ -191,28 +159,3 @@ def _start_flags(inputs: Mapping[str, Any]) -> list[str]:
     if mount := inputs.get("mount"):
         flags += ["--mount", f"--mount-string={mount['host']}:{mount['node']}"]
     return [*flags, *_EVERY_TIME]
-
-
-def _step(line: str) -> str | None:
-    """Return what minikube is at, by a line of its output in JSON; None when the line has no step.
-
-    https://minikube.sigs.k8s.io/docs/contrib/json_output/
-    """
-    event = json_map(line)
-    if event.get("type") != _STEP:
-        return None
-    data = event.get("data") or {}
-    place = f"{data.get('currentstep', '?')}/{data.get('totalsteps', '?')}"
-    return f"minikube {place}: {' '.join(str(data.get('message', '')).split())}"
-
-
-def _failure(lines: Iterable[str]) -> str | None:
-    """Return why it failed, and what it advises; None when it reports neither."""
-    data = [each["data"] for each in map(json_map, lines) if each.get("type") == _ERROR]
-    texts = [
-        " ".join(str(text).split())
-        for each in data
-        for text in (each.get("message"), each.get("advice"))
-        if text
-    ]
-    return "; ".join(texts) or None

@@ -20,7 +20,7 @@ TARGETS: Mapping[str, Lazy] = {
     "containerd": Lazy("images.targets.containerd.Node"),
     "registry": Lazy("images.targets.registry.Registry"),
 }
-"""The class of each kind that is no cluster's own: a frozen dataclass of the map's other keys."""
+"""What makes each kind that is no cluster's own, from the map's other keys."""
 AFTER = "after"
 """A key of any kind's map: what has to exist first, such as a registry's ID. Its only use is that
 the engine waits for the resource that this output comes from."""

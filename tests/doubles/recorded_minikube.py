@@ -50,9 +50,7 @@ def _command(arguments: list[str]) -> tuple[str, list[str]]:
 
 
 def _start(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, int]:
-    _event(
-        "step", {"currentstep": "0", "totalsteps": "19", "message": f"[{name}] minikube v1.37.0"}
-    )
+    sys.stdout.write(f"* [{name}] minikube v1.37.0\n")
     if is_set("minikube-fails"):
         _failed("PROVIDER_DOCKER_NOT_RUNNING", "docker is not running", "Start the docker service")
     if name in profiles:
@@ -69,8 +67,7 @@ def _start(profiles: dict[str, Any], name: str, given: Arguments) -> tuple[str, 
             "nodes": {each: {} for each in names},
         }
     _write_kubeconfig(name)
-    _event("step", {"currentstep": "19", "totalsteps": "19", "message": "Done!"})
-    return "", 0
+    return f"* Done! kubectl is now configured to use {name!r}\n", 0
 
 
 def _delete(profiles: dict[str, Any], name: str, _given: Arguments) -> tuple[str, int]:
@@ -154,13 +151,10 @@ def _of(profiles: dict[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _event(kind: str, data: dict[str, str]) -> None:
-    sys.stdout.write(json.dumps({"type": f"io.k8s.sigs.minikube.{kind}", "data": data}) + "\n")
-
-
 def _failed(name: str, message: str, advice: str) -> NoReturn:
-    _event("error", {"name": name, "message": message, "advice": advice, "exitcode": "69"})
-    sys.exit(69)
+    """Say what minikube says, as its pkg/minikube/out/out.go writes it without a terminal."""
+    suggestion = f"* Suggestion: {advice}\n" if advice else ""
+    refuse(f"X Exiting due to {name}: {message}\n{suggestion}", 69)
 
 
 def _kubeconfig() -> str:

@@ -64,7 +64,7 @@ class Account:
 
     def write_kubeconfig(self, folder: Path, user: Mapping[str, Any]) -> Path:
         """Write a kubeconfig with the contexts `work`, which is this account's, and `other`."""
-        document = yaml.safe_load(pki.by_reference(self.cluster.layout, "admin"))
+        document = yaml.safe_load(pki.kubeconfig(self.cluster.layout, "admin", by_path=True))
         [cluster] = document["clusters"]
         (folder / "ca.pem").write_bytes(self.cluster.layout.certificate("ca").read_bytes())
         cluster["cluster"]["certificate-authority"] = "ca.pem"

@@ -14,10 +14,7 @@ import pytest
 from tests.engine.awaiting import await_true
 from tests.local.real_kind import RealKind, real_kind
 
-NOTHING = (
-    "Nothing of kind is left: 0 kind clusters, 0 podman storages, 0 firewall rules, "
-    "0 changes of the machine, 0 processes, 0 files."
-)
+NOTHING = "Nothing of kind is left: 0 kind clusters, 0 processes, 0 files."
 SMALL = {
     "workers": 1,
     "cpu": "500m",

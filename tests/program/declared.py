@@ -37,8 +37,6 @@ users:
 _OUTPUTS: Mapping[str, Mapping[str, Any]] = {
     "slipway:clusters:Embedded": {
         "kubeconfig": "a kubeconfig",
-        "nodeAddress": "10.77.0.2",
-        "nodeName": "slipway-node",
         "containerdAddress": "/run/containerd.sock",
         "containerdNamespace": "k8s.io",
     },

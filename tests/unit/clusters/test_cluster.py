@@ -56,8 +56,10 @@ def test_whatever_a_kind_names_is_there(name: str) -> None:
             arguments = len(inspect.signature(value.load()).parameters)
             assert arguments == {"remains": 2, "more_tools": 0}.get(each.name, 1), value
     for target in kind.image_targets.values():
-        assert issubclass(target.load(), Target)
-        assert is_dataclass(target.load())
+        makes = target.load()
+        made = makes if inspect.isclass(makes) else inspect.signature(makes).return_annotation
+        assert issubclass(made, Target)
+        assert is_dataclass(made)
     for handler in kind.handlers.values():
         assert issubclass(handler.load(), Handler)
     if kind.own is not None:

@@ -95,12 +95,6 @@ def test_everything_that_is_in_the_way_is_said_at_once(
     assert "runc: run `make setup`" in text
 
 
-@pytest.mark.parametrize("name", ["st%20", "a #b", "a ;b"])
-def test_a_directory_that_supervisord_would_misread_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Unsuitable, match=f"{name}.*XDG_STATE_HOME to a directory"):
-        require(Layout(tmp_path / name))
-
-
 def test_without_root_there_are_other_kinds(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

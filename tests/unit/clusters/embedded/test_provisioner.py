@@ -1,11 +1,15 @@
 """Which claims get a volume, and what it is."""
 
+import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from clusters.embedded import api, provisioner
+from clusters.embedded import api as api_
+from clusters.embedded import provisioner
+from core import kube
+from tests.unit.fake_api import FakeApi, served
 
 
 def _claim(**spec: Any) -> dict[str, Any]:
@@ -35,36 +39,20 @@ def test_a_volume_is_of_the_kind_that_the_kubelet_gives_to_a_pods_group() -> Non
     assert term["matchExpressions"][0]["values"] == ["node"]
 
 
-@pytest.mark.parametrize(
-    ("spec", "named"),
-    [
-        ({"volumeMode": "Block"}, "volumeMode"),
-        ({"dataSource": {"kind": "VolumeSnapshot", "name": "s"}}, "dataSource"),
-        ({"dataSourceRef": {"kind": "VolumeSnapshot", "name": "s"}}, "dataSource"),
-        ({"selector": {"matchLabels": {"a": "b"}}}, "selector"),
-    ],
-)
-def test_a_claim_that_cannot_be_served_is_told_which_field_to_leave_out(
-    spec: dict[str, Any], named: str
-) -> None:
-    why = provisioner.refusal(_claim(**spec))
-    assert why is not None
-    assert why.startswith(named)
-
-
-def test_an_ordinary_claim_is_not_refused() -> None:
-    assert provisioner.refusal(_claim(volumeMode="Filesystem")) is None
-
-
 def test_a_claim_waits_until_it_has_a_volume_or_is_being_deleted() -> None:
     assert provisioner.is_waiting(_claim())
     assert not provisioner.is_waiting(_claim(volumeName="pvc-u-1"))
+    assert not provisioner.is_waiting(_claim(storageClassName=""))
     deleted = _claim()
     deleted["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     assert not provisioner.is_waiting(deleted)
 
 
-def _volume(phase: str, reclaim: str = "Delete", by: str = api.PROVISIONER) -> dict[str, Any]:
+def test_a_claim_for_a_copy_gets_no_empty_volume() -> None:
+    assert not provisioner.is_waiting(_claim(dataSourceRef={"kind": "VolumeSnapshot", "name": "s"}))
+
+
+def _volume(phase: str, reclaim: str = "Delete", by: str = api_.PROVISIONER) -> dict[str, Any]:
     made = provisioner.volume(_claim(), reclaim, Path("/volumes/pvc-u-1"), "node")
     made["metadata"]["annotations"] = {provisioner.PROVISIONED_BY: by}
     return {**made, "status": {"phase": phase}}
@@ -79,10 +67,42 @@ def test_a_volumes_data_goes_only_when_its_claim_has_gone_and_nobody_keeps_it() 
     assert not provisioner.is_done(_volume("Released", by="somebody.else"))
 
 
+def test_a_claim_of_this_class_alone_gets_a_directory_for_every_user(tmp_path: Path) -> None:
+    with served(FakeApi()) as api:
+        ours = provisioner.Provisioner(kube.connect(api.kubeconfig), tmp_path, "node")
+        ours.provide(_claim())  # of a class that does not exist
+        place = "/apis/storage.k8s.io/v1/storageclasses/slipway-directory"
+        api.says("GET", place, {"provisioner": "another", "reclaimPolicy": "Delete"})
+        ours.provide(_claim())
+        assert list(tmp_path.iterdir()) == []
+        api.says("GET", place, {"provisioner": api_.PROVISIONER, "reclaimPolicy": "Retain"})
+        api.says("POST", "/api/v1/persistentvolumes", {"kind": "Status"}, status=409)
+        ours.provide(_claim())  # the volume is there already
+    assert stat.S_IMODE((tmp_path / "pvc-u-1").stat().st_mode) == 0o777
+    (made,) = [body for method, _, body in api.asked if method == "POST"]
+    assert made["spec"]["persistentVolumeReclaimPolicy"] == "Retain"
+
+
+def test_a_volume_goes_with_its_directory_and_one_that_lies_elsewhere_stays(tmp_path: Path) -> None:
+    with served(FakeApi()) as api:
+        ours = provisioner.Provisioner(kube.connect(api.kubeconfig), tmp_path / "volumes", "node")
+        (tmp_path / "volumes" / "pvc-u-1").mkdir(parents=True)
+        ours.remove(_volume("Released"))  # it is at /volumes
+        assert (tmp_path / "volumes" / "pvc-u-1").exists()
+        done = _volume("Released")
+        done["spec"]["local"]["path"] = str(tmp_path / "volumes" / "pvc-u-1")
+        for _ in range(2):
+            ours.remove(done)
+    assert list((tmp_path / "volumes").iterdir()) == []
+    assert [path for method, path, _ in api.asked if method == "DELETE"] == [
+        "/api/v1/persistentvolumes/pvc-u-1"
+    ] * 2
+
+
 @pytest.mark.usefixtures("tools")
 def test_the_class_is_the_default_one() -> None:
-    (made,) = [each for each in api.addons() if each["kind"] == "StorageClass"]
-    assert made["provisioner"] == api.PROVISIONER
+    (made,) = [each for each in api_.addons() if each["kind"] == "StorageClass"]
+    assert made["provisioner"] == api_.PROVISIONER
     assert made["metadata"]["annotations"] == {
         "storageclass.kubernetes.io/is-default-class": "true"
     }

@@ -119,14 +119,6 @@ def test_one_for_another_namespace_is_refused_with_what_to_name() -> None:
     assert "name that one under slipway:cluster.namespace" in said
 
 
-def test_one_for_other_kinds_of_job_is_refused() -> None:
-    other = replace(NEWEST, args=("--enable-scheme=tfjob",))
-    said = refusal(replace(SERVING, deployed=(other,)))
-    assert "does not run PyTorchJobs (--enable-scheme=tfjob)" in said
-    both = replace(NEWEST, args=("--enable-scheme=tfjob", "--enable-scheme=PyTorchJob"))
-    assert decided(replace(SERVING, deployed=(both,))) is not None
-
-
 def test_of_several_the_one_that_fits_is_used() -> None:
     other = replace(NEWEST, namespace="b", args=("--namespace=b",))
     used = decided(replace(SERVING, deployed=(other, NEWEST)))

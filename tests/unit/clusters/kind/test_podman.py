@@ -1,6 +1,5 @@
 """A podman of our own: what it changes on the machine is noted before, and taken back after."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -60,7 +59,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 def test_where_it_never_ran_nothing_can_be_left(machine: Machine) -> None:
     podman.restore()
-    assert podman.remains() == {}
     assert machine.calls == []
 
 
@@ -70,19 +68,12 @@ def test_all_that_it_changed_goes_with_its_last_container(machine: Machine) -> N
     (machine.directory / "forwarding").write_text("1\n")
     machine.rules = _AFTER
     rule = ("FORWARD", "-m", "comment", "--comment", "netavark firewall plugin rules")
-    assert {name: len(left) for name, left in podman.remains().items()} == {
-        "podman storages": 1,
-        "firewall rules": 2,
-        "changes of the machine": 3,
-    }
     assert (machine.directory / "instances").read_text() == "1024"
     podman.restore()
     assert machine.removals() == [
         ("--delete", *rule, "-j", "NETAVARK_FORWARD"),
         ("--delete-chain", "NETAVARK_FORWARD"),
     ]
-    machine.rules = f"{_OTHERS}\n"
-    assert not any(podman.remains().values())
     assert (machine.directory / "forwarding").read_text() == "0"
     assert (machine.directory / "instances").read_text() == "128"
     assert not (machine.directory / "modules").exists()
@@ -105,7 +96,7 @@ def test_it_stays_while_another_stack_has_containers(machine: Machine) -> None:
     machine.containers = "0123456789ab\n"
     podman.restore()
     assert machine.removals() == []
-    assert json.loads((state_dir() / "podman.json").read_text())["inUse"]
+    assert (state_dir() / "podman.json").exists()
 
 
 def test_what_was_there_before_stays(machine: Machine) -> None:
@@ -114,7 +105,6 @@ def test_what_was_there_before_stays(machine: Machine) -> None:
     podman.directory()
     podman.prepare()
     podman.restore()
-    assert not any(podman.remains().values())
     assert (machine.directory / "modules").exists()
 
 

@@ -44,9 +44,7 @@ def main() -> None:
     )
     gpus = None
     if cluster.gpus is not None:
-        gpus = Gpus(
-            cluster, cluster.gpus, images, configured.jobs, after=[namespace], opts=on_cluster
-        )
+        gpus = Gpus(cluster, cluster.gpus, after=[namespace], opts=on_cluster)
     place, volume = kept.keep(
         configured.outputs,
         cluster,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from kubernetes.config import ConfigException
@@ -66,11 +67,13 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
     try:
         kubeconfig = str(state.kubeconfig)
         reader = pod.manifest(job, declared.inputs, _image(state, declared))
-        with (
-            pod.running(kube.connect(kubeconfig), reader),
-            pod.output(kubeconfig, reader, [*_SEND, url]) as stream,
-        ):
-            found = receive(stream, directory, known)
+        # Where the files come to be there is room for them; it has no name there.
+        room = next(each for each in directory.absolute().parents if each.is_dir())
+        with TemporaryFile(dir=room) as fetched:
+            with pod.running(kube.connect(kubeconfig), reader):
+                pod.output(kubeconfig, reader, [*_SEND, url], fetched)
+            fetched.seek(0)
+            found = receive(fetched, directory, known)
     except (pod.FetchError, tarfile.ReadError, ConfigException) as error:
         raise CommandError(
             f"The files of {job} were not copied: {error}. What to do: `make up STACK={stack}` "

@@ -130,28 +130,6 @@ def files(stack: str) -> list[Path]:
     return sorted([*filter(Path.is_file, found), *state.parent.glob(f"{state.name}*")])
 
 
-def hidden_states(stack: str) -> list[Path]:
-    """Where else Pulumi may have put a stack's state: compressed, or in its old layout."""
-    name = f"{stack}.json"
-    compressed = [state_file(stack).with_name(f"{name}.{suffix}") for suffix in ("gz", "zst")]
-    legacy = [bookkeeping("stacks", f"{name}{suffix}") for suffix in ("", ".gz", ".zst")]
-    return [file for file in (*compressed, *legacy) if file.exists()]
-
-
-def latest_settings(stack: str) -> Mapping[str, Any]:
-    """The settings with which Pulumi last changed a stack; empty when it never has.
-
-    An update that was killed is not in the history, nor are settings of one that had no file.
-    """
-    history = bookkeeping("history", project(), stack)
-    # Their names end in the time, in nanoseconds.
-    for file in sorted(history.glob(f"{stack}-*.history.json"), reverse=True):
-        settings: Mapping[str, Any] = json.loads(file.read_text()).get("config") or {}
-        if settings:
-            return settings
-    return {}
-
-
 def bookkeeping(*parts: str) -> Path:
     """A path in Pulumi's own directory of the backend."""
     return backend().joinpath(".pulumi", *parts)

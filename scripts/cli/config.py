@@ -17,7 +17,7 @@ import yaml
 from core.paths import CHECKOUT
 from core.problem import meant, quote
 from scripts.cli import CommandError
-from scripts.cli.backend import exists, latest_settings
+from scripts.cli.backend import exists
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -154,12 +154,9 @@ def _where(error: yaml.YAMLError) -> str:
 
 def _gone(stack: str) -> str:
     """What to do about a stack that exists, but whose file is missing."""
-    file = own(stack).name
-    back = f"Copy one of {template(stack).parent.name}/ and edit it."
-    if latest_settings(stack):
-        refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
-        back = f"Restore it as it was when the stack was last changed: {refresh}"
+    refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
     return (
-        f"{file} is missing, but the stack {stack} still exists.\n"
-        f"{back}\nOr take the stack down, which needs no file: make down STACK={stack}"
+        f"{own(stack).name} is missing, but the stack {stack} still exists.\n"
+        f"Restore it as it was when the stack was last changed: {refresh}\n"
+        f"Or take the stack down, which needs no file: make down STACK={stack}"
     )

@@ -349,7 +349,7 @@ def test_down_leaves_what_is_not_the_stacks_own(
     assert set(state.rglob("*")) >= kept
 
 
-@pytest.mark.parametrize("file", ["slipway/dev.json.gz", "slipway/dev.json.zst", "dev.json"])
+@pytest.mark.parametrize("file", ["slipway/dev.json.gz", "slipway/dev.json.zst"])
 def test_a_state_that_is_not_read_is_not_removed(file: str) -> None:
     hidden = bookkeeping("stacks", file)
     hidden.parent.mkdir(parents=True)

@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import file_digest
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, cast
 
@@ -46,7 +47,7 @@ def receive(fetched: IO[bytes], to: Path, known: Mapping[str, Mapping[str, Any]]
     expected = {name: str(each["sha256"]) for name, each in known.items()}
     with tarfile.open(fileobj=fetched, mode="r:") as tar:
         # Each is a plain file, so it has a content.
-        files = {_inner(each): cast("IO[bytes]", tar.extractfile(each)) for each in tar}
+        files = {_inner(each): cast("BufferedReader", tar.extractfile(each)) for each in tar}
         sums = {name: file_digest(file, "sha256").hexdigest() for name, file in files.items()}
         for name in [each for each in files if PurePosixPath(each).name == LIST]:
             if expected.setdefault(name, sums[name]) == sums[name]:
@@ -78,14 +79,14 @@ def _inner(member: tarfile.TarInfo) -> str:
     return str(path)
 
 
-def _listed(file: IO[bytes], name: str) -> dict[str, str]:
+def _listed(file: BufferedReader, name: str) -> dict[str, str]:
     """Return the sha256 of each file in a list, by its path; `name` is the list's own."""
     file.seek(0)
     folder = PurePosixPath(name).parent
     return {str(folder / each): entry["sha256"] for each, entry in json.load(file).items()}
 
 
-def _put(source: IO[bytes], path: Path) -> int:
+def _put(source: BufferedReader, path: Path) -> int:
     """Write a file under its name once all of it is on the disk; return its size."""
     source.seek(0)
     path.parent.mkdir(parents=True, exist_ok=True)

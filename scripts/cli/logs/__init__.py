@@ -115,40 +115,45 @@ def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]
     raise NoLogs(f"Job {job} has no {what} {rank}. {known}.")
 
 
-def print_runs(target: Target, printer: Printer, runs: Sequence[Run]) -> dict[str, Cursor]:
+def print_runs(
+    target: Target,
+    printer: Printer,
+    runs: Sequence[Run],
+    cursors: dict[str, Cursor] | None = None,
+    until: str | None = None,
+) -> None:
     """Print the logs of runs in the order of time, each container's once.
 
     The oldest run comes first; of one that is kept and was fetched, what is kept.
 
-    Returns:
-        How far each container's log was printed, by its id.
+    Args:
+        target: Whose.
+        printer: Prints them.
+        runs: May have the same containers.
+        cursors: How far each container's log was printed, by its id; moved along.
+        until: The time of the last line that is printed; None for all.
     """
+    printed = {} if cursors is None else cursors
     parts: dict[tuple[str, str], list[Log]] = {}
     for run in runs:
         for log in run.logs():
             if log.replica in target.replicas:
                 parts.setdefault((run.id, log.container), []).append(log)
-    _allow_files(sum(map(len, parts.values())))
-    cursors = {container: Cursor() for _, container in parts}
+    # All are open at the same time: a job may have a thousand logs.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError):  # macOS allows less than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
-        replica = logs[0].replica
-        if logs[0].is_cut:
+        replica, cursor = logs[0].replica, printed.setdefault(container, Cursor())
+        if logs[0].is_cut and cursor.stamp is None:
             name = printer.names[replica]
             printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
-        for line in joined((log.lines() for log in logs), cursors[container]):
+        for line in joined((log.lines() for log in logs), cursor):
             yield LogLine(line, replica, run_id, container)
 
     for entry in merged(lines(*which, logs) for which, logs in parts.items()):
+        if until is not None and entry.line.stamp > until:
+            break
         printer.print(entry)
     printer.out.flush()
-    return cursors
-
-
-def _allow_files(count: int) -> None:
-    """Raise this process's limit of open files to the number of logs, if the system allows it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = 2 * count + 256
-    if soft != resource.RLIM_INFINITY and soft < limit:
-        most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

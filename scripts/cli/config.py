@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +91,13 @@ def jobs_of(stack: str) -> list[str]:
     except StackFileError:
         return []
     return [str(name) for name in jobs] if isinstance(jobs, dict) else []
+
+
+def no_job(stack: str, job: str, known: Collection[str]) -> str:
+    """Return the message that a stack has no job of this name, with those that it has."""
+    listed = f"Jobs of {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
+    what = f"There is no job {job!r}.{meant(job, known)}" if job else "Say which job: JOB=NAME."
+    return f"{what} {listed}"
 
 
 def load_settings(stack: str) -> Settings | None:

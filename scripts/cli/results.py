@@ -16,12 +16,11 @@ from rich.table import Table
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
 from core.paths import build_log
-from core.problem import meant
 from jobs.judge.progress import duration
 from jobs.result import RunResult, explain
 from scripts.cli import CommandError
 from scripts.cli.backend import exists, locks
-from scripts.cli.config import check, jobs_of, load_settings
+from scripts.cli.config import check, jobs_of, load_settings, no_job
 from scripts.cli.outcome import Outcome, outcomes
 from scripts.cli.state import files_left, read_state
 
@@ -91,9 +90,7 @@ def print_results(
 ) -> None:
     """See `show`; of outcomes that are known."""
     if job and job not in found:
-        names = ", ".join(sorted(found))
-        known = f"Jobs of {stack}: {names}." if found else f"{stack} has no jobs."
-        raise CommandError(f"There is no job {job!r}.{meant(job, found)} {known}")
+        raise CommandError(no_job(stack, job, found))
     if all(each.state == "no result" for each in found.values()):
         raise CommandError(
             f"Stack {stack} has no results yet; `make up STACK={stack}` trains its jobs."

@@ -11,9 +11,8 @@ from typing import Any
 from kubernetes.config import ConfigException
 
 from core import kube
-from core.problem import meant
 from scripts.cli import CommandError, echo
-from scripts.cli.config import check
+from scripts.cli.config import check, no_job
 from scripts.cli.fetch import pod
 from scripts.cli.fetch.files import LIST, Received, receive
 from scripts.cli.state import JobState, StackState, files_left, read_state
@@ -91,11 +90,7 @@ def find(stack: str, state: StackState, job: str) -> JobState:
         CommandError: there is no such job, or it has no result; with what there is.
     """
     if job not in state.jobs:
-        known = f"`make up STACK={stack}` trains the jobs."
-        if state.jobs:
-            known = f"Jobs of {stack}: {', '.join(sorted(state.jobs))}."
-        what = f"There is no job {job!r}.{meant(job, state.jobs)}"
-        raise CommandError(f"{what if job else 'Which job? JOB=NAME.'} {known}")
+        raise CommandError(no_job(stack, job, state.jobs))
     if state.kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster, in which its jobs' files would be.")
     if state.jobs[job].result is None:

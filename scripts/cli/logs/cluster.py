@@ -12,7 +12,6 @@ from kubernetes.config import ConfigException
 
 from core.kube import api_message
 from core.manifests import holds
-from core.problem import meant
 from jobs.api import JobApi, Unreachable
 from jobs.logs import archive
 from jobs.logs.archive import Archive, Run
@@ -21,6 +20,7 @@ from jobs.logs.lines import Cursor
 from jobs.logs.recording import Recording
 from jobs.spec.names import run_of
 from jobs.topology import Topology
+from scripts.cli.config import no_job
 from scripts.cli.logs import NoLogs, Target, kept_topology, print_runs, replicas_of
 from scripts.cli.logs.lines import Printer
 from scripts.cli.state import StackState
@@ -143,14 +143,10 @@ def _nothing(
     stack: str, state: StackState, job: str, trouble: str, declared_jobs: Collection[str]
 ) -> str:
     """Return why a job has no logs, and what exists instead."""
-    known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state), *declared_jobs})
-    listed = f"Jobs of {stack}: {', '.join(known)}." if known else f"{stack} has no jobs."
-    if not job:
-        return f"Say which job: JOB=NAME. {listed}"
+    known = {*state.jobs, *archive.jobs(stack), *declared_jobs}
     if job not in known:
-        if state.kubeconfig is None:
-            listed += f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
-        return f"There is no job {job!r}.{meant(job, known)} {listed}"
+        no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
+        return f"{no_job(stack, job, known)}{no_cluster if state.kubeconfig is None else ''}"
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)
@@ -160,15 +156,6 @@ def _nothing(
         f"Job {job} has no PyTorchJob any more, and no logs of it were kept on this machine: they "
         f"are where `make up` ran. `make results JOB={job} STACK={stack}` shows its result."
     )
-
-
-def _submitted(state: StackState) -> list[str]:
-    """Return the jobs that the cluster has; none when it does not answer."""
-    api = _connect(state, job="")
-    try:
-        return [] if api is None else api.retrying(_ANSWER_SECONDS).names()
-    except (ApiException, Unreachable):
-        return []
 
 
 def shown_containers(target: Target, api: JobApi) -> list[Container]:

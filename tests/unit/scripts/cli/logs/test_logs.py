@@ -218,16 +218,14 @@ def test_a_rank_that_is_not_there_is_named_with_what_is(
     assert str(nothing.value) == message
 
 
-def test_a_job_that_is_not_there_is_named_with_what_is_in_state_archive_and_cluster(
+def test_a_job_that_is_not_there_is_named_with_what_is_in_state_and_archive(
     api: FakeApi,
 ) -> None:
     keep("mine-1", (0, "a", []))
-    listing = {"items": [{"metadata": {"name": "submitted"}}]}
-    api.says("GET", JOB.rpartition("/")[0], listing)
     with pytest.raises(NoLogs) as nothing:
         find("dev", state(api, declared=object()), "mime", None)
     assert str(nothing.value) == (
-        "There is no job 'mime'. Did you mean mine? Jobs of dev: declared, mine, submitted."
+        "There is no job 'mime'. Did you mean mine? Jobs of dev: declared, mine."
     )
     with pytest.raises(NoLogs, match=r"^Say which job: JOB=NAME. Jobs of dev: declared"):
         find("dev", state(api, declared=object()), "", None)

@@ -18,10 +18,6 @@ def main() -> None:
     A cluster; the trainer's image in it; the namespace that jobs run in; the training operator;
     and for each job what it needs, a run, whose result becomes an output, and a gate, which fails
     the update when the run did not succeed.
-
-    Raises:
-        infra.settings.SettingsError: with every problem in the configuration, before
-            anything is declared.
     """
     configured = settings.load()
     for warning in configured.warnings:

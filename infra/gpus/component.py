@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 
 class Gpus(pulumi.ComponentResource):
-    """NVIDIA's device plugin, unless installed otherwise, and the wait for the nodes' GPUs.
-
-    Args:
-        cluster: Where; its images may have another reference of the device plugin's image.
-        pool: The cluster's.
-        after: What has to exist first: the jobs' namespace.
-    """
+    """NVIDIA's device plugin, unless installed otherwise, and the wait for the nodes' GPUs."""
 
     cuda: Output[dict[str, Any]]
     """`state`, which only a job's result makes `verified`; its `reason`, and the GPUs' number."""
@@ -83,9 +77,7 @@ def judge_cuda(
 ) -> dict[str, Any]:
     """Return whether a job has computed on a GPU, and which; otherwise why none is known to. Pure.
 
-    Args:
-        ready: What the nodes offer; None when that failed, which is reported elsewhere.
-        results: Of the jobs that request GPUs; None of one that did not run.
+    `ready` is None where the wait for the nodes failed, and so is the result of no run.
     """
     before = dict(ready or {"state": "unverified", "reason": "the cluster's GPUs are not ready"})
     ran = {name: result for name, result in results.items() if result is not None}

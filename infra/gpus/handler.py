@@ -37,12 +37,7 @@ class GpuReadyHandler(Handler):
         return [Change("pool", drift=True)] if len(found) < pool.min_nodes else []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait for the nodes.
-
-        Raises:
-            TimeoutError: they do not offer their GPUs in time; with the reasons.
-            InterruptedError: the user pressed Ctrl-C.
-        """
+        """Wait for the nodes; a time-out has the reason of each that offers no GPU."""
         pool = pool_of(inputs["pool"])
         if pool.min_nodes == 0:
             return _ready("the pool scales from zero: the first job with GPUs creates a node")

@@ -35,11 +35,7 @@ class Cli:
     stack: str
 
     def run(self, *arguments: str, **variables: str) -> int:
-        """Runs a command that talks to the user itself, with these variables on top.
-
-        Returns:
-            Its exit status; `INTERRUPTED` when Ctrl-C has ended it.
-        """
+        """Run a command that talks to the user; return its status, `INTERRUPTED` for Ctrl-C."""
         # The terminal sends Ctrl-C to pulumi, too, which ends in good order: the first time it
         # cancels what it is at, the second time it ends immediately.
         pressed: list[int] = []

@@ -123,9 +123,7 @@ def load_settings(stack: str) -> Settings | None:
 def _effective(stack: str) -> Mapping[str, Any]:
     """The settings under `config` in the user's file, or in the committed one without it.
 
-    Raises:
-        StackFileError: the stack does not exist, or its file can't be read: Pulumi's own words on
-            a broken one name no file.
+    One that can't be read raises `StackFileError`: Pulumi's own words on it name no file.
     """
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)

@@ -99,10 +99,6 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
     """Return the stack's state; empty when the stack does not exist.
 
     Only the CLI can decrypt `secrets`; without them the kubeconfig is None.
-
-    Raises:
-        CommandError: it can't be read.
-        core.process.CommandFailed: it can't be decrypted.
     """
     if not secrets:
         return StackState.of(exported(stack))

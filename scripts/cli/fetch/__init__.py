@@ -84,11 +84,7 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
 
 
 def find(stack: str, state: StackState, job: str) -> JobState:
-    """Return a job that has a result, in a stack whose cluster is known.
-
-    Raises:
-        CommandError: there is no such job, or it has no result; with what there is.
-    """
+    """Return a job that has a result, in a stack whose cluster is known; or raise what there is."""
     if job not in state.jobs:
         raise CommandError(no_job(stack, job, state.jobs))
     if state.kubeconfig is None:
@@ -124,11 +120,7 @@ def _image(state: StackState, job: JobState) -> str:
 
 
 def _report(found: Received, directory: Path, job: str, stack: str) -> None:
-    """Say what became of the files.
-
-    Raises:
-        CommandError: some are changed or missing; all of them are named.
-    """
+    """Print what became of the files; raise where some are changed or missing, with their names."""
     count = len(found.written) + len(found.unchecked)
     there = f", {len(found.present)} were there already" if found.present else ""
     echo(f"{directory}: {count} files with {found.bytes:,} bytes{there}.")

@@ -88,11 +88,7 @@ def manifest(job: str, declared: Mapping[str, Any], image: str) -> dict[str, Any
 
 @contextmanager
 def running(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
-    """Make a pod, wait until it runs, and remove it in the end, whatever happens.
-
-    Raises:
-        FetchError: it is refused, or does not start.
-    """
+    """Make a pod, wait until it runs, and remove it in the end, whatever happens."""
     metadata = pod["metadata"]
     pods = f"/api/v1/namespaces/{metadata['namespace']}/pods"
     own = Request("GET", f"{pods}/{metadata['name']}")
@@ -125,11 +121,7 @@ def _require_running(api: ApiClient, request: Request) -> None:
 
 
 def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: IO[bytes]) -> None:
-    """Write what a command prints in a pod's container into a file, by `kubectl exec`.
-
-    Raises:
-        FetchError: the command failed, with its last words; or the connection did.
-    """
+    """Write what a command prints in a pod into a file; of one that fails, raise its last words."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
     with TemporaryDirectory(prefix="slipway-fetch-") as directory:
         file = Path(directory, "kubeconfig")

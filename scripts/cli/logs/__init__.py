@@ -61,12 +61,7 @@ def show(stack: str, job: str, rank: int | None, *, follow: bool) -> int:
 
 
 def print_logs(stack: str, job: str, rank: int | None = None, *, follow: bool = True) -> None:
-    """Print the logs of a job's rank, or of all; with `follow` until the run has ended.
-
-    Raises:
-        NoLogs: the stack has no such job or rank, or its logs can't be had.
-        core.process.CommandFailed: the stack's state can't be read.
-    """
+    """Print the logs of a job's rank, or of all; with `follow` until the run has ended."""
     target = archived(stack, read_state(stack), job, rank)
     if target is not None:
         printer = Printer(target.names, raw=rank is not None)
@@ -124,14 +119,8 @@ def print_runs(
 ) -> None:
     """Print the logs of runs in the order of time, each container's once.
 
-    The oldest run comes first; of one that is kept and was fetched, what is kept.
-
-    Args:
-        target: Whose.
-        printer: Prints them.
-        runs: May have the same containers.
-        cursors: How far each container's log was printed, by its id; moved along.
-        until: The time of the last line that is printed; None for all.
+    The oldest run comes first; of one that is kept and was fetched, what is kept. `cursors` are
+    moved along: they say how far each container's log was printed. No line after `until` is.
     """
     printed = {} if cursors is None else cursors
     parts: dict[tuple[str, str], list[Log]] = {}

@@ -34,11 +34,7 @@ _STRAGGLERS_SECONDS = 45.0
 
 
 def show(target: Target, printer: Printer, stack: str, *, follow: bool) -> None:
-    """Print the logs of a job that `find` has found, and with `follow` go on while it runs.
-
-    Raises:
-        NoLogs: the API server does not show them.
-    """
+    """Print the logs of a job that `find` has found, and with `follow` go on while it runs."""
     api = target.api
     if api is None:
         print_runs(target, printer, target.runs)
@@ -103,11 +99,7 @@ def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follo
 def find(
     stack: str, state: StackState, job: str, rank: int | None, declared_jobs: Collection[str] = ()
 ) -> Target:
-    """Return the logs of a job's rank (in an elastic job, the worker's number), or of all.
-
-    Raises:
-        NoLogs: the job has none; the text lists what exists.
-    """
+    """Return the logs of a job's rank (in an elastic job, the worker's number), or of all."""
     kept = archive.of_job(stack, job).runs() if job else []
     api = _connect(state, job) if job else None
     submitted, trouble = None, ""

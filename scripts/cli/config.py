@@ -128,9 +128,10 @@ def _effective(stack: str) -> Mapping[str, Any]:
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
     try:
-        document = yaml.safe_load(file.read_bytes())
+        with file.open("rb") as stream:  # so that an error names the file
+            document = yaml.safe_load(stream)
     except yaml.YAMLError as error:
-        raise _unreadable(file, _where(error)) from error
+        raise _unreadable(file, " ".join(str(error).split())) from error
     if not isinstance(document, dict | None):
         raise _unreadable(file, "it takes a map, with the settings under `config:`")
     settings = (document or {}).get("config")
@@ -144,17 +145,6 @@ def _unreadable(file: Path, reason: str) -> StackFileError:
         f"{file.name} can't be read, so nothing was changed: {reason}. "
         "Correct it and run the command again."
     )
-
-
-def _where(error: yaml.YAMLError) -> str:
-    """What is wrong in a file that is no YAML, and where, on one line."""
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return " ".join(str(error).split())
-    mark = error.problem_mark
-    text = f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
-    if error.context is None or error.context_mark is None:
-        return text
-    return f"{text} ({error.context} that begins in line {error.context_mark.line + 1})"
 
 
 def _gone(stack: str) -> str:

@@ -58,7 +58,9 @@ class JobImageSpec(BuildSpec):
     @cached_property
     def wants_trainer(self) -> bool:
         """Whether the Dockerfile uses the trainer's image, with `ARG TRAINER`."""
-        return _TRAINER.search(self._instructions) is not None
+        # Instructions are ASCII; a comment may be in any encoding.
+        text = (self.context / self.dockerfile).read_text(errors="replace")
+        return _TRAINER.search(text) is not None
 
     @property
     def origin(self) -> str:
@@ -97,8 +99,3 @@ class JobImageSpec(BuildSpec):
             runner.run("taking in the trainer's image", engine.load(trainer.archive))
         arguments = () if self.trainer is None else (f"TRAINER={self.trainer}",)
         return Plan(self.context, path, arguments, pip.mounts(work))
-
-    @cached_property
-    def _instructions(self) -> str:
-        # Instructions are ASCII; a comment may be in any encoding.
-        return (self.context / self.dockerfile).read_text(errors="replace")

@@ -151,8 +151,6 @@ class BuildSpec(Spec):
         began = time.monotonic()
         what = f"building {self.reference} with {engine.name}"
         runner.reporter.info(f"{what}: {self.estimate} in {self.archive.parent}")
-        for command in engine.tidy():
-            runner.run("tidying up", command)
         plan = self.prepare(engine, runner, work)
         plan = replace(plan, arguments=(*plan.arguments, *debian.proxies()))
         finished = work / "image.tar"

@@ -15,8 +15,6 @@ from images.build.runner import Runner
 from images.build.spec import DIGITS, BuildSpec, digest_of
 from images.build.trainer import trainer_of
 
-PREFIX = "slipway-job-"
-"""What the repository of a job's own image begins with."""
 _TRAINER = re.compile(r"^\s*ARG\s+TRAINER\b", re.IGNORECASE | re.MULTILINE)
 
 
@@ -33,7 +31,7 @@ class JobImageSpec(BuildSpec):
     trainer: str | None = None
     """What the trainer's image is called where it is built, or in a registry that has it, when the
     Dockerfile uses it."""
-    prefix: ClassVar[str] = PREFIX
+    prefix: ClassVar[str] = "slipway-job-"
     type: ClassVar[str] = "slipway:images:JobImage"
     estimate = "as long as its Dockerfile takes, and its own size"
 

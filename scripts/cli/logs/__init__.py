@@ -52,11 +52,11 @@ class Target:
         return {number: f"rank {self.topology.span(number)}" for number in self.replicas}
 
 
-def show(stack: str, job: str, rank: int | None, *, follow: bool) -> int:
+def show(stack: str, job: str, rank: int | None, follow: str) -> int:
     """Print the logs of a job of a stack that exists; see `print_logs`."""
     check(stack)
     with suppress(KeyboardInterrupt):  # To stop looking is no failure.
-        print_logs(stack, job, rank, follow=follow)
+        print_logs(stack, job, rank, follow=follow == "1")
     return 0
 
 

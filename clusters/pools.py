@@ -81,6 +81,7 @@ class NodePool:
         dollars: That one spot node may cost at most before it is taken back; None for no limit.
         cores: Of one node, that pods may request; None when it can't be known beforehand.
         takes_jobs: Whether jobs run on it, and not the cluster's own pods alone.
+        network: What the network between its nodes lacks, in words; empty for nothing.
     """
 
     name: str
@@ -94,3 +95,4 @@ class NodePool:
     dollars: Decimal | None = None
     cores: Decimal | None = None
     takes_jobs: bool = True
+    network: str = ""

@@ -49,11 +49,6 @@ class Schema:
         """The keys that a map may have here; none where it may have any, or is no map."""
         return sorted({name for each in self._variants() for name in each.get("properties", {})})
 
-    @property
-    def absent(self) -> Mapping[str, str]:
-        """Keys that one may look for here in vain, and why: `absent` in a class's own schema."""
-        return {k: why for each in self._variants() for k, why in each.get("absent", {}).items()}
-
     def below(self, part: str | int) -> Schema:
         """Return the place of a key or an index; one of which nothing is known is empty."""
         for each in self._variants():

@@ -172,8 +172,7 @@ def _problem(path: Path, detail: ErrorDetails, schema: Schema, key: str) -> Prob
         schema = schema.below(part)
     *_, last = path
     if detail["type"] == _UNKNOWN:
-        why = schema.absent.get(str(last)) or choices(str(last), schema.names)
-        return Problem(where, f"there is no such key; {why}")
+        return Problem(where, f"there is no such key; {choices(str(last), schema.names)}")
     schema = schema.below(last)
     takes = reason or schema.takes() or detail["msg"]
     if detail["type"] in _MISSING:

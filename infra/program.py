@@ -20,9 +20,6 @@ def main() -> None:
     the update when the run did not succeed.
     """
     configured = settings.load()
-    for warning in configured.warnings:
-        pulumi.log.warn(str(warning))
-
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)
     cost.announce(pools, configured.prices)

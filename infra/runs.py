@@ -66,10 +66,9 @@ def train(
     runs, costs = dict[str, Run](), context.costs
     ordered = plan.ordered(jobs)
     waits = plan.waits(ordered, context.capacity)
-    room = plan.summary(jobs, context.capacity)
-    if any(waits.values()):
-        turns = plan.turns(ordered, waits)
-        pulumi.log.info(f"the cluster has no room for all jobs at once; they run in turns: {turns}")
+    room = plan.summary(ordered, waits, context.capacity)
+    if room and (any(waits.values()) or pulumi.runtime.is_dry_run()):
+        pulumi.log.info(room)
     cache = _data_cache(jobs, context)
     for declared in ordered:
         job = adapt(declared, context.cluster)
@@ -87,7 +86,6 @@ def train(
             ),
             artifacts=_artifacts(job, before),
             place=context.kept,
-            room=room,
             cost=_only_known(asdict(costs[job.name])) if job.name in costs else None,
             opts=ResourceOptions(depends_on=[*made, *(each.gate for each in before.values())]),
         )

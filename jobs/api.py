@@ -15,7 +15,8 @@ from clusters import autoscaler
 from core import kube
 from core.kube import Request
 from jobs.logs.lines import Line
-from jobs.streams import LogPart, log_lines, watch
+from jobs.spec.names import CONTAINER
+from jobs.streams import log_lines, watch
 
 Object = dict[str, Any]
 
@@ -29,14 +30,6 @@ _LIMIT = (5, 20)
 """Seconds to connect, and until the next byte."""
 _BRIEF_SECONDS = 5
 """For a question that need not be answered."""
-_MOST_BYTES = 1 << 24
-"""An exporter of eight GPUs says a hundredth of that."""
-_GPU_EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter")
-"""The labels of its Helm chart, and of NVIDIA's GPU operator.
-
-https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
-https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml
-"""
 _RETRY_SECONDS = 30
 _SERVER_BUSY = frozenset({429, 500, 502, 503, 504})
 
@@ -126,13 +119,13 @@ class JobApi:
         """Return one pod, None when it does not exist."""
         return self._unless_gone(Request("GET", f"{self._pods}/{name}"))
 
-    def delete_pod(self, name: str) -> None:
-        """Start deleting one pod; nothing happens when it does not exist."""
-        self._unless_gone(Request("DELETE", f"{self._pods}/{name}"))
+    def delete_pod(self, name: str, *, at_once: bool = False) -> None:
+        """Start deleting one pod; nothing happens when it does not exist.
 
-    def forget_pod(self, name: str) -> None:
-        """Delete one pod without its node, which can't tell that it has ended it."""
-        self._unless_gone(Request("DELETE", f"{self._pods}/{name}", {"gracePeriodSeconds": "0"}))
+        With `at_once` it goes without its node, which can't tell that it has ended it.
+        """
+        query = {"gracePeriodSeconds": "0"} if at_once else {}
+        self._unless_gone(Request("DELETE", f"{self._pods}/{name}", query))
 
     def events(self, uids: set[str]) -> list[Object]:
         """Return the events about the objects with these uids."""
@@ -142,34 +135,6 @@ class JobApi:
     def nodes(self) -> list[Object]:
         """Return the cluster's nodes."""
         return self._items("/api/v1/nodes")
-
-    def all_pods(self) -> list[Object]:
-        """Return the cluster's pods that have not ended, of all namespaces."""
-        ended = "status.phase!=Succeeded,status.phase!=Failed"
-        return self._items("/api/v1/pods", {"fieldSelector": ended})
-
-    def gpu_exporters(self) -> list[Object]:
-        """Return the pods of NVIDIA's DCGM exporter, of all namespaces; not tried again."""
-        found: list[Object] = []
-        for labels in _GPU_EXPORTERS:
-            request = Request("GET", "/api/v1/pods", {"labelSelector": labels})
-            found += kube.ask(self.client, request, limit=_BRIEF_SECONDS)["items"]
-        return found
-
-    def metrics(self, pod: Object) -> str:
-        """Return what a pod answers at /metrics of the first port that it declares; likewise.
-
-        https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go,
-        ResourceLocation
-        """
-        metadata = pod["metadata"]
-        path = f"{_in(metadata['namespace'])}/pods/{metadata['name']}/proxy/metrics"
-        with kube.send(self.client, Request("GET", path), limit=_BRIEF_SECONDS) as answer:
-            return answer.read(_MOST_BYTES).decode(errors="replace")
-
-    def quotas(self) -> list[Object]:
-        """Return the ResourceQuotas of the job's namespace."""
-        return self._items(f"{_in(self.namespace)}/resourcequotas")
 
     def autoscaler_status(self) -> str | None:
         """Return an autoscaler's own status; None when none adds nodes to the cluster."""
@@ -184,12 +149,29 @@ class JobApi:
         about = {"fieldSelector": f"involvedObject.name={autoscaler.STATUS}"}
         return self._items(f"{_in(autoscaler.NAMESPACE)}/events", about)
 
-    def log_lines(self, pod: str, part: LogPart) -> Iterator[list[Line]]:
-        """Yield the log of a container as it comes, until it ends or falls silent.
+    def log_lines(
+        self,
+        pod: str,
+        *,
+        since: str | None = None,
+        previous: bool = False,
+        follow: bool = False,
+        tail: int | None = None,
+    ) -> Iterator[list[Line]]:
+        """Yield the log of a replica's container as it comes, until it ends or falls silent.
 
-        Not tried again: the caller knows what it has seen.
+        `since` is RFC 3339 in full seconds, `previous` the container before the latest restart,
+        `follow` waits for more while it runs, and `tail` is the number of the last lines. Not tried
+        again: the caller knows what it has seen.
         """
-        return log_lines(self.client, self.namespace, pod, part)
+        options = {
+            "container": CONTAINER,
+            "previous": str(previous).lower(),
+            "follow": str(follow).lower(),
+            "sinceTime": since,
+            "tailLines": None if tail is None else str(tail),
+        }
+        return log_lines(self.client, f"{self._pods}/{pod}/log", options)
 
     def watch_job(self) -> Iterator[list[Object]]:
         """See `jobs.streams.watch`."""

@@ -21,8 +21,6 @@ from jobs.plan import prerequisites
 from jobs.rules import Surroundings
 from jobs.spec import Script, TrainingJob
 from jobs.spec.consistency import NO_PROGRAM
-from jobs.spec.names import KEPT_VOLUME
-from jobs.spec.volumes import claim_name
 
 _NOT_DECLARED = {"name", "module"}
 KEYS = tuple(
@@ -49,14 +47,12 @@ class JobsConfig:
         jobs: In the order of the configuration, whose keys Pulumi sorts.
         scripts: By job, of those that have one.
         problems: Whatever is wrong; with one, nothing may be made.
-        warnings: Mistakes with which a job may run all the same.
         skipped: Entries of the catalogue that the cluster can't run, and why.
     """
 
     jobs: list[TrainingJob] = field(default_factory=list)
     scripts: dict[str, Script] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    warnings: list[Problem] = field(default_factory=list)
     skipped: dict[str, str] = field(default_factory=dict)
 
 
@@ -69,10 +65,9 @@ def read(section: Mapping[str, Any], key: str, around: Surroundings) -> JobsConf
             _add(job, f"{key}.{name}", around, config)
         else:
             config.problems.extend(job)
-    config.problems.extend(_clashes(config.jobs, key))
     config.problems.extend(_dependency_problems(config.jobs, section, key))
     for name, job in CATALOG.items():
-        reasons = [found.reason for rule, found in rules.judge(job, around) if not rule.warns]
+        reasons = [found.reason for _, found in rules.judge(job, around)]
         if name not in section and reasons:
             config.skipped[name] = reasons[0]
     return config
@@ -129,21 +124,7 @@ def _add(job: TrainingJob, key: str, around: Surroundings, config: JobsConfig) -
         if not wrong and job.elastic is not None and job.build is not None:
             around = replace(around, files=sources.read_build(image))
     for rule, finding in rules.judge(job, around):
-        (config.warnings if rule.warns else config.problems).append(rule.problem(finding, key))
-
-
-def _clashes(jobs: list[TrainingJob], key: str) -> Iterator[Problem]:
-    """Yield where two jobs would make one and the same claim, and so share its files."""
-    makers: dict[str, str] = {KEPT_VOLUME: "the stack's own for kept files"}
-    for job in jobs:
-        for name, volume in job.volumes.items():
-            if volume.size is None and volume.host_path is None:
-                continue
-            claim = claim_name(job.name, name, volume)
-            place = located(key, (job.name, "volumes", name))
-            if (first := makers.setdefault(claim, place)) != place:
-                text = f"would be the same claim {quote(claim)} as {first}; rename the volume"
-                yield Problem(place, text)
+        config.problems.append(rule.problem(finding, key))
 
 
 def _dependency_problems(
@@ -189,23 +170,15 @@ def lost_inputs(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
 
 
 def _cycles(jobs: Sequence[TrainingJob], key: str) -> Iterator[Problem]:
-    """Yield each cycle once, at the job in it that comes first."""
-    names = [job.name for job in jobs]
-    graph = {job.name: {*prerequisites(job)} & {*names} - {job.name} for job in jobs}
-    while True:
-        try:
-            TopologicalSorter(graph).prepare()
-        except CycleError as error:
-            # Each comes before the next one, and the last is the first again.
-            cycle = error.args[1][:0:-1]
-        else:
-            return
-        first = min(cycle, key=names.index)
-        start = cycle.index(first)
-        needed = [*cycle[start + 1 :], *cycle[: start + 1]]
+    """Yield a cycle in what jobs need of each other, if there is one."""
+    names = {job.name for job in jobs}
+    graph = {job.name: names.intersection(prerequisites(job)) - {job.name} for job in jobs}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        cycle = error.args[1][::-1]  # each needs the next one, and the last is the first again
         text = (
-            f"is in a cycle, in which no job can be the first: {' needs '.join([first, *needed])}; "
+            f"is in a cycle, in which no job can be the first: {' needs '.join(cycle)}; "
             "take one `dependsOn` or input out of it"
         )
-        yield Problem(located(key, (first,)), text)
-        graph[first].discard(needed[0])
+        yield Problem(located(key, (cycle[0],)), text)

@@ -105,16 +105,6 @@ def waits(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> dict[str, t
     return found
 
 
-def turns(jobs: Sequence[TrainingJob], waits: Mapping[str, Sequence[str]]) -> str:
-    """Return the order in which `ordered` jobs run that wait for others, such as "a, b; then c"."""
-    turn: dict[str, int] = {}
-    for job in jobs:
-        before = (*waits[job.name], *prerequisites(job))
-        turn[job.name] = 1 + max((turn[name] for name in before), default=0)
-    groups = ([name for name in turn if turn[name] == each] for each in sorted({*turn.values()}))
-    return "; then ".join(", ".join(group) for group in groups)
-
-
 def _and_before(names: Iterable[str], ended: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Return the jobs of these names, and all that end before one of them starts."""
     return frozenset().union(*({name} | ended[name] for name in names))
@@ -144,13 +134,24 @@ def described(requests: Sequence[Share]) -> str:
     return f"{pods} with {', '.join(parts)}{total}"
 
 
-def summary(jobs: Sequence[TrainingJob], capacity: Capacity | None) -> str:
-    """Return what a stack's jobs need and what its cluster has, as far as that is known."""
-    requests = [share for job in jobs for share in shares(job)]
+def summary(
+    jobs: Sequence[TrainingJob], waits: Mapping[str, Sequence[str]], capacity: Capacity | None
+) -> str:
+    """Return what `ordered` jobs need, what the cluster has, and in which turns they run.
+
+    What is not known is left out. Turns are such as "a, b; then c".
+    """
     parts = []
     if len(jobs) > 1:
+        requests = [share for job in jobs for share in shares(job)]
         parts.append(f"the {len(jobs)} jobs of the stack need {described(requests)}")
     if capacity is not None:
-        turns = "" if fits(requests, capacity) else ", so they run in turns"
-        parts.append(f"the cluster has {capacity}{turns}")
+        parts.append(f"the cluster has {capacity}")
+    if any(waits.values()):
+        turn: dict[str, int] = {}
+        for job in jobs:
+            before = (*waits[job.name], *prerequisites(job))
+            turn[job.name] = 1 + max((turn[name] for name in before), default=0)
+        groups = ([job for job in turn if turn[job] == each] for each in sorted({*turn.values()}))
+        parts.append(f"they run in turns: {'; then '.join(', '.join(group) for group in groups)}")
     return "; ".join(parts)

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter
 
 from core.manifests import Manifest, marked
 from jobs.run.gate import limits
-from jobs.spec import TrainingJob, checkpoints
-from jobs.spec.kept import VOLUME_URL, outputs_url
+from jobs.spec import TrainingJob
+from jobs.spec.kept import VOLUME_URL, checkpoints, outputs_url
 
 _JUDGED = frozenset({"minAccuracy", "maxDuration", "maxTimeToAccuracy", "require", "maxCost"})
 """Fields of a declaration that judge a run: another one is no change of it."""
@@ -26,14 +26,13 @@ class PyTorchJob(pulumi.CustomResource):
         artifacts: What its inputs are, by name (`jobs.spec.inputs.found`); None without inputs.
         place: Where the stack keeps checkpoints, and rank 0's files unless the job has `outputs`
             (`jobs.spec.kept`); None for nowhere.
-        room: What all jobs need and the cluster has, for a preview to show (`jobs.plan`).
-        cost: What its nodes cost, likewise (`infra.cost.of_jobs`).
+        cost: What its nodes cost, for a preview to show (`infra.cost.of_jobs`).
     """
 
     result: Output[dict[str, Any]]
     """How it ended and what it returned; `state` is Succeeded, Failed, TimedOut or CannotStart."""
 
-    def __init__(  # noqa: PLR0913  # two of a job, five of what is around it, and options
+    def __init__(  # noqa: PLR0913  # two of a job, four of what is around it, and options
         self,
         job: TrainingJob,
         manifest: Mapping[str, Any],
@@ -41,7 +40,6 @@ class PyTorchJob(pulumi.CustomResource):
         kubeconfig: Input[str],
         artifacts: Input[Mapping[str, Any]] | None,
         place: str | None,
-        room: str,
         cost: Mapping[str, Any] | None,
         opts: ResourceOptions,
     ) -> None:
@@ -53,7 +51,6 @@ class PyTorchJob(pulumi.CustomResource):
             "artifacts": artifacts,
             # Neither is this: where files are kept alters no result.
             "kept": outputs_url(str(place), job.name) if is_kept else None,
-            "room": room,
             "cost": cost,
             "result": None,
         }
@@ -72,7 +69,7 @@ def run_properties(
     job: TrainingJob, manifest: Mapping[str, Any], place: str | None = VOLUME_URL
 ) -> dict[str, Any]:
     """Return the inputs of a run that follow from its job, and where its stack keeps files."""
-    kept = checkpoints.settings(job, place)
+    kept = checkpoints(job, place)
     return {
         "namespace": manifest["metadata"]["namespace"],
         "manifest": manifest,

@@ -9,7 +9,7 @@ from pulumi import Input
 
 from clusters.cluster import Cluster
 from core.paths import CHECKOUT
-from core.problem import Problem, choices, quote
+from core.problem import Problem, choices, meant, quote
 from images.build.job import JobImageSpec
 from images.build.requirements import RequirementsSpec
 from images.resource import JobImage, Trainer, TrainerImages
@@ -20,8 +20,6 @@ from jobs.spec.program import DEFAULT_ENTRY
 LIMIT = 2**20
 """Bytes: https://kubernetes.io/docs/concepts/configuration/configmap/#motivation"""
 
-_OWN = {"clusters", "core", "docs", "images", "infra", "jobs", "scripts", "stacks", "tests"}
-"""Folders at the checkout's top that are Slipway's, and never meant."""
 _BYTES_PER_FILE = 64
 """What a file costs of that besides its content and its names."""
 _LONGEST = 2**20
@@ -38,7 +36,7 @@ def read_script(job: TrainingJob, key: str, checkout: Path = CHECKOUT) -> Script
     """
     path = checkout / str(job.script)
     try:
-        found = _file(job, path, key) if path.is_file() else _folder(job, path, key, checkout)
+        found = _file(job, path, key) if path.is_file() else _folder(job, path, key)
         if isinstance(found, Problem):
             return found
         entry, files = found
@@ -68,14 +66,11 @@ def _file(job: TrainingJob, path: Path, key: str) -> _Files | Problem:
     return path.name, {path.name: path}
 
 
-def _folder(job: TrainingJob, path: Path, key: str, checkout: Path) -> _Files | Problem:
+def _folder(job: TrainingJob, path: Path, key: str) -> _Files | Problem:
     if not path.is_dir():
-        # As the user would write them, beside the missing one.
-        beside = Path(str(job.script)).parent
-        near = [str(beside / name) for name in _near(path.parent, checkout)]
-        text = f"{quote(job.script)} is neither a file nor a folder: there is no {path}"
-        text += f"; {choices(str(job.script), near)}" if near else ""
-        return Problem(f"{key}.script", text)
+        near = [each.name for each in path.parent.iterdir()] if path.parent.is_dir() else []
+        text = f"{quote(job.script)} is neither a file nor a folder: there is no {path}."
+        return Problem(f"{key}.script", f"{text}{meant(path.name, near)}")
     files = {str(each.relative_to(path)): each for each in _files(path)}
     entry = DEFAULT_ENTRY if job.script_entry is None else job.script_entry
     programs = [name for name in files if name.endswith(".py")]
@@ -83,17 +78,6 @@ def _folder(job: TrainingJob, path: Path, key: str, checkout: Path) -> _Files | 
         return entry, files
     text = f"{quote(entry)} is no Python file in the folder {quote(job.script)}"
     return Problem(f"{key}.scriptEntry", f"{text}; {choices(entry, programs)}")
-
-
-def _near(folder: Path, checkout: Path) -> list[str]:
-    """Return the names in `folder` that may be meant by a missing script."""
-    own = _OWN if folder.resolve() == checkout.resolve() else ()
-    return [
-        each.name
-        for each in (folder.iterdir() if folder.is_dir() else ())
-        if (each.is_dir() or each.suffix == ".py") and not each.name.startswith((".", "__"))
-        if each.name not in own
-    ]
 
 
 def _files(folder: Path) -> Iterator[Path]:

@@ -1,7 +1,6 @@
 """What the API server sends while it happens: a replica's log, and changes of objects."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from kubernetes.client import ApiClient
@@ -9,42 +8,16 @@ from kubernetes.watch import Watch
 
 from core import kube
 from jobs.logs.lines import LONGEST, Line
-from jobs.spec.names import CONTAINER
 
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5, 20
 _LOG_SILENCE_SECONDS = 30
 _WATCH_SECONDS, _WATCH_SILENCE_SECONDS = 30, 35
 
 
-@dataclass(frozen=True)
-class LogPart:
-    """Which part of a container's log to read.
-
-    `since` is RFC 3339 in full seconds, `previous` the container before the latest restart,
-    `follow` waits for more while it runs, and `tail` is the number of the last lines.
-    """
-
-    since: str | None = None
-    previous: bool = False
-    follow: bool = False
-    tail: int | None = None
-    container: str = CONTAINER
-
-    @property
-    def query(self) -> dict[str, str]:
-        """The API server's parameters for it."""
-        options = [("sinceTime", self.since), ("tailLines", self.tail)]
-        return {
-            "container": self.container,
-            "timestamps": "true",
-            "previous": str(self.previous).lower(),
-            "follow": str(self.follow).lower(),
-            **{name: str(value) for name, value in options if value is not None},
-        }
-
-
-def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Iterator[list[Line]]:
-    """Yield the log of a pod's container as it comes, until it ends or falls silent.
+def log_lines(
+    client: ApiClient, path: str, options: Mapping[str, str | None]
+) -> Iterator[list[Line]]:
+    """Yield the log at `path` as it comes, until it ends or falls silent; None is no option.
 
     Yields:
         An empty list once the log is open, then the lines of each part that comes.
@@ -53,7 +26,8 @@ def log_lines(client: ApiClient, namespace: str, pod: str, part: LogPart) -> Ite
         ApiException: the API server's refusal.
         urllib3.exceptions.HTTPError: no answer, or none any more.
     """
-    request = kube.Request("GET", f"/api/v1/namespaces/{namespace}/pods/{pod}/log", part.query)
+    query = {name: value for name, value in options.items() if value is not None}
+    request = kube.Request("GET", path, {**query, "timestamps": "true"})
     answer = kube.send(client, request, limit=(_CONNECT_SECONDS, _LOG_SILENCE_SECONDS))
     try:
         yield []

@@ -15,12 +15,11 @@ was reached. 125: a job failed. 128 and the signal's number: stopped.
 
 import argparse
 import json
+import math
 import shlex
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
-from decimal import Decimal, InvalidOperation
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,7 @@ from clusters import CLUSTERS
 from core.paths import CHECKOUT
 from infra import cost, settings
 from infra.cost import prices
-from scripts.azure_requests import Request, requests
+from scripts.azure_requests import CHANGES, requests
 from scripts.ci_smoke import (
     FAILED,
     Command,
@@ -62,14 +61,14 @@ _JOBS = {"mnist-gloo": {"workers": 1, "args": _ARGS, "minAccuracy": 0.1}}
 class Cap:
     """The most that a run may cost, and what its nodes alone cost by the hour."""
 
-    most: Decimal
-    hourly: Decimal
+    most: float
+    hourly: float
     currency: str
 
     @property
     def seconds(self) -> float:
         """How long everything before `down` may take."""
-        return float(self.most / self.hourly) * 3600 - DOWN_SECONDS
+        return self.most / self.hourly * 3600 - DOWN_SECONDS
 
 
 class Unusable(Exception):
@@ -96,11 +95,11 @@ def stack_config(config: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def cap_of(config: Mapping[str, Any], most: Decimal) -> Cap:
+def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     """Return the cap of a stack.
 
     Raises:
-        Unusable: its nodes have no price, or it buys less time than taking the stack down may take.
+        Unusable: its nodes have no price, or it does not pay for taking the stack down, or is none.
         settings.SettingsError: with everything that is wrong with them.
     """
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
@@ -113,11 +112,11 @@ def cap_of(config: Mapping[str, Any], most: Decimal) -> Cap:
             f"there is no price for {sizes}, so no cost cap can be kept; use another location, or "
             "write a price table (docs/costs.md) and name it in slipway:prices"
         )
-    cap = Cap(most, hourly, table.currency)
-    if cap.seconds <= 0:
+    cap = Cap(most, float(hourly), table.currency)
+    if not 0 < cap.seconds < math.inf:
         raise Unusable(
-            f"--max-cost {most} is less than taking the stack down may cost: "
-            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; raise it"
+            f"--max-cost {most:g} is no limit, or less than taking the stack down may cost: "
+            f"{DOWN_SECONDS / 60:g} minutes at {table.currency} {hourly:.3f} an hour; change it"
         )
     return cap
 
@@ -129,14 +128,14 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary,
     """
     file = scratch.checkout / "stacks" / f"{STACK}.yaml"
     file.write_text(yaml.safe_dump({"config": dict(config)}))
-    asked: dict[str, list[Request]] = {}
+    asked: dict[str, list[dict[str, Any]]] = {}
 
     def recorded(command: Command) -> Command:
         record = scratch.directory / f"{command.name}.requests"
         line = f"export PULUMI_DEBUG_GRPC={shlex.quote(str(record))}; {command.line}"
         return replace(command, line=line)
 
-    def take(name: str) -> list[Request]:
+    def take(name: str) -> list[dict[str, Any]]:
         record = scratch.directory / f"{name}.requests"
         if record.exists():
             asked[name] = [*requests(record.read_text(errors="replace").splitlines(), name)]
@@ -145,10 +144,11 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary,
 
     def judge(step: Step) -> Step:
         """Fail the second `up` if it has changed anything."""
-        changed = ", ".join(f"{each.type} {each.name}" for each in take(step.name) if each.changes)
+        changed = [each for each in take(step.name) if each["method"] in CHANGES]
         if step.name != AGAIN or step.status or not changed:
             return step
-        return replace(step, outcome=f"changed {changed}", status=FAILED)
+        names = ", ".join(f"{each['type']} {each['name']}" for each in changed)
+        return replace(step, outcome=f"changed {names}", status=FAILED)
 
     up, smoke, down = (Command.of_make(name, STACK) for name in ("up", "smoke", "down"))
     up, down = replace(up, limit=_UP_SECONDS), replace(down, limit=DOWN_SECONDS)
@@ -160,23 +160,12 @@ def run(scratch: Scratch, config: Mapping[str, Any], cap: Cap) -> tuple[Summary,
     finally:
         for command in (*commands, down):  # one that was stopped is not judged
             take(command.name)
-    hours = Decimal(sum(step.seconds for step in summary.steps)) / 3600
-    costs = {
-        "currency": cap.currency,
-        "max": str(cap.most),
-        "hourly": f"{cap.hourly:.3f}",
-        "nodes": f"{cap.hourly * hours:.3f}",
-    }
-    calls = [asdict(each) for step in asked.values() for each in step]
+    spent = cap.hourly * sum(step.seconds for step in summary.steps) / 3600
+    costs = {"currency": cap.currency, "max": f"{cap.most:g}", "hourly": f"{cap.hourly:.3f}"}
+    costs["nodes"] = f"{spent:.3f}"
+    calls = [each for step in asked.values() for each in step]
     document = {**json.loads(summary.json()), "cost": costs, "requests": calls}
     return summary, json.dumps(document, indent=1)
-
-
-def _amount(text: str) -> Decimal:
-    with suppress(InvalidOperation):
-        if 0 < (amount := Decimal(text)) < Decimal("inf"):
-            return amount
-    raise argparse.ArgumentTypeError(f"{text!r} is no amount above 0, such as 5 or 2.50")
 
 
 def main() -> int:
@@ -195,8 +184,8 @@ def main() -> int:
     )
     parser.add_argument(
         "--max-cost",
-        type=_amount,
-        default=Decimal(5),
+        type=float,
+        default=5.0,
         metavar="AMOUNT",
         help="what its nodes may cost, in the price table's currency; by default 5",
     )
@@ -216,7 +205,7 @@ def main() -> int:
     except (Unusable, settings.SettingsError, yaml.YAMLError) as error:
         parser.error(f"{arguments.settings}: {error}")
     print(
-        f"At most {cap.currency} {cap.most} at {cap.hourly:.3f} an hour: the stack is taken down "
+        f"At most {cap.currency} {cap.most:g} at {cap.hourly:.3f} an hour: the stack is taken down "
         f"after {cap.seconds / 60:.0f} minutes at the latest.",
         flush=True,
     )

@@ -7,13 +7,14 @@ once when it begins and, with its answer and duration, when it ends.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from core.process import json_map
 
 HIDDEN = "[secret]"
 """What stands in a report in place of a secret."""
+CHANGES = frozenset({"Create", "Update", "Delete"})
+"""Methods that change something in Azure."""
 _METHOD = re.compile("/pulumirpc.ResourceProvider/(Create|Read|Update|Delete|Invoke)")
 _PACKAGE = "azure-native:"
 _FINISHED = "response_completed"
@@ -37,63 +38,32 @@ _SHORTEST = 6
 """Characters of a secret that is looked for wherever else it may stand: `true` may be one, too."""
 
 
-@dataclass(frozen=True)
-class Request:
-    """One call of azure-native's plugin, in a step of the run.
+def requests(lines: Iterable[str], step: str) -> Iterator[dict[str, Any]]:
+    """Yield each finished call of azure-native's plugin in a step's record, without its secrets.
 
-    The type is a resource's, or the function, which has no name. The error is empty where there was
-    none.
+    Each has `step`, `method`, `type` (a resource's, or the function), `name` (of the resource, in
+    the program), the `request`, the `answer`, `errors` and `seconds`.
     """
-
-    step: str
-    method: str
-    type: str
-    name: str
-    inputs: Any
-    outputs: Any
-    error: str
-    seconds: float
-
-    @property
-    def changes(self) -> bool:
-        """Whether it changed something in Azure."""
-        return self.method in {"Create", "Update", "Delete"}
-
-
-def requests(lines: Iterable[str], step: str) -> Iterator[Request]:
-    """Yield each finished call of azure-native's plugin in a step's record, without its secrets."""
     # Half a line may be at the end.
     entries = [each for each in map(json_map, lines) if each.get("progress") == _FINISHED]
     # A plugin may repeat in an error, or in another answer, what it marked as a secret once.
     secrets = sorted({text for each in entries for text in _secrets(each)}, key=len, reverse=True)
     for entry in entries:
-        found = _request(entry, step)
-        if found is not None:
-            yield Request(**{key: _clean(value, secrets) for key, value in vars(found).items()})
-
-
-def _request(entry: Mapping[str, Any], step: str) -> Request | None:
-    called = _METHOD.fullmatch(str(entry.get("method")))
-    asked, answer = entry.get("request") or {}, entry.get("response") or {}
-    if called is None or asked.get("preview"):
-        return None
-    method = called[1]
-    # In a URN a resource's type follows those of its parents. A function has a token instead.
-    *_, types, name = str(asked.get("urn", f"::{asked.get('tok')}::")).split("::", 3)
-    type_ = types.rpartition("$")[2]
-    if not type_.startswith(_PACKAGE):
-        return None
-    inputs = {
-        "Create": asked.get("properties"),
-        "Update": asked.get("news"),
-        "Read": asked.get("inputs"),
-        "Delete": {"id": asked.get("id")},
-        "Invoke": asked.get("args"),
-    }[method]
-    outputs = answer.get("return" if method == "Invoke" else "properties")
-    error = "; ".join([*entry.get("errors", ()), *map(str, answer.get("failures", ()))])
-    seconds = round(entry.get("duration", 0) / 1e9, 2)  # Go's durations are nanoseconds
-    return Request(step, method, type_, name, inputs, outputs, error, seconds)
+        called, asked = _METHOD.fullmatch(str(entry.get("method"))), entry.get("request") or {}
+        # In a URN a resource's type follows those of its parents. A function has a token instead.
+        *_, types, name = str(asked.get("urn", f"::{asked.get('tok')}::")).split("::", 3)
+        kind = types.rpartition("$")[2]
+        if called is None or asked.get("preview") or not kind.startswith(_PACKAGE):
+            continue
+        texts = {"request": asked, "answer": entry.get("response"), "errors": entry.get("errors")}
+        yield {
+            "step": step,
+            "method": called[1],
+            "type": kind,
+            "name": name,
+            **_clean(texts, secrets),
+            "seconds": round(entry.get("duration", 0) / 1e9, 2),  # Go's durations are nanoseconds
+        }
 
 
 def _secrets(value: Any, *, inside: bool = False) -> Iterator[str]:

@@ -34,12 +34,6 @@ _OTHER_BACKENDS = ("PULUMI_DIY_BACKEND_", "PULUMI_SELF_MANAGED_")
 """What the variables begin with that put a stack's state into other files or compress it: a command
 that finds no state would take the stack for one that was destroyed."""
 
-KUBERNETES_STAND_IN = CHECKOUT / "scripts" / "offline" / "bin"
-"""The directory of what stands in for pulumi-kubernetes' plugin."""
-AZURE_STAND_IN = KUBERNETES_STAND_IN / "azure-native"
-"""The same for azure-native's."""
-_STAND_INS = {"kubernetes": KUBERNETES_STAND_IN, "azure-native": AZURE_STAND_IN}
-
 
 class PassphraseLost(Exception):
     """Stacks exist, but the passphrase that their secrets are encrypted with is gone."""
@@ -48,15 +42,6 @@ class PassphraseLost(Exception):
 def pulumi_home() -> Path:
     """Pulumi's own directory, so that the user's ~/.pulumi (logins, plugins) is never touched."""
     return cache_dir() / "pulumi-home"
-
-
-def downloaded(package: str) -> list[Path]:
-    """The plugins of a package that Pulumi itself has fetched, each a directory."""
-    return [
-        directory
-        for directory in (pulumi_home() / "plugins").glob(f"resource-{package}-v*")
-        if (directory / f"pulumi-resource-{package}").is_file()
-    ]
 
 
 def backend() -> Path:
@@ -145,13 +130,7 @@ def _unset(given: Mapping[str, str]) -> list[str]:
 
 
 def _path(given: str) -> str:
-    """The environment and the built tools first, what stands in for plugins last.
-
-    Last, since a real plugin wins. One that Pulumi has downloaded is not on PATH, and Pulumi takes
-    what is on PATH before it: then what stands in for it is left out.
-    """
-    first = [str(CHECKOUT / ".venv" / "bin"), str(cache_dir() / "bin")]
-    last = [str(place) for package, place in _STAND_INS.items() if not downloaded(package)]
-    ours = {*first, *map(str, _STAND_INS.values())}
+    """The environment and the built tools first."""
+    ours = [str(CHECKOUT / ".venv" / "bin"), str(cache_dir() / "bin")]
     rest = [directory for directory in given.split(os.pathsep) if directory not in ours]
-    return os.pathsep.join([*first, *rest, *last])
+    return os.pathsep.join([*ours, *rest])

@@ -16,12 +16,7 @@ BY_FILE: Mapping[str, tuple[str, ...]] = {
     "dev": (),
     "spare": (),
     "runs-1": ("runs/test_failing", "runs/test_cached", "engine/test_run_", "engine/test_gpu"),
-    "runs-2": (
-        "runs/",
-        "engine/test_elastic",
-        "engine/test_kubernetes_standin",
-        "engine/test_standin",
-    ),
+    "runs-2": ("runs/", "engine/test_elastic"),
     "embedded": (
         "engine/test_azure",
         "engine/test_clusters_kubeconfig",

@@ -13,5 +13,6 @@ KIND = Kind(
     pools=Lazy("clusters.aks.pools.pools"),
     declare=Lazy("clusters.aks.provision.provision"),
     remains=Lazy("clusters.azure.checks.remains"),
+    tools=("pulumi-resource-azure-native",),
     extra="azure",
 )

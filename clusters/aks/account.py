@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from clusters import azure
 from clusters.aks.pools import GPU_FALLBACK, node_pools
 from clusters.azure.checks import KEY, az
-from core.problem import Problem
+from core.problem import Problem, meant, quote
 from core.process import CommandFailed
 
 if TYPE_CHECKING:
@@ -54,7 +54,8 @@ def problems(settings: Settings, account: Mapping[str, Any]) -> Iterator[Problem
             return []
 
     with ThreadPoolExecutor() as pool:
-        questions = (partial(_admin, user=account["user"]), _registered, _sizes, _subnet)
+        admin = partial(_admin, user=account["user"])
+        questions = (admin, _registered, _region, _sizes, _subnet)
         for found in pool.map(answer, questions):
             yield from found
 
@@ -81,17 +82,13 @@ def _caller(settings: Settings, user: Mapping[str, str]) -> tuple[Principal, str
 def _admin(settings: Settings, user: Mapping[str, str]) -> Iterator[Problem]:
     """Yield that the caller is no administrator: the cluster would not let it in."""
     admins = settings.admins
-    if not any(admins.by_kind.values()):
+    # Only the directory's readers may list a program's groups.
+    if not any(admins.by_kind.values()) or (admins.groups and user["type"] != "user"):
         return
-    if admins.groups and user["type"] != "user":
-        return  # Only the directory's readers may list a program's groups.
     kind, who = _caller(settings, user)
-    if who in admins.by_kind[kind]:
+    groups = az(settings, "ad", "user", "get-member-groups", "--id", who) if admins.groups else ()
+    if who in admins.by_kind[kind] or {each["id"] for each in groups} & {*admins.groups}:
         return
-    if admins.groups:
-        groups = az(settings, "ad", "user", "get-member-groups", "--id", who)
-        if {each["id"] for each in groups} & set(admins.groups):
-            return
     key = "users" if kind == "User" else "servicePrincipals"
     text = f"has not you, {user['name']}, whom the cluster would not let in; add {who} to {key}"
     yield Problem(f"{KEY}.admins", text)
@@ -107,6 +104,14 @@ def _registered(settings: Settings) -> Iterator[Problem]:
         if (state := states.get(name.lower(), "NotRegistered")) != "Registered":
             text = f"has {name} as {state}; run `az provider register --namespace {name} --wait`"
             yield Problem(f"{KEY}.subscription", text)
+
+
+def _region(settings: Settings) -> Iterator[Problem]:
+    """Yield a region that Azure does not have."""
+    known = [each["name"] for each in az(settings, "account", "list-locations")]
+    if settings.location not in known:
+        text = f"{quote(settings.location)} is not in what `az account list-locations` has."
+        yield Problem(f"{KEY}.location", f"{text}{meant(settings.location, known)}")
 
 
 def _subnet(settings: Settings) -> Iterator[Problem]:

@@ -8,12 +8,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import yaml
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.autoscaler import NAMESPACE
-from clusters.azure import GPUS, cores_for_pods
-from clusters.azure.settings import GpuNodes, Size
+from clusters.azure import GPUS, cores_for_pods, network
+from clusters.azure.settings import DISTINCT, GpuNodes, Size
 from clusters.pools import GpuPool, NodePool, Taint
 from core.fields import CONFIG
 from core.manifests import MANAGED_BY
@@ -29,6 +29,7 @@ GPU, GPU_FALLBACK = "gpu", "gpufallback"
 """Names of the pools with GPUs: AKS takes at most 12 of a-z and 0-9
 (https://learn.microsoft.com/azure/aks/create-node-pools#limitations)."""
 Zone = Annotated[str, Field(pattern="^[1-3]$", description='a zone of the region: "1", "2" or "3"')]
+Zones = Annotated[tuple[Zone, ...], DISTINCT]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -61,7 +62,7 @@ class Fallback:
     size: Size | None = None
     min_nodes: Annotated[int, Field(ge=0, le=1000)] = 0
     max_nodes: Annotated[int, Field(ge=1, le=1000)] | None = None
-    zones: tuple[Zone, ...] | None = None
+    zones: Zones | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -86,15 +87,7 @@ class Spot:
         return None if self.max_price == -1 else Decimal(str(self.max_price))
 
 
-_NEVER_SPOT = ConfigDict(
-    **CONFIG,
-    json_schema_extra={
-        "absent": {"spot": "these nodes are never spot nodes; of the pools only gpu may have them"}
-    },
-)
-
-
-@dataclass(frozen=True, kw_only=True, config=_NEVER_SPOT)
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
 class SystemPool:
     """The nodes that the cluster's own pods run on, and without a pool `cpu` the operator's too.
 
@@ -112,20 +105,16 @@ class SystemPool:
     size: Size = "Standard_D4s_v5"
     min_nodes: Annotated[int, Field(ge=1, le=1000)] = 1
     max_nodes: Annotated[int, Field(ge=1, le=1000)] = 3
-    zones: tuple[Zone, ...] = ()
+    zones: Zones = ()
     os_disk: OsDisk = OsDisk()
 
 
-@dataclass(frozen=True, kw_only=True, config=_NEVER_SPOT)
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
 class CpuPool(SystemPool):
     """Nodes for the operator and for jobs without GPUs, so that `system` takes neither.
 
     Args:
-        size: Of each node.
         min_nodes: The pool never has fewer: one at least, for the operator.
-        max_nodes: The pool never has more.
-        zones: Zones of the region that the nodes are spread over.
-        os_disk: Of each node.
     """
 
     size: Size = "Standard_D8s_v5"
@@ -137,16 +126,12 @@ class AksGpuNodes(GpuNodes):
     """Nodes with GPUs, made when a job needs them.
 
     Args:
-        size: Of each node.
-        gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
         min_nodes: The pool never has fewer; with 0 nothing is paid while no job needs one.
         max_nodes: The pool never has more.
         spot: Nodes that Azure may take back; without it, they stay as long as a job needs them.
         driver: Who installs NVIDIA's driver. `aks`: AKS, and Slipway the device plugin.
             `gpu-operator`: NVIDIA's GPU operator, which you install, and which brings the device
             plugin too; AKS installs no driver.
-        labels: Besides Slipway's own.
-        taints: That keep other pods off.
         zones: Zones of the region that the nodes are spread over.
         os_disk: Of each node.
     """
@@ -159,7 +144,7 @@ class AksGpuNodes(GpuNodes):
     max_nodes: Annotated[int, Field(ge=1, le=1000)] = 2
     spot: Spot | None = None
     driver: Literal["aks", "gpu-operator"] = "aks"
-    zones: tuple[Zone, ...] = ()
+    zones: Zones = ()
     os_disk: OsDisk = OsDisk()
 
     @property
@@ -225,6 +210,7 @@ def pools(settings: Settings) -> tuple[NodePool, ...]:
             spot=pool.spot is not None,
             dollars=None if pool.spot is None else pool.spot.dollars,
             cores=cores_for_pods(pool.size),
+            network=network(pool.size) if pool.max_nodes > 1 else "",
             # With a pool for jobs, that of the system takes the cluster's own pods alone.
             takes_jobs=name != "system" or settings.cpu is None,
         )

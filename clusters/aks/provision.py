@@ -63,6 +63,7 @@ def provision(settings: Settings) -> Cluster:
     """Declare everything on Azure, and return the cluster."""
     checks.before_update(
         settings,
+        "azure",
         pushes=len(settings.images.prebuilt) < len(fields(settings.images)),
         account=partial(account.problems, settings),
     )

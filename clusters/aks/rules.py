@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields
 from ipaddress import IPv4Network
 from itertools import combinations
 from typing import TYPE_CHECKING
-
-from pydantic.alias_generators import to_camel
 
 from clusters import azure
 from clusters.azure import GPUS, contradiction, cores
@@ -21,8 +18,6 @@ if TYPE_CHECKING:
     from clusters.azure.settings import Login
 
 _PRIVATE = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
-_MOST_RANGES = 200
-"""https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations"""
 _PREFIXES = {"addresses": (8, 29), "nodes": (8, 29), "pods": (0, 32), "services": (13, 28)}
 """Bits of the largest and of the smallest prefix; DNS gets the eleventh address of `services`.
 
@@ -35,7 +30,6 @@ _RESERVED = re.compile(r"(kubernetes\.azure\.com|([^/]+\.)?kubernetes\.io|slipwa
 
 def contradictions(settings: Settings) -> Iterator[Contradiction]:
     """Yield everything that is wrong, by the key to change."""
-    yield from azure.region(settings.location)
     yield from azure.reserved(("registry", "name"), settings.registry.name)
     yield from azure.reserved(("storage", "name"), settings.storage.name)
     yield from _api(settings.api)
@@ -44,16 +38,12 @@ def contradictions(settings: Settings) -> Iterator[Contradiction]:
     yield from _system(settings.system.size)
     for name, pool in (("system", settings.system), ("cpu", settings.cpu)):
         if pool is not None:
-            yield from azure.repeated((name, "zones"), pool.zones)
             yield from azure.bounds((name,), pool.min_nodes, pool.max_nodes)
             yield from azure.without_gpus(name, pool.size)
     if settings.gpu:
-        yield from azure.repeated(("gpu", "zones"), settings.gpu.zones)
         yield from azure.gpu_nodes(settings.gpu)
         yield from _gpu(settings.gpu)
         yield from _fallback(settings.gpu)
-    if settings.budget:
-        yield from azure.repeated(("budget", "emails"), settings.budget.emails)
     if (most := settings.logs.daily_gib) != -1 and most <= 0:
         text = f"{most:g} is not allowed; it takes -1 for no limit, or a number above 0"
         yield contradiction(("logs", "dailyGib"), text)
@@ -67,9 +57,6 @@ def _api(api: Api) -> Iterator[Contradiction]:
             why = "a private API server has no public address to allow anybody to; leave one out"
         text = f"takes exactly one of authorizedRanges and private: true; {why}"
         yield contradiction(("api",), text)
-    if len(ranges) > _MOST_RANGES:
-        text = f"has {len(ranges)} ranges; AKS takes at most {_MOST_RANGES}"
-        yield contradiction(("api", "authorizedRanges"), text)
     for index, each in enumerate(ranges):
         network, wrong = IPv4Network(each), ""
         if network.prefixlen < 8:
@@ -84,8 +71,6 @@ def _admins(admins: Admins, login: Login) -> Iterator[Contradiction]:
     if login != "azurecli" and not any(admins.by_kind.values()):
         text = f"is missing; with the login {login} it has to have that account, by its object ID"
         yield contradiction(("admins",), text, "login")
-    for each in fields(admins):
-        yield from azure.repeated(("admins", to_camel(each.name)), getattr(admins, each.name))
 
 
 def _network(network: Network) -> Iterator[Contradiction]:
@@ -147,8 +132,6 @@ def _fallback(gpu: AksGpuNodes) -> Iterator[Contradiction]:
     if (fallback := gpu.fallback) is None:
         return
     place = ("gpu", "spot", "fallback")
-    if fallback.zones != gpu.zones:
-        yield from azure.repeated((*place, "zones"), fallback.zones)
     yield from azure.bounds(place, fallback.min_nodes, fallback.max_nodes)
     known, wanted = GPUS.get(gpu.size, gpu.gpus_per_node), GPUS.get(fallback.size)
     if fallback.size != gpu.size and known is not None and known != wanted:

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from clusters.aks import rules
 from clusters.aks.pools import AksGpuNodes, CpuPool, SystemPool
-from clusters.azure.settings import AzureSettings, Guid, parsed, regex, resource_id
+from clusters.azure.settings import DISTINCT, AzureSettings, Guid, parsed, regex, resource_id
 from core.fields import CONFIG, number
 from core.problem import Contradiction
 
@@ -25,6 +25,10 @@ Version = Annotated[str, regex(r"^1\.[0-9]{2}(\.[0-9]+)?$", _VERSION)]
 SubnetId = Annotated[str, resource_id("Microsoft.Network/virtualNetworks/subnets", "a subnet's ID")]
 RegistryName = Annotated[str, regex("^[a-zA-Z0-9]{5,50}$", "5 to 50 letters and digits")]
 StorageName = Annotated[str, regex("^[a-z0-9]{3,24}$", "3 to 24 of a-z and 0-9")]
+# https://learn.microsoft.com/azure/aks/api-server-authorized-ip-ranges#limitations
+_RANGES = "a list of at most 200 ranges of addresses"
+Ranges = Annotated[tuple[Addresses, ...], Field(max_length=200, description=_RANGES)]
+Guids = Annotated[tuple[Guid, ...], DISTINCT]
 Principal = Literal["Group", "User", "ServicePrincipal"]
 Email = Annotated[str, regex(r"^[^@\s]+@[^@\s]+\.[^@\s]+$", "an address such as you@example.org")]
 Amount = Annotated[
@@ -43,7 +47,7 @@ class Api:
         private: It has an address in the cluster's network alone, so `pulumi up` has to run there.
     """
 
-    authorized_ranges: tuple[Addresses, ...] = ()
+    authorized_ranges: Ranges = ()
     private: bool = False
 
 
@@ -59,9 +63,9 @@ class Admins:
         service_principals: `az ad sp show --id APP --query id`.
     """
 
-    groups: tuple[Guid, ...] = ()
-    users: tuple[Guid, ...] = ()
-    service_principals: tuple[Guid, ...] = ()
+    groups: Guids = ()
+    users: Guids = ()
+    service_principals: Guids = ()
 
     @property
     def by_kind(self) -> dict[Principal, tuple[str, ...]]:
@@ -145,7 +149,7 @@ class Budget:
     """
 
     amount: Amount
-    emails: Annotated[tuple[Email, ...], Field(min_length=1, max_length=50)]
+    emails: Annotated[tuple[Email, ...], Field(min_length=1, max_length=50), DISTINCT]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -166,11 +170,9 @@ class Settings(AzureSettings):
         gpu: Nodes with GPUs; `false` for none.
         idle_minutes: After which a node that no pod needs is removed.
         registry: For job images.
-        images: Prebuilt images.
         storage: For data and artifacts.
         logs: Diagnostic logs.
         budget: What may be spent in a month before a mail is sent; `false` for no limit.
-        tags: On everything, besides Slipway's own.
         production: Whether everything is protected from deletion.
     """
 

@@ -1,13 +1,12 @@
-"""What is known of Azure: its regions and sizes, by the YAML files here, and what it refuses."""
+"""What is known of Azure: its sizes and names, by the YAML files here, and what it refuses."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
-from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -17,9 +16,9 @@ from core.problem import Path as Place
 if TYPE_CHECKING:
     from clusters.azure.settings import GpuNodes
 
-REGIONS, _SIZES, _NAMES = (
+_SIZES, _NAMES = (
     yaml.safe_load(Path(__file__).with_name(name).read_text(encoding="utf-8"))
-    for name in ("regions.yaml", "sizes.yaml", "reserved-names.yaml")
+    for name in ("sizes.yaml", "reserved-names.yaml")
 )
 GPUS: Mapping[str, int] = _SIZES["aks"]
 """`nvidia.com/gpu` of an AKS node, by its size."""
@@ -32,17 +31,10 @@ _CORES = re.compile(r"^Standard_[A-Z]+([0-9]+)(?:-([0-9]+))?[a-z]*(?:_[A-Za-z0-9
 
 Older versions are left out: a Standard_D3_v2 has 4.
 """
-_WHERE_IN = re.compile("north|south|east|west|central|[0-9]+")
-"""What distinguishes the regions of one country: a new one may have any of these."""
 _ACCELERATED = "Standard_N"
 """Begins every size with GPUs, and no other."""
-
-
-def misspelt_region(name: str) -> str | None:
-    """Return the region that a misspelt name most probably means; None of one that may be new."""
-    if _WHERE_IN.sub("", name) in {_WHERE_IN.sub("", known) for known in REGIONS}:
-        return None
-    return next(iter(get_close_matches(name, REGIONS, n=1, cutoff=0.9)), None)
+_INFINIBAND = "Standard_ND"
+"""Likewise with InfiniBand (https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nd-family)."""
 
 
 def cores(size: str) -> Decimal | None:
@@ -61,6 +53,16 @@ def cores_for_pods(size: str) -> Decimal | None:
     return every - Decimal(max(reserved, default=0)) / 1000
 
 
+def network(size: str) -> str:
+    """Describe what a node's network lacks, for estimates; empty where that is nothing."""
+    if not size.startswith(_INFINIBAND):
+        return ""
+    ethernet, infiniband = _SIZES["infiniband"].get(size, (None, None))
+    if ethernet is None:
+        return "TCP only, because its InfiniBand is not set up"
+    return f"TCP only: at most {ethernet} Gbit/s a node, not InfiniBand's {infiniband:,}"
+
+
 def is_reserved(name: str) -> bool:
     """Return whether Azure refuses the name for what has an address in DNS."""
     return any(re.fullmatch(each, name, re.IGNORECASE) for each in _NAMES)
@@ -69,13 +71,6 @@ def is_reserved(name: str) -> bool:
 def contradiction(path: Place, text: str, *others: str) -> Contradiction:
     """Return what is wrong at a path, which depends on that value and on those at `others`."""
     return Contradiction(path, text, frozenset({dotted(path), *others}))
-
-
-def region(name: str, *others: str) -> Iterator[Contradiction]:
-    """Yield a misspelt region, where the values at `others` let it be one of Azure's."""
-    if meant := misspelt_region(name):
-        text = f"{quote(name)} is no region of Azure; did you mean {meant}?"
-        yield contradiction(("location",), text, *others)
 
 
 def reserved(place: Place, name: str | None) -> Iterator[Contradiction]:
@@ -93,15 +88,10 @@ def without_gpus(key: str, size: str) -> Iterator[Contradiction]:
 def gpu_nodes(gpu: GpuNodes) -> Iterator[Contradiction]:
     """Yield what is wrong with the size, the bounds and the taints of nodes with GPUs."""
     size, known, given = gpu.size, gpu.KNOWN.get(gpu.size), gpu.gpus_per_node
-    count, unfit = ("gpu", "gpusPerNode"), ""
-    if not size.startswith(_ACCELERATED):
-        unfit = f"no GPUs; take a size that begins with {_ACCELERATED}, or no gpu"
-    elif any(re.search(each, size) for each in _SIZES["not NVIDIA's"]):
-        unfit = "no GPUs of NVIDIA's, which jobs need"
-    elif size in _SIZES["partial"]:
-        unfit = "a part of a GPU; take a size with whole ones"
+    count = ("gpu", "gpusPerNode")
+    unfit = [why for each, why in _SIZES["unfit"].items() if re.search(each, size)]
     if unfit:
-        yield contradiction(("gpu", "size"), f"{quote(size)} has {unfit}")
+        yield contradiction(("gpu", "size"), f"{quote(size)} has {unfit[0]}")
     elif known is None and given is None:
         text = f"is missing; how many GPUs a node of size {quote(size)} has is not known. "
         yield contradiction(count, f"{text}Of these it is: {', '.join(gpu.KNOWN)}", "gpu.size")
@@ -115,8 +105,9 @@ def gpu_nodes(gpu: GpuNodes) -> Iterator[Contradiction]:
             "need one with the effect NoSchedule or NoExecute: else pods without GPUs would hold "
             "nodes that are paid for",
         )
-    # Kubernetes has one for each key and effect.
-    yield from repeated(("gpu", "taints"), [(each.key, each.effect) for each in gpu.taints])
+    if len({(each.key, each.effect) for each in gpu.taints}) < len(gpu.taints):
+        text = "has two with one key and effect, of which a node can have one; leave the other out"
+        yield contradiction(("gpu", "taints"), text)
 
 
 def bounds(pool: Place, min_nodes: int, max_nodes: int) -> Iterator[Contradiction]:
@@ -124,11 +115,3 @@ def bounds(pool: Place, min_nodes: int, max_nodes: int) -> Iterator[Contradictio
     if min_nodes > max_nodes:
         text = f"{min_nodes} is more than maxNodes, {max_nodes}"
         yield contradiction((*pool, "minNodes"), text, dotted((*pool, "maxNodes")))
-
-
-def repeated(path: Place, values: Sequence[Any]) -> Iterator[Contradiction]:
-    """Yield each item of a list that is in it before."""
-    for index, value in enumerate(values):
-        if value in values[:index]:
-            before = f"{path[-1]}[{values.index(value)}]"
-            yield contradiction((*path, index), f"is the same as {before}; leave one out")

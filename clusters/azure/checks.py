@@ -10,13 +10,13 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
 import pulumi
 from pydantic.alias_generators import to_camel
 
 from core.context import show_in_summary
+from core.paths import CHECKOUT
 from core.problem import Path, Problem, located, quote
 from core.process import CommandFailed, run
 
@@ -25,29 +25,9 @@ if TYPE_CHECKING:
     from clusters.cluster import Remains
 
 KEY = "slipway:cluster"
-_EXAMPLE_IDS = ("00000000-0000-0000-0000-000000000000", "01234567-89ab-cdef-0123-456789abcdef")
-"""The IDs in the stacks, and in the message about a wrong one."""
-_DOCUMENTATION = tuple(map(IPv4Network, ("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24")))
-"""Addresses for documentation alone: https://www.rfc-editor.org/rfc/rfc5737"""
-_EXAMPLE = re.compile(r"(^|[@.])(example\.(com|internal|net|org)|example)(:[0-9]+)?(/|$)")
-"""Hosts for documentation alone: https://www.rfc-editor.org/rfc/rfc2606"""
-_SHORTEST_KEY = 360
-"""Characters of an RSA key of 2048 bits, the least that Azure takes, are a few more
-(https://learn.microsoft.com/azure/virtual-machines/linux/mac-create-ssh-keys)."""
+_MARKED = re.compile(r"(\w+): \[?(.+?)\]? # yours: (.+)")
+"""A line of stacks/*.yaml with a placeholder: its key, that value, and what to put in."""
 _LIMIT_SECONDS = 60
-_IDS = {
-    "subscription": "what `az account show --query id` prints",
-    "users": "what `az ad signed-in-user show --query id` prints",
-    "groups": "what `az ad group show --group NAME --query id` prints",
-    "adminGroups": "what `az ad group show --group NAME --query id` prints",
-    "servicePrincipals": "what `az ad sp show --id APP --query id` prints",
-    "tenant": "what `az account show --query tenantId` prints",
-    "subnet": "the ID of a subnet of yours",
-    "customLocation": "what `az customlocation show --name NAME --resource-group GROUP "
-    "--query id` prints",
-    "logicalNetwork": "what `az stack-hci-vm network lnet show --name NAME --resource-group "
-    "GROUP --query id` prints",
-}
 _TOOLS = {
     "az": "install Azure's CLI, https://learn.microsoft.com/cli/azure/install-azure-cli, and log "
     "in: az login",
@@ -57,6 +37,7 @@ _TOOLS = {
 
 def before_update(
     settings: AzureSettings,
+    template: str,
     *,
     pushes: bool = False,
     account: Callable[[Mapping[str, Any]], Iterable[Problem]] = lambda _: (),
@@ -65,6 +46,7 @@ def before_update(
 
     Args:
         settings: Of a cluster that is about to be declared.
+        template: The stack in stacks/ that such settings begin from.
         pushes: Whether images go to a registry that is logged in to with Azure's CLI.
         account: Returns the problems of the account that is logged in with it, by what
             `az account show` prints; called where there are no others.
@@ -72,7 +54,7 @@ def before_update(
     Raises:
         pulumi.RunError: with all of it.
     """
-    problems = [*placeholders(settings), *missing(settings, pushes=pushes)]
+    problems = [*placeholders(settings, template), *missing(settings, pushes=pushes)]
     if not problems and settings.login == "azurecli" and not settings.admin_kubeconfig:
         problems = [*login(settings, account)]
     lines = "".join(f"\n  {each}" for each in problems)
@@ -104,24 +86,23 @@ def login(
     yield from account(found)
 
 
-def placeholders(settings: AzureSettings) -> list[Problem]:
-    """Return each placeholder in the settings, with what to replace it by."""
-    return [
-        Problem(located(KEY, path), f"{quote(text)} is a placeholder; put in {own}")
-        for path, text in _texts(settings)
-        if (own := _instead(path, text))
-    ]
+def placeholders(settings: AzureSettings, template: str) -> Iterator[Problem]:
+    """Yield each value that a template has as a placeholder, with what to put in."""
+    text = (CHECKOUT / "stacks" / f"{template}.yaml").read_text(encoding="utf-8")
+    marked = {(key, value): own for key, value, own in _MARKED.findall(text)}
+    for path, value in _texts(settings):
+        (*_, key) = (part for part in path if isinstance(part, str))
+        if own := marked.get((key, value)):
+            yield Problem(located(KEY, path), f"{quote(value)} is a placeholder; put in {own}")
 
 
-def missing(settings: AzureSettings, *, pushes: bool) -> list[Problem]:
-    """Return the programs that are needed and not on PATH, with how to install them."""
+def missing(settings: AzureSettings, *, pushes: bool) -> Iterator[Problem]:
+    """Yield the programs that are needed and not on PATH, with how to install them."""
     logs_in = not settings.admin_kubeconfig
     needed = {"az": pushes or (logs_in and settings.login == "azurecli"), "kubelogin": logs_in}
-    return [
-        Problem(name, f"is needed and not on PATH; {_TOOLS[name]}")
-        for name, is_needed in needed.items()
-        if is_needed and shutil.which(name) is None
-    ]
+    for name, is_needed in needed.items():
+        if is_needed and shutil.which(name) is None:
+            yield Problem(name, f"is needed and not on PATH; {_TOOLS[name]}")
 
 
 def remains(settings: AzureSettings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
@@ -172,21 +153,3 @@ def _texts(value: Any, path: Path = ()) -> Iterator[tuple[Path, str]]:
     elif is_dataclass(value):
         for each in fields(value):
             yield from _texts(getattr(value, each.name), (*path, to_camel(each.name)))
-
-
-def _instead(path: Path, text: str) -> str:
-    """Return what belongs where a placeholder is; empty for any other value."""
-    (*_, key) = (part for part in path if isinstance(part, str))
-    if key in _IDS and any(each in text.lower() for each in _EXAMPLE_IDS):
-        return _IDS[key]
-    if key == "authorizedRanges":
-        network = IPv4Network(text)
-        if any(network.subnet_of(each) for each in _DOCUMENTATION):
-            return "the public addresses that you come from"
-    if key == "sshKey" and len(text.split()[1]) < _SHORTEST_KEY:
-        return "the line of your own public key, such as ~/.ssh/id_rsa.pub has it"
-    if key == "emails" and _EXAMPLE.search(text):
-        return "the address that mails about the budget go to"
-    if path == ("registry", "server") and _EXAMPLE.search(text.partition("/")[0]):
-        return "the registry that images are pushed to, and that the nodes pull from"
-    return ""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -11,23 +13,12 @@ import pulumi_kubernetes
 import yaml
 from pulumi_azure_native import Provider, authorization, resources
 
-from clusters.access.resource import Access
 from clusters.cluster import Cluster
+from core.process import CommandFailed, run
 from images.resource import helper_images
 
 if TYPE_CHECKING:
     from clusters.azure.settings import AzureSettings, Login
-
-_OF_SPN = ("--tenant-id", "--environment", "--pop-enabled", "--pop-claims")
-"""What `kubelogin convert-kubeconfig` keeps for the login `spn` besides the server's ID.
-
-Of its modes without a browser, only this one takes proof of possession, which an Arc cluster may
-require (https://azure.github.io/kubelogin/concepts/azure-arc.html,
-https://github.com/Azure/kubelogin/blob/main/pkg/internal/converter/convert.go)."""
-_HINT = (
-    "kubelogin logs in to the cluster with your own account: install it with `az aks install-cli` "
-    "(https://azure.github.io/kubelogin), then `az login`"
-)
 
 
 class AzureCluster(pulumi.ComponentResource):
@@ -131,9 +122,9 @@ class AzureCluster(pulumi.ComponentResource):
             listed: The kubeconfig that Azure lists: the administrator's with `adminKubeconfig`.
             target: How images get in.
             identifier: Of the cluster, whatever its kubeconfig is.
-            advice: As for `Access`.
+            advice: What to do when it does not: one sentence.
             after: What has to exist before.
-            lasting: As for `Access`.
+            lasting: What a preview says of changes, as `access` takes it.
             **facts: What else `Cluster` has.
         """
         settings = self.settings
@@ -142,12 +133,11 @@ class AzureCluster(pulumi.ComponentResource):
             text = listed.apply(lambda found: logging_in(found, settings.login, settings.tenant))
         text = pulumi.Output.secret(text)
         helpers, images = helper_images(target)
-        access = Access(
+        access = pulumi.CustomResource(
+            "slipway:clusters:Access",
             settings.name,
-            kubeconfig=text,
-            advice=advice,
-            lasting=lasting,
-            opts=pulumi.ResourceOptions(parent=self, depends_on=after),
+            {"name": settings.name, "kubeconfig": text, "advice": advice, **lasting},
+            pulumi.ResourceOptions(parent=self, depends_on=after),
         )
         group = f"/subscriptions/{settings.subscription}/resourceGroups/{settings.group}"
         provider = pulumi_kubernetes.Provider(
@@ -162,64 +152,34 @@ class AzureCluster(pulumi.ComponentResource):
         )
 
 
-class KubeconfigError(ValueError):
-    """Azure returned a kubeconfig that kubelogin can't log in with; the message has what to do."""
-
-
 def logging_in(text: str, login: Login, tenant: str | None = None) -> str:
     """Return a kubeconfig, as Azure lists it with the format `exec`, with this way to log in.
 
-    Azure's own waits until you type a code into a browser, which `pulumi up` can't do. Without a
-    tenant it is the login's own.
+    Azure's own waits until you type a code into a browser, which `pulumi up` can't do. What a login
+    takes of the kubeconfig, such as proof of possession, is kubelogin's to know
+    (https://azure.github.io/kubelogin/cli/convert-kubeconfig.html). `tenant` replaces the login's.
 
     Raises:
-        KubeconfigError: a user in it has anything else than kubelogin to log in with.
+        pulumi.RunError: a user in it has anything else than kubelogin to log in with, kubelogin is
+            not installed, or it can't convert the kubeconfig.
     """
-    document: dict[str, Any] = yaml.safe_load(text)
-    for user in document["users"]:
-        user["user"] = {"exec": _exec(user["name"], user["user"], login, tenant)}
-    return yaml.safe_dump(document, sort_keys=False)
-
-
-def _exec(
-    name: str, credentials: dict[str, Any], login: Login, tenant: str | None
-) -> dict[str, Any]:
-    given = credentials.get("exec")
-    if given is None or credentials.keys() - {"exec"}:
-        found = ", ".join(sorted(credentials))
-        raise KubeconfigError(
-            f"the kubeconfig of {name} has {found} in it, not kubelogin alone: is the cluster "
-            "without Entra, or are its local accounts on? With adminKubeconfig: true those are used"
-        )
-    flags = _flags(given["args"][1:])
-    if "--server-id" not in flags:
-        raise KubeconfigError(
-            f"the kubeconfig of {name} does not say for which server a token is (--server-id): "
-            "`make up` reads it anew; if it stays so, adminKubeconfig: true needs no kubelogin"
-        )
-    if tenant is not None:
-        flags["--tenant-id"] = ("--tenant-id", tenant)
-    keeps: Sequence[str] = _OF_SPN if login == "spn" else ()
-    # No other login is passed a kubeconfig's tenant, and a managed identity has one of its own.
-    if tenant is not None and login in {"azurecli", "workloadidentity"}:
-        keeps = ("--tenant-id",)
-    kept = [part for flag in keeps for part in flags.get(flag, ())]
-    return {
-        "apiVersion": "client.authentication.k8s.io/v1beta1",
-        "command": "kubelogin",
-        "args": ["get-token", "--login", login, *flags["--server-id"], *kept],
-        "env": None,
-        "installHint": _HINT,
-        # A question would never be answered.
-        "interactiveMode": "Never",
-        "provideClusterInfo": False,
-    }
-
-
-def _flags(words: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return each flag with what it stands as: with its value behind it, or alone."""
-    return {
-        word: (word,) if following.startswith("--") else (word, following)
-        for word, following in zip(words, [*words[1:], "--"], strict=True)
-        if word.startswith("--")
-    }
+    for user in yaml.safe_load(text)["users"]:
+        if others := ", ".join(sorted(user["user"].keys() - {"exec"})):
+            raise pulumi.RunError(
+                f"the kubeconfig of {user['name']} has {others} in it, not kubelogin alone: is the "
+                "cluster without Entra, or are its local accounts on? With adminKubeconfig: true "
+                "those are used"
+            )
+    with TemporaryDirectory(prefix="slipway-") as directory:
+        file = Path(directory, "kubeconfig")
+        file.write_text(text)
+        words = ["--kubeconfig", str(file), "--login", login]
+        words += [] if tenant is None else ["--tenant-id", tenant]
+        try:
+            run("kubelogin", "convert-kubeconfig", *words)
+        except CommandFailed as error:
+            raise pulumi.RunError(
+                f"there is no login to the cluster: {error}. `az aks install-cli` installs "
+                "kubelogin; adminKubeconfig: true needs none"
+            ) from None
+        return file.read_text()

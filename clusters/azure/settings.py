@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
-from clusters.azure import contradiction, is_reserved, reserved
+from clusters.azure import is_reserved, reserved
 from clusters.pools import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
 from core.problem import Contradiction
@@ -48,6 +48,8 @@ def resource_id(kind: str, takes: str) -> Any:
     return regex(f"(?i)^{group}/providers/{names}$", f"{takes}: {shown}")
 
 
+DISTINCT = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
+"""Leaves out what is in a list before."""
 _NAME = "at most 40 of a-z, 0-9 and -, beginning with a letter and ending with no -"
 ClusterName = Annotated[str, regex("^[a-z]([a-z0-9-]{0,38}[a-z0-9])?$", _NAME)]
 # The nodes' group has the same name with `-nodes` behind, and 80 characters at most.
@@ -68,13 +70,21 @@ Reference = Annotated[
 _TAG = r"at most 128 characters and none of <>%&\?/"
 TagKey = Annotated[str, regex(r"^[^<>%&\\?/]{1,128}$", _TAG)]
 TagValue = Annotated[str, Field(max_length=256, description="text of at most 256 characters")]
-_MOST_TAGS = 50
+# Azure takes at most 50, and two are Slipway's.
+Tags = Annotated[dict[TagKey, TagValue], Field(max_length=48, description="at most 48 tags")]
 Login = Literal["azurecli", "workloadidentity", "spn", "msi"]
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class GpuNodes:
-    """What the pools with GPUs of both kinds have in common; the kinds' own classes explain it."""
+    """What the pools with GPUs of both kinds have in common.
+
+    Args:
+        size: Of each node.
+        gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
+        labels: Besides Slipway's own.
+        taints: That keep other pods off.
+    """
 
     KNOWN: ClassVar[Mapping[str, int]]
     """`nvidia.com/gpu` of a node, by the sizes in sizes.yaml."""
@@ -86,7 +96,7 @@ class GpuNodes:
     min_nodes: int
     max_nodes: int
     labels: dict[NodeKey, LabelValue] = Field(default_factory=dict)
-    taints: tuple[Taint, ...] = (Taint("sku", "gpu"),)
+    taints: Annotated[tuple[Taint, ...], DISTINCT] = (Taint("sku", "gpu"),)
 
     @property
     def per_node(self) -> int:
@@ -158,6 +168,8 @@ class AzureSettings:
         name: Of the cluster; everything else is named after it.
         tenant: Of Entra, that the subscription belongs to; another login is refused. That of the
             login unless set.
+        images: Prebuilt images that the nodes may pull.
+        tags: On everything that may have some, besides Slipway's own.
         login: How kubelogin logs in wherever the kubeconfig is used.
         admin_kubeconfig: Use the cluster's own administrator, who is not in Entra.
     """
@@ -168,7 +180,7 @@ class AzureSettings:
     location: Location
     resource_group: ResourceGroupName | None = None
     images: Images = Images()
-    tags: dict[TagKey, TagValue] = Field(default_factory=dict)
+    tags: Tags = Field(default_factory=dict)
     production: bool = False
     login: Login = "azurecli"
     admin_kubeconfig: bool = False
@@ -182,9 +194,6 @@ class AzureSettings:
     def contradictions(self) -> Iterator[Contradiction]:
         """Yield what Azure refuses, though each value is allowed by itself."""
         yield from reserved(("name",), self.resource_name)
-        if (count := len(self.all_tags)) > _MOST_TAGS:
-            text = f"makes {count} tags with Slipway's own; Azure takes at most {_MOST_TAGS}"
-            yield contradiction(("tags",), text)
 
     @property
     def resource_name(self) -> str:

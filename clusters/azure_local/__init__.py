@@ -14,5 +14,6 @@ KIND = Kind(
         )
     },
     remains=Lazy("clusters.azure.checks.remains"),
+    tools=("pulumi-resource-azure-native",),
     extra="azure",
 )

@@ -48,7 +48,7 @@ _LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
 
 def provision(settings: Settings) -> Cluster:
     """Declare everything on Azure Local, and return the cluster."""
-    checks.before_update(settings)
+    checks.before_update(settings, "azure-stack")
     azure = AzureCluster("slipway:clusters:AzureLocal", settings, timeout="30m")
     network = _network(azure, settings.logical_network, settings.custom_location)
     connected = _connected_cluster(azure, settings.entra)

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from clusters.azure_local.settings import LogicalNetwork, Settings
 
 _POOL = ("logicalNetwork.poolStart", "logicalNetwork.poolEnd")
-_MOST_NODES = 200
-"""Of one cluster: https://learn.microsoft.com/azure/aks/aksarc/scale-requirements"""
 
 
 def contradictions(settings: Settings) -> Iterator[Contradiction]:
@@ -30,17 +28,12 @@ def contradictions(settings: Settings) -> Iterator[Contradiction]:
         yield from _unreached(settings)
     if gpu is not None:
         yield from azure.gpu_nodes(gpu)
-    workers = settings.system.nodes + (0 if gpu is None else gpu.max_nodes)
-    if workers > _MOST_NODES:
-        text = f"{workers} nodes in all, while a cluster has at most {_MOST_NODES}"
-        yield contradiction(("gpu", "maxNodes"), text, "system.nodes")
     if not isinstance(network, str):
         yield from _network(settings, network)
-        yield from _room(settings, network, workers)
+        yield from _room(settings, network)
 
 
 def _connected(settings: Settings) -> Iterator[Contradiction]:
-    yield from azure.region(settings.location, "disconnected")
     if settings.entra is None:
         yield contradiction(
             ("entra",),
@@ -48,8 +41,6 @@ def _connected(settings: Settings) -> Iterator[Contradiction]:
             "az ad group show --group NAME --query id",
             "disconnected",
         )
-    else:
-        yield from azure.repeated(("entra", "adminGroups"), settings.entra.admin_groups)
 
 
 def _disconnected(settings: Settings) -> Iterator[Contradiction]:
@@ -95,7 +86,6 @@ def _network(settings: Settings, network: LogicalNetwork) -> Iterator[Contradict
 
     https://learn.microsoft.com/azure/aks/aksarc/aks-hci-network-system-requirements
     """
-    yield from azure.repeated(("logicalNetwork", "dnsServers"), network.dns_servers)
     prefix = IPv4Network(network.prefix)
     first, last = IPv4Address(network.pool_start), IPv4Address(network.pool_end)
     gateway, address = IPv4Address(network.gateway), settings.control_plane.address
@@ -120,12 +110,13 @@ def _network(settings: Settings, network: LogicalNetwork) -> Iterator[Contradict
         yield contradiction(("controlPlane", "address"), text, *_POOL)
 
 
-def _room(settings: Settings, network: LogicalNetwork, workers: int) -> Iterator[Contradiction]:
+def _room(settings: Settings, network: LogicalNetwork) -> Iterator[Contradiction]:
     """Yield a pool of addresses that is too small for the machines."""
     count = int(IPv4Address(network.pool_end)) - int(IPv4Address(network.pool_start)) + 1
     # Each machine keeps its own, and an upgrade makes one more before it removes an old one.
     # The API server's is one of the pool's unless it is set.
     vip = 1 if settings.control_plane.address is None else 0
+    workers = settings.system.nodes + (0 if settings.gpu is None else settings.gpu.max_nodes)
     needed = settings.control_plane.nodes + workers + 1 + vip
     if 0 < count < needed:
         text = f"{quote(network.pool_end)} leaves {count} addresses, while the machines and an "

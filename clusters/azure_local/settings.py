@@ -11,7 +11,16 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.azure import LOCAL_GPUS, cores
-from clusters.azure.settings import AzureSettings, GpuNodes, Guid, Size, parsed, regex, resource_id
+from clusters.azure.settings import (
+    DISTINCT,
+    AzureSettings,
+    GpuNodes,
+    Guid,
+    Size,
+    parsed,
+    regex,
+    resource_id,
+)
 from clusters.azure_local import rules
 from clusters.image_registry import Registry
 from clusters.pools import GpuPool, NodePool
@@ -75,12 +84,8 @@ class LocalGpuNodes(GpuNodes):
     """Nodes with GPUs.
 
     Args:
-        size: Of each node.
-        gpus_per_node: `nvidia.com/gpu` of a node whose size is not in clusters/azure/sizes.yaml.
         min_nodes: The pool never has fewer; one at least, for there are no empty pools here.
         max_nodes: The pool never has more; with more than `min_nodes` it grows and shrinks.
-        labels: Besides Slipway's own.
-        taints: That keep other pods off.
     """
 
     KNOWN = LOCAL_GPUS
@@ -115,7 +120,7 @@ class LogicalNetwork:
     vm_switch: Annotated[str, Field(min_length=1, description="a virtual switch's name")]
     prefix: Prefix
     gateway: Address
-    dns_servers: Annotated[tuple[Address, ...], Field(min_length=1)]
+    dns_servers: Annotated[tuple[Address, ...], Field(min_length=1), DISTINCT]
     pool_start: Address
     pool_end: Address
     vlan: Annotated[int, Field(ge=0, le=4094)] = 0
@@ -131,7 +136,7 @@ class Entra:
         tenant: The subscription's own unless set.
     """
 
-    admin_groups: Annotated[tuple[Guid, ...], Field(min_length=1)]
+    admin_groups: Annotated[tuple[Guid, ...], Field(min_length=1), DISTINCT]
     azure_rbac: bool = True
     tenant: Guid | None = None
 
@@ -168,9 +173,7 @@ class Settings(AzureSettings):
         pods: The addresses of pods, which are none of the network.
         entra: Who gets in.
         registry: The private registry that all images come from.
-        images: Prebuilt images that the nodes may pull.
         disconnected: Without the internet, under a control plane of its own.
-        tags: On everything that may have some, besides Slipway's own.
         production: Whether what holds data is protected from deletion.
     """
 

@@ -6,7 +6,6 @@ Nothing is guessed: a pool without a price in the table is named, and left out o
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -23,8 +22,6 @@ from jobs.spec import TrainingJob
 
 _HOURS_OF_MONTH = 730
 _OLD = 365  # days
-_INFINIBAND = re.compile("Standard_ND")
-"""https://learn.microsoft.com/azure/virtual-machines/sizes/gpu-accelerated/nd-family"""
 
 
 def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
@@ -81,10 +78,9 @@ def _nodes(pool: NodePool) -> str:
     """Return how many of which nodes a pool is."""
     gpus = f", each with {pool.gpus} GPU{'' if pool.gpus == 1 else 's'}" if pool.gpus else ""
     spot = ", spot" if pool.spot else ""
-    if _INFINIBAND.match(pool.size) and pool.max_nodes > 1:
-        spot += ", whose InfiniBand is not set up: nodes talk TCP to each other"
+    network = f", {pool.network}" if pool.network else ""
     count = _range(str(pool.min_nodes), str(pool.max_nodes))
-    return f"{pool.name}: {count} x {pool.size} in {pool.region}{gpus}{spot}"
+    return f"{pool.name}: {count} x {pool.size} in {pool.region}{gpus}{spot}{network}"
 
 
 def _amount(pool: NodePool, price: Price | None, currency: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 import yaml
 from pydantic import Field, model_validator
@@ -84,26 +84,26 @@ class PriceTable:
     def _contradictions(self) -> Iterator[Contradiction]:
         """Yield each source that does not exist, and each price that appears twice."""
         seen: dict[tuple[str, ...], int] = {}
-        prices, both = frozenset({"prices"}), frozenset({"prices", "sources"})
+        about = frozenset({"prices", "sources"})
         for index, tariff in enumerate(self.prices):
             if tariff.source not in self.sources:
                 names = choices(tariff.source, self.sources.keys())
                 text = f"{quote(tariff.source)} is not one of the sources; {names}"
-                yield Contradiction(("prices", index, "source"), text, both)
+                yield Contradiction(("prices", index, "source"), text, about)
             for kind, amounts in (("hourly", tariff.hourly), ("spot", tariff.spot)):
                 for size in amounts:
-                    first = seen.setdefault((kind, *_folded(tariff, size)), index)
+                    node = (kind, tariff.provider, tariff.region, size)
+                    first = seen.setdefault(node, index)
                     if first != index:
                         text = f"has a price in prices[{first}] already; remove one of them"
-                        yield Contradiction(("prices", index, kind, size), text, prices)
+                        yield Contradiction(("prices", index, kind, size), text, about)
 
     def price(self, provider: str, region: str, size: str, *, spot: bool = False) -> Price | None:
-        """Return what a node costs, None if the table has no price. Case makes no difference."""
-        node = (provider.casefold(), region.casefold(), size.casefold())
+        """Return what a node costs, None if the table has no price."""
         for tariff in self.prices:
-            for name, amount in (tariff.spot if spot else tariff.hourly).items():
-                if _folded(tariff, name) == node:
-                    return Price(amount, self.sources[tariff.source])
+            amounts = tariff.spot if spot else tariff.hourly
+            if (tariff.provider, tariff.region) == (provider, region) and size in amounts:
+                return Price(amounts[size], self.sources[tariff.source])
         return None
 
     def price_in(self, pool: NodePool) -> Price | None:
@@ -129,8 +129,8 @@ def read(path: str) -> PriceTable | list[Problem]:
     A path may be relative to the checkout, or begin with `~`, the home directory.
     """
     try:
-        with (CHECKOUT / Path(path).expanduser()).open(encoding="utf-8") as file:
-            document = yaml.load(file, Loader=_Loader)  # noqa: S506 (it is a safe one)
+        text = (CHECKOUT / Path(path).expanduser()).read_text(encoding="utf-8")
+        document = yaml.safe_load(text)
     except yaml.YAMLError as error:
         text = f"{quote(path)} can't be read as YAML: {' '.join(str(error).split())}"
         return [Problem(KEY, text)]
@@ -139,7 +139,8 @@ def read(path: str) -> PriceTable | list[Problem]:
     if not isinstance(document, dict):
         text = f"{quote(path)} holds no map; it takes currency, sources and prices, as "
         return [Problem(KEY, f"{text}{DEFAULT.relative_to(CHECKOUT)} has them")]
-    table = check(PriceTable, json.loads(json.dumps(document, default=str)), "")
+    # As JSON has it: days are text.
+    table = check(PriceTable, json.loads(json.dumps(document, default=str, skipkeys=True)), "")
     if isinstance(table, PriceTable):
         return table
     return [Problem(KEY, f"in {quote(path)}, {each}") for each in table]
@@ -157,20 +158,3 @@ def default() -> PriceTable:
 def used(own: PriceTable | None) -> PriceTable:
     """Return a stack's own table where it has one, else the one that comes with Slipway."""
     return default() if own is None else own
-
-
-class _Loader(yaml.SafeLoader):
-    """Refuses a key that appears twice: YAML would take the last, and a price be lost."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if key.value in seen:
-                text = f"{key.value} appears twice; remove one of them"
-                raise yaml.constructor.ConstructorError(None, None, text, key.start_mark)
-            seen.add(str(key.value))
-        return {str(key): each for key, each in super().construct_mapping(node, deep).items()}
-
-
-def _folded(tariff: Tariff, size: str) -> tuple[str, str, str]:
-    return (tariff.provider.casefold(), tariff.region.casefold(), size.casefold())

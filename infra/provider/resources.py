@@ -9,7 +9,7 @@ from core.lazy import Lazy
 from images.targets.target import TARGETS
 
 _SERVED: Mapping[str, Lazy] = {
-    "slipway:clusters:Access": Lazy("clusters.access.handler.AccessHandler"),
+    "slipway:clusters:Access": Lazy("clusters.azure.access.AccessHandler"),
     "slipway:infra:GpuReady": Lazy("infra.gpus.handler.GpuReadyHandler"),
     "slipway:infra:OperatorReady": Lazy("infra.operator.handler.OperatorReadyHandler"),
     "slipway:jobs:Claim": Lazy("jobs.run.claim.ClaimHandler"),

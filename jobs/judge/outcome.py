@@ -1,8 +1,10 @@
 """Makes a run's result, and says why it did not succeed and what to do about that. Pure."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobs.judge.exits import Exit, moment
 from jobs.judge.progress import figure, numbers
@@ -11,6 +13,9 @@ from jobs.judge.run_state import RunState
 from jobs.result import FIGURES, End, FailureDetails, RunResult, State, TrainingReport
 from jobs.spec.names import run_of
 from jobs.topology import Topology
+
+if TYPE_CHECKING:
+    from jobs.watch.log_ends import LogEnds
 
 _FROM_RANK_0 = {each.name for each in fields(TrainingReport)}
 _KNOWN = _FROM_RANK_0 | {
@@ -26,7 +31,7 @@ _REMEDIES = {
     "(docs/files.md)",
 }
 """What to do about errors of scripts that ran elsewhere before, by a part of the error's text."""
-LOG_LINES = 30
+_LOG_LINES = 30
 _EVENTS = 10
 _REPEATS = "Error pod "
 """How an event of the operator begins that repeats those of a pod.
@@ -166,32 +171,20 @@ def refused(reason: str, job: Mapping[str, Any]) -> RunResult:
     )
 
 
-def details(  # noqa: PLR0913  # how it ended, and what logs and events show of it
-    end: End,
-    run: RunState,
-    *,
-    log: Sequence[str],
-    events: Iterable[Mapping[str, Any]],
-    before: Sequence[str] = (),
-    silent: Sequence[Replica] = (),
-    stacks: Mapping[str, Sequence[str]] | None = None,
+def details(
+    end: End, run: RunState, logs: LogEnds, events: Iterable[Mapping[str, Any]]
 ) -> FailureDetails:
-    """Return what is known of a run that did not succeed.
-
-    `log` is the one that matters, `before` that of the start before in the same replica, if that
-    failed, too. The `silent` went on while all others failed for want of a peer. `stacks` has where
-    ranks stood when they were stopped, innermost frame first.
-    """
-    disruption, cause = run.cured_by_a_retry, run.cause
+    """Return what is known of a run that did not succeed, with what its logs and events show."""
+    disruption, cause, silent = run.cured_by_a_retry, run.cause, logs.silent()
     evicted = None if cause is None else cause.replica.evicted
     is_news = disruption is not None and (evicted is None or evicted not in disruption)
     return FailureDetails(
         **_who(run, silent or run.idle),
         disruption=disruption if is_news else None,
-        stacks=stacks or None,
+        stacks=logs.stacks() or None,
         followers=run.followers or None,
-        previous_log=list(before)[-LOG_LINES:] or None,
-        log=list(log)[-LOG_LINES:],
+        previous_log=logs.before()[-_LOG_LINES:] or None,
+        log=logs.relevant()[-_LOG_LINES:],
         events=warnings(events)[-_EVENTS:],
         advice=_advice(end, run, silent),
     )

@@ -14,7 +14,7 @@ from jobs.judge.first_failure import Disruption, Failure, Origin, disruption
 from jobs.judge.gpu_use import Gpu, GpuUse
 from jobs.judge.progress import Progress
 from jobs.judge.replica import Replica, is_of, is_replica
-from jobs.judge.shortage import Shortage
+from jobs.judge.shortage import may_fit_quota
 from jobs.topology import Topology
 
 
@@ -26,7 +26,7 @@ class RunState:
     failures: list[Failure] = field(default_factory=list)  # in the order in which they were seen
     disruption: Disruption | None = None  # a pod was taken away before anything failed by itself
     lost_node: Disruption | None = None  # under a replica that has not ended
-    shortage: Shortage | None = None  # what the pods that wait for a node lack
+    shortage: str | None = None  # why no node could ever fit a pod that waits for one
     refusal: str | None = None  # why pods are not admitted
     growth: Growth | None = None  # the autoscaler's latest answer about the pods that wait
     setbacks: Sequence[str] = ()  # why it could make no nodes
@@ -207,7 +207,9 @@ class RunState:
         for event in events:
             if event.get("reason") == "FailedCreatePod":
                 message = str(event.get("message", ""))
-                if any(word in message for word in _REFUSED) and _OVER_QUOTA not in message:
+                refused = any(word in message for word in _REFUSED)
+                pods = [each.pod for each in self.replicas.values() if each.active]
+                if refused and not may_fit_quota(message, pods):
                     self.refusal = message
 
     def lasted(self, what: str, elapsed: float, *, holds: bool = True) -> float:
@@ -258,7 +260,6 @@ class RunState:
 _WAITING = "waiting for a node"
 _BEING_MADE = "waiting for a node that is being made"
 _REFUSED = ("is forbidden", "denied the request", "is invalid")
-_OVER_QUOTA = "exceeded quota"  # what other jobs' pods give back when they end
 
 
 def counted(number: int, noun: str) -> str:

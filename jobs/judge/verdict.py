@@ -114,8 +114,8 @@ def _never_starts(run: RunState, elapsed: float) -> End | None:
     if run.refusal is not None:
         return End("CannotStart", f"its pods are refused: {run.refusal}", _SEE_REFUSAL)
     is_growing = run.growth is not None and run.growth.coming
-    if run.shortage is not None and run.shortage.final and not is_growing:
-        return End("CannotStart", f"there is never room: {run.shortage.text}", _ASK_LESS)
+    if run.shortage is not None and not is_growing:
+        return End("CannotStart", f"there is never room: {run.shortage}", _ASK_LESS)
     return None
 
 
@@ -170,7 +170,6 @@ def _overdue(run: RunState, elapsed: float, limits: Limits) -> End | None:
         return None
     waiting = {replica.unschedulable for replica in run.replicas.values()} - {None}
     parts = [f"not all ranks started within {limits.start:g} s; {run.status}"]
-    parts += [] if run.shortage is None else [run.shortage.text]
     parts += [] if run.growth is None else [str(run.growth)]
     reason = "; ".join([*parts, *run.setbacks, *sorted(str(each) for each in waiting)])
     return End("CannotStart", reason, _ASK_LESS)

@@ -13,7 +13,6 @@ from jobs.api import JobApi, Unreachable
 from jobs.judge.replica import Replica, is_replica
 from jobs.logs.lines import Cursor, Line
 from jobs.spec.names import run_of
-from jobs.streams import LogPart
 from jobs.topology import Topology
 
 LIVE = 64
@@ -99,36 +98,24 @@ class Follower:
             self._broken = error
 
     def finish(self, containers: Sequence[Container], limit_seconds: float) -> bool:
-        """Read the logs of these containers so far; return whether the time was enough."""
+        """Read the logs of these containers to their ends; return whether the time was enough.
+
+        Of a container that runs on, that is what it has printed so far, unless it is followed.
+        """
         deadline = time.monotonic() + limit_seconds
-        followed = [each for each in containers if not each.ended and self._busy.get(each.id)]
-        targets = {each.id: self._last_stamp(each) for each in followed}
         read: set[str] = set()
-        while left := [each for each in containers if not self._has_all(each, targets, read)]:
+        while left := [each for each in containers if not self._has_all(each, read)]:
             if time.monotonic() > deadline:
                 return False
             read |= self.follow(left, live=False)
             time.sleep(_POLL_SECONDS)
         return True
 
-    def _has_all(self, container: Container, targets: dict[str, str], read: set[str]) -> bool:
-        if container.id in self._done:
-            return True
-        if container.id in targets:
-            cursor = self._cursors.get(container.id, Cursor())
-            return (cursor.stamp or "") >= targets[container.id]
-        # A container that runs on is read once.
-        return not container.ended and container.id in read and container.id not in self._busy
-
-    def _last_stamp(self, container: Container) -> str:
-        """Return the time of the last line; empty without one."""
-        try:
-            for batch in self.api.log_lines(container.pod, LogPart(tail=1)):
-                if batch:
-                    return batch[-1].stamp
-        except (ApiException, Unreachable) as error:
-            self.failed(error)
-        return ""
+    def _has_all(self, container: Container, read: set[str]) -> bool:
+        is_followed = self._busy.get(container.id)
+        if container.ended:
+            return container.id in self._done
+        return bool(is_followed) or (container.id in read and is_followed is None)
 
     def follow(self, containers: Sequence[Container], *, live: bool = True) -> set[str]:
         """Go on with as many containers as threads are free; return those that were started.
@@ -174,9 +161,11 @@ class Follower:
 
     def _pass_on(self, container: Container, cursor: Cursor, *, live: bool) -> bool:
         """Pass a log on; return whether the container turned out to be its pod's previous one."""
-        part = LogPart(cursor.since, previous=container.previous, follow=live)
+        log = self.api.log_lines(
+            container.pod, since=cursor.since, previous=container.previous, follow=live
+        )
         checked = False
-        for batch in cursor.fresh(self.api.log_lines(container.pod, part)):
+        for batch in cursor.fresh(log):
             self.contact = time.monotonic()
             # The log is that of the container that is in its place now, whatever was requested.
             if not checked and (now := self._is_previous(container)) != container.previous:

@@ -1,15 +1,12 @@
-"""Containers that could not do their work: image, memory, limits, restarts and outputs."""
+"""Containers that could not do their work: image, restarts and outputs."""
 
 from pathlib import PurePosixPath
 from posixpath import normpath
 from urllib.parse import urlsplit
 
-from core.fields import cores, mebibytes, size
 from core.problem import quote
-from jobs.rules.rule import Finding, Findings, Surroundings, place, rule
+from jobs.rules.rule import Finding, Findings, Surroundings, rule
 from jobs.spec import TrainingJob
-from jobs.spec.program import MODULES
-from jobs.spec.replicas import roles, share
 
 _CONCEPTS = "https://kubernetes.io/docs/concepts"
 
@@ -42,42 +39,6 @@ def _image_out_of_reach(job: TrainingJob, around: Surroundings) -> Findings:
         )
 
 
-@rule("docs/resources.md#resources")
-def _less_than_needed(job: TrainingJob, _: Surroundings) -> Findings:
-    if job.module is None:
-        return
-    needed = size(MODULES[job.module].memory) * job.processes_per_node
-    for role in roles(job):
-        found = share(job, role)
-        if size(found.memory_limit) < needed:
-            memory, limit = place(job, role, "memory"), place(job, role, "limits", "memory")
-            # A Master's own memory is its limit, too, unless it has limits of its own.
-            is_own = memory[0] == "master" and limit[0] != "master"
-            processes = job.processes_per_node
-            each = f" in each of its {processes} processes" if processes > 1 else ""
-            yield Finding(
-                memory if is_own or found.limits.memory is None else limit,
-                f"{found.memory_limit} is less than {job.module} needs{each}: {mebibytes(needed)} "
-                "in all. The kernel would end it",
-                "raise it",
-            )
-
-
-@rule(f"{_CONCEPTS}/configuration/manage-resources-containers/")
-def _limit_below_request(job: TrainingJob, _: Surroundings) -> Findings:
-    for role in roles(job):
-        found = share(job, role)
-        pairs = (
-            ("cpu", cores, found.cpu, found.limits.cpu),
-            ("memory", size, found.memory, found.limits.memory),
-            ("ephemeralStorage", size, found.ephemeral_storage, found.limits.ephemeral_storage),
-        )
-        for name, amount, request, limit in pairs:
-            if limit is not None and request is not None and amount(limit) < amount(request):
-                reason = f"{limit} is less than the {request} that it asks for"
-                yield Finding(place(job, role, "limits", name), reason, "raise it")
-
-
 @rule("https://github.com/kubeflow/trainer/issues/2045")
 def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
     if job.restart_policy == "ExitCode" and job.backoff_limit is not None:
@@ -86,16 +47,6 @@ def _exit_code_with_backoff(job: TrainingJob, _: Surroundings) -> Findings:
             f"{job.backoff_limit} would not be kept to: the operator counts restarts of "
             'containers, and with the restart policy "ExitCode" it makes new pods instead',
             'leave `backoffLimit` out, so that `timeout` ends the run, or use "OnFailure"',
-        )
-
-
-@rule(f"{_CONCEPTS}/workloads/pods/pod-lifecycle/#restart-policy", warns=True)
-def _always(job: TrainingJob, _: Surroundings) -> Findings:
-    if job.restart_policy == "Always":
-        yield Finding(
-            ("restartPolicy",),
-            '"Always" starts a program again that has ended well, so the run never succeeds',
-            '"OnFailure" starts again what failed',
         )
 
 
@@ -117,15 +68,4 @@ def _outputs_not_kept(job: TrainingJob, _: Surroundings) -> Findings:
             f"{quote(url)} lies in no volume that can be written and stays when the pod goes "
             f"({have})",
             "mount one there, or name a store such as abfs://container/folder",
-        )
-
-
-@rule("docs/files.md#outputs", warns=True)
-def _outputs_cut_short(job: TrainingJob, _: Surroundings) -> Findings:
-    if job.outputs is not None and job.clean_pod_policy != "None" and job.replicas > 1:
-        yield Finding(
-            ("cleanPodPolicy",),
-            f"{quote(job.clean_pod_policy)} removes the other pods once the first has succeeded, "
-            "also one that is still copying its `outputs`",
-            "leave it out where all their files count",
         )

@@ -1,7 +1,4 @@
-"""Ranks that could not form a group, or not go on when one is lost; what each downloads."""
-
-import ast
-import re
+"""Ranks that could not form a group, or not go on when one is lost."""
 
 from core.problem import quote
 from jobs.rules.rule import Finding, Findings, Surroundings, rule
@@ -11,7 +8,6 @@ from jobs.spec.program import MODULES, RANK_PLACEHOLDER
 _TORCH = "https://docs.pytorch.org/docs/2.6/distributed.html"
 _TORCHRUN = "https://docs.pytorch.org/docs/2.6/elastic/run.html"
 _GLOO_INTERFACE = "GLOO_SOCKET_IFNAME"
-_MPI_LAUNCHERS = frozenset({"mpirun", "mpiexec", "orterun", "srun"})
 _SIGNS = (
     "torchrun",
     "torch.distributed.run",
@@ -34,18 +30,6 @@ def _nccl_without_gpus(job: TrainingJob, around: Surroundings) -> Findings:
         )
 
 
-@rule(f"{_TORCH}#backends")
-def _mpi(job: TrainingJob, _: Surroundings) -> Findings:
-    words = re.split(r"[\s/]+", " ".join(job.command or ()))
-    if job.backend == "mpi" and not _MPI_LAUNCHERS & set(words):
-        yield Finding(
-            ("backend",),
-            '"mpi" takes rank and world size from mpirun, which neither a PyTorchJob nor the '
-            "trainer's image has, so that each process would train alone in a world of one",
-            'use "gloo", or an image of your own whose `command` is mpirun',
-        )
-
-
 @rule(f"{_TORCH}#choosing-the-network-interface-to-use")
 def _gloo_interface(job: TrainingJob, _: Surroundings) -> Findings:
     value = job.env.get(_GLOO_INTERFACE)
@@ -56,39 +40,6 @@ def _gloo_interface(job: TrainingJob, _: Surroundings) -> Findings:
             f"one that is called {quote(value.split(',')[0])}",
             "name it, such as eth0, or leave the variable out",
         )
-
-
-@rule(
-    "https://docs.pytorch.org/vision/0.21/generated/torchvision.datasets.CIFAR10.html", warns=True
-)
-def _downloads_in_every_rank(job: TrainingJob, around: Surroundings) -> Findings:
-    if job.script is None or job.world_size == 1:
-        return
-    places = [f"{path}:{line}" for path, text in around.files.items() for line in _downloads(text)]
-    if places:
-        yield Finding(
-            ("script",),
-            f"downloads data in each of its {job.world_size} ranks ({', '.join(places)}): they "
-            "overwrite each other's files where they share a directory",
-            "where the files are there already, as /data/mnist and /data/cifar10 in the trainer's "
-            "image, nothing is fetched; otherwise let one rank do it, or put the data into a "
-            "volume or an image",
-        )
-
-
-def _downloads(text: str) -> list[int]:
-    """Return the lines of calls with `download=True`."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return []  # It is for another Python, or the run will fail.
-    return sorted(
-        node.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        for keyword in node.keywords
-        if keyword.arg == "download" and ast.unparse(keyword.value) == "True"
-    )
 
 
 @rule(_TORCHRUN)
@@ -111,33 +62,9 @@ def _elastic_without_rendezvous(job: TrainingJob, around: Surroundings) -> Findi
         )
 
 
-@rule(_TORCHRUN, warns=True)
-def _elastic_program_unseen(job: TrainingJob, around: Surroundings) -> Findings:
-    if job.elastic is not None and job.image is not None and not _has_sign(job, around):
-        yield Finding(
-            ("elastic",),
-            "needs a program that meets the others again when a replica is lost, as with torchrun "
-            "or slipway_trainer.elastic: neither is in its command, and what the image holds can't "
-            "be seen from here",
-            "make sure that its program does; otherwise each replica trains alone",
-        )
-
-
 def _has_sign(job: TrainingJob, around: Surroundings) -> bool:
     seen = "\n".join((*(job.command or ()), *job.args, *around.files.values()))
     return any(sign in seen for sign in _SIGNS)
-
-
-@rule("docs/elastic.md#limits", warns=True)
-def _elastic_minority(job: TrainingJob, _: Surroundings) -> Findings:
-    elastic, workers = job.elastic, job.workers
-    if elastic is not None and 2 * elastic.least(workers) <= elastic.most(workers):
-        yield Finding(
-            ("elastic", "minReplicas"),
-            f"{elastic.least(workers)} of {elastic.most(workers)}: where the network splits, both "
-            "parts go on, and what the smaller one trained is thrown away",
-            f"use at least {elastic.most(workers) // 2 + 1}, or leave it out",
-        )
 
 
 @rule("docs/resources.md#elastic")

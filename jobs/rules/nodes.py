@@ -17,33 +17,23 @@ _GPUS = "https://kubernetes.io/docs/tasks/manage-gpus/scheduling-gpus/"
 
 
 @rule(_GPUS)
-def _gpus_without_nodes(job: TrainingJob, around: Surroundings) -> Findings:
-    # Of nccl another rule reports it.
-    if around.gpus_per_node != 0 or job.backend == "nccl":
-        return
-    for role in roles(job):
-        if requested := share(job, role).gpus:
-            yield Finding(
-                place(job, role, "gpus"),
-                f"{requested} can't be had: this cluster has no nodes with GPUs",
-                "remove it, or let the cluster have some: `gpu` of the kinds aks and azure-stack, "
-                "`gpus` of kubeconfig",
-            )
-
-
-@rule(_GPUS)
 def _gpus_beyond_a_node(job: TrainingJob, around: Surroundings) -> Findings:
-    if around.pool is None:
+    most = around.gpus_per_node
+    # Of nccl on a cluster without GPUs another rule reports it.
+    if most is None or (most == 0 and job.backend == "nccl"):
         return
     for role in roles(job):
-        requested = share(job, role).gpus
-        if requested > around.pool.per_node:
-            yield Finding(
-                place(job, role, "gpus"),
-                f"{requested} for each {role} is more than the {around.pool.per_node} that a node "
-                "has, and a replica is on one node",
-                "ask for less and more `workers`, or for larger nodes",
-            )
+        if (requested := share(job, role).gpus) > most:
+            remedy = "ask for less and more `workers`, or for larger nodes"
+            reason = f"{requested} for each {role} is more than the {most} that a node has"
+            reason += ", and a replica is on one node"
+            if most == 0:
+                reason = f"{requested} can't be had: this cluster has no nodes with GPUs"
+                remedy = (
+                    "remove it, or let the cluster have some: `gpu` of the kinds aks and "
+                    "azure-stack, `gpus` of kubeconfig"
+                )
+            yield Finding(place(job, role, "gpus"), reason, remedy)
 
 
 @rule("docs/gpus.md#limits-of-a-pool")
@@ -103,7 +93,7 @@ def _more_than_the_cluster(job: TrainingJob, around: Surroundings) -> Findings:
     requested = shares(job)
     if around.capacity is None or fits(requested, around.capacity):
         return
-    about_gpus = (_gpus_without_nodes, _gpus_beyond_a_node, _gpus_beyond_the_pool)
+    about_gpus = (_gpus_beyond_a_node, _gpus_beyond_the_pool)
     if any(True for each in about_gpus for _ in each.find(job, around)) or (
         job.backend == "nccl" and around.capacity.gpus == 0
     ):
@@ -121,15 +111,3 @@ def _more_than_the_cluster(job: TrainingJob, around: Surroundings) -> Findings:
         f"cluster could never hold them at the same time: it is {around.capacity}",
         "ask for less `workers`, `cpu`, `memory` or `gpus`",
     )
-
-
-@rule("https://www.kubeflow.org/docs/components/trainer/legacy-v1/user-guides/job-scheduling/")
-def _gang_scheduling(job: TrainingJob, _: Surroundings) -> Findings:
-    if job.gang_scheduling:
-        yield Finding(
-            ("gangScheduling",),
-            "needs a scheduler that places all pods of a job or none (Volcano, or the coscheduling "
-            "plugin), which this stack does not install",
-            "leave it out: jobs that would not find room beside each other run one after the other "
-            "anyway",
-        )

@@ -49,12 +49,11 @@ Find = Callable[[TrainingJob, Surroundings], Findings]
 
 @dataclass(frozen=True)
 class Rule:
-    """A known mistake: how it is found, where to read more, and whether such a job may run."""
+    """A known mistake: how it is found, and where to read more."""
 
     name: str
     pointer: str
     find: Find
-    warns: bool = False
 
     def problem(self, finding: Finding, key: str) -> Problem:
         """Return the message about a finding in the job at `key` of the configuration."""
@@ -62,9 +61,9 @@ class Rule:
         return Problem(located(key, finding.path), text)
 
 
-def rule(pointer: str, *, warns: bool = False) -> Callable[[Find], Rule]:
+def rule(pointer: str) -> Callable[[Find], Rule]:
     """Make a rule, of the same name, of the function that looks for its mistake."""
-    return lambda find: Rule(find.__name__[1:].replace("_", "-"), pointer, find, warns)
+    return lambda find: Rule(find.__name__[1:].replace("_", "-"), pointer, find)
 
 
 def place(job: TrainingJob, role: Role, *field: str) -> Path:

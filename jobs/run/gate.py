@@ -79,80 +79,72 @@ def limits(job: TrainingJob) -> dict[str, Any]:
 
 def missed(inputs: Mapping[str, Any], result: RunResult) -> Iterator[str]:
     """Yield each of a gate's limits that the result misses, and by how much."""
-    if (least := inputs.get("minAccuracy")) is not None:
-        yield from _accuracy(least, result)
-    if (most := inputs.get("maxDuration")) is not None:
-        lacking = f"it has no duration, so `maxDuration` {most:g} can't be judged"
-        yield from _seconds("a duration", result.duration_seconds, "maxDuration", most, lacking)
-    if (most := inputs.get("maxTimeToAccuracy")) is not None:
-        lacking = (
-            f"no time to accuracy was reported, so `maxTimeToAccuracy` {most:g} can't be judged "
-            f"(its goal: {result.goal or 'none'}): give the job a `goal` that it reaches, or let "
-            "its program write time_to_accuracy_seconds (docs/results.md)"
-        )
-        found = result.time_to_accuracy_seconds
-        yield from _seconds("a time to its goal", found, "maxTimeToAccuracy", most, lacking)
-    for name, bounds in (inputs.get("require") or {}).items():
-        yield from _out_of_bounds(name, bounds, result)
-
-
-def _accuracy(least: float | Mapping[str, float], result: RunResult) -> Iterator[str]:
+    least = inputs.get("minAccuracy")
     if isinstance(least, Mapping):
         # What it was really trained on counts.
-        dataset = result.dataset or "a data set that it did not name"
-        if dataset not in least:
+        dataset, known = result.dataset or "a data set that it did not name", sorted(least)
+        least = least.get(dataset)
+        if least is None:
             yield (
-                f"it has a `minAccuracy` for {', '.join(sorted(least))}, and its result is for "
-                f"{dataset}: add one for it, or set one number"
+                f"it has a `minAccuracy` for {', '.join(known)}, and its result is for {dataset}: "
+                "add one for it, or set one number"
             )
-            return
-        least = least[dataset]
-    accuracy = result.accuracy
-    if accuracy is None:
-        yield (
-            f"no accuracy was reported, so `minAccuracy` {least:g} can't be judged: let its "
-            "program write one (docs/results.md), or take the `minAccuracy` out"
-        )
-    elif beyond := _beyond(accuracy, "minAccuracy", least, ".4f"):
-        # As many digits as set it apart from its limit.
-        shown = f"{accuracy:.4f}" if abs(accuracy - least) >= 0.0001 else f"{accuracy!r}"
-        yield f"an accuracy of {shown}, {beyond}"
+    yield from _judged(
+        ("an accuracy of", result.accuracy, ""),
+        ("minAccuracy", least),
+        "no accuracy was reported, so {} can't be judged: let its program write one "
+        "(docs/results.md), or take the `minAccuracy` out",
+    )
+    yield from _judged(
+        ("a duration of", result.duration_seconds, " s"),
+        ("maxDuration", inputs.get("maxDuration")),
+        "it has no duration, so {} can't be judged",
+    )
+    yield from _judged(
+        ("a time to its goal of", result.time_to_accuracy_seconds, " s"),
+        ("maxTimeToAccuracy", inputs.get("maxTimeToAccuracy")),
+        f"no time to accuracy was reported, so {{}} can't be judged (its goal: "
+        f"{result.goal or 'none'}): give the job a `goal` that it reaches, or let its program "
+        "write time_to_accuracy_seconds (docs/results.md)",
+    )
+    for name, bounds in (inputs.get("require") or {}).items():
+        if (value := result.figure(name)) is None:
+            yield _unreported(name, result)
+            continue
+        for bound in sorted(bounds.items(), reverse=True):
+            yield from _judged((f"{name} is", value, ""), bound)
 
 
-def _seconds(
-    what: str, value: float | None, limit: str, most: float, lacking: str
+def _unreported(name: str, result: RunResult) -> str:
+    figures = (*sorted(FIGURES), *(result.metrics or ()))
+    known = [each for each in figures if result.figure(each) is not None]
+    return (
+        f"no {name} was reported, so `require` can't judge it (reported: "
+        f"{', '.join(known) or 'none'}).{meant(name, known)} Let its program report one and "
+        "end with `slipway.finish()` (docs/results.md), or take it out of `require`"
+    )
+
+
+def _judged(
+    figure: tuple[str, float | None, str], limit: tuple[str, float | None], lacking: str = ""
 ) -> Iterator[str]:
-    if value is None:
-        yield lacking
-    elif beyond := _beyond(value, limit, most, ".1f", " s"):
-        yield f"{what} of {value:g} s, {beyond}"
+    """Yield by how much a figure misses a limit; the name of a least one begins with min.
 
-
-def _out_of_bounds(name: str, bounds: Mapping[str, float], result: RunResult) -> Iterator[str]:
-    value = result.figure(name)
-    if value is None:
-        figures = (*sorted(FIGURES), *(result.metrics or ()))
-        known = [each for each in figures if result.figure(each) is not None]
-        yield (
-            f"no {name} was reported, so `require` can't judge it (reported: "
-            f"{', '.join(known) or 'none'}).{meant(name, known)} Let its program report one and "
-            "end with `slipway.finish()` (docs/results.md), or take it out of `require`"
-        )
-        return
-    for limit, bound in sorted(bounds.items(), reverse=True):
-        if beyond := _beyond(value, limit, bound, ".4g"):
-            yield f"{name} is {value:g}, {beyond}"
-
-
-def _beyond(value: float, limit: str, bound: float, form: str, unit: str = "") -> str | None:
-    """Return by how much a figure misses a limit, never as 0; None where it keeps to it.
-
-    The name of a least limit begins with min. `form` is a difference's, as for `format`.
+    A figure is what it is called, its value and its unit. `lacking` is for one without a value.
     """
-    is_least = limit.startswith("min")
-    if value >= bound if is_least else value <= bound:
-        return None
-    amount = abs(value - bound)
-    shown = format(amount, form)
-    shown = shown if float(shown) != 0 else f"{amount:.2g}"
-    return f"which is {shown}{unit} {'less' if is_least else 'more'} than its `{limit}` {bound:g}"
+    what, value, unit = figure
+    name, bound = limit
+    if bound is None:
+        return
+    if value is None:
+        yield lacking.format(f"`{name}` {bound:g}")
+        return
+    is_least = name.startswith("min")
+    if value < bound if is_least else value > bound:
+        # As many digits as set it apart from its limit.
+        shown = f"{value:.6g}" if f"{value:.6g}" != f"{bound:.6g}" else f"{value!r}"
+        less = "less" if is_least else "more"
+        yield (
+            f"{what} {shown}{unit}, which is {abs(value - bound):.4g}{unit} {less} than its "
+            f"`{name}` {bound:g}"
+        )

@@ -23,8 +23,8 @@ from jobs.run import retry
 from jobs.run.changes import ARTIFACTS, bring, is_in_place
 from jobs.run.preview import ask, describe, show
 from jobs.run.submit import remove, submit
-from jobs.spec.checkpoints import resuming
 from jobs.spec.inputs import filled, require
+from jobs.spec.kept import resuming
 from jobs.spec.names import RUN_LABEL
 from jobs.watch.wait import Wait
 
@@ -37,9 +37,6 @@ class PyTorchJobHandler(Handler):
     """The life of a run."""
 
     outputs: ClassVar[tuple[str, ...]] = ("result",)
-
-    def __init__(self) -> None:
-        self._printed: set[str] = set()
 
     def diff(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         """Train again for what can alter the result, and after a run that did not succeed.
@@ -64,7 +61,7 @@ class PyTorchJobHandler(Handler):
     ) -> Properties:
         """Show what is to be submitted, and check whether the API server admits it."""
         if state is None:
-            show(inputs, shown, self._printed, context)
+            show(inputs, shown, context)
         elif _trains(_changes(state, inputs)):
             ask(inputs)
         return super().preview(state, inputs, shown, context)
@@ -127,7 +124,7 @@ def _changes(state: Properties, inputs: Properties) -> list[Change]:
     return [
         replace(change, replace=not is_in_place(change))
         for change in compare(state, inputs)
-        if change.path.partition(".")[0] not in {"room", "cost"}  # what a preview shows
+        if change.path.partition(".")[0] != "cost"  # a preview shows it
     ]
 
 

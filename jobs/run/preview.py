@@ -16,8 +16,7 @@ from jobs.api import JobApi, Unreachable
 from jobs.cost import TrainingCost
 from jobs.plan import described, requested
 from jobs.run.changes import ARTIFACTS, decisive, is_other_content
-from jobs.spec import checkpoints
-from jobs.spec.kept import keeping
+from jobs.spec.kept import keeping, program, resuming
 
 _IN_PLACE = frozenset(
     {
@@ -74,7 +73,7 @@ def describe(
 
 def _begins(state: Mapping[str, Any], inputs: Mapping[str, Any]) -> str:
     """Return where a job with checkpoints begins: what succeeded leaves none to go on from."""
-    is_same = checkpoints.program(state["manifest"]) == checkpoints.program(inputs["manifest"])
+    is_same = program(state["manifest"]) == program(inputs["manifest"])
     if is_same and state["result"]["state"] != "Succeeded":
         return "; it resumes from its newest checkpoint, if there is one"
     return "; it begins anew, not from a checkpoint"
@@ -137,28 +136,21 @@ def _listed(parts: Iterable[str]) -> str:
     return "; ".join(first) + (f"; and {len(more)} more" if more else "")
 
 
-def show(
-    inputs: Mapping[str, Any], shown: Mapping[str, Any], printed: set[str], context: Context
-) -> None:
+def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) -> None:
     """Show a new run's PyTorchJob and its needs, and check it with a running API server.
 
-    `shown` has the inputs with SECRET for what is secret, `printed` what holds for the whole stack
-    and was shown with another run already.
+    `shown` has the inputs with SECRET for what is secret.
 
     Raises:
         RuntimeError: the API server or the operator's webhook refuses it, with their message.
     """
     # The first line is what the resource's own row has room for.
-    lines = [f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"]
+    line = f"needs {described(requested(inputs['manifest']))}; {ask(inputs)}"
     if cost := inputs.get("cost"):
         seconds = inputs["timeoutSeconds"] * (inputs["retries"] + 1)
-        lines[0] += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
-    if (room := inputs["room"]) not in printed:
-        printed.add(room)
-        lines.append(room)
-    complete = checkpoints.resuming(shown["manifest"], inputs.get("checkpoint"))
-    complete = keeping(complete, inputs.get("kept"))
-    context.info("\n".join([*lines, render(complete)]))
+        line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
+    complete = resuming(shown["manifest"], inputs.get("checkpoint"))
+    context.info(f"{line}\n{render(keeping(complete, inputs.get('kept')))}")
 
 
 def render(manifest: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ import copy
 import hashlib
 import json
 import secrets
-import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -16,6 +15,7 @@ from kubernetes.client.exceptions import ApiException
 from core import kube
 from core.context import Context
 from core.manifests import MANAGED_BY, held, holds
+from core.wait import NotYet, until
 from jobs.api import JobApi, Object, Unreachable
 from jobs.judge.exits import moment
 from jobs.judge.first_failure import on_lost_nodes
@@ -56,7 +56,8 @@ def submit(
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
-        RuntimeError: a job of that name is not ours, or an old one does not go away.
+        RuntimeError: a job of that name is not ours.
+        TimeoutError: an old one does not go away.
     """
     digest = spec_hash(manifest)
     # Readable, and short enough for a label.
@@ -110,7 +111,8 @@ def remove(api: JobApi, context: Context) -> None:
     """Delete the job and wait until it and its pods are gone; nothing happens without one.
 
     Raises:
-        RuntimeError: something of it is left after a minute and a half; with what holds it.
+        TimeoutError: something of it is left after a minute and a half; with what holds it.
+        InterruptedError: the user pressed Ctrl-C.
     """
     api.delete()
     _await_end(api, context)
@@ -123,7 +125,8 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
     An `up` that was killed may have left some that no resource knows of.
 
     Raises:
-        RuntimeError: one is left after the limit of `remove`, or the cluster does not answer.
+        TimeoutError: one is left after the limit of `remove`.
+        RuntimeError: the cluster does not answer.
     """
     # Without retries, which would only keep the user waiting for a cluster that is gone.
     api = JobApi.connect(kubeconfig, namespace, name="").retrying(0)
@@ -150,21 +153,20 @@ def stop_all(kubeconfig: str, namespace: str, context: Context) -> None:
 
 def _await_end(api: JobApi, context: Context, *, of_job: bool = True) -> None:
     """Wait until the pods of a job are gone, and unless said otherwise the job itself."""
-    deadline, shown = time.monotonic() + _GONE_SECONDS, ""
-    while left := _left(api, with_job=of_job):
-        if time.monotonic() > deadline:
-            stories = (held(kind, of) or f"{kind} {of['name']}" for kind, of in left)
-            raise RuntimeError(
-                f"PyTorchJob {api.namespace}/{api.name} was deleted, but after {_GONE_SECONDS:g} s "
-                "this is still there:" + "".join(f"\n  {each}" for each in stories) + "\nSee why "
-                f"with `kubectl --namespace {api.namespace} describe`; then run the same command "
-                "again"
-            )
-        listed = ", ".join(f"{kind} {of['name']}" for kind, of in left)
-        if listed != shown:
-            context.status(f"waiting for the end of {listed}")
-            shown = listed
-        time.sleep(_POLL_SECONDS)
+    job = f"PyTorchJob {api.namespace}/{api.name}"
+
+    def look() -> None:
+        if left := _left(api, with_job=of_job):
+            raise NotYet("; ".join(held(kind, of) or f"{kind} {of['name']}" for kind, of in left))
+
+    def overdue(left: str) -> str:
+        return (
+            f"{job} was deleted, but after {_GONE_SECONDS:g} s this is still there: {left}. See "
+            f"why with `kubectl --namespace {api.namespace} describe`; then run the same command "
+            "again"
+        )
+
+    until(look, _GONE_SECONDS, f"the end of {job}", context, every=_POLL_SECONDS, overdue=overdue)
 
 
 def _left(api: JobApi, *, with_job: bool) -> list[_Left]:
@@ -176,7 +178,7 @@ def _left(api: JobApi, *, with_job: bool) -> list[_Left]:
     if late := [pod for pod, end in until if end is not None and moment(end) < now]:
         with suppress(ApiException, Unreachable):  # not every account may see nodes
             for pod in on_lost_nodes(late, api.nodes()):
-                api.forget_pod(pod["metadata"]["name"])
+                api.delete_pod(pod["metadata"]["name"], at_once=True)
     return [*jobs, *(("Pod", pod["metadata"]) for pod in pods)]
 
 

@@ -11,7 +11,6 @@ from urllib.parse import parse_qsl, urlsplit
 
 from pydantic.alias_generators import to_camel
 
-from core.fields import size
 from core.problem import Contradiction, Path, choices, dotted, quote
 from jobs.spec.names import (
     CACHED_DATA,
@@ -20,7 +19,6 @@ from jobs.spec.names import (
     OTHER_VOLUMES,
     OWN_VOLUMES,
     PACKAGES,
-    SCRIPT,
     THREADS,
 )
 from jobs.spec.program import HYPERPARAMETERS, MODULES
@@ -42,7 +40,7 @@ def contradictions(job: TrainingJob) -> list[Contradiction]:
     """Return the contradictions between fields of `job`."""
     rules = (
         _own_program if job.module is None else _catalogues_program,
-        *(_elastic, _pairs, _env, _gpus, _shared_memory, _volumes, _tolerations, _data, _require),
+        *(_elastic, _pairs, _env, _gpus, _volumes, _data, _require),
     )
     return [each for rule in rules for each in rule(job)]
 
@@ -95,10 +93,6 @@ def _elastic(job: TrainingJob) -> Iterator[Contradiction]:
 
 
 def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
-    # A short `timeout` ends the run before the default, which the job did not choose.
-    if job.start_timeout > job.timeout and job.start_timeout != START_TIMEOUT:
-        text = f"{job.start_timeout} could never pass: the {job.timeout} of `timeout` end the run"
-        yield _of("start_timeout", f"{text} before; make it less, or `timeout` more", "timeout")
     if job.retry_on is not None and job.retries == 0:
         yield _of("retry_on", "goes with `retries`, of which the job has none", "retries")
     if job.requirements is not None and job.script is None and job.module is None:
@@ -143,24 +137,6 @@ def _gpus(job: TrainingJob) -> Iterator[Contradiction]:
             yield _of(path, f"{gpus} is too few: {need}", "backend", "processes_per_node")
 
 
-def _shared_memory(job: TrainingJob) -> Iterator[Contradiction]:
-    limits = {role: share(job, role).memory_limit for role in roles(job)}
-    for role, limit in limits.items():
-        if job.shared_memory is not None and size(job.shared_memory) > size(limit):
-            text = f"{job.shared_memory} is more than the {limit} of memory that a {role} may use"
-            text += ", /dev/shm included; ask for less, or raise the limit"
-            yield _of("shared_memory", text, "memory", "limits", "master")
-            return  # Once is enough, though both are too small.
-
-
-_SYSTEM = (
-    *("/bin", "/dev", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr/bin", "/usr/lib"),
-    *("/etc/hostname", "/etc/hosts", "/etc/resolv.conf"),
-)
-_CLOSED = ("/dev", "/proc", "/sys", PACKAGES, SCRIPT, INPUT_DIR, OTHER_VOLUMES, CACHED_DATA)
-"""Below these no runtime can make a directory to mount on, or what it hides is needed."""
-
-
 def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
     counted = Counter(volume.mount_path for volume in job.volumes.values())
     for name, volume in job.volumes.items():
@@ -177,7 +153,6 @@ def _volumes(job: TrainingJob) -> Iterator[Contradiction]:
 def _hidden(place: str, job: TrainingJob) -> str | None:
     """Return what a volume at `place` would take from the pod; None when nothing."""
     needed = {path: f"`{name}`, which every pod has" for name, path in OWN_VOLUMES.items()}
-    needed |= dict.fromkeys(_SYSTEM, "a part of the system")
     if job.image is None:
         needed[PACKAGES] = "slipway_trainer, which starts the program"
     if job.module is not None:
@@ -187,14 +162,9 @@ def _hidden(place: str, job: TrainingJob) -> str | None:
         needed[OTHER_VOLUMES] = "the volumes that its inputs come from"
     if job.data is not None and job.data.volume is None:
         needed[CACHED_DATA] = "the job's data"
-    mounted = PurePosixPath(place)
     for path, what in needed.items():
-        if place == path:
-            return f"is taken by {what}"
-        if PurePosixPath(path).is_relative_to(mounted):
+        if PurePosixPath(path).is_relative_to(place):
             return f"would hide {path}: {what}"
-        if path in _CLOSED and mounted.is_relative_to(path):
-            return f"is inside of {path}, where nothing can be mounted: {what}"
     return None
 
 
@@ -219,19 +189,6 @@ def _require(job: TrainingJob) -> Iterator[Contradiction]:
         elif bounds.min is not None and bounds.max is not None and bounds.min > bounds.max:
             text = f"{bounds.min:g} is more than its max {bounds.max:g}"
             yield _of(("require", name, "min"), text)
-
-
-def _tolerations(job: TrainingJob) -> Iterator[Contradiction]:
-    for index, each in enumerate(job.tolerations):
-        if each.operator == "Exists" and each.value is not None:
-            text = "goes with the operator Equal; Exists takes any value"
-            yield _of(("tolerations", index, "value"), text)
-        if each.operator == "Equal" and each.key is None:
-            text = "is missing; only the operator Exists goes without"
-            yield _of(("tolerations", index, "key"), text)
-        if each.toleration_seconds is not None and each.effect != "NoExecute":
-            text = "goes with the effect NoExecute alone"
-            yield _of(("tolerations", index, "tolerationSeconds"), text)
 
 
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})

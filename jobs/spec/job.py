@@ -66,7 +66,6 @@ class TrainingJob:
         clean_pod_policy: Which pods are removed at the end; those that stay can be read.
         priority_class: Of the pods.
         elastic: Go on with fewer replicas when some are lost; then there is no Master.
-        gang_scheduling: Refused until the stack has a scheduler for it.
         labels: Besides, on the job and its pods.
         annotations: Likewise.
         env: Environment variables besides: text, or a key of a Secret.
@@ -113,9 +112,7 @@ class TrainingJob:
     image: Image | None = None
     command: Annotated[tuple[fields.Word, ...], Field(min_length=1)] | None = None
     args: tuple[fields.Word, ...] = ()
-    backend: Annotated[Literal["gloo", "nccl", "mpi"], Field(description="one of gloo, nccl")] = (
-        "gloo"
-    )
+    backend: Literal["gloo", "nccl"] = "gloo"
     workers: fields.Workers = 1
     processes_per_node: Annotated[int, Field(ge=1, le=64)] = 1
     master: parts.Master | None = None
@@ -130,7 +127,7 @@ class TrainingJob:
     volumes: dict[fields.VolumeName, parts.Volume] = Field(default_factory=dict)
     pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
     pull_secrets: tuple[fields.ObjectName, ...] = ()
-    restart_policy: Literal["OnFailure", "Never", "Always", "ExitCode"] = "OnFailure"
+    restart_policy: Literal["OnFailure", "Never", "ExitCode"] = "OnFailure"
     backoff_limit: Count | None = None
     timeout: fields.WholeSeconds = 3600
     start_timeout: fields.WholeSeconds = START_TIMEOUT
@@ -138,7 +135,6 @@ class TrainingJob:
     clean_pod_policy: Literal["None", "Running", "All"] = "None"
     priority_class: fields.ObjectName | None = None
     elastic: parts.Elastic | None = None
-    gang_scheduling: bool = False
     labels: dict[LabelKey, LabelValue] = Field(default_factory=dict)
     annotations: dict[LabelKey, fields.Value] = Field(default_factory=dict)
     env: dict[fields.Variable, fields.Value | parts.SecretKey] = Field(default_factory=dict)

@@ -5,22 +5,32 @@ The place is a URL that fsspec knows. Where it is `VOLUME_URL`, that is the volu
 
     outputs/<job>/<run id>/    what rank 0 left in SLIPWAY_OUTPUT_DIR, and artifacts.json
     outputs/<job>/succeeded    the id of the last run whose program ended well
-    checkpoints/<job>/         what a job resumes from
+    checkpoints/<job>/<key>/   what a job resumes from; the key names its program with all settings
 
-The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`).
+The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`). All of it is added when a
+job is submitted: where files are kept, and how often a state is written, can't alter a result.
 """
 
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
 
 from jobs.spec.names import KEPT, KEPT_VOLUME
 from jobs.spec.pytorchjob import SECONDS_TO_COPY_OUT
 from jobs.spec.volumes import of_claim
 
+if TYPE_CHECKING:
+    from jobs.spec.job import TrainingJob
+
 VOLUME_URL = f"file://{KEPT}"
+_SECONDS_TO_STOP = 30
+"""Between SIGTERM and SIGKILL: the step at hand ends in that time, and its state is written."""
+_DIGITS = 16
 
 
 def outputs_url(place: str, job: str) -> str:
@@ -31,9 +41,7 @@ def outputs_url(place: str, job: str) -> str:
 def keeping(manifest: Mapping[str, Any], url: str | None) -> dict[str, Any]:
     """Return a PyTorchJob whose rank 0 keeps its files at `url`; None keeps none.
 
-    That is the Master, or in an elastic job, where each Worker may become rank 0, all of them. It
-    is added when a job is submitted: where a file is kept can't alter a result, so a change of it
-    trains nothing.
+    That is the Master, or in an elastic job, where each Worker may become rank 0, all of them.
     """
     complete = copy.deepcopy(dict(manifest))
     if url is None:
@@ -46,6 +54,60 @@ def keeping(manifest: Mapping[str, Any], url: str | None) -> dict[str, Any]:
         if url.startswith(f"{VOLUME_URL}/"):
             mount(pod)
     return complete
+
+
+def checkpoints(job: TrainingJob, place: str | None) -> dict[str, Any] | None:
+    """Return a job's checkpoints as an input of its run; None unless `place` is the volume."""
+    return None if job.checkpoint is None or place != VOLUME_URL else asdict(job.checkpoint)
+
+
+def resuming(manifest: Mapping[str, Any], known: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return a PyTorchJob whose pods write checkpoints as `checkpoints` has it, and resume."""
+    complete = copy.deepcopy(dict(manifest))
+    if known is None:
+        return complete
+    folder = f"{KEPT}/checkpoints/{manifest['metadata']['name']}/{_key(manifest)}"
+    variables = {
+        "SLIPWAY_CHECKPOINT_DIR": folder,
+        "SLIPWAY_CHECKPOINT_EVERY": known["every"],
+        "SLIPWAY_CHECKPOINT_KEEP": str(known["keep"]),
+    }
+    for replicas in complete["spec"]["pytorchReplicaSpecs"].values():
+        pod = replicas["template"]["spec"]
+        pod["terminationGracePeriodSeconds"] = max(
+            _SECONDS_TO_STOP, pod["terminationGracePeriodSeconds"]
+        )
+        pod["containers"][0]["env"] += [
+            {"name": name, "value": value} for name, value in variables.items()
+        ]
+        mount(pod)
+    return complete
+
+
+def program(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a job's checkpoints belong to: its program, arguments, variables and inputs.
+
+    How many replicas there are, and what each asks for, is not part of it.
+    """
+    specs = manifest["spec"]["pytorchReplicaSpecs"]
+    pod = next(iter(specs.values()))["template"]["spec"]
+    parts = ("image", "command", "args", "env")
+    return {
+        "containers": [
+            {part: container.get(part) for part in parts}
+            for container in [*pod["containers"], *pod.get("initContainers", [])]
+        ],
+        "files": [each["configMap"]["name"] for each in pod["volumes"] if "configMap" in each],
+    }
+
+
+def _key(manifest: Mapping[str, Any]) -> str:
+    """Return the name of a program with its settings; in a preview they may not be known yet."""
+    try:
+        text = json.dumps(program(manifest), sort_keys=True)
+    except TypeError:
+        return "<known later>"
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def mount(pod: dict[str, Any]) -> None:

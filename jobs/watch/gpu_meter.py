@@ -1,18 +1,28 @@
 """Asks NVIDIA's DCGM exporter, now and then, how busy the GPUs of a run are."""
 
-import queue
+import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kubernetes.client.exceptions import ApiException
 
-from core.kube import api_message
-from jobs.api import JobApi, Unreachable
+from core import kube
+from core.kube import Request, api_message
+from jobs.api import JobApi, Object, Unreachable
 from jobs.judge.gpu_use import METRIC, Gpu, utilization
 from jobs.judge.run_state import RunState
 
+_EXPORTERS = ("app.kubernetes.io/name=dcgm-exporter", "app=nvidia-dcgm-exporter")
+"""The labels of its Helm chart, and of NVIDIA's GPU operator.
+
+https://github.com/NVIDIA/dcgm-exporter/blob/main/deployment/templates/_helpers.tpl and
+https://github.com/NVIDIA/gpu-operator/blob/main/assets/state-dcgm-exporter/0800_daemonset.yaml
+"""
+_MOST_BYTES = 1 << 24
+"""An exporter of eight GPUs says a hundredth of that."""
+_ANSWER_SECONDS = 5  # nothing is tried again before the next look
 LOOK_SECONDS = 30.0
 _MOST_SECONDS = 20.0
 """How long one look goes on asking: exporters that do not answer use up their own limits."""
@@ -30,19 +40,21 @@ class GpuMeter:
     run: RunState
     least: float
     warn: Callable[[str], None]
-    _looks: "queue.SimpleQueue[_Look]" = field(default_factory=queue.SimpleQueue)
+    _found: _Look | None = None
     _thread: threading.Thread | None = None
     _begun: float = float("-inf")
     _warned: bool = False
 
     def look(self) -> None:
         """Let the run see what was measured, and begin to measure when it is time; never wait."""
-        while not self._looks.empty():
-            self._take_in(*self._looks.get())
+        if self._thread is not None and self._thread.is_alive():
+            return
+        if self._found is not None:
+            self._take_in(*self._found)
+            self._found = None
         now = time.monotonic()
-        is_busy = self._thread is not None and self._thread.is_alive()
         # Those that started first wait for the others, without using their GPUs.
-        if is_busy or not self.run.all_started or now - self._begun < LOOK_SECONDS:
+        if not self.run.all_started or now - self._begun < LOOK_SECONDS:
             return
         running = [each for each in self.run.replicas.values() if each.running and each.gpus]
         pods = {each.name: str(each.node) for each in running}
@@ -63,19 +75,19 @@ class GpuMeter:
 
     def _measure(self, at: float, pods: Mapping[str, str]) -> None:
         try:
-            look: _Look = self._asked(at, pods)
+            self._found = self._asked(at, pods)
         except (ApiException, Unreachable) as error:
             text = f"the pods of NVIDIA's DCGM exporter can't be listed: {api_message(error)}"
-            look = at, {}, text
+            self._found = at, {}, text
         except Exception as error:  # noqa: BLE001 - what others answer may not end a run
-            look = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
-        self._looks.put(look)
+            self._found = at, {}, f"NVIDIA's DCGM exporter can't be read: {error!r}"
 
     def _asked(self, at: float, pods: Mapping[str, str]) -> _Look:
         """Return what the exporters on the nodes of `pods` answer."""
         exporters = {
             pod["spec"]["nodeName"]: pod
-            for pod in self.api.gpu_exporters()
+            for labels in _EXPORTERS
+            for pod in json.loads(self._answer("/api/v1/pods", labelSelector=labels))["items"]
             if pod["spec"].get("nodeName") in pods.values() and pod["status"]["phase"] == "Running"
         }
         measured: dict[Gpu, float] = {}
@@ -85,7 +97,7 @@ class GpuMeter:
                 silent[node] = f"did not answer within {_MOST_SECONDS:g} s"
                 continue
             try:
-                measured |= utilization(self.api.metrics(exporter), self.api.namespace)
+                measured |= utilization(self._metrics(exporter), self.api.namespace)
             except (ApiException, Unreachable) as error:
                 silent[node] = f"does not answer ({api_message(error)})"
         seen = {pod for pod, _ in measured}
@@ -95,3 +107,17 @@ class GpuMeter:
                 lacks = lacks if node in exporters else "has no pod that runs"
                 return at, measured, f"NVIDIA's DCGM exporter {lacks} on node {node}"
         return at, measured, None
+
+    def _metrics(self, exporter: Object) -> str:
+        """Return what a pod answers at /metrics of the first port that it declares.
+
+        https://github.com/kubernetes/kubernetes/blob/v1.34.4/pkg/registry/core/pod/strategy.go,
+        ResourceLocation
+        """
+        namespace, name = exporter["metadata"]["namespace"], exporter["metadata"]["name"]
+        return self._answer(f"/api/v1/namespaces/{namespace}/pods/{name}/proxy/metrics")
+
+    def _answer(self, path: str, **query: str) -> str:
+        request = Request("GET", path, query)
+        with kube.send(self.api.client, request, limit=_ANSWER_SECONDS) as answer:
+            return answer.read(_MOST_BYTES).decode(errors="replace")

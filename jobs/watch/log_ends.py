@@ -5,18 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kubernetes.client.exceptions import ApiException
-
-from jobs.api import JobApi, Unreachable
 from jobs.judge.exits import Exit
 from jobs.judge.first_failure import Failure
-from jobs.judge.outcome import LOG_LINES
 from jobs.judge.progress import reported
 from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run
-from jobs.spec.names import CONTAINER
-from jobs.streams import LogPart
 
 _SUMMARY = "summary"
 _STACKS = 20  # of so many ranks: when all of 1,000 hang, the rest are alike
@@ -30,9 +24,8 @@ _WAITS = re.compile(r"/torch/(?:distributed/|autograd/graph\.py)")
 
 @dataclass
 class LogEnds:
-    """What the containers of a run printed last; what is not kept is requested from `api`."""
+    """What the containers of a run printed last: what is kept, otherwise their messages' text."""
 
-    api: JobApi
     run: RunState
     kept: Run
 
@@ -46,7 +39,7 @@ class LogEnds:
         if (failed := self.run.cause or self.run.failed_init) is not None:
             return self._of(failed)
         first = self.run.replicas.get(0)
-        return self._before_dump(first) if first is not None and first.started else []
+        return [] if first is None else self._before_dump(first)
 
     def before(self) -> list[str]:
         """Return the log of the start before in the replica that failed, if that failed, too."""
@@ -59,7 +52,7 @@ class LogEnds:
             for each in self.run.failures
             if each.replica.number == number and each.finished < finished
         ]
-        return self._kept(before[-1]) or _left(before[-1].exit) if before else []
+        return self._of(before[-1]) if before else []
 
     def stacks(self) -> dict[str, list[str]]:
         """Return where ranks that hang stood when they were stopped, by name; some don't report."""
@@ -93,38 +86,16 @@ class LogEnds:
         return [(replica, frames) for replica, frames in found if frames]
 
     def _before_dump(self, replica: Replica) -> list[str]:
-        return list(before_stacks(self._now(replica)))[-LOG_LINES:]
+        return before_stacks(self._now(replica))
 
     def _now(self, replica: Replica) -> list[str]:
         """Return the log of a replica's latest container, to its present end."""
         log = self.kept.log(replica.number, replica.container_id())
-        if log.path.exists():
-            return [line.text for line in log.lines()]
-        return self._read(replica.name, CONTAINER, previous=False)
-
-    def _kept(self, failed: Failure) -> list[str]:
-        log = self.kept.log(failed.replica.number, failed.exit.container_id)
-        return [line.text for line in log.lines()][-LOG_LINES:]
+        return [line.text for line in log.lines()]
 
     def _of(self, failed: Failure) -> list[str]:
-        if lines := self._kept(failed):
-            return lines
-        now = self.run.replicas.get(failed.replica.number, failed.replica)
-        restarted = now.container_id(failed.container) != failed.exit.container_id
-        # An init container may have been started again just then; the kubelet keeps one before.
-        others = [] if failed.container == CONTAINER else [not restarted]
-        logs = (
-            self._read(failed.replica.name, failed.container, previous=previous)
-            for previous in (restarted, *others)
-        )
-        return next(filter(None, logs), _left(failed.exit))
-
-    def _read(self, pod: str, container: str, *, previous: bool) -> list[str]:
-        part = LogPart(previous=previous, tail=LOG_LINES, container=container)
-        try:
-            return [line.text for batch in self.api.log_lines(pod, part) for line in batch]
-        except (ApiException, Unreachable):
-            return []  # The pod or the container has gone; its termination message has to do.
+        log = self.kept.log(failed.replica.number, failed.exit.container_id)
+        return [line.text for line in log.lines()] or _left(failed.exit)
 
 
 def _left(ended: Exit) -> list[str]:
@@ -147,7 +118,7 @@ def stack_frames(lines: Sequence[str]) -> list[str]:
     return frames[:_FRAMES]
 
 
-def before_stacks(lines: Sequence[str]) -> Sequence[str]:
+def before_stacks(lines: list[str]) -> list[str]:
     """Return what a log has before its first dump."""
     starts = _starts(lines)
     return lines[: starts[0]] if starts else lines

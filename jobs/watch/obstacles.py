@@ -1,7 +1,7 @@
 """Looks at a cluster, now and then, for what keeps the pods of a job from starting."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -11,13 +11,14 @@ from clusters import autoscaler, late_roles
 from core.kube import api_message
 from jobs.api import JobApi, Object, Unreachable
 from jobs.judge.outcome import warnings
+from jobs.judge.replica import Replica
 from jobs.judge.run_state import RunState
-from jobs.judge.shortage import Shortage, over_quota, without_node
+from jobs.judge.shortage import never_fits
 
 _EVENTS_SECONDS = 2.0
 _PLACING_SECONDS = 20.0
 """So long a volume may be bound, or pods that are being deleted may still take their room."""
-_ROOM_SECONDS = 10.0  # it takes a listing of all pods of the cluster
+_ROOM_SECONDS = 10.0
 _NODES_SECONDS = 5.0
 
 
@@ -51,18 +52,25 @@ class Obstacles:
             self.warn(f"{run.refused_logins[0]}: {late_roles.ADVICE}")
         if run.growth is not None and not run.growth.coming:
             self.warn(autoscaler.explained(str(run.growth)))
-        if now - self._room_at < _ROOM_SECONDS:
-            return
-        try:
-            run.shortage = self._shortage()
-        except (ApiException, Unreachable) as error:
+        waiting = [each for each in run.replicas.values() if each.unschedulable is not None]
+        if waiting and now - self._room_at >= _ROOM_SECONDS:
+            self._room_at = now
             # An account that may only submit sees the scheduler's events all the same.
-            self.warn(f"the cluster's room for {self.api.name} is not known: {api_message(error)}")
-            self._room_at = now
-        if run.shortage is not None:
-            self._room_at = now
-            self.warn(run.shortage.text)
-            self._see_setbacks()
+            with suppress(ApiException, Unreachable):
+                self._see_room(waiting)
+
+    def _see_room(self, waiting: Sequence[Replica]) -> None:
+        """See whether any node could ever fit them, and why an autoscaler adds none."""
+        status = self.api.autoscaler_status()
+        if status is not None:
+            self.run.setbacks = autoscaler.setbacks(status, self.api.autoscaler_events())
+            for setback in self.run.setbacks:
+                self.warn(f"the cluster's autoscaler makes no node: {setback}")
+            return
+        nodes = self.api.nodes()
+        found = ((each, never_fits(each.pod, nodes)) for each in waiting)
+        lacks = [f"{replica} has no node: {why}" for replica, why in found if why is not None]
+        self.run.shortage = lacks[0] if lacks else None
 
     def _lasting(self, events: Iterable[Object], seconds: float) -> Iterator[Object]:
         """Yield events without a scheduler's about pods that have lacked a node for less time."""
@@ -93,28 +101,3 @@ class Obstacles:
         if self.run.nodes:
             with suppress(ApiException, Unreachable):
                 self.run.see_nodes(self.api.nodes())
-
-    def _see_setbacks(self) -> None:
-        """Report why the autoscaler makes no nodes, if the cluster has one."""
-        try:
-            status = self.api.autoscaler_status()
-            failed = [] if status is None else self.api.autoscaler_events()
-        except (ApiException, Unreachable):
-            return  # It is another namespace, which not everybody may look into.
-        self.run.setbacks = autoscaler.setbacks(status, failed)
-        for setback in self.run.setbacks:
-            self.warn(f"the cluster's autoscaler makes no node: {setback}")
-
-    def _shortage(self) -> Shortage | None:
-        """Return what a pod that has no node lacks, or one that can't even be."""
-        for replica in self.run.replicas.values():
-            if replica.unschedulable is not None:
-                grows = self.api.autoscaler_status() is not None
-                nodes, pods = self.api.nodes(), self.api.all_pods()
-                found = without_node(replica.pod, nodes, pods, may_grow=grows)
-                if found is None:
-                    continue
-                return Shortage(f"{replica} has no node: {found.text}", found.final)
-        if len(self.run.replicas) < self.run.topology.replicas:
-            return over_quota(self.run.job, self.api.quotas())
-        return None

@@ -21,9 +21,7 @@ from jobs.watch.log_ends import LogEnds
 from jobs.watch.obstacles import Obstacles
 
 _TICK_SECONDS = 0.5
-_SHORTEST, _LONGEST = 15.0, 30.0
-"""Seconds between two lines on the same epoch: a day of training is to be no book."""
-_SHARE = 20
+_PAUSE_SECONDS = 15.0  # between two lines on the same epoch: a day of training is to be no book
 _SETTLE_SECONDS = 5.0
 """How long after its followers' failures the one that caused them may be reported."""
 _NODE_SECONDS = 60.0  # how long after them a node that they lost may still be Ready
@@ -55,7 +53,7 @@ class Wait:
     def __post_init__(self) -> None:
         self._run = RunState(self.job)
         self._row = _Row(self.context, self.prefix)
-        self._logs = LogEnds(self.api, self._run, self.kept)
+        self._logs = LogEnds(self._run, self.kept)
         self._obstacles = Obstacles(self.api, self._run, self._warn_once)
         least = self.limits.gpu_utilization
         self._gpus = (
@@ -156,15 +154,7 @@ class Wait:
             silent = self._logs.silent()
             if end.state == "TimedOut" and len(silent) == 1:
                 end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
-            failure = details(
-                end,
-                self._run,
-                log=self._logs.relevant(),
-                events=self._obstacles.events(),
-                before=self._logs.before(),
-                silent=silent,
-                stacks=self._logs.stacks(),
-            )
+            failure = details(end, self._run, self._logs, self._obstacles.events())
         self._stop_survivors(end)
         return result(end, self._run, now, failure, self._whole)
 
@@ -194,7 +184,6 @@ class _Row:
 
     context: Context
     prefix: str = ""
-    _begun: float = field(default_factory=time.monotonic)
     _shown: str = ""
     _milestone: tuple[str, int, bool, bool] = ("", 0, False, False)
     _shown_at: float = 0.0
@@ -205,8 +194,8 @@ class _Row:
         milestone = (stages, progress.epochs_done, progress.has_stepped, training != "")
         line = f"{stages}; {training}" if training else stages
         now = time.monotonic()
-        pause = min(_LONGEST, max(_SHORTEST, (now - self._begun) / _SHARE))
-        if line == self._shown or (milestone == self._milestone and now - self._shown_at < pause):
+        is_soon = milestone == self._milestone and now - self._shown_at < _PAUSE_SECONDS
+        if line == self._shown or is_soon:
             return
         self._shown, self._milestone, self._shown_at = line, milestone, now
         self.context.status(f"{self.prefix}{line}")

@@ -43,9 +43,9 @@ class NeedsPlugin(Exception):
     def __init__(self, action: str) -> None:
         super().__init__(
             f"{action} needs azure-native's plugin, and this is Slipway's stub of it, which serves "
-            'previews only. Install the plugin: `eval "$(make -s env)" && pulumi plugin install '
-            f"resource azure-native {sdk_version()}`; log in with `az login`, and run the command "
-            "again"
+            f"previews only. `make setup` downloads the plugin {sdk_version()} where its release "
+            "can be reached, and takes one that was put into its place (docs/offline.md); log in "
+            "with `az login`, and run the command again"
         )
 
 
@@ -107,9 +107,6 @@ class PreviewStub(protocol.Provider):
 
     async def invoke(self, request: protocol.InvokeRequest) -> protocol.InvokeResponse:
         raise NeedsPlugin(f"the function {request.tok}")
-
-    async def get_schema(self, request: protocol.GetSchemaRequest) -> protocol.GetSchemaResponse:
-        raise NeedsPlugin("the package's schema")
 
     def _refuse(self, action: str, request: Any) -> NoReturn:
         self._has_refused = True

@@ -13,7 +13,7 @@ from clusters.cluster import Kind
 from core.paths import cache_dir, use_extra
 from scripts.cli.config import StackFileError, cluster_of
 from scripts.environment import PassphraseLost, prepare
-from scripts.setup import bootstrap, plugin, record
+from scripts.setup import bootstrap, record
 from scripts.setup.tools import tools_of
 
 
@@ -47,13 +47,11 @@ def set_up(kind: Kind | None, *, brief: bool, build: bool) -> int:
     if kind is not None and kind.extra is not None:
         bootstrap.add_extra(kind.extra, Path(sys.prefix))
         use_extra(kind.extra)
-    tools, plugins = tools_of(kind), plugin.of_kind(kind)
+    tools = tools_of(kind)
     with bootstrap.exclusive(cache_dir() / "setup.lock"):
         prepare()
-        recorded = record.load()
-        ready = record.unchanged(recorded, tools, build=build)
-        settled = all(plugin.settled(each, recorded.get(each.name)) for each in plugins)
-        if brief and settled and len(ready) == len(tools):
+        ready = record.unchanged(record.load(), tools, build=build)
+        if brief and len(ready) == len(tools):
             return 0
         # Loaded only now: it takes longer than all of the above.
         from scripts.setup.resolve import resolve_and_report  # noqa: PLC0415

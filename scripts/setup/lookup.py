@@ -36,6 +36,9 @@ def find(tool: Tool, found: Entries, origin: str = "on PATH") -> Entry | Problem
     if tool.beside is not None:
         return _find_beside(tool, found.get(tool.beside))
     if tool.accepts is None:
+        by_hand = cache_dir() / "bin" / tool.name
+        if tool.module is None and by_hand.is_file():
+            return Entry.of(by_hand, "-", "put there by hand", tool.stamp)
         return _without(tool, "it can't print its version, so one on PATH is not used")
     refused = []
     for program in _programs(tool.name):

@@ -53,21 +53,20 @@ class File(NamedTuple):
 def fetch(tools: Sequence[Tool], steps: Steps) -> Entries:
     """Fetch what can be fetched, side by side; what can't is printed with the reason."""
     pool = ThreadPoolExecutor(max_workers=8)
-    fetched = {
-        pool.submit(_fetch, file, held, steps): file for file, held in files_of(tools).items()
-    }
+    files = files_of(tools)
+    fetched = {file: pool.submit(_fetch, file, held, steps) for file, held in files.items()}
     pool.shutdown(wait=False)
     entries: Entries = {}
     refused: dict[str, list[str]] = {}
-    for future, file in fetched.items():
+    for file, future in fetched.items():
         try:
             entries |= future.result()
         except Refused as why:
-            refused.setdefault(str(why), []).append(file.host)
+            built = "" if files[file][0].module is None else " It is built instead."
+            refused.setdefault(f"{why}.{built}", []).append(file.host)
     for reason, hosts in refused.items():
         sites = ", ".join(dict.fromkeys(hosts))
-        text = f"No release from {sites}: {reason}. It is built instead."
-        steps.console.print(text, markup=False)
+        steps.console.print(f"No release from {sites}: {reason}", markup=False)
     return entries
 
 

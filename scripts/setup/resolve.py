@@ -18,12 +18,11 @@ from rich.text import Text
 
 from clusters.cluster import Kind
 from core.paths import cache_dir
-from scripts.setup import apt, golang, plugin, record, releases
+from scripts.setup import apt, golang, record, releases
 from scripts.setup.lookup import find
-from scripts.setup.plugin import Plugin
-from scripts.setup.record import Entries, Entry, Problem, Results
+from scripts.setup.record import Entries, Problem, Results
 from scripts.setup.steps import Steps
-from scripts.setup.tools import MODULES, GoModule, Tool, tools_of
+from scripts.setup.tools import GoModule, Tool, tools_of
 
 _LEGEND = (
     "Looked for in this order: on PATH and new enough, Debian package, the project's own release, "
@@ -49,7 +48,7 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
         return 1
     started = time.monotonic()
     before = record.load()
-    entries, problems = resolve(tools_of(kind), console, plugin.of_kind(kind), build=build)
+    entries, problems = resolve(tools_of(kind), console, build=build)
     if problems:
         console.print(f"[red]{len(problems)} of the tools can't be provided:[/red]")
         for problem in problems:
@@ -60,9 +59,6 @@ def resolve_and_report(kind: Kind | None, *, brief: bool, build: bool) -> int:
     if brief and not changed(before, entries):
         return 0
     console.print(table(entries))
-    for each in (plugin.KUBERNETES, plugin.AZURE):
-        if each.name in entries and plugin.is_stand_in(entries[each.name]):
-            console.print(each.line)
     console.print(f"All tools are ready, after {time.monotonic() - started:.1f} s.")
     return 0
 
@@ -75,9 +71,7 @@ def table(entries: Entries) -> Table:
     result.add_column("where it came from")
     for name, entry in sorted(entries.items()):
         origin = entry.origin
-        if plugin.is_stand_in(entry):
-            origin = "stand-in: scripts/offline"
-        elif not Path(entry.path).is_relative_to(cache_dir()):
+        if not Path(entry.path).is_relative_to(cache_dir()):
             origin = f"{origin}: {entry.path}"
         result.add_row(name, entry.version, origin)
     return result
@@ -93,25 +87,21 @@ def changed(before: Entries, after: Entries) -> bool:
 
 
 def resolve(
-    tools: tuple[Tool, ...],
-    console: Console,
-    plugins: tuple[Plugin, ...] = (plugin.KUBERNETES,),
-    *,
-    build: bool = False,
+    tools: tuple[Tool, ...], console: Console, *, build: bool = False
 ) -> tuple[Entries, list[Problem]]:
     """Find, install or build the tools, and record each as soon as it is available.
 
     A tool that lies beside another comes after it. With `build` what could be downloaded is built.
 
     Returns:
-        An entry for each available tool and plugin, and a problem for each that can't be
-        provided. What only `up` needs is printed instead.
+        An entry for each available tool, and a problem for each that can't be provided. What only
+        `up` needs is printed instead.
     """
     with Steps(console) as steps:
         resolver = _Resolver(tools, steps, build=build)
         for tool in resolver.missing():
             resolver.note({tool.name: find(tool, resolver.found)})
-        resolver.get(plugins, build=build)
+        resolver.get(build=build)
     for tool in resolver.missing():
         if tool.only_for_up:
             console.print(Text(f"`up` will need {resolver.problems.pop(tool.name)}"))
@@ -133,28 +123,23 @@ class _Resolver:
         """Return the tools that have not been found yet."""
         return [tool for tool in self.tools if tool.name not in self.found]
 
-    def get(self, plugins: Sequence[Plugin], *, build: bool) -> None:
+    def get(self, *, build: bool) -> None:
         """Get what is missing. No tool has both a Debian package and a Go module."""
         packaged = [tool for tool in self.missing() if tool.package is not None or tool.unpacked]
         fetching, compiling = ThreadPoolExecutor(2), ThreadPoolExecutor(golang.at_once())
         try:
             installed = fetching.submit(lambda: self.note(apt.provide(packaged, self.steps)))
-            if not build:
-                made = [tool for tool in self.missing() if tool.module is not None]
-                self.note(releases.fetch(made, self.steps))
+            released = [t for t in self.missing() if t.module is None or not build]
+            self.note(releases.fetch(released, self.steps))
             by_module: dict[GoModule, list[Tool]] = {}
             for tool in self.missing():
                 if tool.module is not None:
                     by_module.setdefault(tool.module, []).append(tool)
-            built = {}
+            running = [installed]
             for module, tools in by_module.items():
                 fetched = fetching.submit(golang.download, module, self.steps)
-                built[module] = compiling.submit(self._build, module, tools, fetched)
-            if (pulumi := MODULES["pulumi"]) in built:
-                built[pulumi].result()
-            for each in plugins:
-                self._add_plugin(each)
-            for future in (installed, *built.values()):
+                running.append(compiling.submit(self._build, module, tools, fetched))
+            for future in running:
                 future.result()
         finally:
             for lane in (fetching, compiling):
@@ -164,16 +149,6 @@ class _Resolver:
         """Build once the module is downloaded. A build that fails doesn't keep the others."""
         fetched.result()
         self.note(golang.build(module, tools, self.steps))
-
-    def _add_plugin(self, needed: Plugin) -> None:
-        """Add a plugin, which the CLI installs."""
-        pulumi = self.found.get("pulumi")
-        if pulumi is None:
-            why = "its download needs pulumi, which is missing"
-            result: Entry | Problem = Problem(needed.name, why, "Fix that first.")
-        else:
-            result = plugin.provide(needed, self.recorded.get(needed.name), pulumi, self.steps)
-        self.note({needed.name: result})
 
     def note(self, results: Results) -> None:
         """Record the tools that were found, and keep why others were not."""

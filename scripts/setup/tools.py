@@ -85,8 +85,10 @@ class GoModule:
         packages: What to build, by the tool's name; `.` is the wrapper itself.
         estimate: What a first build takes on two cores, downloads included.
         requires: The module whose version the tools have; None for sources of our own.
-        stamp: Variables that the linker sets, with `{version}`, `{major}`, `{minor}` to fill in.
+        stamp: Variables that the linker sets, with `{version}`, `{number}` without the v, `{major}`
+            and `{minor}` to fill in.
         copies: Files and directories of `requires` that are tools as they are, by the tool's name.
+        tag: The version, where go.mod pins an untagged commit or there is nothing to build.
     """
 
     name: str
@@ -96,6 +98,7 @@ class GoModule:
     stamp: Mapping[str, str] = field(default_factory=dict)
     copies: Mapping[str, str] = field(default_factory=dict)
     release: Release | None = None
+    tag: str | None = None
 
     @property
     def directory(self) -> Path:
@@ -104,14 +107,17 @@ class GoModule:
     @cached_property
     def digest(self) -> str:
         """Changes with anything that the built program depends on."""
-        digest = hashlib.sha256(repr((self.packages, self.stamp, self.copies)).encode())
-        for file in sorted(self.directory.iterdir()):
+        parts = (self.packages, self.stamp, self.copies, *filter(None, (self.tag,)))
+        digest = hashlib.sha256(repr(parts).encode())
+        for file in sorted(self.directory.glob("*")):
             digest.update(file.name.encode() + file.read_bytes())
         return digest.hexdigest()[:12]
 
     @cached_property
     def version(self) -> str:
         """What go.mod pins; for our own sources their digest, so that a change is a new version."""
+        if self.tag is not None:
+            return self.tag
         if self.requires is None:
             return self.digest[:8]
         pinned = self._find(rf"^(?:require)?\s+{re.escape(self.requires)} (v\S+)")
@@ -127,7 +133,12 @@ class GoModule:
     @property
     def ldflags(self) -> str:
         major, _, rest = self.version.lstrip("v").partition(".")
-        values = {"version": self.version, "major": major, "minor": rest.partition(".")[0]}
+        values = {
+            "version": self.version,
+            "number": self.version.lstrip("v"),
+            "major": major,
+            "minor": rest.partition(".")[0],
+        }
         stamps = (f"-X {name}={value.format(**values)}" for name, value in self.stamp.items())
         return " ".join(["-s", "-w", *stamps])
 
@@ -171,7 +182,8 @@ class Tool:
     @property
     def stamp(self) -> str:
         """Changes with what this repository asks of the tool: then it is resolved again."""
-        return f"{self.accepts} {'' if self.module is None else self.module.digest}".strip()
+        source = self.module or self.released_with
+        return f"{self.accepts} {'' if source is None else source.digest}".strip()
 
 
 def _module(name: str, fields: Mapping[str, Any]) -> GoModule:
@@ -195,7 +207,7 @@ def _tool(fields: Mapping[str, Any]) -> Tool:
 _TABLE = yaml.load(Path(__file__).with_suffix(".yaml").read_text("utf-8"), yaml.CSafeLoader)
 MODULES = {name: _module(name, fields) for name, fields in _TABLE["modules"].items()}
 EVERYWHERE = tuple(map(_tool, _TABLE["everywhere"]))
-"""What a stack needs whatever its cluster, besides pulumi-kubernetes' plugin."""
+"""What a stack needs whatever its cluster."""
 _OF_KINDS = {tool.name: tool for tool in map(_tool, _TABLE["of_kinds"])}
 
 

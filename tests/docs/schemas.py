@@ -7,7 +7,9 @@ Only docs/schemas/events.schema.json is written by hand.
 import inspect
 import json
 import re
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import is_dataclass
+from typing import Any, cast, get_args, get_type_hints
 
 from pydantic import TypeAdapter
 from pydantic.alias_generators import to_camel
@@ -112,11 +114,27 @@ def _define(
         as_text: Whether a number may be text: `pulumi config set` writes 0.1 so.
     """
     schema = TypeAdapter(kind).json_schema(ref_template=f"#/$defs/{name}.{{model}}")
+    classes = {each.__name__: each for each in _classes(kind)}
     for other, each in schema.pop("$defs", {}).items():
-        definitions[f"{name}.{other}"] = _explained(each, each["description"], as_text)
-    documentation = "\n\n".join(inspect.getdoc(each) or "" for each in kind.__mro__[:-1])
-    definitions[name] = explained = _explained(schema, documentation, as_text)
+        definitions[f"{name}.{other}"] = _explained(each, _documentation(classes[other]), as_text)
+    definitions[name] = explained = _explained(schema, _documentation(kind), as_text)
     return explained
+
+
+def _classes(kind: Any) -> Iterator[type[Any]]:
+    """Yield the dataclasses in a type, also those that their fields refer to."""
+    if is_dataclass(kind):
+        yield cast(type[Any], kind)
+        inside: Iterable[Any] = get_type_hints(kind).values()
+    else:
+        inside = get_args(kind)
+    for each in inside:
+        yield from _classes(each)
+
+
+def _documentation(kind: type[Any]) -> str:
+    """Return the docstrings of a class and its bases, its own last."""
+    return "\n\n".join(inspect.getdoc(each) or "" for each in reversed(kind.__mro__[:-1]))
 
 
 def _explained(schema: dict[str, Any], documentation: str, as_text: bool) -> dict[str, Any]:

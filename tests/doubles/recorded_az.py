@@ -14,6 +14,7 @@ _NAMESPACES = ("Compute", "ContainerRegistry", "ContainerService", "Insights", "
                "Network", "OperationalInsights", "Storage")  # fmt: skip
 _ANSWERS: Mapping[str, Any] = {
     "account show": {"tenantId": ME, "user": {"name": "me@slipway.test", "type": "user"}},
+    "account list-locations": [{"name": "northeurope"}, {"name": "westeurope"}],
     "ad signed-in-user show": {"id": ME},
     "ad user get-member-groups": [{"displayName": "All", "id": "a group"}],
     "provider list": [

@@ -21,8 +21,8 @@ from images.build.program import ENTRYPOINTS, Program
 from images.targets.target import target_of
 from tests.doubles import recorded_az, recorded_kubelogin
 from tests.doubles.azure_native.store import VARIABLE, Store
+from tests.engine.cli_stack import Outcome, Stack
 from tests.engine.embedded_cluster import TestCluster, program_images
-from tests.engine.standin_stack import Outcome, Stack
 
 _DOUBLE = "tests.doubles.azure_native"
 _MAIN = "from infra.program import main\n\nmain()\n"
@@ -59,14 +59,13 @@ class AzureStack(Stack):
     ) -> None:
         self.azure = make_store(directory / "azure", cluster)
         self._bin = write_programs(directory / "bin")
-        super().__init__(directory, root, kubeconfig="")
-        self.use_slipways_provider(main)
+        super().__init__(directory, root, "", main, azure=self._bin)
         self.settings = dict(settings)
         self.jobs = dict(jobs)
 
-    def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
+    def environment(self, **arguments: Any) -> dict[str, str]:
         """Return the environment of the CLI."""
-        environment = super().environment(program, **arguments)
+        environment = super().environment(**arguments)
         return environment | {
             "PATH": f"{self._bin}{os.pathsep}{environment['PATH']}",
             "PULUMI_CONTINUE_ON_ERROR": "true",
@@ -86,7 +85,7 @@ class AzureStack(Stack):
     def bring_up(self) -> Outcome:
         """Bring the stack to what its file says."""
         self.configure()
-        return self.run("up", program="")
+        return self.run("up")
 
     @contextmanager
     def bringing_up(self) -> Iterator["subprocess.Popen[bytes]"]:
@@ -143,13 +142,10 @@ def write_programs(directory: Path) -> Path:
     """Write the double's plugin, `kubelogin` and `az` into a directory and return that."""
     directory.mkdir()
     recorded_az.install(directory)
-    for name, does in (
-        ("pulumi-resource-azure-native", f'exec {sys.executable} -m {_DOUBLE} "$@"'),
-        ("kubelogin", f'exec {sys.executable} {recorded_kubelogin.__file__} "$@"'),
-    ):
-        program = directory / name
-        program.write_text(f"#!/bin/sh\n{does}\n")
-        program.chmod(0o755)
+    recorded_kubelogin.install(directory)
+    program = directory / "pulumi-resource-azure-native"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m {_DOUBLE} "$@"\n')
+    program.chmod(0o755)
     return directory
 
 

@@ -25,14 +25,14 @@ _GPU = "nvidia.com/gpu"
 def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
     """Declare what the real program declares of GPUs, and the jobs that the environment names."""
     context = pytorchjob_program._context()
-    trainer = os.environ["STANDIN_TRAINER"]
+    trainer = os.environ["TEST_TRAINER"]
     gpus = GpuPool(
         per_node=1, min_nodes=nodes, max_nodes=1, labels={LABEL: pool}, device_plugin=plugin
     )
     cluster = replace(context.cluster, gpus=gpus)
     # The image with CUDA takes several GB, and there is no GPU for it here.
     images = TrainerImages({"kind": "there", "trainer": trainer, "trainerCuda": trainer})
-    wanted = read(json.loads(os.environ["STANDIN_PROGRAM"])[1], "jobs", Surroundings(1, None, gpus))
+    wanted = read(json.loads(os.environ["TEST_JOBS"]), "jobs", Surroundings(1, None, gpus))
     assert wanted.problems == [], wanted.problems
     opts = pulumi.ResourceOptions(providers=[cluster.provider])
     ready = Gpus(cluster, gpus, after=[], opts=opts)

@@ -11,8 +11,8 @@ import yaml
 
 from clusters.embedded import pki
 from tests.clusters_doc import role
+from tests.engine.cli_stack import Outcome, Stack
 from tests.engine.embedded_cluster import KUBECTL_IMAGE, TestCluster, program_images
-from tests.engine.standin_stack import Outcome, Stack
 
 PLATFORM = "platform"
 """Where the accounts are: the people who look after the cluster have made them."""
@@ -107,8 +107,7 @@ class KubeconfigStack(Stack):
     """The whole program with a configuration of its own."""
 
     def __init__(self, directory: Path, root: Path, cluster: Mapping[str, Any]) -> None:
-        super().__init__(directory, root, kubeconfig="")
-        self.use_slipways_provider(_MAIN)
+        super().__init__(directory, root, "", _MAIN)
         file = directory / "Pulumi.test.yaml"
         config = {
             "slipway:cluster": {"kind": "kubeconfig", **cluster},
@@ -116,9 +115,9 @@ class KubeconfigStack(Stack):
         }
         file.write_text(yaml.safe_dump({**yaml.safe_load(file.read_text()), "config": config}))
 
-    def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
+    def environment(self, **arguments: Any) -> dict[str, str]:
         """Return the environment of the CLI; what the job returns is an output however it ends."""
-        return super().environment(program, **arguments) | {
+        return super().environment(**arguments) | {
             "PULUMI_CONTINUE_ON_ERROR": "true",
             # Runs of other stacks may have the same names.
             "XDG_STATE_HOME": str(self.directory / "home"),
@@ -126,7 +125,7 @@ class KubeconfigStack(Stack):
 
     def bring_up(self) -> Outcome:
         """Bring the stack up."""
-        return self.run("up", program="")
+        return self.run("up")
 
     def result(self) -> dict[str, Any]:
         """Return what became of its job."""

@@ -16,7 +16,7 @@ from tests.runs.declared import read_jobs
 def program() -> None:
     """Declare the jobs that the environment names: what the Pulumi CLI runs."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # as the real program does
-    _, section = json.loads(os.environ["STANDIN_PROGRAM"])
+    section = json.loads(os.environ["TEST_JOBS"])
     jobs, scripts = read_jobs(section)
     runs = train(jobs, scripts, _context())
     for name, run in runs.items():
@@ -26,10 +26,10 @@ def program() -> None:
 
 def _context() -> RunContext:
     """Return the cluster that is there, with the trainer's image that its node has."""
-    kubeconfig = pulumi.Output.secret(os.environ["STANDIN_KUBECONFIG"])
+    kubeconfig = pulumi.Output.secret(os.environ["TEST_KUBECONFIG"])
     provider = pulumi_kubernetes.Provider(
         "there", kubeconfig=kubeconfig, cluster_identifier="there"
     )
     cluster = Cluster("there", provider, kubeconfig, image_target={}, images={})
-    images = TrainerImages({"kind": "there", "trainer": os.environ["STANDIN_TRAINER"]})
+    images = TrainerImages({"kind": "there", "trainer": os.environ["TEST_TRAINER"]})
     return RunContext(cluster, needs=[], images=images, capacity=None)

@@ -18,7 +18,7 @@ from jobs.logs import archive
 from jobs.run.retry import LABEL as ATTEMPT
 from tests.engine import checkpoint
 from tests.engine.awaiting import await_true
-from tests.engine.standin_stack import Outcome, Stack
+from tests.engine.cli_stack import Outcome, Stack
 
 _MAIN = "from tests.engine.pytorchjob_program import program\n\nprogram()\n"
 _UP = ("up", "--stack", "test", "--yes", "--skip-preview", "--non-interactive")
@@ -33,15 +33,14 @@ class JobStack(Stack):
         self.trainer = trainer
         self._jobs = jobs
         self._names: set[str] = set()
-        super().__init__(directory, root, kubeconfig)
-        self.use_slipways_provider(_MAIN)
+        super().__init__(directory, root, kubeconfig, _MAIN)
 
-    def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
+    def environment(self, **arguments: Any) -> dict[str, str]:
         """Return the environment in which the CLI declares the jobs in `arguments`."""
         self._names |= arguments.keys()
         # Outputs are those of the jobs that succeeded and of those that did not.
-        everything = super().environment(program, **arguments)
-        return everything | {"PULUMI_CONTINUE_ON_ERROR": "true", "STANDIN_TRAINER": self.trainer}
+        everything = super().environment(**arguments)
+        return everything | {"PULUMI_CONTINUE_ON_ERROR": "true", "TEST_TRAINER": self.trainer}
 
     @property
     def saved(self) -> dict[str, Any]:
@@ -70,11 +69,11 @@ class JobStack(Stack):
 
     def train(self, name: str, **declared: Any) -> Outcome:
         """Bring the stack to one job; fail unless it succeeds."""
-        return self.up("", **{name: declared})
+        return self.up(**{name: declared})
 
     def train_in_vain(self, name: str, **declared: Any) -> str:
         """Bring the stack to one job, fail if it succeeds, and return what the CLI said."""
-        return self.refused("up", program="", **{name: declared})
+        return self.refused("up", **{name: declared})
 
     @contextmanager
     def training(self, name: str, **declared: Any) -> Iterator["subprocess.Popen[bytes]"]:
@@ -90,7 +89,7 @@ class JobStack(Stack):
             subprocess.Popen(
                 [str(toolchain.path("pulumi")), *_UP],
                 cwd=self.directory,
-                env=self.environment("", **declared),
+                env=self.environment(**declared),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -3,6 +3,8 @@
 Its one node acts for every pool, and nvidia.com/gpu on it is a number for scheduling.
 """
 
+import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -129,6 +131,22 @@ def pool(stack: AzureStack) -> Record:
     return found
 
 
+def node_seconds(stack: AzureStack, since: float) -> float:
+    """Return for how long each node with GPUs has been there since a time, all of them together."""
+    total = 0.0
+    for name in ("gpu", "gpufallback"):
+        changes = [
+            (max(call["at"], since), call["nodes"])
+            for call in stack.azure.calls
+            if call["action"] == "scale" and call["id"].endswith(f"/agentPools/{name}")
+        ]
+        ends = [at for at, _ in changes[1:]] + [time.time()]
+        total += sum(
+            nodes * (end - begin) for (begin, nodes), end in zip(changes, ends, strict=True)
+        )
+    return total
+
+
 def scaled(stack: AzureStack, name: str = "gpu") -> list[int]:
     """Return how many nodes a pool has had, in order."""
     return [
@@ -188,7 +206,7 @@ def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack)
     before = aks.settings["gpu"]
     aks.settings["gpu"] = {**before, "size": "Standard_NC8as_T4_v3"}
     aks.configure()
-    previewed = aks.preview("")
+    previewed = aks.preview()
     aks.settings["gpu"] = before
     aks.configure()
     assert "update-replace" in previewed.diff("azure-gpu")["vmSize"]
@@ -198,7 +216,7 @@ def test_another_size_of_its_nodes_is_previewed_as_another_pool(aks: AzureStack)
 def test_a_preview_says_in_words_that_the_cluster_is_made_anew(aks: AzureStack) -> None:
     aks.settings["network"] = {"pods": "10.9.0.0/16"}
     aks.configure()
-    previewed = aks.preview("")
+    previewed = aks.preview()
     del aks.settings["network"]
     aks.configure()
     told = "the cluster is deleted and made anew: network.pods 10.244.0.0/16 → 10.9.0.0/16. "
@@ -211,7 +229,7 @@ def test_a_refresh_finds_what_was_changed_in_the_portal_and_the_next_up_changes_
 ) -> None:
     change_in_portal(aks.azure, pool(aks).id, maxCount=9)
     # Without what the refresh finds there would be nothing to change back.
-    refreshed = aks.run("up", "--refresh", program="")
+    refreshed = aks.run("up", "--refresh")
     assert refreshed.diff("azure-gpu") == {"maxCount": "update"}
     [updated] = refreshed.urns("update")
     assert updated.endswith("::azure-gpu")
@@ -223,6 +241,7 @@ def test_a_job_goes_on_with_regular_nodes_when_azure_takes_its_spot_nodes_back(
 ) -> None:
     # With so many samples that it still trains when they are taken.
     aks.jobs[JOB] = {**aks.jobs[JOB], "args": ["--limit-train", "15000", "--limit-test", "500"]}
+    began = time.time()
     with aks.bringing_up() as up:
         await_true(lambda: ranks(cluster) == 2, COMMAND_SECONDS, lambda: aks.log)
         before = len(scaled(aks))
@@ -234,6 +253,11 @@ def test_a_job_goes_on_with_regular_nodes_when_azure_takes_its_spot_nodes_back(
     assert scaled(aks)[before:] == [0]
     # However soon each rank is there again, and asks for a node.
     assert max(scaled(aks, "gpufallback")) == 2
+    # By the time that fewer samples took, with the error that docs/costs.md states.
+    told = re.search(r"costs USD ([\d.]+) to ([\d.]+) \(2 nodes at ([\d.]+) an hour\), if", aks.log)
+    assert told, aks.log
+    least, most, hourly = map(float, told.groups())
+    assert least <= round(node_seconds(aks, began) * hourly / 3600, 2) <= most
 
 
 def test_destroy_leaves_nothing_in_azure_and_nothing_in_the_cluster(
@@ -297,11 +321,11 @@ def test_a_production_stack_goes_the_documented_way_down(root: Path, tmp_path: P
     assert protected.code == 0, protected
     stack.settings["production"] = False
     stack.configure()
-    assert "protected" in stack.refused("up", program="")
+    assert "protected" in stack.refused("up")
     stack.settings["production"] = True
     stack.bring_up()
     # Pulumi keeps all that the lock is for.
-    assert "protected" in stack.refused("destroy", program="")
+    assert "protected" in stack.refused("destroy")
     stack.settings["production"] = False
     stack.bring_up()
     assert stack.in_azure("ManagementLockByScope") == []

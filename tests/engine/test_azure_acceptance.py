@@ -49,8 +49,8 @@ def put_in(scratch: Scratch, programs: Path, store: Store, trainer: str) -> None
         # A copy of a checkout takes over no variable of ours.
         export = f"export {VARIABLE}='{store.directory}'"
         program.write_text(program.read_text().replace("exec ", f"{export}\nexec ", 1))
-    # In place of the stub: what is on PATH itself set-up would note for all checkouts.
-    stub = scratch.checkout / "scripts/offline/bin/azure-native" / _PLUGIN
+    # In place of its starter: what is on PATH itself set-up would note for all checkouts.
+    stub = scratch.checkout / "scripts/plugins" / _PLUGIN
     (programs / _PLUGIN).replace(stub)
     config = yaml.safe_load((scratch.checkout / "stacks/azure.yaml").read_text())["config"]
     settings = own(config["slipway:cluster"]) | {"images": images(trainer)}
@@ -83,10 +83,23 @@ def test_it_reports_what_azure_answered_without_secrets_and_leaves_nothing(
              for each in found["requests"]}  # fmt: skip
     created = asked["up", "Create", "ManagedCluster"]
     assert created["name"] == "azure-acceptance"
-    assert [each["name"] for each in created["inputs"]["agentPoolProfiles"]] == ["system"]
-    assert created["outputs"]["oidcIssuerProfile"]["issuerURL"]
+    assert [each["name"] for each in created["request"]["properties"]["agentPoolProfiles"]] == [
+        "system"
+    ]
+    outputs = created["answer"]["properties"]
+    assert outputs["oidcIssuerProfile"]["issuerURL"]
     assert {("refresh", "Read", "Registry"), ("down", "Delete", "Registry")} <= asked.keys()
-    assert "kubeconfigs" in asked["up", "Invoke", "listManagedClusterUserCredentials"]["outputs"]
+    assert (
+        "kubeconfigs"
+        in asked["up", "Invoke", "listManagedClusterUserCredentials"]["answer"]["return"]
+    )
+
+    again = make_store(tmp_path / "again", None)
+    (again.directory / "report.json").write_text(json.dumps(found))
+    answered = again.replayed("Create", created["type"], created["name"])
+    assert answered["properties"]["oidcIssuerProfile"] == outputs["oidcIssuerProfile"]
+    refreshed = again.replayed("Read", created["type"], created["name"])
+    assert [each["name"] for each in refreshed["inputs"]["agentPoolProfiles"]] == ["system"]
 
     text = json.dumps(found)
     assert CANARY not in text

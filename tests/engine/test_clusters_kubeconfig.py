@@ -20,6 +20,7 @@ from core.validation import check
 from infra.operator.component import deployment, foundations
 from infra.operator.handler import OperatorReadyHandler
 from tests.engine.awaiting import await_true
+from tests.engine.cli_stack import CALLED
 from tests.engine.embedded_cluster import TestCluster
 from tests.engine.kubeconfig_stack import (
     PLATFORM,
@@ -28,7 +29,6 @@ from tests.engine.kubeconfig_stack import (
     images,
     login_command,
 )
-from tests.engine.standin_stack import CALLED
 
 TEAM = "team-a"
 

@@ -88,7 +88,7 @@ def test_capacity_that_is_not_real_is_found_out_by_the_job_and_ends_none(
 ) -> None:
     stack = on_gpus(job_stack, node.pool, nodes=1)
     with node.with_a_gpu():
-        up = stack.up("", **{job_name: with_gpu(trainer, accuracy=0.5, device="cpu")})
+        up = stack.up(**{job_name: with_gpu(trainer, accuracy=0.5, device="cpu")})
         found = stack.output("cuda")
         assert found["state"] == "unverified"
         assert f"job {job_name} was given GPUs and ran on the CPU" in found["reason"]
@@ -101,7 +101,7 @@ def test_the_device_plugin_is_admitted_waits_for_nodes_and_goes_with_the_stack(
     node: Node, job_stack: JobStack, jobs: Jobs
 ) -> None:
     stack = on_gpus(job_stack, node.pool, plugin=True)
-    stack.up("")
+    stack.up()
     plugin = json.loads(jobs.kubectl(*PLUGIN))
     assert plugin["status"]["desiredNumberScheduled"] == 0
     assert stack.output("cuda")["state"] == "unverified"

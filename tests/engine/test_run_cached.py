@@ -13,11 +13,11 @@ import pytest
 
 from scripts.cli.commands import run_urns
 from tests.engine.awaiting import await_true
+from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.killing import train_with
 from tests.engine.pytorchjob_stack import Jobs, JobStack
 from tests.engine.stack import LiveStack
-from tests.engine.standin_stack import Outcome
 
 Section = dict[str, dict[str, Any]]
 
@@ -56,7 +56,7 @@ def section(mark: str, script: Path, trainer: str) -> Section:
 @pytest.fixture(scope="module")
 def trained(module_stack: JobStack, section: Section) -> Mapping[str, Any]:
     """The results of these jobs, trained once."""
-    module_stack.up("", **section)
+    module_stack.up(**section)
     return {name: module_stack.output(name) for name in section}
 
 
@@ -73,13 +73,13 @@ def test_nothing_is_trained_after_up_and_refresh_though_a_job_was_cleaned_away(
         assert {name: module_stack.output(name) for name in section} == trained
         assert {name: jobs.uids(name) for name in section} == left
 
-    again = module_stack.up("", **section)
+    again = module_stack.up(**section)
     assert again.changes == {}
     assert "trains again" not in again.text
     assert_nothing_has_changed()
     module_stack.refresh()
     assert_nothing_has_changed()
-    assert module_stack.up("", **section).changes == {}
+    assert module_stack.up(**section).changes == {}
     assert_nothing_has_changed()
 
 
@@ -113,13 +113,13 @@ def test_another_learning_rate_script_or_label_is_told_in_words_by_preview_and_u
     }
     before = {name: jobs.uids(name) for name in section}
 
-    preview = module_stack.preview("", **now)
+    preview = module_stack.preview(**now)
     for name, line in words.items():
         assert _told(preview, name).count(line) == 1, preview.text
     assert any(path.startswith("manifest.spec.") for path in preview.diff(demo)), preview
     assert {name: jobs.uids(name) for name in section} == before
 
-    up = module_stack.up("", **now)
+    up = module_stack.up(**now)
     for name, line in words.items():
         assert _told(up, name).count(line) == 1, up.text
     assert _changed(before, jobs) == {demo, f"{mark}-script"}
@@ -147,7 +147,7 @@ def test_a_rerun_on_purpose_trains_one_job_alone_though_nothing_has_changed(
 ) -> None:
     plain, before = f"{mark}-plain", {name: jobs.uids(name) for name in section}
     urn = run_urns(module_stack.export())[plain]
-    again = module_stack.run("up", "--replace", urn, program="", **section)
+    again = module_stack.run("up", "--replace", urn, **section)
     replaced = {name for name in section if _is_replaced(again, "PyTorchJob", name)}
     judged = {name for name in section if _is_replaced(again, "Gate", name)}
     assert (replaced, judged) == ({plain}, {plain}), again.text

@@ -5,9 +5,9 @@ import secrets
 
 import pytest
 
+from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import FAILING, SLEEPING, TRACKED, python
 from tests.engine.pytorchjob_stack import JobStack
-from tests.engine.standin_stack import Outcome
 
 MISSING = "localhost/there-is-no-such-image:1"
 
@@ -27,7 +27,7 @@ def fallen(module_stack: JobStack, mark: str, trainer: str) -> Outcome:
         f"{mark}-refused": python(trainer, SLEEPING, unchecked={"labels": {"team": "x" * 64}}),
         f"{mark}-tells": python(trainer, TRACKED, workers=0),
     }
-    return module_stack.attempt("up", environment=module_stack.environment("", **declared))
+    return module_stack.attempt("up", environment=module_stack.environment(**declared))
 
 
 def test_up_fails_and_tells_the_story_of_each_run_that_did_not_succeed(

@@ -17,8 +17,8 @@ def test_a_gate_that_was_missed_passes_once_it_is_lowered_and_nothing_is_trained
     def both(of_missing: dict[str, Any], of_passing: dict[str, Any]) -> dict[str, Any]:
         return {missing: {**declared, **of_missing}, passing: {**declared, **of_passing}}
 
-    said = job_stack.refused("up", program="", **both({"minAccuracy": 0.97}, {"minAccuracy": 0.9}))
-    words = "an accuracy of 0.9600, which is 0.0100 less than its `minAccuracy` 0.97"
+    said = job_stack.refused("up", **both({"minAccuracy": 0.97}, {"minAccuracy": 0.9}))
+    words = "an accuracy of 0.96, which is 0.01 less than its `minAccuracy` 0.97"
     assert f"job {missing} succeeded, but missed: {words}" in said
     assert f"job {passing} succeeded, but" not in said
     assert "Traceback" not in said
@@ -27,12 +27,12 @@ def test_a_gate_that_was_missed_passes_once_it_is_lowered_and_nothing_is_trained
     assert [(each["state"], each["accuracy"]) for each in results] == [("Succeeded", 0.96)] * 2
 
     raised = {"minAccuracy": 0.965}
-    again = job_stack.refused("up", program="", **both({"minAccuracy": 0.97}, raised))
+    again = job_stack.refused("up", **both({"minAccuracy": 0.97}, raised))
     assert words in again
-    assert "0.0050 less than its `minAccuracy` 0.965" in again
+    assert "0.005 less than its `minAccuracy` 0.965" in again
     assert "trains again" not in again
 
-    lowered = job_stack.up("", **both({"minAccuracy": 0.96}, {}))
+    lowered = job_stack.up(**both({"minAccuracy": 0.96}, {}))
     # The gates alone: one that was missed at first is none, and one that was there before the
     # engine takes for a replacement.
     assert lowered.changes == {"create": 1, "replace": 1}

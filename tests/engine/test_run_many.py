@@ -17,9 +17,9 @@ from jobs.spec import TrainingJob
 from scripts.cli import fetch
 from scripts.cli.fetch import fetch_files
 from scripts.cli.state import StackState
+from tests.engine.cli_stack import Outcome
 from tests.engine.job_programs import SUMMARY, python
 from tests.engine.pytorchjob_stack import Jobs, JobStack
-from tests.engine.standin_stack import Outcome
 from tests.runs.log_reader import results
 
 Declared = dict[str, dict[str, Any]]
@@ -104,7 +104,7 @@ class Many:
 
     def up(self, declared: Declared) -> Round:
         """Bring the stack to these jobs, whether or not that succeeds."""
-        outcome = self.stack.attempt("up", environment=self.stack.environment("", **declared))
+        outcome = self.stack.attempt("up", environment=self.stack.environment(**declared))
         listing = self.jobs.kubectl("get", "pytorchjobs", "--output", "json")
         there = {each["metadata"]["name"]: each for each in json.loads(listing)["items"]}
         return Round(
@@ -249,7 +249,7 @@ def rounds(many: Many, well: Declared, trainer: str, leaving: dict[str, Any]) ->
     moved = {**well, own("moved"): {**well[own("moved")], "args": ["one", "as before"]}}
     second = {**moved, own("before"): {**well[own("before")], "minAccuracy": 0.6}}
     third = {**moved, own("other"): {**well[own("other")], "args": ["two"]}}
-    return Rounds(many.up(first), many.up(second), many.stack.preview("", **third), many.up(third))
+    return Rounds(many.up(first), many.up(second), many.stack.preview(**third), many.up(third))
 
 
 @pytest.fixture
@@ -321,7 +321,7 @@ def test_results_are_shown_after_an_up_that_failed(
     limit = TrainingJob(name=before, image=trainer, command=("python3",), min_accuracy=0.6)
     missed = results(second.state, limit)
     assert row(missed, before)[1:4] == ["Succeeded", "missed", "0.5000"]
-    assert "0.1000 less than its `minAccuracy` 0.6" in missed
+    assert "0.1 less than its `minAccuracy` 0.6" in missed
     assert row(results(third.state), before)[1:3] == ["Succeeded", "passed"]
 
 
@@ -343,7 +343,7 @@ def test_a_job_that_waited_for_room_runs_although_the_one_before_it_did_not(
         c: lasting(trainer, 3),
         d: lasting(trainer, cpu="200m"),
     }
-    assert little.stack.preview("", **declared).changes["create"] == 2 * len(declared) + 2
+    assert little.stack.preview(**declared).changes["create"] == 2 * len(declared) + 2
     found = little.up(declared)
     assert found.outcome.code != 0
     assert f"job {b} did not run" in found.said

@@ -18,7 +18,7 @@ _HOST = re.compile(
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://(?:[^/\s@\"']*@)?([^/\s:\"']+)", re.IGNORECASE)
 _NUMBERS = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _IMAGES = frozenset({"image", "reference", "pinned", "trainer"})
-_TEXTS = frozenset({"description", "installHint", "room"})
+_TEXTS = frozenset({"description", "installHint"})
 """What a person reads and no program follows."""
 _GROUPS = ("kubeflow.org", "k8s.io", "kubernetes.io", "nvidia.com", "slipway.dev")
 """Whose names Kubernetes' objects bear; they are names, and nobody resolves them."""

@@ -247,3 +247,13 @@ def executed(main: Callable[[], None], stack: str) -> Program:
 def secret(value: Any) -> dict[str, Any]:
     """Return `value` as it travels when it is a secret."""
     return {_MARK: _SECRET, "value": value}
+
+
+def untranslated(inputs: Any) -> Iterator[str]:
+    """Yield the keys of inputs that Azure's SDK does not know, and so leaves as they are."""
+    if isinstance(inputs, dict):
+        for key, value in inputs.items():
+            yield from [key] if "_" in key else untranslated(value)
+    elif isinstance(inputs, list):
+        for each in inputs:
+            yield from untranslated(each)

@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from core import toolchain
-from tests.doubles import recorded_az
-from tests.program.declared import Declared, Program, declare
+from tests.doubles import recorded_az, recorded_kubelogin
+from tests.program.declared import Declared, Program, declare, untranslated
 
 ME, GROUP = "11111111-2222-3333-4444-555555555555", "99999999-2222-3333-4444-555555555555"
 CLUSTER = "azure-native:containerservice:ManagedCluster"
@@ -135,6 +135,16 @@ def test_whatever_takes_tags_has_them(spot: Program) -> None:
         POOL,
     }
     assert system(spot)["tags"] == wanted
+
+
+def test_every_input_is_one_that_the_sdk_knows(
+    spot: Program, falling_back: Program, production: Program
+) -> None:
+    declared = [each for program in (spot, falling_back, production) for each in azure(program)]
+    assert {name for each in declared for name in untranslated(each.inputs)} == set()
+    # It is found where it is.
+    misspelt = {"agentPoolProfiles": [{"vmSize": "Standard_D4s_v5", "os_disk_sise": 30}]}
+    assert [*untranslated(misspelt)] == ["os_disk_sise"]
 
 
 def test_nodes_are_in_a_subnet_of_their_own_that_nothing_from_outside_reaches(
@@ -304,7 +314,7 @@ def test_a_private_cluster_has_no_public_address(production: Program) -> None:
     }
 
 
-def test_the_registry_has_no_password_and_lets_nobody_in_unknown(spot: Program) -> None:
+def test_the_registry_has_no_password_and_lets_nobody_in_untranslated(spot: Program) -> None:
     registry = spot.one(REGISTRY).inputs
     assert registry["adminUserEnabled"] is False
     assert registry["anonymousPullEnabled"] is False
@@ -408,6 +418,7 @@ def test_without_any_named_the_caller_is_the_administrator_where_one_is_known(
         declared(nameless, tmp_path, monkeypatch)
     (tmp_path / "bin").mkdir()
     recorded_az.install(tmp_path / "bin")
+    recorded_kubelogin.install(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:/usr/bin:/bin")
     program = declared(nameless, tmp_path, monkeypatch)
     admin = "b1ff04bb-8a4e-4dc4-8eb5-8693973ce19b"

@@ -13,7 +13,7 @@ import yaml
 from clusters.existing.look import Found
 from clusters.pools import DEVICE_PLUGIN as PLUGIN
 from tests.program.addresses import public
-from tests.program.declared import Declared, Program, declare, secret
+from tests.program.declared import Declared, Program, declare, secret, untranslated
 
 TEMPLATE = Path(__file__).resolve().parents[2] / "stacks" / "azure-stack.yaml"
 PROVIDER = "pulumi:providers:azure-native"
@@ -74,6 +74,10 @@ def instance(program: Program) -> Declared:
 
 def gpu_pool(program: Program) -> Declared:
     return program.one(GENERIC, "azure-stack-gpu")
+
+
+def test_every_input_is_one_that_the_sdk_knows(program: Program) -> None:
+    assert {name for each in azure(program) for name in untranslated(each.inputs)} == set()
 
 
 def test_everything_is_made_in_the_subscription_that_the_settings_name(program: Program) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pulumi
 import pulumi_kubernetes
 import pytest
-from pulumi.provider.experimental.property_value import PropertyValue
 
 from clusters.cluster import PullSecret
 from clusters.pools import GpuPool
@@ -19,7 +18,6 @@ from infra.gpus import manifests as gpu_manifests
 from infra.namespace import with_pull_secret
 from infra.operator import component as operator
 from jobs.spec import TrainingJob, Volume, volumes
-from scripts.offline.kubernetes_standin.manifest import check
 from tests.program.declared import Program, executed
 
 JOB = TrainingJob(
@@ -107,9 +105,3 @@ def test_the_engine_is_sent_what_the_sdks_classes_send(monkeypatch: pytest.Monke
     assert ours.keys() == theirs.keys()
     for urn, request in ours.items():
         assert request == theirs[urn], urn
-
-
-def test_the_stand_in_serves_all_that_a_stack_declares() -> None:
-    for urn, request in requests(executed(main, "dev")).items():
-        inputs = PropertyValue.unmarshal_map(request.object)
-        assert check(urn, inputs).keys() == inputs.keys()

@@ -58,14 +58,6 @@ def configuration(jobs: dict[str, Any], directory: Path) -> Path:
     return template
 
 
-@pytest.fixture
-def warned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Return what takes the program's warnings."""
-    texts: list[str] = []
-    monkeypatch.setattr("pulumi.log.warn", lambda text, *_, **__: texts.append(text))
-    return texts
-
-
 def pod(run: Declared) -> dict[str, Any]:
     replicas = run.inputs["manifest"]["spec"]["pytorchReplicaSpecs"]
     found: dict[str, Any] = replicas["Master"]["template"]["spec"]
@@ -336,19 +328,12 @@ def test_what_did_not_run_is_an_output_and_nothing_is_when_all_did(declared: Dec
     assert declared({"a": tiny, "b": {**tiny, "dependsOn": ["a"]}}).outputs["notRun"] == {}
 
 
-def test_a_warning_is_told_and_the_job_runs(declared: Declare, warned: list[str]) -> None:
-    program = declared({"mine": {"script": "tests/policy/scripts/downloads.py"}})
-    assert len(program.of(RUN)) == 1
-    (text,) = warned
-    assert text.startswith("slipway:jobs.mine.script: downloads data in each of its 2 ranks")
-
-
 @pytest.mark.parametrize(
     ("jobs", "words"),
     [
         ({"mnist-nccl": {}}, r"mnist-nccl\.backend: .*this cluster has none"),
         ({"mnist-gloo": {"workers": 20}}, r"mnist-gloo: its replicas ask for 21 x 400m cores"),
-        ({"mnist-gloo": {"gangScheduling": True}}, r"gangScheduling: .*see https://"),
+        ({"mnist-gloo": {"gpus": 1}}, r"gpus: 1 can't be had: .*see https://"),
         ({"a": {"script": PLAIN, "dependsOn": ["b"]}}, r'a\.dependsOn\[0\]: there is no job "b"'),
         ({"mine": {"script": "nowhere.py"}}, r"mine\.script: .*neither a file nor a folder"),
     ],

@@ -12,7 +12,6 @@ from core.handler import Handler
 from infra import settings
 from infra.provider.resources import handlers, image_targets
 from scripts.cli import down
-from scripts.setup import plugin
 from scripts.setup.tools import tools_of
 from tests.program.declared import declare
 
@@ -180,9 +179,8 @@ def test_the_provider_serves_its_resource_and_brings_images_in_its_way() -> None
     assert "made-up" in image_targets()
 
 
-def test_set_up_provides_its_tools_and_no_plugin_besides(kind: Any) -> None:
+def test_set_up_provides_its_tools(kind: Any) -> None:
     assert tools_of(kind)[-1].name == "nft"
-    assert plugin.of_kind(kind) == (plugin.KUBERNETES,)
 
 
 def test_down_removes_it_and_looks_for_what_is_left(

@@ -33,7 +33,6 @@ CLIENT = CHECKS | {
 """What Kubernetes' client loads without any class of its API."""
 PROGRAM = PULUMI | CHECKS | {"parver", "pulumi_kubernetes", "tenacity"}
 PROVIDER = PULUMI | CLIENT | {"bcrypt", "cryptography", "tenacity"}
-STAND_IN = PULUMI | CLIENT | {"tenacity"}
 
 NEVER = re.compile(
     # Half a second and more, each: the API's classes, and those of the objects of a group.
@@ -135,13 +134,6 @@ def test_the_local_provider_loads_no_class_of_the_api(
     told = started([str(root / "infra/provider/pulumi-resource-slipway")], engine, tmp_path, OF_DEV)
     assert "jobs.watch.wait" in told
     assert too_many(told, PROVIDER) == []
-
-
-def test_the_stand_in_loads_no_class_of_the_api(root: Path, engine: str, tmp_path: Path) -> None:
-    command = [str(root / ".venv/bin/python"), "-m", "scripts.offline.kubernetes_standin"]
-    told = started(command, engine, tmp_path, ())
-    assert "scripts.offline.kubernetes_standin.server" in told
-    assert too_many(told, STAND_IN) == []
 
 
 def test_what_is_too_much_is_told_with_who_imports_it() -> None:

@@ -94,7 +94,7 @@ _others = st.fixed_dictionaries(
         "volumes": _volumes,
         "pull_policy": st.sampled_from(["IfNotPresent", "Always", "Never"]),
         "pull_secrets": st.just(("registry",)),
-        "restart_policy": st.sampled_from(["OnFailure", "Never", "Always", "ExitCode"]),
+        "restart_policy": st.sampled_from(["OnFailure", "Never", "ExitCode"]),
         "backoff_limit": st.integers(0, 9),
         "timeout": st.integers(1, 10**6),
         "ttl_seconds_after_finished": st.integers(60, 3600),

@@ -49,7 +49,7 @@ class AzureDouble(PreviewStub):
         if request.preview:
             return await super().update(request)
         inputs = plain_map(request.news)
-        record = await asyncio.to_thread(self.change, request.resource_id, inputs)
+        record = await asyncio.to_thread(self.change, request.resource_id, inputs, request.name)
         return protocol.UpdateResponse(wrap_map(record.outputs))
 
     async def read(self, request: protocol.ReadRequest) -> protocol.ReadResponse:
@@ -59,11 +59,14 @@ class AzureDouble(PreviewStub):
         all_pools = pool_profiles(self.store, record)
         # What the program leaves to Azure is none of its inputs.
         inputs = {key: record.inputs[key] for key in record.inputs if key in request.inputs}
-        outputs = wrap_map(record.outputs | all_pools)
-        return protocol.ReadResponse(record.id, outputs, wrap_map(inputs | all_pools))
+        found = self.store.replayed("Read", record.type, request.name)
+        outputs = wrap_map(record.outputs | all_pools | found["properties"])
+        return protocol.ReadResponse(
+            record.id, outputs, wrap_map(inputs | all_pools | found["inputs"])
+        )
 
     async def delete(self, request: protocol.DeleteRequest) -> None:
-        await asyncio.to_thread(self.remove, request.resource_id)
+        await asyncio.to_thread(self.remove, request.resource_id, request.name)
 
     async def invoke(self, request: protocol.InvokeRequest) -> protocol.InvokeResponse:
         arguments = plain_map(request.args)
@@ -77,7 +80,7 @@ class AzureDouble(PreviewStub):
 
         Raises:
             Unserved: a type that the double does not serve.
-            Refused: it exists already, or what it would be in does not.
+            Refused: it exists already, what it would be in does not, or the report has an error.
         """
         resource_id = path_of(kind, inputs, self.subscription)
         name = resource_id.rpartition("/")[2]
@@ -89,28 +92,35 @@ class AzureDouble(PreviewStub):
                 "CustomKubeletIdentityMissingPermissionError: The cluster's identity has no role "
                 f"over the one of its nodes, {inputs['identityProfile']}"
             )
-        recorded = self.store.recorded(kind, in_program)
-        outputs = outputs_of(kind, resource_id, inputs) | recorded
+        replayed = self.store.replayed("Create", kind, in_program)
+        outputs = outputs_of(kind, resource_id, inputs) | replayed["properties"]
         record = Record(resource_id, kind, inputs, outputs)
         self.store.add(record)
         follow(self.store, resource_id)
         return record
 
-    def change(self, resource_id: str, inputs: Properties) -> Record:
+    def change(self, resource_id: str, inputs: Properties, in_program: str = "") -> Record:
         """Change a resource in place.
 
         Raises:
-            Refused: it does not exist.
+            Refused: it does not exist, or a report has an error.
         """
         before = self.store.get(resource_id)
-        outputs = outputs_of(before.type, resource_id, inputs)
+        replayed = self.store.replayed("Update", before.type, in_program)
+        outputs = outputs_of(before.type, resource_id, inputs) | replayed["properties"]
         record = keep_count(before, Record(resource_id, before.type, inputs, outputs))
         self.store.put(record)
         follow(self.store, resource_id)
         return record
 
-    def remove(self, resource_id: str) -> None:
-        """Remove a resource, and a pool's nodes with it."""
+    def remove(self, resource_id: str, in_program: str = "") -> None:
+        """Remove a resource, and a pool's nodes with it.
+
+        Raises:
+            Refused: a report has an error.
+        """
+        if (record := self.store.find(resource_id)) is not None:
+            self.store.replayed("Delete", record.type, in_program)
         follow(self.store, resource_id, leaving=True)
         self.store.remove(resource_id)
 

@@ -13,6 +13,7 @@ Files, because several processes share them: a plugin for each provider, and the
 import fcntl
 import hashlib
 import json
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -77,30 +78,45 @@ class Store:
         file = self.directory / "calls.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
-    def recorded(self, kind: str, name: str) -> dict[str, Any]:
-        """Return what Azure once answered for a resource: the report's outputs, without secrets.
+    def replayed(self, method: str, kind: str, name: str) -> dict[str, dict[str, Any]]:
+        """Return the `inputs` and `properties` of Azure's answer to such a request, by the report.
+
+        Each request gets the next of the report's answers, and after the last one that again. They
+        are empty without one, and lack what the report hides.
 
         Args:
-            kind: Its type.
+            method: Such as `Create`.
+            kind: The resource's type.
             name: In the program.
+
+        Raises:
+            Refused: the answer was an error.
         """
+        asked = {"method": method, "type": kind, "name": name}
         file = self.directory / "report.json"
-        if not file.exists():
-            return {}
-        answers = [
-            each["outputs"]
-            for each in json.loads(file.read_text())["requests"]
-            if (each["type"], each["name"]) == (kind, name)
-            and each["method"] in {"Create", "Update"}
-        ]
-        found: dict[str, Any] = next((each for each in answers if each is not None), {})
-        return {key: value for key, value in found.items() if HIDDEN not in json.dumps(value)}
+        requests = json.loads(file.read_text())["requests"] if file.exists() else []
+        answers = [each for each in requests if asked.items() <= each.items()]
+        before = sum(call.get("request") == asked for call in self.calls)
+        found = answers[min(before, len(answers) - 1)] if answers else {}
+        if answers:
+            self.note("replay", request=asked)
+        if found.get("errors"):
+            raise Refused("; ".join(found["errors"]))
+        answer = found.get("answer") or {}
+        return {
+            part: {
+                key: value
+                for key, value in (answer.get(part) or {}).items()
+                if HIDDEN not in json.dumps(value)
+            }
+            for part in ("inputs", "properties")
+        }
 
     def note(self, action: str, **arguments: Any) -> None:
-        """Add to the calls."""
+        """Add to the calls, with the time in `at`."""
         with (self.directory / "calls.jsonl").open("a") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            file.write(json.dumps({"action": action, **arguments}) + "\n")
+            file.write(json.dumps({"action": action, "at": time.time(), **arguments}) + "\n")
 
     def all(self) -> Iterator[Record]:
         """Yield every resource that exists."""

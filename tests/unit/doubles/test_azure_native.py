@@ -12,11 +12,12 @@ from pulumi.provider.experimental import provider as protocol
 from pulumi.runtime.proto import engine_pb2_grpc
 
 from infra.provider.engine import plain_map, wrap_map
-from scripts.azure_requests import HIDDEN
+from scripts.azure_requests import HIDDEN, requests
 from tests.doubles.azure_native.credentials import list_credentials
 from tests.doubles.azure_native.provider import AzureDouble, change_in_portal
 from tests.doubles.azure_native.resources import Unserved
 from tests.doubles.azure_native.store import VARIABLE, Refused
+from tests.unit.scripts.test_azure_requests import call
 
 SUBSCRIPTION = "11111111-1111-4111-8111-111111111111"
 CLUSTER = "azure-native:containerservice:ManagedCluster"
@@ -42,7 +43,8 @@ def cluster(double: AzureDouble, **inputs: Any) -> str:
 
 def read(double: AzureDouble, resource_id: str, **inputs: Any) -> tuple[Any, Any]:
     """Return the inputs and outputs that a refresh gets."""
-    request = protocol.ReadRequest("urn", resource_id, {}, wrap_map(inputs))
+    urn = f"urn:pulumi:a::slipway::{CLUSTER}::slipway"
+    request = protocol.ReadRequest(urn, resource_id, {}, wrap_map(inputs))
     found = asyncio.run(double.read(request))
     assert found.inputs is not None
     assert found.properties is not None
@@ -52,18 +54,32 @@ def read(double: AzureDouble, resource_id: str, **inputs: Any) -> tuple[Any, Any
 def test_what_azure_once_answered_is_answered_again_for_that_type_and_name(
     double: AzureDouble,
 ) -> None:
-    """By a report of scripts/azure-acceptance; what it hides is made up as without it."""
-    answered = {"principalId": "from Azure", "clientId": HIDDEN, "isolationScope": "None"}
-    request = {"method": "Create", "type": IDENTITY, "name": "azure-jobs", "outputs": answered}
-    refused = {**request, "outputs": None}
-    unread = {**request, "method": "Read", "outputs": {"principalId": "of a later time"}}
-    report = {"requests": [unread, refused, request]}
+    """By a report as scripts/azure-acceptance writes it; what that hides is made up."""
+    urn = f"urn:pulumi:a::slipway::slipway:clusters:Aks${IDENTITY}::azure-jobs"
+    answered = {"principalId": "from Azure", "password": "a secret", "isolationScope": "None"}
+    lines = [
+        call("Create", {"urn": urn, "properties": {}}, errors=["Code=Conflict: try again"]),
+        call("Create", {"urn": urn, "properties": {}}, {"id": "/x", "properties": answered}),
+        call("Read", {"urn": urn}, {"inputs": {"location": "elsewhere"}, "properties": {"a": 1}}),
+        call("Delete", {"urn": urn, "id": "/x"}, errors=["Code=ScopeLocked"]),
+    ]
+    report = {"requests": [*requests(lines, "up")]}
+    assert HIDDEN in json.dumps(report)
     (double.store.directory / "report.json").write_text(json.dumps(report))
     double.make(GROUP, {"resourceGroupName": "slipway"})
-    replayed, other = (
-        double.make(IDENTITY, {**IN_GROUP, "resourceName": name}, name).outputs
+    with pytest.raises(Refused, match="Conflict: try again"):
+        double.make(IDENTITY, {**IN_GROUP, "resourceName": "azure-jobs"}, "azure-jobs")
+    made, other_one = (
+        double.make(IDENTITY, {**IN_GROUP, "resourceName": name}, name)
         for name in ("azure-jobs", "azure-control")
     )
+    replayed, other = made.outputs, other_one.outputs
+    request = protocol.ReadRequest(urn, made.id, {}, {})
+    refreshed = asyncio.run(double.read(request))
+    assert plain_map(refreshed.inputs or {}) == {"location": "elsewhere"}
+    assert plain_map(refreshed.properties or {})["a"] == 1
+    with pytest.raises(Refused, match="ScopeLocked"):
+        double.remove(made.id, "azure-jobs")
     assert replayed["principalId"] == "from Azure"
     assert replayed["isolationScope"] == "None"
     assert HIDDEN not in str(replayed)

@@ -1,5 +1,6 @@
 """The double's pools with GPUs: their labels on the node, scaling, and evictions."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -7,9 +8,11 @@ from typing import Any, cast
 
 import pytest
 from kubernetes.client import ApiException
+from pulumi.provider.experimental import provider as protocol
 from pulumi.runtime.proto import engine_pb2_grpc
 
 from clusters.aks.pools import priorities
+from infra.provider.engine import plain_map, wrap_map
 from tests.doubles.azure_native import autoscaler, nodes
 from tests.doubles.azure_native.autoscaler import Autoscaler, fits
 from tests.doubles.azure_native.nodes import evict
@@ -147,6 +150,29 @@ def test_a_pool_of_the_program_is_one_of_nodes(store: Store) -> None:
     # AKS gives spot nodes a label and a taint of their own.
     assert pool.labels == {"pool": "gpu", SPOT: "spot"}
     assert [taint["key"] for taint in pool.taints] == ["sku", SPOT]
+
+
+def test_a_read_of_the_cluster_lists_all_pools_and_not_in_their_order(
+    double: AzureDouble, store: Store
+) -> None:
+    [cluster] = [each for each in store.all() if each.type == CLUSTER]
+    profiles = [{"name": "system", "count": 1}]
+    declared = {"location": "westeurope", "agentPoolProfiles": profiles}
+    store.put(cluster.changed(agentPoolProfiles=profiles))
+    urn = f"urn:pulumi:a::slipway::{CLUSTER}::azure"
+    read = asyncio.run(double.read(protocol.ReadRequest(urn, cluster.id, {}, wrap_map(declared))))
+    found = plain_map(read.inputs or {})
+    assert [each["name"] for each in found["agentPoolProfiles"]] == ["gpu", "system"]
+
+    def changes(*ignored: str) -> Any:
+        request = protocol.DiffRequest(
+            urn, cluster.id, wrap_map(found), wrap_map(declared), [*ignored]
+        )
+        return asyncio.run(double.diff(request)).changes
+
+    # The program ignores the property: an index in it would be another pool's.
+    assert changes("agentPoolProfiles[0].count") is True
+    assert changes("agentPoolProfiles") is False
 
 
 def test_a_pool_on_azure_local_is_one_too() -> None:

@@ -164,7 +164,6 @@ def test_nccl_is_refused_where_there_are_no_gpus(jobs: dict[str, Any]) -> None:
 def test_without_gpus_the_catalogues_nccl_entries_are_skipped_with_the_reason() -> None:
     settings = parse(configured(jobs={"mnist-gloo": {}}), "dev")
     assert settings.skipped.keys() == {"mnist-nccl", "cifar-nccl"}
-    assert settings.warnings == []
     assert settings.capacity is not None
 
 
@@ -174,12 +173,6 @@ def test_more_than_the_machine_could_ever_hold_is_refused_with_the_numbers() -> 
     assert "10 x 400m cores, 768Mi" in text
     assert "together 4 cores and 7.5 GiB" in text
     assert "1 node with 1.94 cores, 5 GiB" in text
-
-
-def test_a_mistake_with_which_a_job_may_run_is_a_warning() -> None:
-    settings = parse(configured(jobs={"mnist-gloo": {"restartPolicy": "Always"}}), "dev")
-    (warning,) = settings.warnings
-    assert warning.key == "slipway:jobs.mnist-gloo.restartPolicy"
 
 
 def test_a_script_is_read_with_the_settings() -> None:

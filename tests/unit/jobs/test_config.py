@@ -156,7 +156,8 @@ def test_what_rests_on_a_wrong_value_is_not_told() -> None:
         ("goal", "val_loss=0.0"),
         ("goal", "perplexity=3"),
         ("outputs", "/results"),
-        ("gangScheduling", "yes"),
+        ("backend", "mpi"),
+        ("restartPolicy", "Always"),
         ("elastic", 3),
         ("workers", True),
         ("workers", 2.5),
@@ -252,17 +253,10 @@ def test_a_volume_is_of_exactly_one_kind_at_a_place_of_its_own(
     ("place", "words"),
     [
         ("/dev", "would hide /dev/shm"),
-        ("/dev/shm", "is taken by `shm`"),
-        ("/dev/shm/a", "is inside of /dev"),
         ("/opt", "would hide /opt/script"),
-        ("/opt/slipway", "is taken by slipway_trainer"),
-        ("/opt/slipway/slipway_trainer", "is inside of /opt/slipway"),
-        ("/opt/script/data", "is inside of /opt/script"),
-        ("/data", "is taken by the data sets"),
-        ("/usr", "would hide /usr/bin"),
-        ("/etc", "would hide /etc/hostname"),
-        ("/proc/1", "is inside of /proc"),
-        ("/tmp", "is taken by `tmp`"),
+        ("/opt/slipway", "would hide /opt/slipway: slipway_trainer"),
+        ("/data", "would hide /data: the data sets"),
+        ("/tmp", "would hide /tmp: `tmp`"),
         ("/mnt/../work", "no :, . or .."),
     ],
 )
@@ -310,9 +304,6 @@ def test_an_elastic_jobs_workers_are_between_its_bounds(declared: dict[str, Any]
 @pytest.mark.parametrize(
     ("declared", "key", "words"),
     [
-        ({"timeout": 60, "startTimeout": 90}, "startTimeout", "the 60 of `timeout`"),
-        ({"sharedMemory": "2Gi"}, "sharedMemory", "more than the 768Mi"),
-        ({"sharedMemory": "2Gi", "master": {"memory": "4Gi"}}, "sharedMemory", "a Worker"),
         ({"outputs": "abfs://user:pw@there/x"}, "outputs", "has a password in it"),
         ({"outputs": "https://there/x?sv=1&sig=a%2Fb"}, "outputs", "has a signature in it"),
         ({"outputs": "https://there/x?sig=ab"}, "outputs", "from a Secret"),
@@ -335,12 +326,9 @@ def test_what_could_not_work_or_would_tell_a_secret_is_refused(
     "declared",
     [
         {"timeout": 60},
-        {"timeout": 60, "startTimeout": 60},
-        {"sharedMemory": "768Mi"},
         {"minGpuUtilization": 20, "backend": "nccl"},
         {"minGpuUtilization": 20, "gpus": 1},
         {"minGpuUtilization": "20", "master": {"gpus": 1}},
-        {"sharedMemory": "2Gi", "limits": {"memory": "2Gi"}},
         {"outputs": "abfs://container@account.dfs.core.example/folder"},
     ],
 )
@@ -370,18 +358,6 @@ def test_an_image_is_named_by_a_version_or_a_digest(tail: str) -> None:
 def test_nccl_has_a_gpu_for_each_process() -> None:
     declared = {"processesPerNode": 4, "gpus": 2, "master": {"gpus": 3}}
     assert problems("mnist-nccl", declared).keys() == {"gpus", "master.gpus"}
-
-
-@pytest.mark.parametrize(
-    ("toleration", "key"),
-    [
-        ({"operator": "Exists", "value": "x"}, "value"),
-        ({"value": "x"}, "key"),
-        ({"key": "a", "tolerationSeconds": 3}, "tolerationSeconds"),
-    ],
-)
-def test_a_toleration_is_one_that_kubernetes_takes(toleration: dict[str, Any], key: str) -> None:
-    assert problems("mnist-gloo", {"tolerations": [toleration]}).keys() == {f"tolerations[0].{key}"}
 
 
 def test_maps_of_the_catalogue_are_overridden_key_by_key() -> None:
@@ -499,7 +475,7 @@ def test_what_a_job_depends_on_is_a_list_of_names() -> None:
     assert problems("mnist-gloo", {"dependsOn": ["a", "B"]}).keys() == {"dependsOn[1]"}
 
 
-@pytest.mark.parametrize("place", ["/work/inputs", "/work/inputs/net", "/opt/inputs/net"])
+@pytest.mark.parametrize("place", ["/work/inputs", "/opt/inputs"])
 def test_no_volume_hides_the_jobs_inputs(place: str) -> None:
     declared = {"volumes": {"mine": {"claim": "a", "mountPath": place}}}
     assert isinstance(declare("mnist-gloo", declared, KEY), TrainingJob)

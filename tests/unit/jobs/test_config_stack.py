@@ -59,10 +59,13 @@ def test_a_script_is_read_beside_its_job(root: Path) -> None:
     assert found.scripts["mine"].files == {"plain.py": (root / path).read_bytes()}
 
 
+NCCLS = {"GLOO_SOCKET_IFNAME": "^lo"}
+
+
 def test_problems_of_all_jobs_and_all_kinds_are_told_at_once() -> None:
     section = {
         "one": {"script": "tests/nowhere.py", "image": "x", "gangScheduling": True},
-        "two": {"script": "tests/nowhere.py", "requirements": "none.txt", "gangScheduling": True},
+        "two": {"script": "tests/nowhere.py", "requirements": "none.txt", "env": NCCLS},
         "three": {"build": {"context": "nowhere"}, "restartPolicy": "ExitCode", "backoffLimit": 1},
     }
     keys = {problem.key for problem in read(section).problems}
@@ -71,7 +74,8 @@ def test_problems_of_all_jobs_and_all_kinds_are_told_at_once() -> None:
         f"{KEY}.one.command",
         f"{KEY}.two.script",
         f"{KEY}.two.requirements",
-        f"{KEY}.two.gangScheduling",
+        f"{KEY}.one.gangScheduling",
+        f"{KEY}.two.env.GLOO_SOCKET_IFNAME",
         f"{KEY}.three.build.context",
         f"{KEY}.three.backoffLimit",
     }
@@ -97,18 +101,6 @@ def test_an_elastic_builds_program_is_looked_for_in_its_folder(
     section = {"mine": {"build": {"context": "own"}, "workers": 2, "elastic": {"minReplicas": 1}}}
     refused = [problem.key for problem in read(section).problems]
     assert refused == ([] if found else [f"{KEY}.mine.elastic"])
-
-
-@pytest.mark.parametrize("kind", [{"size": "1Gi"}, {"hostPath": "/srv/a"}])
-def test_two_jobs_do_not_make_the_same_claim(kind: dict[str, str]) -> None:
-    volume = {**kind, "mountPath": "/mnt/a"}
-    own = {"image": "example.org/mine:1", "command": ["x"]}
-    section = {"m": {**own, "volumes": {"a-b": volume}}, "m-a": {**own, "volumes": {"b": volume}}}
-    (problem,) = read(section).problems
-    assert problem.key == f"{KEY}.m-a.volumes.b"
-    assert f"{KEY}.m.volumes.a-b" in problem.text
-    section["m-a"]["volumes"] = {"c": volume}
-    assert read(section).problems == []
 
 
 def test_what_is_wrong_between_jobs_is_told_beside_what_is_wrong_in_one() -> None:

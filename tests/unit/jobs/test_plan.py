@@ -74,19 +74,11 @@ def test_a_job_whose_declaration_is_wrong_is_there_all_the_same() -> None:
     assert told(job("a", "b"), taking("c", "b"), also=("b",)) == {}
 
 
-def test_the_whole_cycle_is_named_and_each_cycle_once() -> None:
-    jobs = [
-        job("a", "c"),
-        job("b", "a"),
-        job("c", "b"),
-        job("d", "e"),
-        job("e", "d"),
-        job("f", "a"),
-    ]
-    found = told(*jobs)
-    assert found.keys() == {"a", "d"}
-    assert "no job can be the first: a needs c needs b needs a;" in found["a"]
-    assert "no job can be the first: d needs e needs d;" in found["d"]
+def test_the_whole_of_a_cycle_is_named() -> None:
+    [(key, text)] = told(job("a", "c"), job("b", "a"), job("c", "b"), job("f", "a")).items()
+    around = {"a": "a needs c needs b needs a", "c": "c needs b needs a needs c"}
+    around["b"] = "b needs a needs c needs b"
+    assert f"no job can be the first: {around[key]};" in text
 
 
 def test_where_a_stack_keeps_no_files_an_input_is_of_a_job_with_outputs() -> None:

@@ -122,4 +122,4 @@ def test_this_machine_has_less_for_jobs_than_it_has() -> None:
 def test_the_order_of_jobs_that_run_in_turns_is_told_on_one_line() -> None:
     jobs = [job("a"), job("b"), job("c"), job("d", depends_on=("c",))]
     waits = {"a": (), "b": (), "c": ("a",), "d": ("b",)}
-    assert plan.turns(jobs, waits) == "a, b; then c; then d"
+    assert plan.summary(jobs, waits, None).endswith("; they run in turns: a, b; then c; then d")

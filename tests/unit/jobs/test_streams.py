@@ -1,13 +1,13 @@
 """A log is read in whole lines, none of which fills the memory."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from kubernetes.client.exceptions import ApiException
 
 from jobs.api import JobApi
 from jobs.logs.lines import LONGEST, Line
-from jobs.streams import LogPart
 from tests.unit.fake_api import FakeApi, served
 
 LOG = "/api/v1/namespaces/slipway-jobs/pods/mine-master-0/log"
@@ -20,9 +20,9 @@ def _server() -> Iterator[FakeApi]:
         yield server
 
 
-def read(server: FakeApi, part: LogPart) -> list[Line]:
+def read(server: FakeApi, **part: Any) -> list[Line]:
     api = JobApi.connect(server.kubeconfig, "slipway-jobs", "mine")
-    return [line for batch in api.log_lines("mine-master-0", part) for line in batch]
+    return [line for batch in api.log_lines("mine-master-0", **part) for line in batch]
 
 
 @pytest.mark.parametrize(
@@ -38,25 +38,25 @@ def read(server: FakeApi, part: LogPart) -> list[Line]:
 )
 def test_lines_are_whole_and_bounded(server: FakeApi, sent: str, texts: list[str]) -> None:
     server.says("GET", LOG, sent)
-    assert read(server, LogPart()) == [Line(STAMP, text) for text in texts]
+    assert read(server) == [Line(STAMP, text) for text in texts]
 
 
 def test_what_is_asked_for_is_what_the_part_says(server: FakeApi) -> None:
     server.says("GET", LOG, "")
-    read(server, LogPart(since="2026-01-01T00:00:00Z", previous=True, follow=True, tail=7))
+    read(server, since="2026-01-01T00:00:00Z", previous=True, follow=True, tail=7)
     [(_, path, _)] = server.asked
     assert path.partition("?")[2].split("&") == [
         "container=pytorch",
-        "timestamps=true",
         "previous=true",
         "follow=true",
         "sinceTime=2026-01-01T00%3A00%3A00Z",
         "tailLines=7",
+        "timestamps=true",
     ]
 
 
 def test_a_refusal_has_the_api_servers_words(server: FakeApi) -> None:
     with pytest.raises(ApiException) as refused:
-        read(server, LogPart())
+        read(server)
     assert refused.value.status == 404
     assert "not found" in str(refused.value.body)

@@ -1,9 +1,9 @@
 """What the acceptance run makes of a user's settings, what it may cost, and its report."""
 
 import json
+import math
 import subprocess
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ results:
 env:
 \t@echo 'pulumi() { test "$$1" = refresh; }'
 """
-CAP = Cap(Decimal(5), Decimal("0.23"), "USD")
+CAP = Cap(5.0, 0.23, "USD")
 
 
 @pytest.fixture
@@ -48,22 +48,25 @@ def test_the_stack_is_one_node_with_the_users_account_and_none_of_their_names(
     assert cluster["gpu"] is False
     assert cluster["system"] == {"minNodes": 1, "maxNodes": 1}
     assert not {"name", "resourceGroup", "production", "tier"} & cluster.keys()
-    assert cap_of(found, Decimal(5)).hourly == Decimal("0.23")
+    assert cap_of(found, 5).hourly == 0.23
 
 
 def test_a_run_stops_in_time_to_pay_for_taking_the_stack_down() -> None:
-    assert Cap(Decimal("0.23"), Decimal("0.23"), "USD").seconds == pytest.approx(1800)
+    assert Cap(0.23, 0.23, "USD").seconds == pytest.approx(1800)
 
 
-def test_a_cap_that_does_not_pay_for_that_starts_nothing(config: dict[str, Any]) -> None:
-    with pytest.raises(Unusable, match="less than taking the stack down may cost"):
-        cap_of(stack_config(config), Decimal("0.1"))
+@pytest.mark.parametrize("cap", [0.1, -1, math.nan, math.inf])
+def test_a_cap_that_does_not_pay_for_that_or_is_none_starts_nothing(
+    cap: float, config: dict[str, Any]
+) -> None:
+    with pytest.raises(Unusable, match="is no limit, or less than taking the stack down may cost"):
+        cap_of(stack_config(config), cap)
 
 
 def test_no_price_no_run(config: dict[str, Any]) -> None:
     config["slipway:cluster"]["location"] = "norwayeast"
     with pytest.raises(Unusable, match="no price for Standard_D4s_v5 in norwayeast"):
-        cap_of(stack_config(config), Decimal(5))
+        cap_of(stack_config(config), 5)
 
 
 def test_a_price_table_of_the_users_own_counts(config: dict[str, Any], tmp_path: Path) -> None:
@@ -76,8 +79,8 @@ def test_a_price_table_of_the_users_own_counts(config: dict[str, Any], tmp_path:
     (tmp_path / "prices.yaml").write_text(yaml.safe_dump(table))
     config["slipway:cluster"] |= {"location": "norwayeast", "system": {"size": "Standard_D8s_v5"}}
     config["slipway:prices"] = str(tmp_path / "prices.yaml")
-    cap = cap_of(stack_config(config), Decimal(5))
-    assert (cap.hourly, cap.currency) == (Decimal("0.1"), "EUR")
+    cap = cap_of(stack_config(config), 5)
+    assert (cap.hourly, cap.currency) == (0.1, "EUR")
 
 
 def test_settings_of_another_kind_and_wrong_ones_are_refused(config: dict[str, Any]) -> None:
@@ -85,7 +88,7 @@ def test_settings_of_another_kind_and_wrong_ones_are_refused(config: dict[str, A
         stack_config({"slipway:cluster": {"kind": "embedded"}})
     config["slipway:cluster"]["location"] = "West Europe"
     with pytest.raises(SettingsError, match="location"):
-        cap_of(stack_config(config), Decimal(5))
+        cap_of(stack_config(config), 5)
 
 
 @pytest.fixture
@@ -134,7 +137,7 @@ def test_a_second_up_that_changes_something_fails_and_goes_down(
 def test_the_cap_ends_it_and_it_goes_down(scratch: Scratch, config: dict[str, Any]) -> None:
     (scratch.checkout / "up-hangs").touch()
     seconds = int(DOWN_SECONDS) + 1
-    cap = Cap(Decimal(seconds), Decimal(3600), "USD")
+    cap = Cap(seconds, 3600, "USD")
     summary, text = run(scratch, stack_config(config), cap)
     assert summary.status == 124
     assert outcomes(summary) == {"up": "no end within 1 s", "down": "ok"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scripts.azure_requests import HIDDEN, Request, requests
+from scripts.azure_requests import HIDDEN, requests
 
 CANARY = "canary-2f6b1c"
 URN = "urn:pulumi:a::slipway::slipway:clusters:Aks${}::mine"
@@ -34,38 +34,36 @@ def create(outputs: dict[str, Any], kind: str = REGISTRY, **more: Any) -> str:
     return call("Create", request, {"id": "/x", "properties": outputs}, **more)
 
 
-def only(*lines: str) -> Request:
+def only(*lines: str) -> dict[str, Any]:
     [found] = requests(lines, "up")
     return found
 
 
-def test_a_call_is_kept_with_its_inputs_outputs_and_seconds() -> None:
-    assert only(create({"loginServer": "mine.azurecr.io"})) == Request(
-        "up", "Create", REGISTRY, "mine", {"location": "westeurope"},
-        {"loginServer": "mine.azurecr.io"}, "", 2.34,
-    )  # fmt: skip
+def test_a_call_is_kept_with_its_request_its_answer_and_its_seconds() -> None:
+    request = {"urn": URN.format(REGISTRY), "properties": {"location": "westeurope"}}
+    answer = {"id": "/x", "properties": {"loginServer": "mine.azurecr.io"}}
+    assert only(call("Create", request, answer)) == {
+        "step": "up",
+        "method": "Create",
+        "type": REGISTRY,
+        "name": "mine",
+        "seconds": 2.34,
+        "request": request,
+        "answer": answer,
+        "errors": None,
+    }
 
 
-@pytest.mark.parametrize(
-    ("method", "request_", "response", "inputs", "outputs"),
-    [
-        ("Read", {"inputs": {"a": 1}, "properties": {}}, {"properties": {"b": 2}}, {"a": 1},
-         {"b": 2}),
-        ("Update", {"news": {"a": 1}, "olds": {}}, {"properties": {"b": 2}}, {"a": 1}, {"b": 2}),
-        ("Delete", {"id": "/x"}, {}, {"id": "/x"}, None),
-    ],
-)  # fmt: skip
-def test_every_kind_of_call_is_kept(
-    method: str, request_: dict[str, Any], response: Any, inputs: Any, outputs: Any
-) -> None:
-    found = only(call(method, {"urn": URN.format(REGISTRY), **request_}, response))
-    assert (found.method, found.inputs, found.outputs) == (method, inputs, outputs)
+@pytest.mark.parametrize("method", ["Read", "Update", "Delete"])
+def test_every_kind_of_call_is_kept(method: str) -> None:
+    found = only(call(method, {"urn": URN.format(REGISTRY), "id": "/x"}, {"inputs": {"a": 1}}))
+    assert (found["method"], found["answer"]) == (method, {"inputs": {"a": 1}})
 
 
 def test_a_refusal_is_kept_in_azures_words() -> None:
     refused = 'rpc error: code = Unknown desc = Status=409 Code="RegistryNameInUse"'
     found = only(call("Create", {"urn": URN.format(REGISTRY)}, errors=[refused]))
-    assert (found.outputs, found.error) == (None, refused)
+    assert (found["answer"], found["errors"]) == (None, [refused])
 
 
 def test_what_is_not_azures_has_not_ended_or_changes_nothing_is_left_out() -> None:
@@ -99,7 +97,7 @@ def test_what_is_not_azures_has_not_ended_or_changes_nothing_is_left_out() -> No
     ],
 )
 def test_a_secret_is_hidden_wherever_it_is(outputs: dict[str, Any]) -> None:
-    found = json.dumps(only(create({**outputs, "plain": "here"})).outputs)
+    found = json.dumps(only(create({**outputs, "plain": "here"}))["answer"])
     assert CANARY not in found
     assert base64.b64encode(CANARY.encode()).decode()[:-4] not in found
     assert HIDDEN in found
@@ -113,9 +111,9 @@ def test_a_secret_is_hidden_where_another_call_repeats_it() -> None:
     for lines in ((first, second), (second, first), (of_ours, second)):
         found = [*requests(lines, "up")]
         assert CANARY not in str(found)
-        assert any(each.error == f"login {HIDDEN} refused" for each in found)
+        assert any(each["errors"] == [f"login {HIDDEN} refused"] for each in found)
 
 
 def test_whether_there_is_to_be_a_key_is_no_secret() -> None:
     outputs = {"allowSharedKeyAccess": False, "secretCount": 3, "nodeTaints": ["sku=gpu"]}
-    assert only(create(outputs)).outputs == outputs
+    assert only(create(outputs))["answer"]["properties"] == outputs

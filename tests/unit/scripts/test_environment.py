@@ -1,4 +1,4 @@
-"""The environment for Pulumi: tools first, the stand-in last, nothing of the person's changed."""
+"""The environment for Pulumi: tools first, nothing of the user's changed."""
 
 import os
 import subprocess
@@ -9,13 +9,9 @@ import pytest
 from kubernetes.client.rest import should_bypass_proxies
 
 from core.paths import CHECKOUT
-from scripts import environment
 from scripts.cli import __main__ as command
 from scripts.cli import results
 from scripts.environment import CLUSTER_ADDRESSES, UNSET, applied, exports, shell
-
-STAND_INS = CHECKOUT / "scripts" / "offline" / "bin"
-BY_PACKAGE = {"kubernetes": str(STAND_INS), "azure-native": str(STAND_INS / "azure-native")}
 
 
 @pytest.fixture(autouse=True)
@@ -24,26 +20,14 @@ def homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "a #1? state"))
 
 
-def test_the_tools_come_first_and_the_stand_in_last(tmp_path: Path) -> None:
+def test_the_tools_come_first(tmp_path: Path) -> None:
     path = exports({"PATH": "/usr/bin:/bin"})["PATH"].split(os.pathsep)
     assert path == [
         str(CHECKOUT / ".venv" / "bin"),
         str(tmp_path / "cache" / "slipway" / "bin"),
         "/usr/bin",
         "/bin",
-        *BY_PACKAGE.values(),
     ]
-
-
-@pytest.mark.parametrize("package", BY_PACKAGE)
-def test_a_downloaded_plugin_takes_the_place_of_what_stands_in_for_it(package: str) -> None:
-    directory = environment.pulumi_home() / "plugins" / f"resource-{package}-v4.34.2"
-    directory.mkdir(parents=True)
-    path = exports({})["PATH"].split(os.pathsep)
-    assert BY_PACKAGE[package] in path  # an empty directory is no plugin
-    (directory / f"pulumi-resource-{package}").touch()
-    now = exports({})["PATH"].split(os.pathsep)
-    assert set(path) - set(now) == {BY_PACKAGE[package]}
 
 
 def test_applying_it_twice_changes_nothing() -> None:

@@ -50,7 +50,7 @@ def test_commands_see_its_state_and_not_the_caller_s_stack(
 ) -> None:
     monkeypatch.setenv("PULUMI_BACKEND_URL", "file:///somewhere/else")
     monkeypatch.setenv("KUBECONFIG", "/somewhere/else")
-    monkeypatch.setenv("PATH", f"{root}/.venv/bin:/usr/bin:/bin:{root}/scripts/offline/bin")
+    monkeypatch.setenv("PATH", f"{root}/.venv/bin:/usr/bin:/bin")
     finished = scratch.run(
         'echo "$XDG_STATE_HOME"; echo "$PULUMI_BACKEND_URL$KUBECONFIG"; echo "$PATH"', 10
     )

@@ -83,6 +83,12 @@ def limit(name: str, value: int) -> Change:
             "has Microsoft.Storage as NotRegistered; run `az provider register",
         ),
         (
+            unchanged,
+            {"location": "westeurop"},
+            "location",
+            '"westeurop" is not in what `az account list-locations` has. Did you mean westeurope?',
+        ),
+        (
             lambda answers: answers["vm list-skus"][GPU]["restrictions"].append(
                 {"type": "Location", "reasonCode": "NotAvailableForSubscription"}
             ),
@@ -135,7 +141,7 @@ def limit(name: str, value: int) -> Change:
         ),
     ],
     ids=[
-        *("admin", "provider", "restricted", "size", "family", "all cores", "spot"),
+        *("admin", "provider", "region", "restricted", "size", "family", "all cores", "spot"),
         *("family of the fallback", "spot beside a fallback", "one size", "another size"),
     ],
 )

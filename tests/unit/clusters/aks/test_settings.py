@@ -186,6 +186,19 @@ def test_every_pool_is_paid_for() -> None:
     assert {(pool.provider, pool.region) for pool in found} == {("azure", "westeurope")}
 
 
+def test_nodes_without_their_infiniband_say_so_where_there_may_be_several() -> None:
+    fast = {"size": "Standard_ND96isr_H200_v5"}
+    assert pools(settings(gpu=fast))[1].network.startswith("TCP only: at most 80 Gbit/s")
+    assert [pool.network for pool in pools(settings(gpu={**fast, "maxNodes": 1}))] == ["", ""]
+
+
+def test_what_is_named_twice_counts_once() -> None:
+    found = settings(admins={"users": [ME, ME]}, gpu={"zones": ["3", "1", "3"]})
+    assert found.admins.users == (ME,)
+    assert found.gpu
+    assert found.gpu.zones == ("3", "1")
+
+
 def test_reading_settings_does_not_load_azures_sdk(root: Path) -> None:
     code = (
         "import sys; from clusters import CLUSTERS; CLUSTERS['aks'].settings.load(); "

@@ -1,8 +1,8 @@
-"""What is known of Azure's regions and sizes."""
+"""What is known of Azure's sizes."""
 
 import pytest
 
-from clusters.azure import cores, cores_for_pods, misspelt_region
+from clusters.azure import GPUS, cores, cores_for_pods, network
 
 
 @pytest.mark.parametrize(
@@ -29,16 +29,10 @@ def test_pods_get_no_cores_that_aks_keeps_for_itself() -> None:
     assert list(map(str, kept.values())) == ["3.86", "95.26", "None"]
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("westeurop", "westeurope"),
-        ("swedencentrall", "swedencentral"),
-        ("westeurope", None),
-        ("westus4", None),
-        ("southafricaeast", None),
-        ("atlantis", None),
-    ],
-)
-def test_a_misspelt_region_is_told_from_a_new_one(name: str, meant: str | None) -> None:
-    assert misspelt_region(name) == meant
+def test_a_size_with_infiniband_says_what_tcp_leaves_of_it() -> None:
+    told = {size: network(size) for size in GPUS if network(size)}
+    assert told.keys() == {size for size in GPUS if size.startswith("Standard_ND")}
+    assert told["Standard_ND96isr_H100_v5"] == (
+        "TCP only: at most 80 Gbit/s a node, not InfiniBand's 3,200"
+    )
+    assert network("Standard_ND999_v9") == "TCP only, because its InfiniBand is not set up"

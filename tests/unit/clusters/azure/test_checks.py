@@ -69,7 +69,7 @@ def install(name: str, directory: Path) -> None:
 def test_every_placeholder_of_a_stack_is_told_with_what_to_put_there(
     stack: str, keys: list[str], root: Path
 ) -> None:
-    found = placeholders(settings(stack, template(stack, root)))
+    found = [*placeholders(settings(stack, template(stack, root)), stack)]
     assert [each.key for each in found] == [f"slipway:cluster.{key}" for key in keys]
     assert all("is a placeholder; put in " in each.text for each in found)
     assert found[0].text.endswith("what `az account show --query id` prints")
@@ -77,7 +77,7 @@ def test_every_placeholder_of_a_stack_is_told_with_what_to_put_there(
 
 @pytest.mark.parametrize("stack", STACKS)
 def test_values_of_ones_own_are_no_placeholders(stack: str, root: Path) -> None:
-    assert placeholders(settings(stack, own(template(stack, root)))) == []
+    assert [*placeholders(settings(stack, own(template(stack, root))), stack)] == []
 
 
 @pytest.mark.parametrize("stack", STACKS)
@@ -88,9 +88,9 @@ def test_an_update_refuses_placeholders_and_missing_programs_all_at_once(
     wanted = settings(stack, template(stack, root))
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
     with pytest.raises(pulumi.RunError) as caught:
-        before_update(wanted)
+        before_update(wanted, stack)
     told = str(caught.value)
-    assert told.count("is a placeholder") == len(placeholders(wanted))
+    assert told.count("is a placeholder") == len([*placeholders(wanted, stack)])
     assert "az: is needed and not on PATH; install Azure's CLI" in told
     assert "kubelogin: is needed and not on PATH; install it: az aks install-cli" in told
     assert "Correct Pulumi.azure.yaml" in told
@@ -104,7 +104,7 @@ def test_a_preview_warns_of_the_same_and_goes_on(
     said: list[str] = []
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
     monkeypatch.setattr("pulumi.log.warn", said.append)
-    before_update(settings(stack, template(stack, root)))
+    before_update(settings(stack, template(stack, root)), stack)
     (warning,) = said
     assert "slipway:cluster.subscription" in warning
     assert "kubelogin: is needed" in warning
@@ -120,7 +120,7 @@ def test_an_update_with_ones_own_values_and_both_programs_goes_on(
     said: list[str] = []
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
     monkeypatch.setattr("pulumi.log.warn", said.append)
-    before_update(settings("azure", own(template("azure", root))), pushes=True)
+    before_update(settings("azure", own(template("azure", root))), "azure", pushes=True)
     assert said == []
 
 
@@ -133,7 +133,7 @@ def test_an_update_refuses_who_is_not_logged_in_to_the_subscription(
     install("kubelogin", bare)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: False)
     with pytest.raises(pulumi.RunError, match=r"subscription: does not let .* run `az login`"):
-        before_update(settings(stack, own(template(stack, root))))
+        before_update(settings(stack, own(template(stack, root))), stack)
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,9 @@ def test_several_gpus_of_a_node_are_told() -> None:
     assert ", each with 4 GPUs:" in told(replace(GPU, gpus=4))[0]
 
 
-def test_nodes_whose_infiniband_is_not_used_are_told_where_there_may_be_several() -> None:
-    fast = replace(GPU, size="Standard_ND96isr_H200_v5", max_nodes=2)
-    assert "InfiniBand is not set up: nodes talk TCP" in told(fast)[0]
-    assert "InfiniBand" not in told(replace(fast, max_nodes=1), GPU)[0]
+def test_what_the_network_between_nodes_lacks_is_told_beside_their_price() -> None:
+    slow = replace(GPU, network="TCP only")
+    assert "each with 1 GPU, TCP only: USD 0 to 2.000" in told(slow)[0]
 
 
 def test_the_range_of_the_sum_goes_from_the_fewest_nodes_to_the_most() -> None:

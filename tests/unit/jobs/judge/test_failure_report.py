@@ -1,10 +1,14 @@
 """A run that did not succeed tells why, and what to do."""
 
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from jobs.judge import outcome
 from jobs.judge.run_state import RunState
+from jobs.logs.archive import Run
 from jobs.result import End, FailureDetails, RunResult, explain
+from jobs.watch.log_ends import LogEnds
 from tests.unit.jobs_objects import ended, job, pod, warning
 
 
@@ -18,8 +22,22 @@ def failed(state: dict[str, Any]) -> RunState:
     return seen(pod(1, state=state))
 
 
-def told(end: End, run: RunState, **evidence: Any) -> FailureDetails:
-    return outcome.details(end, run, **{"log": [], "events": [], **evidence})
+@dataclass
+class Printed(LogEnds):
+    """What is left of the logs of a run."""
+
+    log: list[str] = field(default_factory=list)
+    log_before: list[str] = field(default_factory=list)
+
+    def relevant(self) -> list[str]:
+        return self.log
+
+    def before(self) -> list[str]:
+        return self.log_before
+
+
+def told(end: End, run: RunState, events: Any = (), **logs: list[str]) -> FailureDetails:
+    return outcome.details(end, run, Printed(run, Run(Path("/nowhere")), **logs), events)
 
 
 def story(run: RunState, end: End | None = None, **evidence: Any) -> str:
@@ -60,13 +78,13 @@ def test_a_command_that_is_not_there_is_told_in_the_runtimes_words() -> None:
 
 
 def test_a_replica_that_was_started_again_shows_both_its_logs() -> None:
-    text = story(failed(ended(3)), log=["again"], before=["the first time"])
+    text = story(failed(ended(3)), log=["again"], log_before=["the first time"])
     assert text.index("    the first time") < text.index("    again")
     assert "before it was restarted" in text
 
 
 def test_a_log_that_is_the_same_after_a_restart_is_shown_once() -> None:
-    text = story(failed(ended(3)), log=["again"], before=["again"])
+    text = story(failed(ended(3)), log=["again"], log_before=["again"])
     assert text.count("    again") == 1
     assert "log, the same as before it was restarted:" in text
 

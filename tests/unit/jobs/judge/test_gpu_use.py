@@ -1,5 +1,6 @@
 """When a run's GPUs have been idle for too long, and what is said of that."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from jobs.judge.gpu_use import IDLE_SECONDS, utilization
 from jobs.judge.outcome import details
 from jobs.judge.run_state import RunState
 from jobs.judge.verdict import Limits, is_stuck, judge
+from jobs.logs.archive import Run
+from jobs.watch.log_ends import LogEnds
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
 
 LIMITS = Limits(total=36_000, start=60, gpu_utilization=20)
@@ -70,7 +73,7 @@ def test_one_idle_gpu_ends_the_run_with_its_rank_its_pod_and_what_was_wasted(
         "rank 1 (mine-worker-0). That wasted 0.17 GPU hours"
     )
     assert [each.number for each in run.hanging] == [1], "of the other one no stack is needed"
-    found = details(end, run, log=[], events=[])
+    found = details(end, run, LogEnds(run, Run(Path("/nowhere"))), events=[])
     assert (found.rank, found.pod) == (1, "mine-worker-0")
     assert "minGpuUtilization" in str(found.advice)
 

@@ -13,7 +13,7 @@ from core.handler import SECRET, UNKNOWN
 from jobs.config import CATALOG
 from jobs.plan import described, requested, summary
 from jobs.run.handler import PyTorchJobHandler
-from jobs.run.preview import ask, render, show
+from jobs.run.preview import ask, render
 from jobs.spec import manifest
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.images.objects import Listener
@@ -103,17 +103,6 @@ def test_what_is_shown_is_the_manifest() -> None:
     assert yaml.safe_load(render(MANIFEST)) == yaml.safe_load(yaml.safe_dump(MANIFEST))
 
 
-def test_what_holds_for_the_stack_is_said_once() -> None:
-    told, row = set[str](), Listener()
-    for _ in range(2):
-        run = inputs(UNKNOWN, room="the cluster has 1 node")
-        show(run, run, told, row)
-    first, second = row.lines
-    assert first.splitlines()[1] == "the cluster has 1 node"
-    assert "the cluster has" not in second
-    assert second.splitlines()[1] == "apiVersion: kubeflow.org/v1"
-
-
 @pytest.mark.parametrize("result", ["Succeeded", "Failed"])
 def test_a_success_is_not_given_up_for_a_run_that_would_be_refused(
     result: str, api: FakeApi
@@ -147,9 +136,11 @@ def test_needs_count_every_pod_and_gpus() -> None:
 def test_the_needs_of_all_jobs_stand_against_what_the_cluster_has() -> None:
     capacity = Capacity(cpu=cores("1900m"), memory=4 * 2**30, gpus=0, nodes=1)
     both = [CATALOG["mnist-gloo"], CATALOG["cifar-gloo"]]
-    assert summary(both, capacity) == (
+    waits = {"mnist-gloo": (), "cifar-gloo": ("mnist-gloo",)}
+    assert summary(both, waits, capacity) == (
         "the 2 jobs of the stack need 6 pods with 3.2 cores, 5 GiB in total; the cluster has "
-        "1 node with 1.9 cores, 4 GiB for jobs, so they run in turns"
+        "1 node with 1.9 cores, 4 GiB for jobs; they run in turns: mnist-gloo; then cifar-gloo"
     )
-    assert summary(both[:1], capacity) == "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
-    assert summary(both[:1], None) == ""
+    alone = "the cluster has 1 node with 1.9 cores, 4 GiB for jobs"
+    assert summary(both[:1], {}, capacity) == alone
+    assert summary(both[:1], {}, None) == ""

@@ -73,7 +73,8 @@ class OnLostNode(Empty):
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         return [{"metadata": {"name": "well"}, "status": ready}]
 
-    def forget_pod(self, name: str) -> None:
+    def delete_pod(self, name: str, *, at_once: bool) -> None:
+        assert at_once
         self.forgotten.append(name)
         self.left.clear()  # the other one ends by itself
 

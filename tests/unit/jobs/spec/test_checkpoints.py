@@ -9,8 +9,7 @@ from core.handler import UNKNOWN
 from jobs.config import CATALOG, declare
 from jobs.resource import run_properties
 from jobs.spec import Checkpoint, TrainingJob, manifest
-from jobs.spec.checkpoints import resuming, settings
-from jobs.spec.kept import VOLUME_URL
+from jobs.spec.kept import VOLUME_URL, checkpoints, resuming
 from jobs.spec.parts import Limits
 
 MNIST = replace(CATALOG["mnist-gloo"], checkpoint=Checkpoint(every="500 steps"))
@@ -20,7 +19,7 @@ def submitted(job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "tr
     rendered = manifest(
         job, namespace="slipway-jobs", service_account="slipway-job", trainer_image=image
     )
-    return resuming(rendered, settings(job, place))["spec"]["pytorchReplicaSpecs"]
+    return resuming(rendered, checkpoints(job, place))["spec"]["pytorchReplicaSpecs"]
 
 
 def variables(job: TrainingJob, place: str | None = VOLUME_URL, image: Any = "trainer:1") -> Any:
@@ -91,7 +90,7 @@ def test_a_job_without_it_is_submitted_as_it_was_declared() -> None:
     rendered = manifest(
         plain, namespace="slipway-jobs", service_account="slipway-job", trainer_image="trainer:1"
     )
-    assert resuming(rendered, settings(plain, VOLUME_URL)) == rendered
+    assert resuming(rendered, checkpoints(plain, VOLUME_URL)) == rendered
     assert "checkpoint" not in run_properties(plain, rendered)
     assert "checkpoint" not in run_properties(MNIST, rendered, None), "nothing is kept"
 

@@ -12,7 +12,6 @@ from jobs.judge.progress import Progress
 from jobs.judge.run_state import RunState
 from jobs.logs.archive import Archive
 from jobs.logs.lines import Line
-from jobs.streams import LogPart
 from jobs.watch.feed import Feed
 from tests.unit.jobs_objects import RUNNING, ended, job, pod
 
@@ -44,11 +43,13 @@ class Ranks:
         yield self.pods()
         time.sleep(0.05)
 
-    def log_lines(self, pod: str, part: LogPart) -> Iterator[list[Line]]:
+    def log_lines(
+        self, pod: str, *, since: str | None = None, follow: bool = False, **_: Any
+    ) -> Iterator[list[Line]]:
         yield []
         lines = [line(second, f"{pod} {second}") for second in range(self.count)]
-        yield [each for each in lines if each.stamp[:19] >= (part.since or "")[:19]]
-        while part.follow and self.there:
+        yield [each for each in lines if each.stamp[:19] >= (since or "")[:19]]
+        while follow and self.there:
             time.sleep(0.01)
 
 

@@ -1,72 +1,25 @@
-"""Whose log is shown of a run that did not succeed, and where it is found, without a cluster."""
+"""Whose log is shown of a run that did not succeed, and what of it."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from kubernetes.client.exceptions import ApiException
 
-from jobs.api import JobApi
 from jobs.judge.run_state import RunState
 from jobs.logs.archive import Run
-from jobs.logs.lines import Line
-from jobs.streams import LogPart
 from jobs.watch.log_ends import LogEnds, before_stacks, stack_frames
-from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
+from tests.unit.jobs_objects import RUNNING, ended, job, pod
 
 STAMP = "2026-01-01T00:00:01.000000000Z"
-
-
-class Kept:
-    """The logs that a kubelet still has: of a container's latest start, and of the one before."""
-
-    def __init__(self, latest: str | None, before: str | None) -> None:
-        self._latest, self._before = latest, before
-
-    def log_lines(self, pod: str, part: LogPart) -> Iterator[list[Line]]:
-        assert (pod, part.container) == ("mine-master-0", "tcp-wait")
-        found = self._before if part.previous else self._latest
-        if found is None:
-            raise ApiException(status=400)
-        yield [Line(STAMP, text) for text in found.splitlines()]
-
-
-def log_ends(api: object, run: RunState) -> LogEnds:
-    """Return the ends of logs of which none are kept."""
-    return LogEnds(cast("JobApi", api), run, Run(Path("/nowhere")))
-
-
-def _last_words(then: dict[str, Any], latest: str | None, before: str | None) -> list[str]:
-    tracked = RunState(job("Created"))
-    tracked.see_pods([pod(0, init=ended(1, "the message"))])
-    retried = pod(0, init={})
-    latest_id = then["state"].get("terminated", {}).get("containerID", "containerd://next")
-    retried["status"]["initContainerStatuses"][0] |= {**then, "containerID": latest_id}
-    tracked.see_pods([retried])
-    return log_ends(Kept(latest, before), tracked).relevant()
-
-
-@pytest.mark.parametrize(
-    ("then", "latest", "before"),
-    [
-        ({"state": waiting("CrashLoopBackOff"), "lastState": ended(1)}, "why", "why"),
-        ({"state": ended(1), "lastState": ended(1)}, "why", "why not at first"),
-        ({"state": RUNNING, "lastState": ended(1)}, "it begins", "why"),
-        ({"state": RUNNING}, "", "why"),
-        ({"state": ended(1)}, "why", None),
-    ],
-    ids=["it waits", "twice", "again", "again, and nothing printed", "the kubelet kept one"],
-)
-def test_the_log_of_an_init_container_is_found_wherever_its_next_start_left_it(
-    then: dict[str, Any], latest: str | None, before: str | None
-) -> None:
-    assert _last_words(then, latest, before) == ["why"]
+Stood = Callable[..., tuple[list[str], list[str]]]
 
 
 def test_without_a_log_the_message_that_an_init_container_left_is_its_last_words() -> None:
-    assert _last_words({"state": RUNNING}, latest="", before=None) == ["the message"]
+    tracked = RunState(job("Created"))
+    tracked.see_pods([pod(0, init=ended(1, "the message"))])
+    assert LogEnds(tracked, Run(Path("/nowhere"))).relevant() == ["the message"]
 
 
 _BACKWARD = "/torch/autograd/graph.py"
@@ -74,44 +27,47 @@ _BARRIER = "/torch/distributed/distributed_c10d.py"
 _OWN = "/opt/script/train.py"
 
 
-def _stood(*files: str | None, gpus: bool = False, **failed: Any) -> tuple[list[str], list[str]]:
-    """Return who of a run whose ranks stood in these files is named, and whose log is shown."""
+@pytest.fixture(name="stood")
+def _stood(tmp_path: Path) -> Stood:
+    """Who of a run whose ranks stood in these files is named, and whose log is shown."""
 
-    class Dumps:
-        def log_lines(self, pod: str, _part: LogPart) -> Iterator[list[Line]]:
-            rank = int(pod.rpartition("-")[2]) + ("worker" in pod)
-            dump = [
-                "Current thread 0x01 (most recent call first):",
-                f'  File "{files[rank]}", line 1 in f',
-            ]
-            texts = [f"step 5 of {rank}", *(dump if files[rank] else [])]
-            yield [Line(STAMP, text) for text in texts]
+    def stood(*files: str | None, gpus: bool = False, **failed: Any) -> tuple[list[str], list[str]]:
+        pods = [pod(rank, state=RUNNING, **failed) for rank in range(len(files))]
+        if gpus:
+            for each in pods:
+                each["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
+        tracked = RunState(job("Running", workers=len(files) - 1))
+        tracked.see_pods(pods)
+        run = Run(tmp_path)
+        for rank, file in enumerate(files):
+            where = f'  File "{file}", line 1 in f'
+            dump = ["Current thread 0x01 (most recent call first):", where] if file else []
+            texts = [f"step 5 of {rank}", *dump]
+            log = run.log(rank, tracked.replicas[rank].container_id())
+            log.path.write_text("".join(f"{STAMP} {text}\n" for text in texts))
+        ends = LogEnds(tracked, run)
+        return [each.ranks for each in ends.silent()], ends.relevant()
 
-    pods = [pod(rank, state=RUNNING, **failed) for rank in range(len(files))]
-    if gpus:
-        for each in pods:
-            each["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = "1"
-    tracked = RunState(job("Running", workers=len(files) - 1))
-    tracked.see_pods(pods)
-    words = log_ends(Dumps(), tracked)
-    return [each.ranks for each in words.silent()], words.relevant()
+    return stood
 
 
-def test_of_ranks_that_hang_the_one_that_the_others_wait_for_is_named() -> None:
-    assert _stood(_BACKWARD, _OWN) == (["rank 1"], ["step 5 of 1"])
-    assert _stood(_OWN, _BARRIER, _BACKWARD) == (["rank 0"], ["step 5 of 0"])
+def test_of_ranks_that_hang_the_one_that_the_others_wait_for_is_named(stood: Stood) -> None:
+    assert stood(_BACKWARD, _OWN) == (["rank 1"], ["step 5 of 1"])
+    assert stood(_OWN, _BARRIER, _BACKWARD) == (["rank 0"], ["step 5 of 0"])
 
 
 @pytest.mark.parametrize(
     "files", [(_OWN, _OWN), (_OWN, _OWN, _BARRIER), (_BARRIER, _BACKWARD), (_OWN, None)]
 )
-def test_where_it_could_be_several_or_none_nobody_is_named(files: tuple[str | None, ...]) -> None:
-    assert _stood(*files) == ([], ["step 5 of 0"])
+def test_where_it_could_be_several_or_none_nobody_is_named(
+    stood: Stood, files: tuple[str | None, ...]
+) -> None:
+    assert stood(*files) == ([], ["step 5 of 0"])
 
 
-def test_on_gpus_and_beside_a_failure_stacks_accuse_nobody() -> None:
-    assert _stood(_BACKWARD, _OWN, gpus=True)[0] == []
-    assert _stood(_BACKWARD, _OWN, last=ended(1), restarts=1)[0] == []
+def test_on_gpus_and_beside_a_failure_stacks_accuse_nobody(stood: Stood) -> None:
+    assert stood(_BACKWARD, _OWN, gpus=True)[0] == []
+    assert stood(_BACKWARD, _OWN, last=ended(1), restarts=1)[0] == []
 
 
 _DUMP = [
@@ -153,13 +109,13 @@ def test_a_container_that_is_started_again_shows_the_log_that_is_kept_of_it(
     tracked = RunState(job("Failed"))
     failed = ended(3, container="containerd://first")
     tracked.see_pods([pod(0, state=RUNNING, last=failed, restarts=1)])
-    assert LogEnds(cast("JobApi", None), tracked, run).relevant() == ["why"]
+    assert LogEnds(tracked, run).relevant() == ["why"]
 
 
 def test_the_whole_of_a_message_is_the_last_one_in_the_log_of_its_replica(tmp_path: Path) -> None:
     tracked = RunState(job("Succeeded"))
     tracked.see_pods([pod(0, state=ended(0, "{}"))])
-    ends = LogEnds(cast("JobApi", Kept(None, None)), tracked, Run(tmp_path))
+    ends = LogEnds(tracked, Run(tmp_path))
     log = Run(tmp_path).log(0, tracked.replicas[0].container_id())
     events = [{"event": "summary", "summary": each} for each in ({"a": 1}, {"a": 2}, "no map")]
     bar = "2/2 [00:00<00:00, 25.03it/s]"  # whose line is left open

@@ -9,14 +9,13 @@ import yaml
 from core import kube
 from jobs.api import JobApi
 from jobs.judge.run_state import RunState
-from jobs.judge.shortage import Shortage
 from jobs.judge.verdict import Limits, judge
 from jobs.watch.obstacles import Obstacles
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import REFUSED_LOGIN, job, pod
 
 LIMITS = Limits(total=600, start=60)
-NEVER = Shortage("it asks for 8 nvidia.com/gpu, and no node has more than 4", final=True)
+NEVER = "it asks for 8 nvidia.com/gpu, and no node has more than 4"
 PENDING = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available"}
 STATUS = yaml.safe_dump(
     {
@@ -107,7 +106,6 @@ def api() -> Iterator[FakeApi]:
     made.says("GET", f"{core}/slipway-jobs/events", {"items": [NOT_MADE]})
     node = {"metadata": {"name": "cpu", "labels": {}}, "status": {"allocatable": {"cpu": "2"}}}
     made.says("GET", "/api/v1/nodes", {"items": [node]})
-    made.says("GET", "/api/v1/pods", {"items": []})
     status = {"metadata": {"name": "cluster-autoscaler-status"}, "data": {"status": STATUS}}
     made.says("GET", f"{core}/kube-system/configmaps", {"items": [status]})
     made.says("GET", f"{core}/kube-system/events", {"items": []})
@@ -126,7 +124,6 @@ def test_a_person_is_told_why_no_node_is_made_and_what_that_means(
     api: FakeApi, tracked: RunState
 ) -> None:
     told = looked(api, tracked)
-    assert any("none of 1 nodes has the labels pool=gpu" in line for line in told)
     assert any(line.startswith("the pool is at its largest (no node is made") for line in told)
     (setback,) = (line for line in told if "aks-gpu-vmss" in line)
     assert "no such machine left just now, spot ones least of all" in setback
@@ -141,6 +138,25 @@ def test_who_may_not_look_into_the_autoscalers_namespace_still_sees_the_rest(
     told = looked(api, tracked)
     assert any("no node is made for it" in line for line in told)
     assert judge(tracked, 1, LIMITS) is None
+
+
+def test_what_no_node_could_ever_fit_ends_the_run_where_no_autoscaler_may_add_one(
+    api: FakeApi, tracked: RunState
+) -> None:
+    large = homeless(0)
+    resources = {"requests": {"cpu": "8"}, "limits": {}}
+    large["spec"] |= {
+        "nodeSelector": {},
+        "containers": [{"name": "pytorch", "resources": resources}],
+    }
+    tracked.see_pods([large])
+    looked(api, tracked)
+    assert judge(tracked, 1, LIMITS) is None, "the autoscaler may add a larger one"
+    api.says("GET", "/api/v1/namespaces/kube-system/configmaps", {"items": []})
+    looked(api, tracked)
+    end = judge(tracked, 1, LIMITS)
+    assert end is not None
+    assert "it asks for 8 cores, and no node has more than 2 cores" in end.reason
 
 
 def test_a_scheduler_that_has_placed_a_pod_since_has_nothing_to_say(

@@ -8,7 +8,6 @@ from jobs.api import JobApi
 from jobs.judge.verdict import Limits
 from jobs.logs.archive import Run
 from jobs.logs.lines import Line
-from jobs.streams import LogPart
 from jobs.watch.wait import Wait
 from tests.unit.jobs.run.test_handler import Quiet
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
@@ -35,7 +34,7 @@ class Running:
     def watch_pods(self) -> Iterator[list[dict[str, Any]]]:
         yield self.pods()
 
-    def log_lines(self, _pod: str, _part: LogPart) -> Iterator[list[Line]]:
+    def log_lines(self, _pod: str, **_: Any) -> Iterator[list[Line]]:
         yield from ()
 
     def nodes(self) -> list[dict[str, Any]]:

@@ -155,7 +155,7 @@ def test_whatever_needs_azure_is_refused_by_its_name_with_what_to_do(stub: Previ
         "deleting": stub.delete(protocol.DeleteRequest(*at, {}, 0)),
     }
     for action, request in requests.items():
-        expected = f"{action} {POOL} own needs .* plugin install resource azure-native 3.29.0"
+        expected = f"{action} {POOL} own needs .* downloads the plugin 3.29.0 where"
         with pytest.raises(NeedsPlugin, match=expected):
             answer(request)
     with pytest.raises(NeedsPlugin, match="the function azure-native:sql:getServer needs"):

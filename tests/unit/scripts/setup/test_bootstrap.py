@@ -18,7 +18,7 @@ from clusters.cluster import Kind
 from core import files
 from core.paths import CHECKOUT
 from scripts.setup import __main__ as setup
-from scripts.setup import bootstrap, plugin, record, resolve
+from scripts.setup import bootstrap, record, resolve
 from scripts.setup.record import Entry
 from scripts.setup.tools import Tool
 
@@ -183,7 +183,6 @@ def test_a_brief_set_up_provides_only_when_something_is_missing(
     record.save(recorded)
     assert cache.exists()
     monkeypatch.setattr(setup, "tools_of", lambda _kind: (runc,))
-    monkeypatch.setattr(plugin, "settled", lambda *_arguments: True)
     kind = CLUSTERS["kind"]
     provided: list[Kind] = []
 

@@ -10,7 +10,7 @@ from core.paths import CHECKOUT
 from scripts.setup import lookup
 from scripts.setup.lookup import find
 from scripts.setup.record import Entry, Problem
-from scripts.setup.tools import Range, Tool
+from scripts.setup.tools import MODULES, Range, Tool
 
 RUNC = Tool("runc", Range("1.1", below="2"), package="runc")
 Program = Callable[[str, str], Path]
@@ -73,14 +73,28 @@ def test_what_set_up_itself_puts_on_path_does_not_count(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     program("slipway/bin/runc", "1.1.5")
-    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{CHECKOUT}/scripts/offline/bin")
+    monkeypatch.setenv("PATH", f"{os.environ['PATH']}:{CHECKOUT}/.venv/bin")
     assert lookup.search_path() == "/nowhere"
     assert why(RUNC) == "not on PATH"
 
 
 def test_a_program_without_a_version_of_its_own_is_never_taken_from_path(program: Program) -> None:
     program("bin/pause", "3.10")
-    assert "can't print its version" in why(Tool("pause"))
+    assert "can't print its version" in why(Tool("pause", module=MODULES["pause"]))
+
+
+def test_a_program_that_is_only_released_may_be_put_into_its_place_by_hand(
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    released, built = Tool("released"), Tool("pause", module=MODULES["pause"])
+    assert isinstance(lookup.find(released, {}), Problem)
+    for name in ("released", "pause"):
+        program(f"slipway/bin/{name}", "")
+    found = lookup.find(released, {})
+    assert isinstance(found, Entry)
+    assert (found.path, found.origin) == (f"{tmp_path}/slipway/bin/released", "put there by hand")
+    assert isinstance(lookup.find(built, {}), Problem)
 
 
 def test_a_part_is_taken_only_beside_a_whole_that_is_on_path(program: Program) -> None:

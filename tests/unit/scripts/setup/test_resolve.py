@@ -13,7 +13,7 @@ from rich.console import Console
 from clusters import CLUSTERS
 from core.paths import cache_dir
 from images.build import debian
-from scripts.setup import apt, golang, plugin, record, releases
+from scripts.setup import apt, golang, record, releases
 from scripts.setup import resolve as resolving
 from scripts.setup.record import Entries, Entry, Problem, Results
 from scripts.setup.steps import Steps
@@ -81,7 +81,6 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     monkeypatch.setattr(golang, "build", made.build)
     monkeypatch.setattr(golang, "download", lambda *_arguments: None)
     monkeypatch.setattr(releases, "fetch", made.fetch)
-    monkeypatch.setattr(plugin, "provide", lambda *_arguments: made.entry("stand-in", PULUMI))
     return made
 
 
@@ -112,7 +111,6 @@ def test_path_comes_before_a_package_and_a_package_before_a_build(machine: Machi
         "runc": "on PATH",
         "etcd": "Debian package",
         "coredns": "built",
-        plugin.KUBERNETES.name: "stand-in",
     }
     assert machine.installed == [["etcd-server"]]
     assert machine.built == ["coredns"]
@@ -232,12 +230,6 @@ def test_a_failed_installation_is_told_and_the_builds_go_on(machine: Machine) ->
     assert machine.built == ["coredns"]
 
 
-def test_without_pulumi_its_plugin_is_named_too(machine: Machine) -> None:
-    machine.on_path.clear()
-    _, problems = resolving.resolve((PULUMI,), CONSOLE)
-    assert {problem.tool for problem in problems} == {"pulumi", plugin.KUBERNETES.name}
-
-
 def test_a_second_set_up_looks_for_nothing_runs_nothing_and_takes_no_time(
     machine: Machine,
 ) -> None:
@@ -284,14 +276,12 @@ def test_the_table_says_where_each_tool_came_from(
     machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    stand_in = Entry.of(machine.file, "-", f"{plugin.STAND_IN_ORIGIN}no such host", "")
-    found = {"runc": machine.entry("on PATH", PULUMI), plugin.KUBERNETES.name: stand_in}
+    found = {"runc": machine.entry("on PATH", PULUMI)}
     console = Console(file=io.StringIO(), width=300)
     console.print(resolving.table(found))
     assert isinstance(console.file, io.StringIO)
     printed = console.file.getvalue()
     assert f"on PATH: {machine.file}" in printed
-    assert "stand-in: scripts/offline" in printed
     assert "SOURCE=build" in printed
 
 
@@ -302,5 +292,5 @@ def test_a_tool_is_news_when_it_is_new_or_of_another_version_or_origin(machine: 
     assert resolving.changed({}, before)
     assert resolving.changed(before, {"runc": replace(before["runc"], version="1.1")})
     assert resolving.changed(before, {"runc": replace(before["runc"], origin="Debian package")})
-    # Each checkout has a stand-in of its own.
+    # Each checkout has an environment of its own.
     assert not resolving.changed(before, {"runc": replace(before["runc"], path="/elsewhere")})

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from clusters import CLUSTERS
+from core.paths import CHECKOUT
 from scripts.setup import tools
 from scripts.setup.tools import GoModule, Tool
 
@@ -16,15 +17,23 @@ KUBERNETES = tools.MODULES["kubernetes"]
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
 def test_a_module_of_others_is_pinned_with_its_checksums(module: GoModule) -> None:
     assert module.version
-    assert tools.numbers(module.go_version) >= (1, 23)
+    if module.packages:
+        assert tools.numbers(module.go_version) >= (1, 23)
     if module.requires is not None:
         sums = (module.directory / "go.sum").read_text()
-        assert re.search(rf"^{re.escape(module.requires)} {module.version} h1:", sums, re.MULTILINE)
+        pinned = r"v4\.0\.0-\S+" if module.tag else re.escape(module.version)
+        assert re.search(rf"^{re.escape(module.requires)} {pinned} h1:", sums, re.MULTILINE)
 
 
 def test_every_wrapper_module_is_used() -> None:
     directories = {path.name for path in tools.WRAPPERS.iterdir() if path.is_dir()}
-    assert directories == {module.name for module in MODULES}
+    assert directories == {module.name for module in MODULES if module.packages}
+
+
+@pytest.mark.parametrize("package", ["pulumi-kubernetes", "pulumi-azure-native"])
+def test_a_plugin_has_the_version_of_its_sdk(package: str) -> None:
+    project = (CHECKOUT / "pyproject.toml").read_text()
+    assert f'"{package}=={tools.MODULES[package].version.removeprefix("v")}"' in project
 
 
 def test_all_parts_of_kubernetes_have_one_version() -> None:
@@ -92,6 +101,7 @@ def test_a_cluster_in_a_container_needs_only_common_tools_and_its_own(
         "training-operator-manifests",
         "training-operator",
         "tcp-wait",
+        "pulumi-resource-kubernetes",
         kind,
     ]
 

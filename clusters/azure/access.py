@@ -1,4 +1,9 @@
-"""`slipway:clusters:Access`: what depends on it may make things in the cluster."""
+"""`slipway:clusters:Access`: a cluster that answers, and lets this account do what a stack needs.
+
+Its inputs besides `name`, `kubeconfig` and `advice`, one sentence on what to do when it does not,
+are for a preview: `fixed`, settings by their keys, of which a change replaces the cluster; `left`,
+those that stay as they are in a cluster that exists; `byHand`, how to change these.
+"""
 
 from kubernetes.client.exceptions import ApiException
 from urllib3.exceptions import HTTPError

@@ -1,4 +1,4 @@
-"""A stack of ordinary `pulumi_kubernetes` programs, run by the real CLI on the stand-in."""
+"""A stack of a project in a directory of its own, run by the real CLI."""
 
 import json
 import os
@@ -13,10 +13,9 @@ from scripts.environment import pulumi_home
 from tests.engine import checkpoint
 from tests.engine.awaiting import COMMAND_SECONDS
 
-_PROJECT = "name: standin\nruntime: python\n"
-_MAIN = "from tests.engine.standin_programs import main\n\nmain()\n"
+_PROJECT = "tests"
 _STACK = "test"
-CALLED = f"standin/{_STACK}"
+CALLED = f"{_PROJECT}/{_STACK}"
 """What it is called in marks."""
 _EMPTY: dict[Path, bytes] = {}
 """The files of a stack without resources."""
@@ -63,13 +62,31 @@ class Outcome:
 class Stack:
     """A project in a directory of its own, with state of its own."""
 
-    def __init__(self, directory: Path, root: Path, kubeconfig: str) -> None:
+    def __init__(
+        self, directory: Path, root: Path, kubeconfig: str, main: str, azure: Path | None = None
+    ) -> None:
+        """Make it.
+
+        Args:
+            directory: Where everything of it is.
+            root: The checkout, whose own provider serves it.
+            kubeconfig: For the program.
+            main: The program.
+            azure: The directory of what serves azure-native, if anything does.
+        """
         self.directory = directory
         self.kubeconfig = kubeconfig
         self._root = root
         self._environment = self._make_environment()
-        (directory / "Pulumi.yaml").write_text(_PROJECT)
-        (directory / "__main__.py").write_text(_MAIN)
+        paths = {
+            "slipway": root / "infra/provider",
+            "kubernetes": root / "scripts/plugins",
+            "azure-native": azure or root / "scripts/plugins",
+        }
+        providers = [{"name": name, "path": str(path)} for name, path in paths.items()]
+        project = {"name": _PROJECT, "runtime": "python", "plugins": {"providers": providers}}
+        (directory / "Pulumi.yaml").write_text(json.dumps(project))
+        (directory / "__main__.py").write_text(main)
         self._initialize()
 
     def _initialize(self) -> None:
@@ -95,14 +112,7 @@ class Stack:
         tools = dict.fromkeys(
             str(toolchain.path(name).parent) for name in ("pulumi", "pulumi-language-python")
         )
-        path = [
-            str(self._root / ".venv/bin"),
-            *tools,
-            os.environ["PATH"],
-            # For each SDK that is installed, the CLI wants its plugin, needed or not.
-            str(self._root / "scripts/offline/bin"),
-            str(self._root / "scripts/offline/bin/azure-native"),
-        ]
+        path = [str(self._root / ".venv/bin"), *tools, os.environ["PATH"]]
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PULUMI_")}
         return kept | {
             "PATH": os.pathsep.join(path),
@@ -117,23 +127,11 @@ class Stack:
             "PULUMI_STACK": _STACK,
         }
 
-    def use_slipways_provider(self, main: str) -> None:
-        """Have the project run `main`, with this checkout's own provider."""
-        project = {
-            "name": "standin",  # as the stack was made for
-            "runtime": "python",
-            "plugins": {
-                "providers": [{"name": "slipway", "path": str(self._root / "infra/provider")}]
-            },
-        }
-        (self.directory / "Pulumi.yaml").write_text(json.dumps(project))
-        (self.directory / "__main__.py").write_text(main)
-
-    def environment(self, program: str = "", **arguments: Any) -> dict[str, str]:
-        """Return the environment in which the CLI runs `program`."""
+    def environment(self, **arguments: Any) -> dict[str, str]:
+        """Return the environment in which the CLI runs the program on these jobs."""
         return self._environment | {
-            "STANDIN_KUBECONFIG": self.kubeconfig,
-            "STANDIN_PROGRAM": json.dumps([program, arguments]),
+            "TEST_KUBECONFIG": self.kubeconfig,
+            "TEST_JOBS": json.dumps(arguments),
         }
 
     def pulumi(self, *command: str, environment: Mapping[str, str] | None = None) -> Outcome:
@@ -170,35 +168,35 @@ class Stack:
         lines = log.read_text().splitlines() if log.exists() else []
         return Outcome(outcome.code, outcome.text, tuple(map(json.loads, lines)))
 
-    def run(self, operation: str, *options: str, program: str, **arguments: Any) -> Outcome:
-        """Run `operation` with a program of standin_programs.py and fail unless it succeeds."""
-        environment = self.environment(program, **arguments)
+    def run(self, operation: str, *options: str, **arguments: Any) -> Outcome:
+        """Run `operation` and fail unless it succeeds."""
+        environment = self.environment(**arguments)
         outcome = self.attempt(operation, *options, environment=environment)
         assert outcome.code == 0, str(outcome)
         return outcome
 
-    def refused(self, operation: str, *options: str, program: str, **arguments: Any) -> str:
-        """Run `operation` with a program, fail unless the CLI does, and return what it said."""
-        environment = self.environment(program, **arguments)
+    def refused(self, operation: str, *options: str, **arguments: Any) -> str:
+        """Run `operation`, fail unless it does, and return its output."""
+        environment = self.environment(**arguments)
         outcome = self.attempt(operation, *options, environment=environment)
         assert outcome.code != 0, str(outcome)
         return outcome.text
 
-    def up(self, program: str, **arguments: Any) -> Outcome:
-        """Bring the stack to what `program` declares."""
-        return self.run("up", program=program, **arguments)
+    def up(self, **arguments: Any) -> Outcome:
+        """Bring the stack to what the program declares."""
+        return self.run("up", **arguments)
 
-    def preview(self, program: str, **arguments: Any) -> Outcome:
+    def preview(self, **arguments: Any) -> Outcome:
         """Show what `up` would do."""
-        return self.run("preview", program=program, **arguments)
+        return self.run("preview", **arguments)
 
     def refresh(self) -> Outcome:
         """Read every object again."""
-        return self.run("refresh", program="")
+        return self.run("refresh")
 
     def destroy(self) -> Outcome:
         """Delete everything."""
-        return self.run("destroy", program="")
+        return self.run("destroy")
 
     def output(self, name: str) -> Any:
         """Return one of the stack's outputs, which is not secret; None when it has none."""

@@ -8,8 +8,8 @@ import pytest
 import yaml
 from kubernetes.config import ConfigException
 
-from clusters.access import handler
-from clusters.access.handler import AccessHandler
+from clusters.azure import access
+from clusters.azure.access import AccessHandler
 from core import kube
 from tests.unit.fake_api import Answer, FakeApi, served
 from tests.unit.row import Row
@@ -25,8 +25,8 @@ def api() -> Iterator[FakeApi]:
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handler, "LIMIT_SECONDS", 2)
-    monkeypatch.setattr(handler, "_POLL_SECONDS", 0.01)
+    monkeypatch.setattr(access, "LIMIT_SECONDS", 2)
+    monkeypatch.setattr(access, "_POLL_SECONDS", 0.01)
 
 
 def inputs(kubeconfig: str) -> dict[str, Any]:

@@ -1,0 +1,50 @@
+"""The starters of Pulumi's plugins run what set-up has provided; azure-native's has a stub."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from core.paths import CHECKOUT
+
+ADDRESS = "127.0.0.1:1"
+
+
+def program(file: Path, says: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f'#!/bin/sh\necho {says} "$@"\n')
+    file.chmod(0o755)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A checkout of nothing but the starters and a Python environment."""
+    made = tmp_path / "checkout"
+    program(made / ".venv/bin/python", "python")
+    shutil.copytree(CHECKOUT / "scripts/plugins", made / "scripts/plugins")
+    return made
+
+
+def started(checkout: Path, package: str) -> subprocess.CompletedProcess[str]:
+    """Run a starter as the engine does; the cache is beside the checkout."""
+    environment = {"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(checkout.parent)}
+    command = [str(checkout / "scripts/plugins" / f"pulumi-resource-{package}"), ADDRESS]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("package", ["kubernetes", "azure-native"])
+def test_what_set_up_has_provided_is_started(checkout: Path, package: str) -> None:
+    program(checkout.parent / "slipway/bin" / f"pulumi-resource-{package}", "real")
+    assert started(checkout, package).stdout == f"real {ADDRESS}\n"
+
+
+def test_without_a_plugin_the_next_step_is_set_up(checkout: Path) -> None:
+    finished = started(checkout, "kubernetes")
+    assert finished.returncode == 1
+    assert "pulumi-resource-kubernetes is missing; run `make setup` first" in finished.stderr
+
+
+def test_a_stub_serves_previews_on_azure_where_there_is_no_plugin(checkout: Path) -> None:
+    expected = f"python -m scripts.offline.azure_native {ADDRESS}\n"
+    assert started(checkout, "azure-native").stdout == expected

@@ -58,8 +58,3 @@ def _xdg(variable: str, default: str) -> Path:
     """Return the directory of `variable`; a relative path is ignored, as XDG specifies."""
     given = Path(os.environ.get(variable, ""))
     return (given if given.is_absolute() else Path.home() / default) / "slipway"
-
-
-def build_log(name: str) -> Path:
-    """Return the file with what the last build of an image printed."""
-    return cache_dir() / "logs" / f"image-{name}.log"

@@ -4,12 +4,11 @@ import json
 import os
 import signal
 import subprocess
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import IO, Any
 
 ANSWER_LIMIT = 30.0
@@ -46,78 +45,62 @@ def run(  # noqa: PLR0913  # what a process takes
         CommandFailed: it can't be started, fails, or takes longer than `limit`.
         InterruptedError: the user pressed Ctrl-C.
     """
-    shown = " ".join(command)
-    pipes = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
-    variables = {**os.environ, **(variables or {})}
-    printed, complained, ended = b"", b"", False
-    reported = [0, 0]
-    deadline = time.monotonic() + limit
-    is_cancelled = threading.Event().is_set if cancelled is None else cancelled.is_set
-    try:
-        with tempfile.TemporaryFile() as stdin:
-            # `communicate` sends no more of a pipe's input after a pause.
-            stdin.write(text.encode())
-            stdin.seek(0)
-            with _started(command, cwd=cwd, env=variables, stdin=stdin, **pipes) as process:
-                while not ended and time.monotonic() < deadline and not is_cancelled():
-                    # A child that outlives the program would keep its output open.
-                    exited = process.poll() is not None
-                    try:
-                        printed, complained = process.communicate(timeout=_PAUSE)
-                        ended = True
-                    except subprocess.TimeoutExpired as waiting:
-                        printed, complained = waiting.stdout or b"", waiting.stderr or b""
-                        ended = exited
-                    for which, output in enumerate((printed, complained)):
-                        seen = _text(output)
-                        lines = (seen if ended else seen[: seen.rfind("\n") + 1]).splitlines()
-                        for each in lines[reported[which] :]:
-                            line(each)
-                        reported[which] = len(lines)
-    except OSError as error:
-        raise CommandFailed(f"`{shown}` can't be run: {error}") from error
-    message = _text(complained).strip() or _text(printed).strip() or "it printed nothing"
+    shown, reported = " ".join(command), [0, 0]
+    with TemporaryFile() as stdin, TemporaryFile() as printed, TemporaryFile() as complained:
+        stdin.write(text.encode())
+        stdin.seek(0)
+
+        def report(*, ended: bool) -> None:
+            for which, file in enumerate((printed, complained)):
+                seen = _content(file)
+                lines = (seen if ended else seen[: seen.rfind("\n") + 1]).splitlines()
+                for each in lines[reported[which] :]:
+                    line(each)
+                reported[which] = len(lines)
+
+        def tick(_seconds: float) -> None:
+            report(ended=False)
+            if cancelled is not None and cancelled.is_set():
+                raise InterruptedError(f"`{shown}` was interrupted")
+
+        env = {**os.environ, **(variables or {})}
+        options: dict[str, Any] = {"stdin": stdin, "stderr": complained, "cwd": cwd, "env": env}
+        try:
+            status = run_logged(command, printed, limit=limit, tick=tick, pause=_PAUSE, **options)
+        except InterruptedError:
+            raise
+        except OSError as error:
+            raise CommandFailed(f"`{shown}` can't be run: {error}") from error
+        report(ended=True)
+        output = _content(printed)
+        message = _content(complained).strip() or output.strip() or "it printed nothing"
     message = message[-_LONGEST:]
-    if not ended:
-        if is_cancelled():
-            raise InterruptedError(f"`{shown}` was interrupted")
+    if status is None:
         raise CommandFailed(f"`{shown}` did not end within {limit:.0f} s; it printed: {message}")
-    if process.returncode != 0:
-        raise CommandFailed(f"`{shown}` failed with {process.returncode}: {message}")
-    return _text(printed)
+    if status != 0:
+        raise CommandFailed(f"`{shown}` failed with {status}: {message}")
+    return output
 
 
-def _text(output: bytes) -> str:
+def _content(file: IO[bytes]) -> str:
+    """Return what a program has written so far, and leave where it goes on writing."""
+    output = os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0)
     return output.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
-@contextmanager
-def _started(command: Sequence[str | Path], **options: Any) -> Iterator["subprocess.Popen[bytes]"]:
-    """Yield a command, which with its children ends at the end of the block at the latest."""
-    with subprocess.Popen(command, start_new_session=True, **options) as process:
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def run_logged(  # noqa: PLR0913  # what a process takes
+def run_logged(
     command: Sequence[str | Path],
     log: IO[bytes],
     *,
     limit: float,
     tick: Callable[[float], None],
     pause: float,
-    cwd: Path | None = None,
-    env: Mapping[str, str] | None = None,
-    umask: int = -1,
+    **options: Any,
 ) -> int | None:
     """Run a command to its end, in a session of its own, so that its children end with it.
 
     `log` takes its standard output and standard error. `tick` is called every `pause` seconds with
-    the seconds so far; what it raises ends the command. Without `env` and `umask` (-1) it has this
-    process's own.
+    the seconds so far; what it raises ends the command. `options` are those of `subprocess.Popen`.
 
     Returns:
         The exit status, or None when it ran longer than `limit` seconds.
@@ -126,16 +109,20 @@ def run_logged(  # noqa: PLR0913  # what a process takes
         OSError: it can't be started.
     """
     began = time.monotonic()
-    outputs = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
-    with _started(command, cwd=cwd, env=env, umask=umask, **outputs) as process:
-        while True:
-            left = began + limit - time.monotonic()
-            try:
-                return process.wait(max(0.0, min(pause, left)))
-            except subprocess.TimeoutExpired:
-                if left <= 0:
-                    return None
-            tick(time.monotonic() - began)
+    options = {"stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT, **options}
+    with subprocess.Popen(command, stdout=log, start_new_session=True, **options) as process:
+        try:
+            while True:
+                left = began + limit - time.monotonic()
+                try:
+                    return process.wait(max(0.0, min(pause, left)))
+                except subprocess.TimeoutExpired:
+                    if left <= 0:
+                        return None
+                tick(time.monotonic() - began)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def tail(log: Path, *, lines: int, start: int = 0) -> list[str]:

@@ -147,10 +147,6 @@ def helper_images(
 
     Returns:
         `Cluster.images`, and what to add to `Cluster.needs`.
-
-    Raises:
-        core.toolchain.ToolMissing: `make setup` has not provided a program.
-        NotPrebuilt: the target names no such image, and no way to bring it in.
     """
     images: dict[str, str] = {}
     resources: list[pulumi.Resource] = []

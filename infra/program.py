@@ -18,10 +18,6 @@ def main() -> None:
     A cluster; the trainer's image in it; the namespace that jobs run in; the training operator;
     and for each job what it needs, a run, whose result becomes an output, and a gate, which fails
     the update when the run did not succeed.
-
-    Raises:
-        infra.settings.SettingsError: with every problem in the configuration, before
-            anything is declared.
     """
     configured = settings.load()
     kind = CLUSTERS[configured.cluster.kind]
@@ -41,9 +37,7 @@ def main() -> None:
     )
     gpus = None
     if cluster.gpus is not None:
-        gpus = Gpus(
-            cluster, cluster.gpus, images, configured.jobs, after=[namespace], opts=on_cluster
-        )
+        gpus = Gpus(cluster, cluster.gpus, after=[namespace], opts=on_cluster)
     place, volume = kept.keep(
         configured.outputs,
         cluster,

@@ -78,11 +78,7 @@ class SettingsError(pulumi.RunError):
 
 
 def load() -> Settings:
-    """Read the running stack's configuration.
-
-    Raises:
-        SettingsError: with every problem in it.
-    """
+    """Read the running stack's configuration; see `parse`."""
     runtime = pulumi.runtime
     return parse(runtime.get_config_env(), pulumi.get_stack(), runtime.get_config_secret_keys_env())
 

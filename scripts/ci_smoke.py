@@ -213,11 +213,7 @@ def input_file(text: str) -> Path:
 
 
 def output_file(text: str) -> Path:
-    """Return the path of an option, which begins at the caller's directory.
-
-    Raises:
-        argparse.ArgumentTypeError: its directory does not exist.
-    """
+    """Return the path of an option whose directory has to exist."""
     file = input_file(text)
     if not file.parent.is_dir():
         raise argparse.ArgumentTypeError(f"there is no directory {file.parent}; make it first")

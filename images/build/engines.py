@@ -100,16 +100,12 @@ class Engine:
         return (*self.call, "rmi", reference)
 
     def prune(self) -> Sequence[Command]:
-        """Remove layers that no image uses, such as the steps of builds that failed."""
+        """Remove what no image uses, such as the steps of builds that failed or were killed."""
         if self._is_docker:
             return ()  # Its daemon has everybody's.
         prune = ("rmi", "--prune") if self.name == "buildah" else ("image", "prune", "--force")
-        return ((*self.call, *prune),)
-
-    def tidy(self) -> Sequence[Command]:
-        """Remove what a build that was killed left behind."""
         # Every container in this storage is one of a build's steps.
-        return () if self._is_docker else ((*self.call, "rm", "--all"),)
+        return ((*self.call, "rm", "--all"), (*self.call, *prune))
 
     @property
     def _is_docker(self) -> bool:

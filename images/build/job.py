@@ -11,22 +11,11 @@ from typing import Any, ClassVar
 from core.context import Context
 from images.build import pip
 from images.build.engines import Engine, Plan, answer
-from images.build.runner import BuildFailed, Runner
+from images.build.runner import Runner
 from images.build.spec import DIGITS, BuildSpec, digest_of
 from images.build.trainer import trainer_of
 
-PULL_LIMIT = 1200.0
-PREFIX = "slipway-job-"
-"""What the repository of a job's own image begins with."""
 _TRAINER = re.compile(r"^\s*ARG\s+TRAINER\b", re.IGNORECASE | re.MULTILINE)
-_FROM = re.compile(
-    r"^\s*FROM\s+(?:--platform=\S+\s+)?(?P<base>\S+)(?:\s+AS\s+(?P<stage>\S+))?\s*$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_HOW = (
-    "Give the reference with its registry, make that reachable, or start from the trainer's image, "
-    "which needs no registry: `ARG TRAINER` and then `FROM ${TRAINER}`"
-)
 
 
 @dataclass(frozen=True)
@@ -42,7 +31,7 @@ class JobImageSpec(BuildSpec):
     trainer: str | None = None
     """What the trainer's image is called where it is built, or in a registry that has it, when the
     Dockerfile uses it."""
-    prefix: ClassVar[str] = PREFIX
+    prefix: ClassVar[str] = "slipway-job-"
     type: ClassVar[str] = "slipway:images:JobImage"
     estimate = "as long as its Dockerfile takes, and its own size"
 
@@ -67,22 +56,14 @@ class JobImageSpec(BuildSpec):
     @cached_property
     def wants_trainer(self) -> bool:
         """Whether the Dockerfile uses the trainer's image, with `ARG TRAINER`."""
-        return _TRAINER.search(self._instructions) is not None
+        # Instructions are ASCII; a comment may be in any encoding.
+        text = (self.context / self.dockerfile).read_text(errors="replace")
+        return _TRAINER.search(text) is not None
 
     @property
     def origin(self) -> str:
         """A description of what it is built from, for a preview; raises when that can't be read."""
         return str(self.context / self.dockerfile)
-
-    @property
-    def bases(self) -> list[str]:
-        """The images that it starts from, as far as they are named: no argument, no own stage."""
-        found, stages = [], {"scratch"}
-        for line in _FROM.finditer(self._instructions):
-            if line["base"] not in stages and "$" not in line["base"]:
-                found.append(line["base"])
-            stages.add(line["stage"])
-        return found
 
     def problems(self) -> dict[str, str]:
         """Return the problem with `context` or `dockerfile` by that name; empty without any."""
@@ -110,25 +91,9 @@ class JobImageSpec(BuildSpec):
         return super().build(reporter)
 
     def prepare(self, engine: Engine, runner: Runner, work: Path) -> Plan:
-        """Get the images that it starts from."""
+        """Let the engine have the trainer's image; other bases it pulls itself."""
         trainer, path = trainer_of(self.trainer), self.context / self.dockerfile
         if trainer is not None and not answer(*engine.digest(trainer.reference)):
             runner.run("taking in the trainer's image", engine.load(trainer.archive))
-        # A prebuilt one is a base like any other.
-        prebuilt = [self.trainer] if self.trainer is not None and trainer is None else []
-        for name in (*prebuilt, *self.bases):
-            if answer(*engine.digest(name)):
-                continue
-            try:
-                runner.run(f"pulling {name}", engine.pull(name), PULL_LIMIT)
-            except BuildFailed as error:
-                raise BuildFailed(
-                    f"{path}: FROM {name} can't be pulled. {_HOW}.\n{error}"
-                ) from None
         arguments = () if self.trainer is None else (f"TRAINER={self.trainer}",)
         return Plan(self.context, path, arguments, pip.mounts(work))
-
-    @cached_property
-    def _instructions(self) -> str:
-        # Instructions are ASCII; a comment may be in any encoding.
-        return (self.context / self.dockerfile).read_text(errors="replace")

@@ -20,8 +20,6 @@ from images.build.runner import BuildFailed, Runner
 DOCKERFILE = Path(__file__).with_suffix(".Dockerfile")
 LISTED = "requirements.txt"
 """What the file is called in the build's own context."""
-_MOST = 5
-_PACKAGE = re.compile(r"[A-Za-z0-9][\w.-]*(?:\[[^\]]*\])?(?:\s*[=<>!~]=?=?\s*[\w.*+!]+,?)*")
 _ANOTHER_FILE = re.compile(
     r"-[rce]|--(?:requirement|constraint|editable)\b|\.{0,2}/|[^#]*@\s*file:|file:"
 )
@@ -67,11 +65,7 @@ class RequirementsSpec(JobImageSpec):
 
     @property
     def origin(self) -> str:
-        lines = (line.strip() for line in self.path.read_text().splitlines())
-        found = [match[0] for line in lines if (match := _PACKAGE.match(line))]
-        more = f" and {len(found) - _MOST} more" if len(found) > _MOST else ""
-        packages = f": {', '.join(found[:_MOST])}{more}" if found else ""
-        return f"the trainer's image and the packages of {self.path}{packages}"
+        return f"the trainer's image and the packages of {self.path}"
 
     def problems(self) -> dict[str, str]:
         """Return what is wrong with the file, by `requirements`; empty when nothing is."""

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from core import files
 from core.context import Context
-from core.paths import build_log, cache_dir
+from core.paths import cache_dir
 from images.build import debian, engines
 from images.build.engines import Engine, Plan, answer
 from images.build.runner import BuildFailed, Runner
@@ -151,8 +151,6 @@ class BuildSpec(Spec):
         began = time.monotonic()
         what = f"building {self.reference} with {engine.name}"
         runner.reporter.info(f"{what}: {self.estimate} in {self.archive.parent}")
-        for command in engine.tidy():
-            runner.run("tidying up", command)
         plan = self.prepare(engine, runner, work)
         plan = replace(plan, arguments=(*plan.arguments, *debian.proxies()))
         finished = work / "image.tar"
@@ -182,7 +180,7 @@ class BuildSpec(Spec):
 def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Path]]:
     """Yield what one build or push at a time works with, until the end of the block.
 
-    That is the engine, what runs its commands and logs to `build_log(name)`, and a directory that
+    That is the engine, what runs its commands and logs them, and a directory that
     is empty: what a build or a push that was killed left in it goes, a login included.
     """
     images = cache_dir() / "images"
@@ -196,7 +194,8 @@ def workplace(name: str, reporter: Context) -> Iterator[tuple[Engine, Runner, Pa
         work.mkdir()
         try:
             variables = {"TMPDIR": str(work), **debian.proxies()}
-            runner = Runner(build_log(name), reporter, variables)
+            log = cache_dir() / "logs" / f"image-{name}.log"
+            runner = Runner(log, reporter, variables)
             yield engines.choose(images / "storage", work), runner, work
         finally:
             shutil.rmtree(work, ignore_errors=True)

@@ -20,25 +20,19 @@ def archive() -> Path:
     return kept() / ARCHIVE
 
 
-def from_archive(directory: Path, _reporter: Context) -> None:
-    """Take the files out of the archive that the user has put beside the data sets."""
-    unpack(archive(), directory, {name: name for name in CIFAR10.files})
-
-
-def from_home(directory: Path, reporter: Context) -> None:
-    """Download the archive and take the files out of it."""
-    fetched = directory / ARCHIVE
-    download(URL, fetched, reporter)
-    unpack(fetched, directory, {name: name for name in CIFAR10.files})
-    fetched.unlink()
+def from_archive(directory: Path, reporter: Context) -> None:
+    """Take the files out of the archive: that of the user, or else a download."""
+    packed = archive()
+    if not packed.is_file():
+        packed = directory / ARCHIVE
+        download(URL, packed, reporter)
+    unpack(packed, directory, {name: name for name in CIFAR10.files})
+    (directory / ARCHIVE).unlink(missing_ok=True)
 
 
 CIFAR10 = Dataset.of(
     "cifar10",
-    sources=(
-        Source("the archive put there by hand", from_archive, lambda: archive().is_file()),
-        Source("its home", from_home),
-    ),
+    sources=(Source("its home", from_archive, lambda: archive().is_file()),),
     stand_in=FASHION_MNIST,
     advice=f"For CIFAR-10 itself put {ARCHIVE} ({URL}) into the cache's folder datasets",
 )

@@ -99,12 +99,6 @@ class Registry(Target):
             if not is_here:
                 answer(*engine.remove(reference))
 
-    def tag(self, name: str, other: str) -> None:
-        """Do nothing: a registry knows each image by its digest."""
-
-    def remove(self, name: str) -> None:
-        """Do nothing: others may run it."""
-
     def _config(self, work: Path) -> Path:
         """Write a config.json with this registry's login alone; it goes with `work`."""
         content = config(self.server, self._login)

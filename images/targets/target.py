@@ -60,13 +60,11 @@ class Target(ABC):
         The archive is one of docker's, or of OCI's layout. `InterruptedError` is raised on Ctrl-C.
         """
 
-    @abstractmethod
-    def tag(self, name: str, other: str) -> None:
-        """Give an existing image another name, such as by its digest."""
+    def tag(self, name: str, other: str) -> None:  # noqa: B027  # the default
+        """Give an existing image another name, such as by its digest; a registry needs none."""
 
-    @abstractmethod
-    def remove(self, name: str) -> None:
-        """Remove a name, and what only it needed, if it exists."""
+    def remove(self, name: str) -> None:  # noqa: B027  # the default
+        """Remove a name, and what only it needed, if it exists; in a registry others may run it."""
 
 
 def target_of(target: Mapping[str, Any], kinds: Mapping[str, Lazy] = TARGETS) -> Target:

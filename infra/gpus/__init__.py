@@ -1,1 +1,1 @@
-"""What makes the cluster's GPUs usable, and the proof that they calculate."""
+"""What makes the cluster's GPUs usable, and the wait until nodes offer them."""

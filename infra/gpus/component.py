@@ -8,41 +8,28 @@ from typing import TYPE_CHECKING, Any
 import pulumi
 from pulumi import Output, ResourceOptions
 
-from clusters.cluster import JOB_ACCOUNT, Cluster
+from clusters.cluster import Cluster
 from clusters.pools import DEVICE_PLUGIN, GpuPool
 from core.manifests import Manifest, digest
-from images.resource import TrainerImages
 from infra.declare import declare
 from infra.gpus.manifests import NAMESPACE, PLUGIN, device_plugin, facts
 from infra.namespace import pull_secret
 from jobs.adapt import wants_gpus
-from jobs.spec import TrainingJob
 
 if TYPE_CHECKING:
     from infra.runs import Run
 
 
 class Gpus(pulumi.ComponentResource):
-    """NVIDIA's device plugin, unless installed otherwise, and the proof that a GPU computes.
-
-    Args:
-        cluster: Where; its images may have another reference of the device plugin's image.
-        pool: The cluster's.
-        images: The trainer's. The one for GPUs is requested only if a GPU is tested beforehand and
-            a job needs it: it takes several GB.
-        jobs: Of the stack.
-        after: What has to exist first: the jobs' namespace.
-    """
+    """NVIDIA's device plugin, unless installed otherwise, and the wait for the nodes' GPUs."""
 
     cuda: Output[dict[str, Any]]
-    """`state`: verified or unverified, with what is known of the GPUs or the `reason`."""
+    """`state`, which only a job's result makes `verified`; its `reason`, and the GPUs' number."""
 
-    def __init__(  # noqa: PLR0913  # where, what, and what for
+    def __init__(
         self,
         cluster: Cluster,
         pool: GpuPool,
-        images: TrainerImages,
-        jobs: Sequence[TrainingJob],
         *,
         after: Sequence[pulumi.Resource],
         opts: ResourceOptions,
@@ -52,13 +39,9 @@ class Gpus(pulumi.ComponentResource):
         made = [*after]
         for manifest in manifests:
             made.append(declare(manifest, ResourceOptions(parent=self, depends_on=[*made])))
-        is_tried = pool.min_nodes > 0 and any(map(wants_gpus, jobs))
         properties: dict[str, Any] = {
             "kubeconfig": Output.secret(cluster.kubeconfig),
-            "namespace": cluster.namespace,
-            "account": JOB_ACCOUNT,
             "pool": facts(pool),
-            "image": images.cuda.reference if is_tried else None,
             # Changes with the device plugin, so that its new pods are waited for.
             "rollout": digest([each for each in manifests if each["kind"] != "Secret"]),
             "cuda": None,
@@ -70,37 +53,33 @@ class Gpus(pulumi.ComponentResource):
 
 
 class GpuReady(pulumi.CustomResource):
-    """Created once the pool's GPUs are offered and one was tried; see `infra.gpus.handler`."""
+    """Created once the pool's GPUs are offered; see `infra.gpus.handler`."""
 
     cuda: Output[dict[str, Any]]
 
 
-def cuda_output(tried: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:
-    """Return the stack's output `cuda`, by what the pod found and the results of its runs."""
+def cuda_output(ready: Output[dict[str, Any]], runs: Mapping[str, Run]) -> Output[dict[str, Any]]:
+    """Return the stack's output `cuda`, by what the nodes offer and the results of its runs."""
     results = {name: run.result for name, run in runs.items() if wants_gpus(run.job)}
 
     def describe(known: Mapping[str, Any]) -> dict[str, Any]:
-        found = judge_cuda(known["tried"], known["results"])
+        found = judge_cuda(known["ready"], known["results"])
         # Only what a job found is new; the rest was reported when it was observed.
-        if found["state"] == "unverified" and found != known["tried"]:
+        if found["state"] == "unverified" and found != known["ready"]:
             pulumi.log.warn(f"cuda: unverified: {found['reason']}")
         return found
 
-    return Output.all(tried=tried, results=results).apply(describe)
+    return Output.all(ready=ready, results=results).apply(describe)
 
 
 def judge_cuda(
-    tried: Mapping[str, Any] | None, results: Mapping[str, Mapping[str, Any] | None]
+    ready: Mapping[str, Any] | None, results: Mapping[str, Mapping[str, Any] | None]
 ) -> dict[str, Any]:
-    """Return whether GPUs are known to calculate, and by what; otherwise why not. Pure.
+    """Return whether a job has computed on a GPU, and which; otherwise why none is known to. Pure.
 
-    Args:
-        tried: What the pod found; None when none ran, for a reason that is reported elsewhere.
-        results: Of the jobs that request GPUs; None of one that did not run.
+    `ready` is None where the wait for the nodes failed, and so is the result of no run.
     """
-    before = dict(tried or {"state": "unverified", "reason": "no GPU was tested"})
-    if before["state"] == "verified":
-        return before
+    before = dict(ready or {"state": "unverified", "reason": "the cluster's GPUs are not ready"})
     ran = {name: result for name, result in results.items() if result is not None}
     for name, result in ran.items():
         if result.get("device") == "cuda":

@@ -1,4 +1,4 @@
-"""NVIDIA's device plugin and the pod that tries a GPU: YAML files, filled in for a pool."""
+"""NVIDIA's device plugin, a YAML file filled in for a pool, and a pool as a resource's input."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,6 @@ NAMESPACE = "slipway-gpu"
 """Of the device plugin alone: nothing else may do what it has to."""
 PLUGIN = "nvidia-device-plugin"
 """The DaemonSet's name, and the plugin's image in `Cluster.images`."""
-PROBE = "slipway-cuda-probe"
 _HERE = Path(__file__).parent
 _POOL = TypeAdapter(GpuPool)
 
@@ -29,7 +28,12 @@ def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> 
     metadata = {"name": NAMESPACE, "labels": labels}
     daemon_set = read(_HERE / "device-plugin.yaml")
     pod = daemon_set["spec"]["template"]["spec"]
-    pod |= _placement(pool)
+    tolerations = [
+        {"key": each.key, "operator": "Equal", "value": each.value, "effect": each.effect}
+        for each in pool.taints
+    ]
+    placement = {"nodeSelector": dict(pool.labels), "tolerations": tolerations}
+    pod |= {key: value for key, value in placement.items() if value}
     if pull_secret is not None:
         pod["imagePullSecrets"] = [{"name": pull_secret}]
     # Where labels select nodes with GPUs, the plugin restarts until the driver is installed, for
@@ -37,35 +41,6 @@ def device_plugin(pool: GpuPool, image: str, pull_secret: str | None = None) -> 
     env = [{"name": "FAIL_ON_INIT_ERROR", "value": "true" if pool.labels else "false"}]
     pod["containers"][0] |= {"image": image, "env": env}
     return [{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}, daemon_set]
-
-
-def probe_pod(pool: GpuPool, image: str, account: str, seconds: int) -> Manifest:
-    """Return a pod that tries one GPU of the pool.
-
-    Args:
-        pool: Where.
-        image: Of the trainer, for GPUs.
-        account: What it runs as: a job's, which has no rights.
-        seconds: Its deadline, in case the process that waits for it has ended.
-    """
-    pod = read(_HERE / "probe.yaml")
-    pod["spec"] |= {
-        "serviceAccountName": account,
-        "activeDeadlineSeconds": seconds,
-        **_placement(pool),
-    }
-    pod["spec"]["containers"][0]["image"] = image
-    return pod
-
-
-def _placement(pool: GpuPool) -> dict[str, Any]:
-    """Return the fields of a pod's spec that put it on the nodes of `pool`."""
-    tolerations = [
-        {"key": each.key, "operator": "Equal", "value": each.value, "effect": each.effect}
-        for each in pool.taints
-    ]
-    found = {"nodeSelector": dict(pool.labels), "tolerations": tolerations}
-    return {key: value for key, value in found.items() if value}
 
 
 def facts(pool: GpuPool) -> dict[str, Any]:

@@ -26,13 +26,8 @@ _HERE = Path(__file__).parent
 class TrainingOperator(pulumi.ComponentResource):
     """The operator, and `ready`: what is declared after it may submit PyTorchJobs.
 
-    Args:
-        cluster: Where it is installed, unless one exists.
-        after: What has to exist first: the namespace of the jobs. Each of the operator's resources
-            depends on it, since Pulumi can't skip a component whose dependency has failed.
-
-    Raises:
-        core.toolchain.ToolMissing: the operator's manifests are missing.
+    Each of the operator's resources depends on what is `after` them, the namespace of the jobs,
+    since Pulumi can't skip a component whose dependency has failed.
     """
 
     ready: pulumi.Resource
@@ -87,10 +82,7 @@ def _with(opts: pulumi.ResourceOptions, **more: Any) -> pulumi.ResourceOptions:
 def foundations(source: Path, job_namespace: str, wait_image: str) -> list[Manifest]:
     """Return everything that has to exist before the operator starts, in order.
 
-    Args:
-        source: The release's `manifests` directory.
-        job_namespace: The only namespace whose PyTorchJobs it looks after.
-        wait_image: Image whose entry point waits for HOST:PORT, for the workers' init container.
+    `source` is the release's `manifests` directory; `wait_image` waits in the workers' pods.
     """
     base, placed = source / "base", {"namespace": NAMESPACE}
     # Pulumi would wait for pods of a Deployment that is declared after it.

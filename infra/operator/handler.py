@@ -43,13 +43,7 @@ class OperatorReadyHandler(Handler):
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until the operator is ready.
-
-        Raises:
-            TimeoutError: after `LIMIT_SECONDS`, with what the cluster reports about the operator;
-                later where a new role may be why its image is refused (`clusters.late_roles`).
-            InterruptedError: the user pressed Ctrl-C.
-        """
+        """Wait until the operator is ready; longer where a new role may keep its image away."""
         operator = Operator(inputs)
 
         def attempt() -> None:
@@ -104,11 +98,7 @@ class Operator:
         )
 
     def probe(self) -> None:
-        """Return when the operator is ready: it is rolled out, and its webhook judges.
-
-        Raises:
-            NotYet: with what is missing.
-        """
+        """Raise `NotYet` unless the operator is rolled out, and its webhook judges."""
         with _not_ready_on_errors():
             self._probe_rollout()
             if not judges(self._api, self._job_namespace) and self._judges:
@@ -120,9 +110,6 @@ class Operator:
         The operator writes it to a Secret and waits for it in its own mounted file, which the
         kubelet brings up to date once a minute, or when the pod's annotations change
         (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
-
-        Raises:
-            NotYet: the Secret is missing, or the API server does not answer.
         """
         if not self._own:
             return
@@ -137,10 +124,7 @@ class Operator:
                 ask(self._api, patch, limit=_REQUEST_SECONDS)
 
     def explain(self) -> str:
-        """Return the Deployment's conditions, its pods' states and events, and their last lines.
-
-        Of one that can't be read, return why, or who knows more.
-        """
+        """Return what the Deployment and its pods show, or why it can't be read."""
         if self._deployment is None:
             return (
                 "This account can't see its Deployment, so ask whoever has installed it; or see "

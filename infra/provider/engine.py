@@ -20,9 +20,6 @@ class EngineContext:
     """A `core.context.Context` that reports to the Pulumi engine.
 
     `printed` has the pairs of URN and message that were printed and are not repeated.
-
-    Raises:
-        grpc.RpcError: the engine has gone away.
     """
 
     engine: engine_pb2_grpc.EngineStub

@@ -16,11 +16,7 @@ from infra.provider.engine import EngineContext, plain_map, wrap_map
 
 
 class SlipwayProvider(protocol.Provider):
-    """Hands each request to the handler of the resource's type, made when it is first used.
-
-    Raises:
-        LookupError: a resource type that no handler serves.
-    """
+    """Hands each request to the handler of the resource's type, made when it is first used."""
 
     def __init__(
         self, served: Mapping[str, Callable[[], Handler]], engine: engine_pb2_grpc.EngineStub

@@ -90,11 +90,6 @@ class Follower:
         """Stop with the next line of each log; no thread keeps the process alive."""
         self._closed.set()
 
-    @property
-    def is_reading(self) -> bool:
-        """Whether any log is being read."""
-        return bool(self._busy)
-
     def failed(self, error: Exception) -> None:
         """Remember what went wrong; what was not expected is raised where reading goes on."""
         if isinstance(error, ApiException | Unreachable):

@@ -74,10 +74,10 @@ def _parser() -> argparse.ArgumentParser:
             subcommand.add_argument("format", choices=("text", "json"))
         if name == "fetch":
             subcommand.add_argument("to", nargs="?", default="")
-            subcommand.add_argument("run", nargs="?", default="")
+            subcommand.add_argument("run", nargs="?", default="", choices=("", "succeeded"))
         if name == "logs":
             subcommand.add_argument("rank", nargs="?", type=_rank)
-            subcommand.add_argument("follow", nargs="?", type=_follow, default=True)
+            subcommand.add_argument("follow", nargs="?", choices=("0", "1"), default="1")
     return parser
 
 
@@ -88,13 +88,6 @@ def _rank(text: str) -> int | None:
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"RANK is {text!r}; it is a number from 0 on")
     return int(text)
-
-
-def _follow(text: str) -> bool:
-    """Whether `make logs` follows the run until its end."""
-    if text not in {"0", "1"}:
-        raise argparse.ArgumentTypeError(f"FOLLOW is {text!r}; 0 prints what there is and ends")
-    return text == "1"
 
 
 if __name__ == "__main__":

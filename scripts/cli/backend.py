@@ -35,11 +35,7 @@ class Cli:
     stack: str
 
     def run(self, *arguments: str, **variables: str) -> int:
-        """Runs a command that talks to the user itself, with these variables on top.
-
-        Returns:
-            Its exit status; `INTERRUPTED` when Ctrl-C has ended it.
-        """
+        """Run a command that talks to the user; return its status, `INTERRUPTED` for Ctrl-C."""
         # The terminal sends Ctrl-C to pulumi, too, which ends in good order: the first time it
         # cancels what it is at, the second time it ends immediately.
         pressed: list[int] = []
@@ -128,28 +124,6 @@ def files(stack: str) -> list[Path]:
     past = [bookkeeping(part, project(), stack) for part in ("backups", "history")]
     found = [file for kept in (lock_directory(stack), *past) for file in kept.rglob("*")]
     return sorted([*filter(Path.is_file, found), *state.parent.glob(f"{state.name}*")])
-
-
-def hidden_states(stack: str) -> list[Path]:
-    """Where else Pulumi may have put a stack's state: compressed, or in its old layout."""
-    name = f"{stack}.json"
-    compressed = [state_file(stack).with_name(f"{name}.{suffix}") for suffix in ("gz", "zst")]
-    legacy = [bookkeeping("stacks", f"{name}{suffix}") for suffix in ("", ".gz", ".zst")]
-    return [file for file in (*compressed, *legacy) if file.exists()]
-
-
-def latest_settings(stack: str) -> Mapping[str, Any]:
-    """The settings with which Pulumi last changed a stack; empty when it never has.
-
-    An update that was killed is not in the history, nor are settings of one that had no file.
-    """
-    history = bookkeeping("history", project(), stack)
-    # Their names end in the time, in nanoseconds.
-    for file in sorted(history.glob(f"{stack}-*.history.json"), reverse=True):
-        settings: Mapping[str, Any] = json.loads(file.read_text()).get("config") or {}
-        if settings:
-            return settings
-    return {}
 
 
 def bookkeeping(*parts: str) -> Path:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import yaml
 from core.paths import CHECKOUT
 from core.problem import meant, quote
 from scripts.cli import CommandError
-from scripts.cli.backend import exists, latest_settings
+from scripts.cli.backend import exists
 
 if TYPE_CHECKING:
     from infra.settings import Settings
@@ -93,6 +93,13 @@ def jobs_of(stack: str) -> list[str]:
     return [str(name) for name in jobs] if isinstance(jobs, dict) else []
 
 
+def no_job(stack: str, job: str, known: Collection[str]) -> str:
+    """Return the message that a stack has no job of this name, with those that it has."""
+    listed = f"Jobs of {stack}: {', '.join(sorted(known))}." if known else f"{stack} has no jobs."
+    what = f"There is no job {job!r}.{meant(job, known)}" if job else "Say which job: JOB=NAME."
+    return f"{what} {listed}"
+
+
 def load_settings(stack: str) -> Settings | None:
     """Return the stack's settings; None when they are wrong, which `up` and `preview` explain."""
     from infra import settings  # noqa: PLC0415 - it takes a second
@@ -116,16 +123,15 @@ def load_settings(stack: str) -> Settings | None:
 def _effective(stack: str) -> Mapping[str, Any]:
     """The settings under `config` in the user's file, or in the committed one without it.
 
-    Raises:
-        StackFileError: the stack does not exist, or its file can't be read: Pulumi's own words on
-            a broken one name no file.
+    One that can't be read raises `StackFileError`: Pulumi's own words on it name no file.
     """
     check(stack)
     file = own(stack) if own(stack).exists() else template(stack)
     try:
-        document = yaml.safe_load(file.read_bytes())
+        with file.open("rb") as stream:  # so that an error names the file
+            document = yaml.safe_load(stream)
     except yaml.YAMLError as error:
-        raise _unreadable(file, _where(error)) from error
+        raise _unreadable(file, " ".join(str(error).split())) from error
     if not isinstance(document, dict | None):
         raise _unreadable(file, "it takes a map, with the settings under `config:`")
     settings = (document or {}).get("config")
@@ -141,25 +147,11 @@ def _unreadable(file: Path, reason: str) -> StackFileError:
     )
 
 
-def _where(error: yaml.YAMLError) -> str:
-    """What is wrong in a file that is no YAML, and where, on one line."""
-    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
-        return " ".join(str(error).split())
-    mark = error.problem_mark
-    text = f"line {mark.line + 1}, column {mark.column + 1}: {error.problem}"
-    if error.context is None or error.context_mark is None:
-        return text
-    return f"{text} ({error.context} that begins in line {error.context_mark.line + 1})"
-
-
 def _gone(stack: str) -> str:
     """What to do about a stack that exists, but whose file is missing."""
-    file = own(stack).name
-    back = f"Copy one of {template(stack).parent.name}/ and edit it."
-    if latest_settings(stack):
-        refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
-        back = f"Restore it as it was when the stack was last changed: {refresh}"
+    refresh = f'eval "$(make -s env)" && pulumi config refresh --stack {stack}'
     return (
-        f"{file} is missing, but the stack {stack} still exists.\n"
-        f"{back}\nOr take the stack down, which needs no file: make down STACK={stack}"
+        f"{own(stack).name} is missing, but the stack {stack} still exists.\n"
+        f"Restore it as it was when the stack was last changed: {refresh}\n"
+        f"Or take the stack down, which needs no file: make down STACK={stack}"
     )

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from clusters import CLUSTERS, owner
 from clusters.cluster import OwnCluster
 from core.manifests import called
 from core.paths import CHECKOUT
+from core.process import CommandFailed
 from core.toolchain import ToolMissing
 from infra import settings
 from jobs.logs import archive
@@ -38,12 +37,10 @@ def down(stack: str) -> int:
         code = 0
         if backend.exists(stack):
             code = _destroy(backend.Cli(stack))
-        elif hidden := backend.hidden_states(stack):
+        elif hidden := [each for each in backend.files(stack) if each.suffix in {".gz", ".zst"}]:
             raise CommandError(
                 f"The state of {stack} is in {hidden[0]}, which this command does not read, so "
-                "nothing was removed. Take the stack down with the settings of Pulumi's backend "
-                "that it was made with, or convert it with `pulumi stack export` and `pulumi stack "
-                "import`."
+                "nothing was removed. Convert it with `pulumi stack export` and `import`."
             )
         else:
             echo(f"Stack {stack} does not exist: nothing to destroy.")
@@ -120,8 +117,11 @@ def _cluster_directory(stack: str) -> Path | None:
 def temporary_config(stack: str) -> Iterator[None]:
     """Provide the stack's file; one that did not exist before is removed afterwards.
 
-    The cluster's settings are still in the stack's state, or in its history. Pulumi itself would
-    create the file with nothing but its encryption salt in it.
+    It has the settings with which the stack was changed last, or the committed ones where its first
+    update was killed. Pulumi itself would create it with nothing but its encryption salt in it.
+
+    Raises:
+        CommandError: its settings are known neither to Pulumi nor to the repository.
     """
     file = own(stack)
     if file.exists() or not backend.exists(stack):
@@ -129,36 +129,21 @@ def temporary_config(stack: str) -> Iterator[None]:
         yield
         return
     repair_files(stack)
-    state = backend.exported(stack)
-    cluster = cluster_in(state) or backend.latest_settings(stack).get("slipway:cluster")
     try:
-        if isinstance(cluster, dict):
-            echo(f"{file.name} is missing; using the cluster that the stack used last.")
-            file.write_text(yaml.safe_dump({"config": {"slipway:cluster": cluster}}))
-        elif template(stack).exists():
+        try:
+            backend.Cli(stack).query("config", "refresh")
+            echo(f"{file.name} is missing; using the settings of the stack's last update.")
+        except CommandFailed as error:
+            if not template(stack).exists():
+                raise CommandError(
+                    f"{file.name} is missing, and can't be restored: {error}\nCopy one of "
+                    f"{template(stack).parent.name}/ to it, write into it which cluster the stack "
+                    "had, and run the command again."
+                ) from error
             shutil.copyfile(template(stack), file)
-        elif backend.rows(state, "resources"):
-            echo(
-                f"{file.name} is missing, and neither the state nor the history of {stack} says "
-                "which cluster it had. The resources in its state are destroyed; whether anything "
-                "else is left in that cluster can't be checked."
-            )
         yield
     finally:
         file.unlink(missing_ok=True)
-
-
-def cluster_in(export: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Return what an exported state has of the stack's own cluster; None without one. Pure.
-
-    One that an interrupted run had begun to make is among what is pending.
-    """
-    kinds = {kind.own.type: name for name, kind in CLUSTERS.items() if kind.own is not None}
-    pending = [each["resource"] for each in backend.rows(export, "pending_operations")]
-    for resource in [*backend.rows(export, "resources"), *pending]:
-        if resource["type"] in kinds:
-            return {"kind": kinds[resource["type"]], "name": backend.name_of(resource)}
-    return None
 
 
 def prove(stack: str, cluster: Mapping[str, Any]) -> bool:

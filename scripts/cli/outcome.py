@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from jobs.result import RunResult
@@ -12,8 +11,6 @@ from jobs.run.gate import limits, missed
 from scripts.cli.state import JobState, StackState
 
 if TYPE_CHECKING:  # It takes a second to import.
-    from pathlib import Path
-
     from jobs.spec import TrainingJob
 
 Verdict = Literal["passed", "missed", "not judged", ""]
@@ -24,7 +21,7 @@ class Outcome:
     """How a job has ended last, or where it is.
 
     Args:
-        state: Its result's, or `running`, `interrupted`, `no image` or `no result`.
+        state: Its result's, or `running`, `interrupted` or `no result`.
         gate: The gate's verdict; empty for one that did not succeed.
         missed: Each limit that it missed, and by how much.
         note: Why it has no result, or what becomes of it.
@@ -46,16 +43,11 @@ class Outcome:
 
 
 def outcomes(
-    state: StackState,
-    jobs: Sequence[TrainingJob],
-    *,
-    is_busy: bool,
-    builds: Mapping[str, Path] = MappingProxyType({}),
+    state: StackState, jobs: Sequence[TrainingJob], *, is_busy: bool
 ) -> dict[str, Outcome]:
     """Return how each job has ended, by name, in the order in which they are declared.
 
     `jobs` are those in the stack's file, as far as they can be read: they have the gates' limits.
-    `builds` has the log of each job's own image, where one was begun to be built.
     """
     declared = {job.name: job for job in jobs}
     reasons = {} if is_busy else _not_run(jobs, state)
@@ -75,9 +67,6 @@ def outcomes(
             reached, note = "interrupted", "the next `make up` continues its run"
         elif is_busy:
             reached, note = "no result", "it has not started yet"
-        elif name in builds and name not in state.images:
-            reached, why = "no image", f"{builds[name]} has the reason"
-            note = f"its image was not built: {why}; `make up` builds it again"
         else:
             waits = "`make up` trains it, or waits for its run where one is still going on"
             reached, note = "no result", reasons.get(name, waits)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
@@ -15,18 +14,16 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from core.manifests import KEPT_CLAIM, KEPT_DIRECTORY
-from core.paths import build_log
-from core.problem import meant
 from jobs.judge.progress import duration
 from jobs.result import RunResult, explain
 from scripts.cli import CommandError
 from scripts.cli.backend import exists, locks
-from scripts.cli.config import check, jobs_of, load_settings
+from scripts.cli.config import check, jobs_of, load_settings, no_job
 from scripts.cli.outcome import Outcome, outcomes
 from scripts.cli.state import files_left, read_state
 
 if TYPE_CHECKING:  # It takes a second to import.
-    from jobs.spec import TrainingJob
+    pass
 
 Format = Literal["text", "json"]
 
@@ -66,19 +63,8 @@ def _read(stack: str) -> tuple[dict[str, Outcome], Mapping[str, str]]:
     # The limits that were missed, and why a job did not run. It takes a second.
     settings = None if state.has_passed(jobs_of(stack)) else load_settings(stack)
     declared = () if settings is None else settings.jobs
-    found = outcomes(state, declared, is_busy=bool(locks(stack)), builds=_builds(declared))
+    found = outcomes(state, declared, is_busy=bool(locks(stack)))
     return found, state.skipped if settings is None else settings.skipped
-
-
-def _builds(declared: Sequence[TrainingJob]) -> dict[str, Path]:
-    """Return the log of each job's own image, where one was begun to be built."""
-    names = [job.name for job in declared if job.build or job.requirements]
-    if not names:
-        return {}
-    from images.build.job import PREFIX  # noqa: PLC0415 - it takes a while, and most jobs have none
-
-    logs = {name: build_log(f"{PREFIX}{name}") for name in names}
-    return {name: log for name, log in logs.items() if log.exists()}
 
 
 def print_results(
@@ -91,9 +77,7 @@ def print_results(
 ) -> None:
     """See `show`; of outcomes that are known."""
     if job and job not in found:
-        names = ", ".join(sorted(found))
-        known = f"Jobs of {stack}: {names}." if found else f"{stack} has no jobs."
-        raise CommandError(f"There is no job {job!r}.{meant(job, found)} {known}")
+        raise CommandError(no_job(stack, job, found))
     if all(each.state == "no result" for each in found.values()):
         raise CommandError(
             f"Stack {stack} has no results yet; `make up STACK={stack}` trains its jobs."

@@ -9,8 +9,7 @@ from scripts.cli.backend import Cli, exists, exported, name_of, rows
 
 _NAMESPACE = "slipway:infra:JobNamespace$kubernetes:core/v1:Namespace::"
 _RUN, _GATE, _STACK = "slipway:jobs:PyTorchJob", "slipway:jobs:Gate", "pulumi:pulumi:Stack"
-_READY, _IMAGE = "slipway:infra:OperatorReady", "slipway:images:JobImage"
-_TRAINER = "slipway:images:Image"
+_READY, _TRAINER = "slipway:infra:OperatorReady", "slipway:images:Image"
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,6 @@ class StackState:
         kubeconfig: The cluster's, its content; None without a cluster, or where it is encrypted.
         namespace: Of its jobs; None before one exists.
         skipped: Entries of the catalogue that the cluster can't run, and why.
-        images: The jobs whose own images were built and brought in.
         trainer: What a pod calls the trainer's image; None where the stack has not brought it in.
     """
 
@@ -58,7 +56,6 @@ class StackState:
     namespace: str | None = None
     jobs: Mapping[str, JobState] = field(default_factory=dict)
     skipped: Mapping[str, str] = field(default_factory=dict)
-    images: frozenset[str] = frozenset()
     trainer: str | None = None
 
     def has_passed(self, names: Collection[str]) -> bool:
@@ -89,7 +86,6 @@ class StackState:
             namespaces[0] if namespaces else None,
             found,
             skipped=outputs.get("skipped") or {},
-            images=frozenset(name_of(each) for each in resources if each["type"] == _IMAGE),
             # The smallest of those that the stack has.
             trainer=trainers[min(trainers, key=len)] if trainers else None,
         )
@@ -99,10 +95,6 @@ def read_state(stack: str, *, secrets: bool = False) -> StackState:
     """Return the stack's state; empty when the stack does not exist.
 
     Only the CLI can decrypt `secrets`; without them the kubeconfig is None.
-
-    Raises:
-        CommandError: it can't be read.
-        core.process.CommandFailed: it can't be decrypted.
     """
     if not secrets:
         return StackState.of(exported(stack))

@@ -35,7 +35,7 @@ def program(pool: str, *, nodes: int = 0, plugin: bool = False) -> None:
     wanted = read(json.loads(os.environ["TEST_JOBS"]), "jobs", Surroundings(1, None, gpus))
     assert wanted.problems == [], wanted.problems
     opts = pulumi.ResourceOptions(providers=[cluster.provider])
-    ready = Gpus(cluster, gpus, images, wanted.jobs, after=[], opts=opts)
+    ready = Gpus(cluster, gpus, after=[], opts=opts)
     context = replace(context, cluster=cluster, images=images, gpus=ready)
     runs = train(wanted.jobs, wanted.scripts, context)
     for name, run in runs.items():

@@ -111,16 +111,6 @@ def test_the_image_with_cuda_is_made_only_for_jobs_with_gpus(declared: Declare) 
     assert names(declared({"mnist-nccl": {}}, nodes=1), IMAGE) == {"slipway-trainer-cuda"}
 
 
-def test_a_gpu_is_tried_with_the_image_of_the_jobs_where_nodes_are_there_from_the_start(
-    declared: Declare,
-) -> None:
-    program = declared({"mnist-nccl": {}}, nodes=1)
-    ready = program.one(READY)
-    assert ready.inputs["image"] == container(program.one(RUN))["image"]
-    assert "image" not in declared({"mnist-nccl": {}}, nodes=0).one(READY).inputs
-    assert "image" not in declared({"mnist-gloo": {}}, nodes=1).one(READY).inputs
-
-
 def test_the_output_cuda_says_that_nothing_is_verified_and_why(declared: Declare) -> None:
     program = declared({"mnist-nccl": {}})
     assert program.outputs["cuda"] == {"state": "unverified", "reason": "nobody looked"}

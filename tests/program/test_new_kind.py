@@ -12,7 +12,6 @@ from core.handler import Handler
 from infra import settings
 from infra.provider.resources import handlers, image_targets
 from scripts.cli import down
-from scripts.cli.down import cluster_in
 from scripts.setup.tools import tools_of
 from tests.program.declared import declare
 
@@ -184,13 +183,11 @@ def test_set_up_provides_its_tools(kind: Any) -> None:
     assert tools_of(kind)[-1].name == "nft"
 
 
-def test_down_knows_what_it_was_removes_it_and_looks_for_what_is_left(
+def test_down_removes_it_and_looks_for_what_is_left(
     kind: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    resource = {"type": "slipway:clusters:MadeUp", "urn": "urn:pulumi:mine::slipway::a::mine"}
-    cluster = cluster_in({"deployment": {"resources": [resource]}})
-    assert cluster == {"kind": "made-up", "name": "mine"}
+    cluster = {"kind": "made-up", "name": "mine"}
     directory = kind.own.directory("mine")
     directory.mkdir(parents=True)
     kind.own.remove(directory)

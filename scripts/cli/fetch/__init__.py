@@ -5,14 +5,14 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Mapping
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 from kubernetes.config import ConfigException
 
 from core import kube
-from core.problem import meant
 from scripts.cli import CommandError, echo
-from scripts.cli.config import check
+from scripts.cli.config import check, no_job
 from scripts.cli.fetch import pod
 from scripts.cli.fetch.files import LIST, Received, receive
 from scripts.cli.state import JobState, StackState, files_left, read_state
@@ -24,11 +24,6 @@ _SUCCEEDED = "succeeded"
 def fetch(stack: str, job: str, to: str, run: str) -> int:
     """Copy the files of a job's last run, or of the last one that succeeded; see `fetch_files`."""
     check(stack)
-    if run not in {"", _SUCCEEDED}:
-        raise CommandError(
-            f"RUN={run} is not allowed: without it the last run's files are copied, and with "
-            f"RUN={_SUCCEEDED} those of the last run that succeeded."
-        )
     fetch_files(stack, job, to, succeeded=run == _SUCCEEDED)
     return 0
 
@@ -66,11 +61,13 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
     try:
         kubeconfig = str(state.kubeconfig)
         reader = pod.manifest(job, declared.inputs, _image(state, declared))
-        with (
-            pod.running(kube.connect(kubeconfig), reader),
-            pod.output(kubeconfig, reader, [*_SEND, url]) as stream,
-        ):
-            found = receive(stream, directory, known)
+        # Where the files come to be there is room for them; it has no name there.
+        room = next(each for each in directory.absolute().parents if each.is_dir())
+        with TemporaryFile(dir=room) as fetched:
+            with pod.running(kube.connect(kubeconfig), reader):
+                pod.output(kubeconfig, reader, [*_SEND, url], fetched)
+            fetched.seek(0)
+            found = receive(fetched, directory, known)
     except (pod.FetchError, tarfile.ReadError, ConfigException) as error:
         raise CommandError(
             f"The files of {job} were not copied: {error}. What to do: `make up STACK={stack}` "
@@ -82,17 +79,9 @@ def fetch_files(stack: str, job: str, to: str = "", *, succeeded: bool = False) 
 
 
 def find(stack: str, state: StackState, job: str) -> JobState:
-    """Return a job that has a result, in a stack whose cluster is known.
-
-    Raises:
-        CommandError: there is no such job, or it has no result; with what there is.
-    """
+    """Return a job that has a result, in a stack whose cluster is known; or raise what there is."""
     if job not in state.jobs:
-        known = f"`make up STACK={stack}` trains the jobs."
-        if state.jobs:
-            known = f"Jobs of {stack}: {', '.join(sorted(state.jobs))}."
-        what = f"There is no job {job!r}.{meant(job, state.jobs)}"
-        raise CommandError(f"{what if job else 'Which job? JOB=NAME.'} {known}")
+        raise CommandError(no_job(stack, job, state.jobs))
     if state.kubeconfig is None:
         raise CommandError(f"Stack {stack} has no cluster, in which its jobs' files would be.")
     if state.jobs[job].result is None:
@@ -126,11 +115,7 @@ def _image(state: StackState, job: JobState) -> str:
 
 
 def _report(found: Received, directory: Path, job: str, stack: str) -> None:
-    """Say what became of the files.
-
-    Raises:
-        CommandError: some are changed or missing; all of them are named.
-    """
+    """Print what became of the files; raise where some are changed or missing, with their names."""
     count = len(found.written) + len(found.unchecked)
     there = f", {len(found.present)} were there already" if found.present else ""
     echo(f"{directory}: {count} files with {found.bytes:,} bytes{there}.")

@@ -1,70 +1,75 @@
-"""The files of a run as they arrive: each is checked, and none of yours is overwritten."""
+"""The files of a run that were fetched: each is checked, and none of yours is overwritten."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import tarfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from hashlib import file_digest, sha256
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import file_digest
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from scripts.cli import CommandError
 
 LIST = "artifacts.json"
-"""Lists all files of a replica (`slipway_trainer.agent.artifacts`); it arrives before them."""
-_CHUNK_BYTES = 1 << 20
-_LONGEST_LIST = 1 << 26
-"""Bytes: of some 300,000 files."""
+"""Lists all files of a replica (`slipway_trainer.agent.artifacts`)."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Received:
     """What became of a run's files, each by its path below the run's folder.
 
-    Those that are `unchecked` arrived without a checksum to compare with: the run's image has no
+    Those that are `unchecked` came without a checksum to compare with: the run's image has no
     agent. Those that are `changed` are not what the run left, by their sha256, and not written.
     """
 
-    written: list[str] = field(default_factory=list)
-    present: list[str] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
-    changed: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    bytes: int = 0
+    written: Sequence[str]
+    present: Sequence[str]
+    unchecked: Sequence[str]
+    changed: Sequence[str]
+    missing: Sequence[str]
+    bytes: int
 
 
-def receive(stream: IO[bytes], to: Path, known: Mapping[str, Mapping[str, Any]]) -> Received:
-    """Write the files of a tar, which has a list before the files that it names, below `to`.
+def receive(fetched: IO[bytes], to: Path, known: Mapping[str, Mapping[str, Any]]) -> Received:
+    """Write the files of a tar, with the lists of what else it should have, below `to`.
 
     `known` are the files that the run's result names, with their `sha256`; there may be more.
 
     Raises:
-        CommandError: a file of yours differs from one of the run's, and nothing was written; or a
-            name leads out of `to`.
-        tarfile.ReadError: the stream ended early.
+        CommandError: a file of yours differs from one of the run's, or a name leads out of `to`;
+            nothing was written.
+        tarfile.ReadError: it is no complete tar.
     """
     expected = {name: str(each["sha256"]) for name, each in known.items()}
-    found, seen = Received(), set[str]()
-    with tarfile.open(fileobj=stream, mode="r|") as tar:
-        for member in tar:
-            name = _inner(member)
-            seen.add(name)
-            source = tar.extractfile(member)
-            assert source is not None, f"{name} is a file"  # noqa: S101
-            if PurePosixPath(name).name == LIST and member.size <= _LONGEST_LIST:
-                content = source.read()
-                if sha256(content).hexdigest() == expected.get(name, sha256(content).hexdigest()):
-                    expected |= _listed(content, name)
-                    _require_no_other(to, expected)
-                    _put(iter([content]), to, name, None, found)
-                else:
-                    found.changed.append(name)
-            else:
-                _put(_chunks(source), to, name, expected.get(name), found)
-    found.missing += sorted(expected.keys() - seen)
-    return found
+    with tarfile.open(fileobj=fetched, mode="r:") as tar:
+        # Each is a plain file, so it has a content.
+        files = {_inner(each): cast("BufferedReader", tar.extractfile(each)) for each in tar}
+        sums = {name: file_digest(file, "sha256").hexdigest() for name, file in files.items()}
+        for name in [each for each in files if PurePosixPath(each).name == LIST]:
+            if expected.setdefault(name, sums[name]) == sums[name]:
+                expected |= _listed(files[name], name)
+        right = [name for name in files if expected.get(name, sums[name]) == sums[name]]
+        yours = {name: _digest(to / name) for name in right if (to / name).exists()}
+        if others := [str(to / name) for name in sorted(yours) if yours[name] != sums[name]]:
+            listed = "".join(f"\n  {path}" for path in others)
+            raise CommandError(
+                f"These files are not those that the run left, and nothing was written:{listed}\n"
+                "Move them away, or name another directory: TO=DIRECTORY."
+            )
+        new = [name for name in right if name not in yours]
+        size = sum(_put(files[name], to / name) for name in new)
+    return Received(
+        written=[name for name in new if name in expected],
+        present=list(yours),
+        unchecked=[name for name in new if name not in expected],
+        changed=[name for name in files if name not in right],
+        missing=sorted(expected.keys() - files.keys()),
+        bytes=size,
+    )
 
 
 def _inner(member: tarfile.TarInfo) -> str:
@@ -74,55 +79,25 @@ def _inner(member: tarfile.TarInfo) -> str:
     return str(path)
 
 
-def _listed(content: bytes, name: str) -> dict[str, str]:
+def _listed(file: BufferedReader, name: str) -> dict[str, str]:
     """Return the sha256 of each file in a list, by its path; `name` is the list's own."""
+    file.seek(0)
     folder = PurePosixPath(name).parent
-    return {str(folder / each): entry["sha256"] for each, entry in json.loads(content).items()}
+    return {str(folder / each): entry["sha256"] for each, entry in json.load(file).items()}
 
 
-def _require_no_other(to: Path, expected: Mapping[str, str]) -> None:
-    """Raise a CommandError with all files of yours that would be overwritten."""
-    others = [
-        str(to / name)
-        for name, digest in sorted(expected.items())
-        if (to / name).exists() and _digest(to / name) != digest
-    ]
-    if others:
-        listed = "".join(f"\n  {path}" for path in others)
-        raise CommandError(
-            f"These files are not those that the run left, and nothing was written:{listed}\n"
-            "Move them away, or name another directory: TO=DIRECTORY."
-        )
-
-
-def _put(chunks: Iterator[bytes], to: Path, name: str, digest: str | None, found: Received) -> None:
-    """Write a file under its name once all of it has arrived and is what it has to be."""
-    path = to / name
+def _put(source: BufferedReader, path: Path) -> int:
+    """Write a file under its name once all of it is on the disk; return its size."""
+    source.seek(0)
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
-    arrived, size = sha256(), 0
     try:
         with part.open("wb") as file:
-            for chunk in chunks:
-                file.write(chunk)
-                arrived.update(chunk)
-                size += len(chunk)
-        if digest is not None and arrived.hexdigest() != digest:
-            found.changed.append(name)
-        elif path.exists():
-            if _digest(path) != arrived.hexdigest():
-                raise CommandError(
-                    f"{path} is not the file that the run left, and is not overwritten. Move it "
-                    "away, or name another directory: TO=DIRECTORY."
-                )
-            found.present.append(name)
-        else:
-            part.rename(path)
-            is_known = digest is not None or path.name == LIST
-            (found.written if is_known else found.unchecked).append(name)
-            found.bytes += size
+            shutil.copyfileobj(source, file)
+        part.rename(path)
     finally:
         part.unlink(missing_ok=True)
+    return path.stat().st_size
 
 
 def _digest(path: Path) -> str:
@@ -130,8 +105,3 @@ def _digest(path: Path) -> str:
         return ""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
-
-
-def _chunks(source: IO[bytes]) -> Iterator[bytes]:
-    while chunk := source.read(_CHUNK_BYTES):
-        yield chunk

@@ -12,15 +12,14 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from tarfile import ReadError
-from tempfile import TemporaryDirectory, TemporaryFile
+from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import urllib3
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
-from core import kube, toolchain
+from core import files, kube, toolchain
 from core.context import Silence
 from core.kube import Request
 from core.manifests import troubles
@@ -89,11 +88,7 @@ def manifest(job: str, declared: Mapping[str, Any], image: str) -> dict[str, Any
 
 @contextmanager
 def running(api: ApiClient, pod: Mapping[str, Any]) -> Iterator[None]:
-    """Make a pod, wait until it runs, and remove it in the end, whatever happens.
-
-    Raises:
-        FetchError: it is refused, or does not start.
-    """
+    """Make a pod, wait until it runs, and remove it in the end, whatever happens."""
     metadata = pod["metadata"]
     pods = f"/api/v1/namespaces/{metadata['namespace']}/pods"
     own = Request("GET", f"{pods}/{metadata['name']}")
@@ -125,43 +120,25 @@ def _require_running(api: ApiClient, request: Request) -> None:
         raise NotYet("; ".join([*filter(None, waits), *troubles(pod)]) or "it has not started yet")
 
 
-@contextmanager
-def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str]) -> Iterator[IO[bytes]]:
-    """Yield what a command prints in a pod's container, read as it comes, by `kubectl exec`.
-
-    Raises:
-        FetchError: the command failed, with its last words; or the connection did.
-    """
+def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: IO[bytes]) -> None:
+    """Write what a command prints in a pod into a file; of one that fails, raise its last words."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    with TemporaryDirectory(prefix="slipway-fetch-") as directory, TemporaryFile() as errors:
+    with TemporaryDirectory(prefix="slipway-fetch-") as directory:
         file = Path(directory, "kubeconfig")
-        file.touch(mode=0o600)
-        file.write_text(kubeconfig)
+        files.write(file, kubeconfig, mode=0o600)
         # Its cache would be in the user's ~/.kube.
         program = (toolchain.path("kubectl"), "--kubeconfig", file, "--cache-dir", directory)
         line = [*program, "exec", "--namespace", namespace, name, "--", *command]
-        with subprocess.Popen(
-            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors
-        ) as process:
-            assert process.stdout is not None, "it is a pipe"  # noqa: S101
-            cut_short: ReadError | None = None
-            try:
-                try:
-                    yield process.stdout
-                except ReadError as error:
-                    cut_short = error
-                process.stdout.read()
-                if process.wait() != 0:
-                    errors.seek(0)
-                    raise FetchError(f"they can't be read: {_last_words(errors)}") from cut_short
-                if cut_short is not None:
-                    raise cut_short
-            finally:
-                process.kill()
-
-
-def _last_words(errors: IO[bytes]) -> str:
-    lines = errors.read().decode(errors="replace").strip().splitlines()
-    # In the end kubectl says that the command has failed.
-    told = [line for line in lines if not line.startswith("command terminated with exit code")]
-    return "".join((told or lines)[-1:])
+        ended = subprocess.run(
+            line,
+            stdin=subprocess.DEVNULL,
+            stdout=to,
+            stderr=subprocess.PIPE,
+            timeout=2 * _LIMIT_SECONDS,  # the pod ends before
+            check=False,
+        )
+    if ended.returncode != 0:
+        lines = ended.stderr.decode(errors="replace").strip().splitlines()
+        # In the end kubectl says that the command has failed.
+        own = [line for line in lines if not line.startswith("command terminated with exit code")]
+        raise FetchError(f"they can't be read: {''.join((own or lines)[-1:])}")

@@ -52,21 +52,16 @@ class Target:
         return {number: f"rank {self.topology.span(number)}" for number in self.replicas}
 
 
-def show(stack: str, job: str, rank: int | None, *, follow: bool) -> int:
+def show(stack: str, job: str, rank: int | None, follow: str) -> int:
     """Print the logs of a job of a stack that exists; see `print_logs`."""
     check(stack)
     with suppress(KeyboardInterrupt):  # To stop looking is no failure.
-        print_logs(stack, job, rank, follow=follow)
+        print_logs(stack, job, rank, follow=follow == "1")
     return 0
 
 
 def print_logs(stack: str, job: str, rank: int | None = None, *, follow: bool = True) -> None:
-    """Print the logs of a job's rank, or of all; with `follow` until the run has ended.
-
-    Raises:
-        NoLogs: the stack has no such job or rank, or its logs can't be had.
-        core.process.CommandFailed: the stack's state can't be read.
-    """
+    """Print the logs of a job's rank, or of all; with `follow` until the run has ended."""
     target = archived(stack, read_state(stack), job, rank)
     if target is not None:
         printer = Printer(target.names, raw=rank is not None)
@@ -115,40 +110,39 @@ def replicas_of(job: str, topology: Topology, rank: int | None) -> Sequence[int]
     raise NoLogs(f"Job {job} has no {what} {rank}. {known}.")
 
 
-def print_runs(target: Target, printer: Printer, runs: Sequence[Run]) -> dict[str, Cursor]:
+def print_runs(
+    target: Target,
+    printer: Printer,
+    runs: Sequence[Run],
+    cursors: dict[str, Cursor] | None = None,
+    until: str | None = None,
+) -> None:
     """Print the logs of runs in the order of time, each container's once.
 
-    The oldest run comes first; of one that is kept and was fetched, what is kept.
-
-    Returns:
-        How far each container's log was printed, by its id.
+    The oldest run comes first; of one that is kept and was fetched, what is kept. `cursors` are
+    moved along: they say how far each container's log was printed. No line after `until` is.
     """
+    printed = {} if cursors is None else cursors
     parts: dict[tuple[str, str], list[Log]] = {}
     for run in runs:
         for log in run.logs():
             if log.replica in target.replicas:
                 parts.setdefault((run.id, log.container), []).append(log)
-    _allow_files(sum(map(len, parts.values())))
-    cursors = {container: Cursor() for _, container in parts}
+    # All are open at the same time: a job may have a thousand logs.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with suppress(ValueError):  # macOS allows less than it says
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
     def lines(run_id: str, container: str, logs: Sequence[Log]) -> Iterator[LogLine]:
-        replica = logs[0].replica
-        if logs[0].is_cut:
+        replica, cursor = logs[0].replica, printed.setdefault(container, Cursor())
+        if logs[0].is_cut and cursor.stamp is None:
             name = printer.names[replica]
             printer.note(f"{name}: the beginning of its log was dropped, since it grew too long")
-        for line in joined((log.lines() for log in logs), cursors[container]):
+        for line in joined((log.lines() for log in logs), cursor):
             yield LogLine(line, replica, run_id, container)
 
     for entry in merged(lines(*which, logs) for which, logs in parts.items()):
+        if until is not None and entry.line.stamp > until:
+            break
         printer.print(entry)
     printer.out.flush()
-    return cursors
-
-
-def _allow_files(count: int) -> None:
-    """Raise this process's limit of open files to the number of logs, if the system allows it."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = 2 * count + 256
-    if soft != resource.RLIM_INFINITY and soft < limit:
-        most = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))

@@ -1,64 +1,105 @@
 """The logs of a job that are read from its cluster: found, fetched, and followed."""
 
-from collections.abc import Collection
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from kubernetes.client.exceptions import ApiException
 from kubernetes.config import ConfigException
 
 from core.kube import api_message
-from core.problem import meant
+from core.manifests import holds
 from jobs.api import JobApi, Unreachable
 from jobs.logs import archive
 from jobs.logs.archive import Archive, Run
-from jobs.logs.follower import Container, Follower
+from jobs.logs.follower import Container, Follower, containers
 from jobs.logs.lines import Cursor
 from jobs.logs.recording import Recording
 from jobs.spec.names import run_of
 from jobs.topology import Topology
+from scripts.cli.config import no_job
 from scripts.cli.logs import NoLogs, Target, kept_topology, print_runs, replicas_of
 from scripts.cli.logs.lines import Printer
-from scripts.cli.logs.live import Live, has_ended, shown_containers
 from scripts.cli.state import StackState
 
 _FETCH_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
 """How long to retry a cluster that does not answer, where an archive may exist."""
+_POLL_SECONDS = 1.0
+_STRAGGLERS_SECONDS = 45.0
+"""How long pods may go on after the run's end: `up` stops them within 30 s."""
 
 
 def show(target: Target, printer: Printer, stack: str, *, follow: bool) -> None:
-    """Print the logs of a job that `find` has found, and with `follow` go on while it runs.
-
-    Raises:
-        NoLogs: the API server does not show them.
-    """
+    """Print the logs of a job that `find` has found, and with `follow` go on while it runs."""
     api = target.api
     if api is None:
         print_runs(target, printer, target.runs)
         return
-    kept = archive.of_job(stack, target.name)
     try:
-        # Only its owner's, and on the disk: a log may be larger than the memory.
-        with TemporaryDirectory(prefix="slipway-logs-") as spool:
-            fetched = _fetched(target, api, printer, kept, Path(spool))
-            cursors = print_runs(target, printer, [*target.runs, fetched])
-        if follow and not _is_over(target, api):
-            Live(target, api, printer, cursors).run()
+        _show(target, api, printer, archive.of_job(stack, target.name), follow=follow)
     except (ApiException, Unreachable) as error:
         raise NoLogs(
             f"The API server of {stack} does not show the logs: {api_message(error)}"
         ) from error
 
 
+def _show(target: Target, api: JobApi, printer: Printer, kept: Archive, *, follow: bool) -> None:
+    """Print what is kept and what the pods have, and with `follow` again and again what is new.
+
+    In between, lines after the newest one of the round before wait: what is older than that has
+    been read of every rank, so all are printed in the order of time.
+    """
+    mine = kept.run(target.run_id or "run")
+    runs, cursors = target.runs, dict[str, Cursor]()
+    newest: str | None = None
+    ended_at: float | None = None
+
+    def behind(container: Container) -> Cursor:
+        if newest is None:
+            return mine.log(container.replica, container.id).cursor()
+        return replace(cursors.get(container.id, Cursor()))
+
+    while True:
+        # In this order: what is read of a run that is over is the rest of it.
+        job, current = api.get(), shown_containers(target, api)
+        if has_ended(job) or (job is not None and run_of(job) != target.run_id):
+            ended_at = time.monotonic() if ended_at is None else ended_at
+        running = [printer.names[each.replica] for each in current if not each.ended]
+        is_late = ended_at is not None and time.monotonic() - ended_at > _STRAGGLERS_SECONDS
+        is_last = not follow or (ended_at is not None and (not running or is_late))
+        if not current and not is_last and newest is None:
+            printer.note(f"no rank of {target.name} has started yet")
+        # Only its owner's, and on the disk: a log may be larger than the memory.
+        with TemporaryDirectory(prefix="slipway-logs-") as spool:
+            fetched = Run(Path(spool) / mine.id)
+            with Recording(fetched, target.topology, printer.note, start=behind) as recording:
+                follower = Follower(api, recording)
+                if not follower.finish(current, _FETCH_SECONDS):
+                    why = f": {follower.last_error}" if follower.last_error else ""
+                    printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
+            is_ordered = is_last or len(target.replicas) == 1
+            until = None if is_ordered else newest
+            # What a pod has printed last before it was deleted is kept where `up` waits for it.
+            rest = [mine] if is_last and newest is not None else []
+            print_runs(target, printer, [*runs, *rest, fetched], cursors, until)
+            stamps = [log.cursor().stamp or "" for log in fetched.logs()]
+            newest, runs = max([newest or "", *stamps]), ()
+        if is_last:
+            break
+        # Listing a thousand pods takes a while.
+        time.sleep(max(_POLL_SECONDS, len(target.replicas) / 100))
+    if follow and running:
+        printer.note(f"the run has ended, but still running: {', '.join(running)}")
+
+
 def find(
     stack: str, state: StackState, job: str, rank: int | None, declared_jobs: Collection[str] = ()
 ) -> Target:
-    """Return the logs of a job's rank (in an elastic job, the worker's number), or of all.
-
-    Raises:
-        NoLogs: the job has none; the text lists what exists.
-    """
+    """Return the logs of a job's rank (in an elastic job, the worker's number), or of all."""
     kept = archive.of_job(stack, job).runs() if job else []
     api = _connect(state, job) if job else None
     submitted, trouble = None, ""
@@ -94,14 +135,10 @@ def _nothing(
     stack: str, state: StackState, job: str, trouble: str, declared_jobs: Collection[str]
 ) -> str:
     """Return why a job has no logs, and what exists instead."""
-    known = sorted({*state.jobs, *archive.jobs(stack), *_submitted(state), *declared_jobs})
-    listed = f"Jobs of {stack}: {', '.join(known)}." if known else f"{stack} has no jobs."
-    if not job:
-        return f"Say which job: JOB=NAME. {listed}"
+    known = {*state.jobs, *archive.jobs(stack), *declared_jobs}
     if job not in known:
-        if state.kubeconfig is None:
-            listed += f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
-        return f"There is no job {job!r}.{meant(job, known)} {listed}"
+        no_cluster = f" Stack {stack} has no cluster; `make up STACK={stack}` creates one."
+        return f"{no_job(stack, job, known)}{no_cluster if state.kubeconfig is None else ''}"
     if trouble:
         return f"Job {job} has no logs on this machine, and its cluster does not answer: {trouble}"
     declared = state.jobs.get(job)
@@ -113,30 +150,12 @@ def _nothing(
     )
 
 
-def _submitted(state: StackState) -> list[str]:
-    """Return the jobs that the cluster has; none when it does not answer."""
-    api = _connect(state, job="")
-    try:
-        return [] if api is None else api.retrying(_ANSWER_SECONDS).names()
-    except (ApiException, Unreachable):
-        return []
+def shown_containers(target: Target, api: JobApi) -> list[Container]:
+    """Return the containers of the replicas that are to be shown, in their order."""
+    found = containers(api.pods(), target.topology, target.run_id)
+    return [each for each in found if each.replica in target.replicas]
 
 
-def _is_over(target: Target, api: JobApi) -> bool:
-    return has_ended(api.get()) and all(each.ended for each in shown_containers(target, api))
-
-
-def _fetched(target: Target, api: JobApi, printer: Printer, kept: Archive, spool: Path) -> Run:
-    """Fetch what is not in the archive, and exists by now, into the spool."""
-    run_id = target.run_id or "run"
-    run = Run(spool / run_id)
-
-    def behind(container: Container) -> Cursor:
-        return kept.run(run_id).log(container.replica, container.id).cursor()
-
-    with Recording(run, target.topology, printer.note, start=behind) as recording:
-        follower = Follower(api, recording)
-        if not follower.finish(shown_containers(target, api), _FETCH_SECONDS):
-            why = f": {follower.last_error}" if follower.last_error else ""
-            printer.note(f"not all could be read within {_FETCH_SECONDS:g} s{why}")
-    return run
+def has_ended(job: Mapping[str, Any] | None) -> bool:
+    """Return whether a PyTorchJob is done or gone."""
+    return job is None or holds(job, "Succeeded") or holds(job, "Failed")

@@ -10,7 +10,7 @@ import pytest
 from core.paths import CHECKOUT
 from images.build.engines import DOCKER, Command, Engine, Plan
 from images.build.job import JobImageSpec
-from images.build.runner import BuildFailed, Runner
+from images.build.runner import Runner
 from tests.unit.images.objects import Listener
 
 _FROM_TRAINER = "# mine\nARG TRAINER\nFROM ${TRAINER}\nCOPY train.py /\n"
@@ -30,22 +30,7 @@ def test_a_dockerfile_asks_for_the_trainers_image_with_an_argument(tmp_path: Pat
 def test_a_comment_may_be_in_any_encoding(tmp_path: Path) -> None:
     spec = _spec(tmp_path, "")
     (tmp_path / "Dockerfile").write_bytes("# für mich\nFROM debian:12\n".encode("latin-1"))
-    assert spec.bases == ["debian:12"]
-
-
-def test_the_images_that_it_starts_from_are_known(tmp_path: Path) -> None:
-    dockerfile = """
-        FROM --platform=linux/amd64 example.com/build:1 AS build
-        FROM build AS test
-        from scratch
-        FROM ${TRAINER}
-        FROM docker.io/library/debian:12
-        COPY --from=build /a /a
-    """
-    assert _spec(tmp_path, dockerfile).bases == [
-        "example.com/build:1",
-        "docker.io/library/debian:12",
-    ]
+    assert not spec.wants_trainer
 
 
 def test_the_name_changes_with_the_files_the_dockerfiles_name_and_the_trainer(
@@ -92,26 +77,6 @@ def test_a_dockerfile_outside_of_the_context_is_refused(tmp_path: Path) -> None:
     context.mkdir()
     (tmp_path / "Dockerfile").touch()
     assert "outside" in JobImageSpec("mine", context, "../Dockerfile").problems()["dockerfile"]
-
-
-class Unreachable(Engine):
-    """An engine that has no image, and no way to a registry."""
-
-    def digest(self, reference: str) -> Command:
-        return (sys.executable, "-c", "")
-
-    def pull(self, reference: str) -> Command:
-        return (sys.executable, "-c", "raise SystemExit('no such host')")
-
-
-def test_a_base_that_cannot_be_pulled_says_what_to_do(tmp_path: Path) -> None:
-    spec = _spec(tmp_path, "FROM example.com/base:1\n")
-    runner = Runner(tmp_path / "log", Listener())
-    with pytest.raises(BuildFailed) as error:
-        spec.prepare(Unreachable("docker", ()), runner, tmp_path)
-    said = str(error.value)
-    for expected in (f"{tmp_path}/Dockerfile", "example.com/base:1", "no such host", "ARG TRAINER"):
-        assert expected in said
 
 
 def test_the_trainers_image_is_a_build_argument(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""GPUs count as verified by a pod that tried one, or by a job that calculated on one."""
+"""GPUs count as verified by a job that computed on one."""
 
 from typing import Any
 
@@ -6,17 +6,12 @@ import pytest
 
 from infra.gpus.component import judge_cuda
 
-TRIED = {"state": "verified", "device_name": "Tesla T4", "node": "gpu-1"}
-UNTRIED = {"state": "unverified", "reason": "the pool may have no nodes", "nodes": 0}
+READY = {"state": "unverified", "reason": "the pool may have no nodes", "nodes": 0}
 
 
-def test_what_a_pod_has_verified_needs_no_job() -> None:
-    assert judge_cuda(TRIED, {"a": {"state": "Failed"}}) == TRIED
-
-
-def test_a_job_on_a_gpu_verifies_what_no_pod_has_tried() -> None:
+def test_a_job_on_a_gpu_verifies_it() -> None:
     ran = {"a": None, "b": {"device": "cuda", "device_name": "NVIDIA A100"}}
-    assert judge_cuda(UNTRIED, ran) == {
+    assert judge_cuda(READY, ran) == {
         "state": "verified",
         "by": "job b",
         "device_name": "NVIDIA A100",
@@ -25,15 +20,18 @@ def test_a_job_on_a_gpu_verifies_what_no_pod_has_tried() -> None:
 
 
 def test_a_job_that_had_gpus_and_calculated_on_the_cpu_says_that_they_are_not_real() -> None:
-    found = judge_cuda(UNTRIED, {"a": {"state": "Succeeded", "device": "cpu"}})
+    found = judge_cuda(READY, {"a": {"state": "Succeeded", "device": "cpu"}})
     assert found["state"] == "unverified"
     assert "job a was given GPUs and ran on the CPU" in found["reason"]
 
 
 @pytest.mark.parametrize("results", [{}, {"a": None}, {"a": {"state": "CannotStart"}}])
 def test_jobs_that_tell_nothing_leave_the_reason_as_it_was(results: dict[str, Any]) -> None:
-    assert judge_cuda(UNTRIED, results) == UNTRIED
+    assert judge_cuda(READY, results) == READY
 
 
 def test_gpus_that_failed_to_become_ready_are_not_called_anything_else() -> None:
-    assert judge_cuda(None, {}) == {"state": "unverified", "reason": "no GPU was tested"}
+    assert judge_cuda(None, {}) == {
+        "state": "unverified",
+        "reason": "the cluster's GPUs are not ready",
+    }

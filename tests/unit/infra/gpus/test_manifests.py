@@ -1,4 +1,4 @@
-"""The device plugin and the pod that tries a GPU have what they need, and nothing more."""
+"""The device plugin has what it needs, and nothing more."""
 
 import json
 import re
@@ -9,11 +9,9 @@ from clusters.pools import DEVICE_PLUGIN, GpuPool
 from infra.gpus.manifests import (
     NAMESPACE,
     PLUGIN,
-    PROBE,
     device_plugin,
     facts,
     pool_of,
-    probe_pod,
 )
 from tests.unit.gpu_objects import POOL
 
@@ -37,7 +35,6 @@ def test_the_objects_have_the_names_by_which_they_are_looked_for() -> None:
     names = (found["metadata"]["name"], found["metadata"]["namespace"])
     assert names == (PLUGIN, NAMESPACE) == (PLUGIN, namespace["metadata"]["name"])
     assert found["spec"]["selector"]["matchLabels"] == {"app.kubernetes.io/name": PLUGIN}
-    assert probe_pod(POOL, "trainer-cuda:1", "slipway-job", 900)["metadata"]["name"] == PROBE
 
 
 def test_the_plugin_runs_on_the_pools_nodes_alone() -> None:
@@ -71,30 +68,6 @@ def test_the_plugin_tries_again_where_a_node_has_gpus_and_waits_where_it_may_hav
 def test_a_pool_without_nodes_is_not_waited_for_by_the_engine() -> None:
     _, found = device_plugin(POOL, DEVICE_PLUGIN)
     assert found["metadata"]["annotations"] == {"pulumi.com/skipAwait": "true"}
-
-
-def test_a_gpu_is_tried_as_a_job_would_use_it_and_not_for_ever() -> None:
-    pod = probe_pod(POOL, "trainer-cuda:1", "slipway-job", 900)["spec"]
-    assert pod["nodeSelector"] == {"pool": "gpu"}
-    assert pod["tolerations"] == [TOLERATION]
-    assert pod["restartPolicy"] == "Never"
-    assert pod["activeDeadlineSeconds"] == 900
-    assert pod["serviceAccountName"] == "slipway-job"
-    (container,) = pod["containers"]
-    assert container["image"] == "trainer-cuda:1"
-    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
-    assert container["resources"]["requests"]["nvidia.com/gpu"] == "1"
-
-
-def test_a_gpu_is_tried_by_a_pod_that_the_namespace_of_the_jobs_admits() -> None:
-    # https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted
-    pod = probe_pod(POOL, "trainer-cuda:1", "slipway-job", 900)["spec"]
-    (container,) = pod["containers"]
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert container["securityContext"]["allowPrivilegeEscalation"] is False
-    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
-    assert all("hostPath" not in volume for volume in pod["volumes"])
 
 
 def test_a_pool_that_went_through_the_engine_is_the_same_for_who_looks_at_it() -> None:

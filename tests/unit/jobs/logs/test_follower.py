@@ -206,7 +206,7 @@ def test_a_container_that_was_followed_by_two_is_gone(
 def test_what_nobody_expected_is_told(logs: Logs, following: Follower) -> None:
     logs.refused["a"] = [ValueError("odd")]
     following.follow([one("a")])
-    until(lambda: not following.is_reading)
+    until(lambda: not following._busy)
     with pytest.raises(ValueError, match="odd"):
         following.follow([one("a")])
 

@@ -85,8 +85,11 @@ def test_a_stack_that_is_not_there_is_one_message_with_those_that_are(checkout: 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("config:\n  a: {b: c\n  d: [\n", "line 3, column 4: expected ',' or '}', but got ':'"),
-        ("config:\n\ta: b\n", "line 2, column 1: found character"),
+        (
+            "config:\n  a: {b: c\n  d: [\n",
+            "expected ',' or '}', but got ':' in \"{file}\", line 3, column 4",
+        ),
+        ("config:\n\ta: b\n", 'cannot start any token in "{file}", line 2, column 1'),
         ("a: \x01", "special characters are not allowed"),
         ("[]", "it takes a map, with the settings under `config:`"),
         ("config: 7", "7 under `config:` is not allowed; it takes a map"),
@@ -101,7 +104,7 @@ def test_a_file_that_nobody_can_read_is_named_with_the_place(
             reads("mine")
         said = str(unreadable.value)
         assert said.startswith("Pulumi.mine.yaml can't be read, so nothing was changed: ")
-        assert told in said
+        assert told.replace("{file}", f"{checkout}/Pulumi.mine.yaml") in said
         assert "\n" not in said
 
 
@@ -349,7 +352,7 @@ def test_down_leaves_what_is_not_the_stacks_own(
     assert set(state.rglob("*")) >= kept
 
 
-@pytest.mark.parametrize("file", ["slipway/dev.json.gz", "slipway/dev.json.zst", "dev.json"])
+@pytest.mark.parametrize("file", ["slipway/dev.json.gz", "slipway/dev.json.zst"])
 def test_a_state_that_is_not_read_is_not_removed(file: str) -> None:
     hidden = bookkeeping("stacks", file)
     hidden.parent.mkdir(parents=True)

@@ -135,18 +135,6 @@ def test_a_job_that_is_no_longer_declared_is_listed_as_such() -> None:
     assert "job b ended Failed" in text
 
 
-def test_a_job_whose_image_was_not_built_says_where_the_build_tells_why() -> None:
-    image = "slipway:images:JobImage"
-    built = {"type": image, "urn": urn(image, "c"), "inputs": {}, "outputs": {}}
-    builds = {name: Path(f"/logs/{name}.log") for name in "abc"}
-    wanted, there = [job("a"), job("b"), job("c")], state(run("a", FAILURE), built)
-    listed = outcomes(there, wanted, is_busy=False, builds=builds)
-    assert [listed[name].state for name in "abc"] == ["Failed", "no image", "no result"]
-    assert "/logs/b.log has the reason" in listed["b"].note
-    assert "/logs/b.log has the reason" in printed({"b": listed["b"]})
-    assert outcomes(there, wanted, is_busy=True, builds=builds)["b"].state == "no result"
-
-
 def printed(listed: Mapping[str, Outcome], **options: Any) -> str:
     with redirect_stdout(io.StringIO()) as out:
         print_results("dev", listed, {"big": "it needs GPUs"}, **options)

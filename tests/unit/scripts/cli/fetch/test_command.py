@@ -3,6 +3,7 @@
 import io
 import tarfile
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import pytest
@@ -123,11 +124,11 @@ def reads(directory: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> list
     program.chmod(0o755)
     monkeypatch.setattr(toolchain, "path", lambda _name: program)
     metadata = {"metadata": {"name": "fetch-mine", "namespace": "n"}}
-    with (
-        pod.output("a: kubeconfig", metadata, ["send", "url"]) as stream,
-        tarfile.open(fileobj=stream, mode="r|") as tar,
-    ):
-        return tar.getnames()
+    with TemporaryFile() as fetched:
+        pod.output("a: kubeconfig", metadata, ["send", "url"], fetched)
+        fetched.seek(0)
+        with tarfile.open(fileobj=fetched, mode="r:") as tar:
+            return tar.getnames()
 
 
 def test_the_command_in_the_pod_is_read_by_kubectl(

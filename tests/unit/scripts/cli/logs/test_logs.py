@@ -15,9 +15,8 @@ from jobs.logs.lines import Cursor, Line
 from jobs.logs.recording import Recording
 from jobs.topology import Topology
 from scripts.cli.logs import NoLogs, archived, print_logs
-from scripts.cli.logs.cluster import find
+from scripts.cli.logs.cluster import find, has_ended, shown_containers
 from scripts.cli.logs.lines import LogLine, Printer, joined, merged
-from scripts.cli.logs.live import Window, has_ended, shown_containers
 from scripts.cli.state import JobState, StackState
 from tests.unit.fake_api import FakeApi, served
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, waiting
@@ -219,16 +218,14 @@ def test_a_rank_that_is_not_there_is_named_with_what_is(
     assert str(nothing.value) == message
 
 
-def test_a_job_that_is_not_there_is_named_with_what_is_in_state_archive_and_cluster(
+def test_a_job_that_is_not_there_is_named_with_what_is_in_state_and_archive(
     api: FakeApi,
 ) -> None:
     keep("mine-1", (0, "a", []))
-    listing = {"items": [{"metadata": {"name": "submitted"}}]}
-    api.says("GET", JOB.rpartition("/")[0], listing)
     with pytest.raises(NoLogs) as nothing:
         find("dev", state(api, declared=object()), "mime", None)
     assert str(nothing.value) == (
-        "There is no job 'mime'. Did you mean mine? Jobs of dev: declared, mine, submitted."
+        "There is no job 'mime'. Did you mean mine? Jobs of dev: declared, mine."
     )
     with pytest.raises(NoLogs, match=r"^Say which job: JOB=NAME. Jobs of dev: declared"):
         find("dev", state(api, declared=object()), "", None)
@@ -283,23 +280,59 @@ def test_what_was_kept_meanwhile_is_shown_once(again: int) -> None:
     assert cursor == Cursor(everything[-1].stamp, 1)
 
 
-def test_lines_of_several_logs_are_in_the_order_of_time_and_none_waits_for_long() -> None:
-    window = Window(seconds=60)
-    for second, container in ((3, "a"), (1, "b"), (2, "b"), (2, "a")):
-        window.put(LogLine(line(second, container), 0, "run", container))
-    assert list(window.take()) == []
-    # The two of "a" keep their order.
-    assert [said.line for said in window.take(everything=True)] == [
-        line(1, "b"),
-        line(2, "b"),
-        line(3, "a"),
-        line(2, "a"),
-    ]
-    eager = Window(seconds=0)
-    eager.put(LogLine(line(1, "x"), 0, "run", "a"))
-    assert len(list(eager.take())) == 1
+def test_lines_of_several_logs_are_in_the_order_of_time() -> None:
     both = [[LogLine(line(each, "x"), rank, "run", "a") for each in (rank, 9)] for rank in (1, 0)]
-    assert [said.replica for said in merged(both)] == [0, 1, 1, 0]
+    assert [shown.replica for shown in merged(both)] == [0, 1, 1, 0]
+
+
+def test_a_run_is_followed_to_its_end_in_the_order_of_time(
+    api: FakeApi, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rank 1's third line comes in a later round than rank 0's fourth, and is older."""
+    monkeypatch.setattr("scripts.cli.logs.cluster._POLL_SECONDS", 0.01)
+    rounds = [
+        {},  # while the job is looked for
+        {"mine-master-0": [1], "mine-worker-0": [2]},
+        {"mine-master-0": [1, 4], "mine-worker-0": [2]},
+        {"mine-master-0": [1, 4], "mine-worker-0": [2, 3, 5]},
+        {"mine-master-0": [1, 4, 6], "mine-worker-0": [2, 3, 5]},
+    ]
+    done = api.answers["GET", PODS]
+    running = [labelled(pod(rank, state=RUNNING)) for rank in (0, 1)]
+    asked: list[int] = []
+
+    def now() -> int:
+        return min(len(asked), len(rounds)) - 1
+
+    def job_now(_body: Any) -> tuple[int, Any]:
+        asked.append(len(asked))
+        # The first one finds the job.
+        return 200, submitted("Running" if len(asked) < len(rounds) else "Succeeded")
+
+    def pods_now(body: Any) -> tuple[int, Any]:
+        items = {"kind": "PodList", "items": running, "metadata": {}}
+        return (200, items) if len(asked) < len(rounds) else done(body)
+
+    api.answers["GET", JOB] = job_now
+    api.answers["GET", PODS] = pods_now
+    for number, each in enumerate(running):
+        name = each["metadata"]["name"]
+        [status] = each["status"]["containerStatuses"]
+        status |= {"containerID": f"containerd://c{number}", "imageID": "", "ready": True}
+
+        def log(_body: Any, name: str = name) -> tuple[int, Any]:
+            lines = [line(second, str(second)) for second in rounds[now()][name]]
+            return 200, "".join(f"{each}\n" for each in lines)
+
+        api.answers["GET", f"{PODS}/{name}/log"] = log
+    assert shown(capsys, state(api)) == [
+        "[rank 0] 1",
+        "[rank 1] 2",
+        "[rank 1] 3",
+        "[rank 0] 4",
+        "[rank 1] 5",
+        "[rank 0] 6",
+    ]
 
 
 def test_names_are_aligned_and_colored_in_a_terminal_alone(

@@ -1,5 +1,6 @@
 """Images that the node starts with: each one static program, made here, pulled from nowhere."""
 
+import hashlib
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -7,16 +8,18 @@ from pathlib import Path
 from clusters.embedded import host
 from clusters.embedded.layout import Layout
 from core import toolchain
-from core.context import Silence
+from core.paths import cache_dir
 from core.problem import raised
 from core.process import CommandFailed, run
 from core.wait import until_well
-from images.build.program import ENTRYPOINTS, write_archive
+from images.build.program import ENTRYPOINTS, Program, write_archive
 from images.targets.containerd import Node
+from images.targets.unpacked import SUFFIX
 
 NAMESPACE = "k8s.io"
 """containerd's namespace of the images that the kubelet sees."""
 READY_LIMIT = 30
+_DIGITS = 12
 _PROGRAMS = {
     # Without the first one no pod starts, without the second none finds another.
     "pause": "/pause",
@@ -44,10 +47,21 @@ def ensure(layout: Layout) -> list[str]:
     node = Node(str(layout.containerd_socket), NAMESPACE, host.snapshotter(layout))
     absent = missing(layout)
     for name in absent:
-        # On disk and not in memory: it may be 100 MB.
-        with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
-            reference = host.image_reference(name)
-            write_archive(file, reference, toolchain.path(name), _PROGRAMS[name])
-            file.flush()
-            node.load(Path(file.name), reference, Silence())
+        _bring_in(node, layout, name)
     return absent
+
+
+def _bring_in(node: Node, layout: Layout, name: str) -> None:
+    """Link what the image was once unpacked to, or else make, unpack and keep it."""
+    tool, reference, entrypoint = toolchain.tool(name), host.image_reference(name), _PROGRAMS[name]
+    content = Program.of_tool(tool, entrypoint).content_hash
+    digest = hashlib.sha256(f"{reference} {content}".encode()).hexdigest()
+    kept = cache_dir() / "images" / f"{name}-{digest[:_DIGITS]}{SUFFIX}"
+    if node.link(kept):
+        return
+    # On disk and not in memory: it may be 100 MB.
+    with tempfile.NamedTemporaryFile(dir=layout.directory) as file:
+        write_archive(file, reference, tool.path, entrypoint)
+        file.flush()
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        node.unpack(Path(file.name), reference, kept)

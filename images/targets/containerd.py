@@ -1,16 +1,27 @@
-"""A node's images, through containerd's own command line."""
+"""A node's images, through containerd's own command line; each is unpacked once for all nodes."""
 
+import json
+import shutil
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import uuid4
 
-from core import toolchain
+from core import files, toolchain
 from core.context import Context
-from core.process import run
+from core.process import CommandFailed, run
+from images.build.spec import others
+from images.targets import unpacked
 from images.targets.target import Target, listed
+from images.targets.unpacked import SUFFIX, NotLinked
 
 _ANSWER_LIMIT = 20.0
 _IMPORT_LIMIT = 600.0
+_LOCK_LIMIT = 300.0
+_ROOT = "containerd.io/gc.root"
+"""`ctr` gives it to what it makes, which containerd's garbage collector then never removes."""
 
 
 @dataclass(frozen=True)
@@ -35,20 +46,109 @@ class Node(Target):
         return True
 
     def digest(self, name: str) -> str | None:
-        return listed(self._ctr("list", f"name=={name}"), name)
+        return listed(self._ctr("images", "list", f"name=={name}"), name)
 
     def load(self, archive: Path, reference: str, reporter: Context) -> None:
-        snapshotter = f"--snapshotter={self.snapshotter}"
-        self._ctr("import", snapshotter, str(archive), limit=_IMPORT_LIMIT)
+        kept = archive.with_suffix(SUFFIX)
+        if not self.link(kept):
+            self.unpack(archive, reference, kept)
+
+    def link(self, kept: Path) -> bool:
+        """Bring in the image that was unpacked and kept in that directory, if it was."""
+        with suppress(NotLinked, CommandFailed):
+            if kept.exists():
+                self._link(kept)
+                return True
+        return False
+
+    def unpack(self, archive: Path, reference: str, kept: Path) -> None:
+        """Bring in an archive, and keep what it unpacks to for the next `link`."""
+        self._import(archive)
+        # Links end at a file system: where they can't be made, an image is unpacked each time.
+        with (
+            suppress(NotLinked, CommandFailed, TimeoutError),
+            files.locked(kept.with_name("unpacked.lock"), limit=_LOCK_LIMIT),
+        ):
+            if not kept.exists():
+                self._keep(reference, kept)
 
     def tag(self, name: str, other: str) -> None:
-        self._ctr("tag", "--force", name, other)
+        self._ctr("images", "tag", "--force", name, other)
 
     def remove(self, name: str) -> None:
         if self.digest(name) is not None:
-            self._ctr("remove", "--sync", name, limit=_IMPORT_LIMIT)
+            self._ctr("images", "remove", "--sync", name, limit=_IMPORT_LIMIT)
+
+    def _link(self, kept: Path) -> None:
+        """Make a snapshot of each layer; what an import finds unpacked, it does not unpack."""
+        parent, made, rest = "", [], kept / unpacked.REST
+        try:
+            for number, layer in enumerate(unpacked.layers(unpacked.config(rest))):
+                if not self._has(layer):
+                    with self._mounted("prepare", parent) as (key, (top, *_)):
+                        unpacked.link(kept / str(number), top)
+                        self._snapshots("commit", layer, key)
+                    made.append(layer)
+                parent = layer
+            self._import(rest)
+        except BaseException:
+            # The garbage collector would remove them while another import uses them.
+            for layer in reversed(made):
+                with suppress(CommandFailed):
+                    self._snapshots("remove", layer)
+            raise
+        # From here on they go with the last image that needs them.
+        for layer in made:
+            self._snapshots("label", layer, f"{_ROOT}=")
+
+    def _keep(self, name: str, kept: Path) -> None:
+        manifest = self._ctr("content", "get", str(self.digest(name)))
+        if "layers" not in json.loads(manifest):
+            return  # of several platforms
+        config = self._ctr("content", "get", json.loads(manifest)["config"]["digest"])
+        partial = kept.with_name("unpacked.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        # It may contain programs that run with their owner's rights.
+        partial.mkdir(mode=0o700)
+        try:
+            layers = unpacked.layers(json.loads(config))
+            with self._mounted("view", layers[-1]) as (_, directories):
+                if len(directories) != len(layers):
+                    raise NotLinked(f"{self.snapshotter} does not keep layers apart")
+                for number, source in enumerate(reversed(directories)):
+                    unpacked.link(source, partial / str(number))
+            unpacked.write(partial / unpacked.REST, name, manifest.encode(), config.encode())
+            partial.rename(kept)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        for other in others(kept):
+            shutil.rmtree(other, ignore_errors=True)
+
+    @contextmanager
+    def _mounted(self, how: str, parent: str) -> Iterator[tuple[str, list[Path]]]:
+        """Make a snapshot above `parent`; yield its key and its directories, the topmost first."""
+        key = f"slipway-{uuid4()}"
+        printed = self._snapshots(how, "--mounts", key, *([parent] if parent else []))
+        try:
+            yield key, unpacked.directories(printed)
+        finally:
+            # A committed one has another name.
+            with suppress(CommandFailed):
+                self._snapshots("remove", key)
+
+    def _has(self, layer: str) -> bool:
+        with suppress(CommandFailed):
+            return bool(self._snapshots("info", layer))
+        return False
+
+    def _snapshots(self, *arguments: str) -> str:
+        return self._ctr("snapshots", f"--snapshotter={self.snapshotter}", *arguments)
+
+    def _import(self, archive: Path) -> None:
+        snapshotter = f"--snapshotter={self.snapshotter}"
+        self._ctr("images", "import", snapshotter, str(archive), limit=_IMPORT_LIMIT)
 
     def _ctr(self, *arguments: str, limit: float = _ANSWER_LIMIT) -> str:
         where = (f"--address={self.address}", f"--namespace={self.namespace}")
         ctr = str(toolchain.path("ctr"))
-        return run(ctr, "--connect-timeout=5s", *where, "images", *arguments, limit=limit)
+        return run(ctr, "--connect-timeout=5s", *where, *arguments, limit=limit)

@@ -151,6 +151,74 @@ def test_a_pod_can_run_it_by_its_digest(context: Path, containerd: Containerd) -
     assert target_of(containerd.target).digest(outputs["pinned"]) is None
 
 
+def _created(context: Path, containerd: Containerd) -> dict[str, Any]:
+    _, outputs = _OF.create(_inputs(context, containerd), Listener())
+    return outputs
+
+
+@pytest.fixture
+def unpacked(context: Path, cache: Path, containerd: Containerd) -> Path:
+    """Where the layers of an image are kept that `containerd` has unpacked."""
+    (context / "Dockerfile").write_text("FROM scratch\nCOPY train.py /\nCOPY data /data\n")
+    (context / "train.py").touch(mode=0o755)
+    (context / "data" / "raw").mkdir(parents=True, mode=0o750)
+    (context / "data" / "raw" / "digits").write_text("0123456789\n")
+    _created(context, containerd)
+    (kept,) = (cache / "images").glob("*.unpacked")
+    return kept
+
+
+@pytest.mark.usefixtures("unpacked")
+def test_the_next_containerd_links_what_was_unpacked_once(
+    context: Path, cache: Path, containerd: Containerd, tmp_path: Path
+) -> None:
+    (archive,) = (cache / "images").glob("slipway-job-mine-*.tar")
+    archive.write_text("not needed")
+    following = tmp_path / "following"
+    following.mkdir()
+    with _running(following) as other:
+        assert _created(context, other) == _created(context, containerd)
+    (linked,) = (following / "root").rglob("digits")
+    (unpacked,) = (tmp_path / "root").rglob("digits")
+    assert linked.samefile(unpacked)
+    assert linked.parent.stat().st_mode & 0o777 == 0o750
+
+
+def test_a_cluster_that_goes_takes_nothing_from_the_others(
+    containerd: Containerd, unpacked: Path, tmp_path: Path
+) -> None:
+    assert target_of(containerd.target).is_up
+    shutil.rmtree(tmp_path / "root")
+    (digits,) = unpacked.rglob("digits")
+    assert (digits.read_text(), digits.stat().st_nlink) == ("0123456789\n", 1)
+
+
+def test_where_nothing_can_be_linked_an_image_is_unpacked_again(
+    context: Path, unpacked: Path, tmp_path: Path
+) -> None:
+    shutil.rmtree(unpacked / "1")
+    following = tmp_path / "following"
+    following.mkdir()
+    with _running(following) as other:
+        node = Node(other.address, "k8s.io")
+        assert not node.link(unpacked)
+        # Layers that were left to the garbage collector would go while the next import uses them.
+        assert node._snapshots("list").splitlines()[1:] == []
+        _created(context, other)
+    assert [path.read_text() for path in (following / "root").rglob("digits")] == ["0123456789\n"]
+
+
+def test_what_other_content_unpacked_to_goes(
+    context: Path, containerd: Containerd, unpacked: Path
+) -> None:
+    neighbor = unpacked.with_name("slipway-job-mine-too-0123456789ab.unpacked")
+    neighbor.mkdir()
+    (context / "train.py").write_text("print()\n")
+    _created(context, containerd)
+    assert not unpacked.exists()
+    assert len(list(unpacked.parent.glob("slipway-job-mine-*.unpacked"))) == 2
+
+
 def _soon_known(containerd: Containerd, name: str) -> bytes:
     """The CRI hears of an image that was imported from containerd's events."""
     began = time.monotonic()

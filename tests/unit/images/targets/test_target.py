@@ -1,5 +1,6 @@
 """Which target a map stands for, and what images are called there."""
 
+import hashlib
 import json
 import tarfile
 from pathlib import Path
@@ -14,6 +15,7 @@ from images.targets import target as names
 from images.targets.containerd import Node
 from images.targets.registry import Registry
 from images.targets.target import name_in, target_of
+from images.targets.unpacked import layers
 
 _BUILT = "localhost/slipway-trainer:0123456789ab"
 _DIGEST = f"sha256:{'1' * 64}"
@@ -88,6 +90,13 @@ def test_an_archive_is_taken_in_by_its_own_format(tmp_path: Path) -> None:
         with tarfile.open(archive, "w") as tar:
             tar.add(entry, inside)
         assert engine.load(archive)[-1] == f"{name}:{archive}"
+
+
+def test_layers_are_called_by_all_that_is_below_them() -> None:
+    """By the example of the specification: a digest over the names of what was there and is new."""
+    first, second = (f"sha256:{each * 64}" for each in "12")
+    both = hashlib.sha256(f"{first} {second}".encode()).hexdigest()
+    assert layers({"rootfs": {"diff_ids": [first, second]}}) == [first, f"sha256:{both}"]
 
 
 def test_http_without_tls_is_for_this_machines_registries_alone(tmp_path: Path) -> None:

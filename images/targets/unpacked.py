@@ -1,0 +1,92 @@
+"""An image as containerd has unpacked it once: the next containerd gets its files as hard links.
+
+Beside the image's archive is a directory with what a containerd needs of it; it exists only when
+complete:
+
+    slipway-trainer-0123456789ab.tar
+    slipway-trainer-0123456789ab.unpacked/image.tar   manifest and configuration, no layers
+                                          0/ 1/ …     the files of each layer, the lowest first
+
+So a file uses its space once, in however many clusters it is, and removing one of them only removes
+names. It is never written to: containers see a layer as the lower directory of an overlay.
+"""
+
+import hashlib
+import io
+import json
+import tarfile
+from pathlib import Path
+from typing import IO, Any, cast
+
+from core.process import CommandFailed, run
+
+SUFFIX = ".unpacked"
+REST = "image.tar"
+_LIMIT = 300.0
+_MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+
+
+class NotLinked(Exception):
+    """Files can't be linked between two directories, which may be on two file systems."""
+
+
+def layers(config: dict[str, Any]) -> list[str]:
+    """Return what containerd calls an image's layers, the lowest first.
+
+    https://github.com/opencontainers/image-spec/blob/main/config.md#layer-chainid
+    """
+    named: list[str] = []
+    for difference in config["rootfs"]["diff_ids"]:
+        digest = hashlib.sha256(" ".join([*named[-1:], difference]).encode()).hexdigest()
+        named.append(f"sha256:{digest}" if named else difference)
+    return named
+
+
+def directories(mounts: str) -> list[Path]:
+    """Return those of a snapshot, the topmost first, out of what `--mounts` printed."""
+    (mount,) = json.loads(mounts)
+    options = dict(option.partition("=")[::2] for option in mount["Options"])
+    if "lowerdir" not in options:
+        return [Path(mount["Source"])]  # of one layer alone: nothing is laid over another
+    upper = [options["upperdir"]] if "upperdir" in options else []
+    return [Path(each) for each in (*upper, *options["lowerdir"].split(":"))]
+
+
+def link(source: Path, target: Path) -> None:
+    """Make `target` the same directory, owners, modes and attributes too; or raise `NotLinked`."""
+    places = (str(source), str(target))
+    try:
+        run("cp", "--archive", "--link", "--no-target-directory", *places, limit=_LIMIT)
+    except CommandFailed as error:
+        raise NotLinked(f"{source} can't be linked to {target}") from error
+
+
+def write(target: Path, name: str, manifest: bytes, config: bytes) -> None:
+    """Write an archive of OCI's layout without the layers' blobs.
+
+    https://github.com/opencontainers/image-spec/blob/main/image-layout.md
+    """
+    digests = {hashlib.sha256(blob).hexdigest(): blob for blob in (manifest, config)}
+    described = {
+        "mediaType": json.loads(manifest).get("mediaType", _MANIFEST),
+        "digest": f"sha256:{next(iter(digests))}",
+        "size": len(manifest),
+        "annotations": {"org.opencontainers.image.ref.name": name},
+    }
+    files = {
+        "oci-layout": json.dumps({"imageLayoutVersion": "1.0.0"}).encode(),
+        "index.json": json.dumps({"schemaVersion": 2, "manifests": [described]}).encode(),
+        **{f"blobs/sha256/{digest}": blob for digest, blob in digests.items()},
+    }
+    with tarfile.open(target, "w") as tar:
+        for path, content in files.items():
+            entry = tarfile.TarInfo(path)
+            entry.size = len(content)
+            tar.addfile(entry, io.BytesIO(content))
+
+
+def config(archive: Path) -> dict[str, Any]:
+    """Return the configuration in an archive that `write` wrote, its last file."""
+    with tarfile.open(archive) as tar:
+        file = cast("IO[bytes]", tar.extractfile(tar.getnames()[-1]))
+        return cast("dict[str, Any]", json.load(file))

@@ -27,7 +27,7 @@ from slipway_trainer.elastic import world
 from slipway_trainer.elastic.disk import Disk
 from slipway_trainer.elastic.replica import Change, Replica, Shared, Stateful
 from slipway_trainer.elastic.service import RecordIndexService
-from slipway_trainer.elastic.world import Bucket, Reduced, WorldChanged
+from slipway_trainer.elastic.world import Bucket, WorldChanged
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -65,12 +65,11 @@ class PyTorchAllReduceController:
         self._copy = partial(Replica, service, self._parts, on_change, step_timeout, join_timeout)
         self._bucket = Bucket([])
         self._replica: Replica | None = None
+        self._is_averaged = False  # the gradients of the step at hand
         self._is_counted = False  # the step at hand, by the optimizer
         self._is_queued = False  # averaging, at the end of the backward pass at hand
         self._is_shared = False  # whether the step at hand is made with the others
         self._grows = False
-        self._reduced: Reduced | None = None
-        self._added = 0.0
         self._last_step: float | None = None
         self._pause = 0.0
         self._looked_out = self._step_began = 0.0
@@ -141,14 +140,14 @@ class PyTorchAllReduceController:
                     self._bucket.withdraw()
                     self._inside.form(str(change))
                     continue
-                if self._reduced is None:
+                if not self._is_averaged:
                     raise RuntimeError(
                         "the function given to elastic_run made no backward pass through a "
                         "parameter of the optimizer"
                     )
                 if not self._is_counted:
                     # All workers had the same gradients, and all left the step out (GradScaler).
-                    self._note_step(self._reduced)
+                    self._note_step()
                 self._inside.checkpoint()
                 if self._grows:
                     self._inside.form("")
@@ -161,15 +160,6 @@ class PyTorchAllReduceController:
             return result
 
         return elastic_step
-
-    def add(self, value: float) -> None:
-        """Add to `shared.total` with this step, for example the sum of the batch's losses.
-
-        It travels with the gradients; `RuntimeError` is raised once those have been averaged.
-        """
-        if self._reduced is not None and self._is_shared:
-            raise RuntimeError("call controller.add before the backward pass, not after it")
-        self._added += value
 
     def sum(self, *values: float) -> list[float]:
         """Return each of `values` summed over all workers, in double precision; for `agree`."""
@@ -218,9 +208,9 @@ class PyTorchAllReduceController:
     @contextmanager
     def _with_others(self) -> Iterator[None]:
         """Average the gradients of backward passes, and count the optimizer's step."""
-        self._reduced, self._added, self._grows = None, 0.0, False
         self._step_began = time.monotonic()
-        self._is_shared, self._is_queued, self._is_counted = True, False, False
+        self._is_shared, self._is_averaged, self._grows = True, False, False
+        self._is_queued = self._is_counted = False
         try:
             yield
         finally:
@@ -236,27 +226,26 @@ class PyTorchAllReduceController:
     def _average(self) -> None:
         """At the end of a backward pass: give all workers' mean gradients to the parameters."""
         self._is_queued = False
-        samples, planned = len(self._service.share()), self._service.planned
-        self._reduced = self._bucket.average(samples, self._look_out(), self._added)
-        if self._reduced.samples != planned:
+        own, planned = len(self._service.share()), self._service.planned
+        samples, grows = self._bucket.average(own, self._look_out())
+        if samples != planned:
             raise RuntimeError(
-                f"step {self._service.ledger.step} added up the gradients of "
-                f"{self._reduced.samples} samples, and has {planned}"
+                f"step {self._service.ledger.step} added up the gradients of {samples} samples, "
+                f"and has {planned}"
             )
-        self._grows = self._grows or self._reduced.flags > 0
+        self._is_averaged, self._grows = True, self._grows or grows
 
     def _count(self) -> None:
         """After the optimizer's step: its indices are in the model now."""
-        if not self._is_shared or self._reduced is None:
+        if not (self._is_shared and self._is_averaged):
             return
         if self._is_counted:
             raise RuntimeError("the function given to elastic_run stepped the optimizer twice")
-        self._note_step(self._reduced)
+        self._note_step()
 
-    def _note_step(self, reduced: Reduced) -> None:
+    def _note_step(self) -> None:
         self._is_counted = True
         self._service.made_step()
-        self.shared.total += reduced.value
         now = time.monotonic()
         run = os.environ.get("SLIPWAY_RUN_ID", "")
         spent = self.shared.step_seconds

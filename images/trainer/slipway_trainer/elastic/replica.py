@@ -16,7 +16,7 @@ import torch
 import torch.distributed as dist
 
 from slipway_trainer.elastic import settings, world
-from slipway_trainer.elastic.board import Record
+from slipway_trainer.elastic.board import Record, index_of
 from slipway_trainer.elastic.disk import Disk
 from slipway_trainer.elastic.rendezvous import JobDone, Rendezvous
 from slipway_trainer.elastic.service import RecordIndexService
@@ -44,8 +44,6 @@ class Shared:
 
     agreed: dict[str, Any] = field(default_factory=dict)
     """Results of `agree`, by key."""
-    total: float = 0.0
-    """Sum of all that was given to `add`, over all steps and workers."""
     step_seconds: dict[str, float] = field(default_factory=dict)
     """Time in steps that are in the model, by the run that made them."""
     losses: int = 0
@@ -107,7 +105,9 @@ class Replica:
         self._present: set[int] = set()
         self._settings = settings.read()
         settings.choose_interface(self._settings)
-        self.rendezvous = Rendezvous(self._settings)
+        # Worlds can form here from now on; the object must live as long as that.
+        self._store = world.store(("127.0.0.1", 0), is_master=True)
+        self.rendezvous = Rendezvous(self._settings, self._store.port)
 
     def form(self, reason: str, *, finishing: bool = False) -> None:
         """Come together with all who are there, and go on from the state of the furthest.
@@ -169,7 +169,7 @@ class Replica:
             missing = set(self.shared.indices) - self._present
             # One worker is enough for that; the others, and with them the job, end now.
             if missing and self.rank == self.size - 1:
-                self.rendezvous.tell(missing, _LINGER_SECONDS)
+                self.rendezvous.linger(missing, _LINGER_SECONDS)
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
@@ -177,16 +177,17 @@ class Replica:
 
         It raises as `Rendezvous.next_world`, and `WorldChanged` where a member was lost again.
         """
-        record, store = self.rendezvous.next_world(seconds, least)
+        record, address = self.rendezvous.next_world(seconds, least)
+        members, size = record.members, len(record.members)
+        rank = members.index(self.rendezvous.me)
+        world.enter(record, rank, address, self._step_timeout)
         self.rendezvous.publish(record)
-        rank, size = record.members.index(self.rendezvous.me), len(record.members)
-        world.enter(store, rank, size, self._step_timeout)
         last = self._world
         mine = {
             # A worker without a world claims nothing; one that was left behind has an older one.
             "claim": [0, 0, 0] if last is None else [*last.claim],
             "version": self._service.ledger.version,
-            "members": [] if last is None else [member.incarnation for member in last.members],
+            "members": [] if last is None else [*last.members],
             "failed": bool(reason),
             "known": {each: getattr(self.shared, each) for each in _COUNTED},
         }
@@ -211,11 +212,11 @@ class Replica:
         # Of workers that lack nothing one may not know of a world that was lost while it formed.
         self.shared = replace(self.shared, **furthest["known"])
         self._world, self.rank, self.size = record, rank, size
-        members, before = [member.incarnation for member in record.members], furthest["members"]
-        self._service.enter(self.rendezvous.me.incarnation, members)
+        before = furthest["members"]
+        self._service.enter(self.rendezvous.me, members)
         self.shared.losses += any(each["failed"] for each in given)
         self.shared.reformations += bool(before)
-        self._present = {member.index for member in record.members}
+        self._present = {*map(index_of, members)}
         self.shared.indices = sorted(self._present.union(self.shared.indices))
         self._on_change(
             Change(

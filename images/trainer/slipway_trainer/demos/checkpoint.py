@@ -104,14 +104,6 @@ class Checkpoints:
         tracked = regrouped([each["progress"]["tracker"] for each in ranks], rank)
         return {**ranks[0]["progress"], "tracker": tracked}
 
-    def refuse_others(self) -> None:
-        """Raise `ValueError` where a training that starts anew would write among another one's."""
-        if self.world.rank == 0 and self.store.files():
-            raise ValueError(
-                f"--checkpoint {self.store.directory} has checkpoints already: add --resume to go "
-                "on from the newest, or name another directory to start anew"
-            )
-
     def _check(self, state: Mapping[str, Any]) -> None:
         directory = self.store.directory
         if state.get("format") != FORMAT:

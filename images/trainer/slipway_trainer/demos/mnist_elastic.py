@@ -17,14 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.profiler import profile
 
-from slipway import checkpoints
 from slipway_trainer import report
 from slipway_trainer.demos import mnist, options, training
 from slipway_trainer.distributed import World
@@ -37,31 +35,23 @@ Result = TypeVar("Result")
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser("slipway_trainer.mnist_elastic", __doc__)
+    parser = options.parser(
+        "slipway_trainer.mnist_elastic", __doc__, data="/data/mnist", lr=0.01, log_interval=50,
+        epochs=1, batch_size=64, backend="gloo",
+    )  # fmt: skip
     add = parser.add_argument
-    add("--lr", type=float, default=0.01, metavar="X", help="learning rate for one worker; it is "
-        "multiplied by their number, whenever that changes")  # fmt: skip
-    add("--log-interval", type=options.count, default=50, metavar="STEPS", help="between two "
-        "step events")  # fmt: skip
-    add("--data", type=Path, default="/data/mnist", metavar="DIR", help="with MNIST/raw in it")
     add("--shard-batches", type=options.count, default=16, metavar="N", help="batches that a "
         "worker leases at a time")  # fmt: skip
     add("--step-timeout", type=float, default=8.0, metavar="SECONDS", help="how long a worker may "
         "take in a step until it counts as lost; --timeout is for the start")  # fmt: skip
-    parser.set_defaults(epochs=1, batch_size=64, backend="gloo")
     args = parser.parse_args(words)
-    found = checkpoints.own()  # the controller writes these, and resumes
-    own = None if found is None else found[0].directory
     refused = {"--backend nccl": args.backend != "gloo", "--workers": args.workers > 0,
-               "--profile": args.profile, "--resume": args.resume and found is None,
-               "--checkpoint, which a job of its own sets": args.checkpoint != own,
-               "--compile": args.compile is not None}  # fmt: skip
+               "--profile": args.profile, "--compile": args.compile is not None}  # fmt: skip
     if any(refused.values()):
         names = ", ".join(name for name, is_set in refused.items() if is_set)
         raise argparse.ArgumentError(
             None, f"not allowed when workers come and go: {names}; use slipway_trainer.mnist"
         )
-    args.resume = False
     return args
 
 

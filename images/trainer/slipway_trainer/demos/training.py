@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -20,7 +19,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 from torch.profiler import profile
 
-from slipway.checkpoints import Store
+from slipway import checkpoints
 from slipway.events import Events
 from slipway_trainer import report
 from slipway_trainer.datasets import Data
@@ -49,9 +48,6 @@ class Task:
 
     net: Callable[[int], nn.Module]
     load: Callable[..., Data]
-    data: Path | None
-    learning_rate: float
-    log_interval: int
     model_file: str
     by_class: bool = False
     """Find out each class's accuracy besides."""
@@ -71,7 +67,7 @@ class Training:
         self.task, self.args, self.events, self.world = task, args, events, world
         self.position = self.steps = 0
         self.train_set, self.test_set = (
-            task.load(task.data, train=train, limit=limit, device=world.device)
+            task.load(args.data, train=train, limit=limit, device=world.device)
             for train, limit in ((True, args.limit_train), (False, args.limit_test))
         )
         metrics: list[Metric] = [TopKAccuracy(1), TopKAccuracy(5)]
@@ -88,7 +84,7 @@ class Training:
         self.model = parallel(self.net, world)
         # The global batch grows with the world, and the learning rate with it: Goyal et al. 2017,
         # https://arxiv.org/abs/1706.02677, section 2.1.
-        rate = task.learning_rate * world.size
+        rate = args.lr * world.size
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=rate, momentum=args.momentum)
         self.dtype = DTYPES.get(args.precision)  # None: `begin` chooses
         self.ratio: float | None = None
@@ -129,7 +125,7 @@ class Training:
             loss = train_step(images, labels, weight)
             samples = len(labels) if weight > 0 else 0
             tracker.batch_end(samples)
-            is_told = self.made_step() % self.task.log_interval == 0
+            is_told = self.made_step() % args.log_interval == 0
             if is_told:
                 self.require_bound(float(loss), f"step {self.steps}")
             if samples > 0:
@@ -184,15 +180,9 @@ class Training:
         self.position = 0
 
     def begin(self) -> None:
-        """Begin anew, or go on from the newest checkpoint, as the arguments say."""
-        args, state = self.args, None
-        if self.checkpoints is None:
-            if args.resume:
-                raise ValueError("--resume needs --checkpoint, the directory to go on from")
-        elif args.resume:
-            state = self.checkpoints.newest()
-        else:
-            self.checkpoints.refuse_others()
+        """Go on from the job's newest checkpoint, or begin at the beginning where it has none."""
+        args = self.args
+        state = None if self.checkpoints is None else self.checkpoints.newest()
         if self.dtype is None and state is not None:
             self.dtype = state["settings"]["the precision"]
         if self.dtype is None:
@@ -279,18 +269,16 @@ class Training:
 
     def _checkpoints(self) -> Checkpoints | None:
         args = self.args
-        if args.checkpoint is None:
+        if (found := checkpoints.own()) is None:
             return None
         itself = {
             "the data set": self.train_set.name,
             "the number of samples": len(self.train_set), "the batch size": args.batch_size,
-            "the learning rate": self.task.learning_rate, "the momentum": args.momentum,
-            "the seed": args.seed,
+            "the learning rate": args.lr, "the momentum": args.momentum, "the seed": args.seed,
         }  # fmt: skip
         if self.dtype is not None:
             itself["the precision"] = self.dtype
-        store = Store(args.checkpoint, args.checkpoint_keep)
-        return Checkpoints(store, args.checkpoint_every, self.world, self.events, itself)
+        return Checkpoints(*found, self.world, self.events, itself)
 
 
 def main(

@@ -21,8 +21,7 @@ _COUNT = r"\d+", "a whole number from 0"
 _VARIABLES = {
     "PET_NNODES": (r"([1-9]\d*)(?::(\d+))?", "<min>:<max> with a min of 1 or more"),
     "PET_MAX_RESTARTS": _COUNT,
-    "PET_NPROC_PER_NODE": ("1|auto", "1, as an elastic worker is one process per pod: set "
-        "processesPerNode to 1 and raise workers"),
+    "PET_NPROC_PER_NODE": ("1|auto", "1: set processesPerNode to 1, and raise workers"),
 }  # fmt: skip
 """What each takes, as a pattern and in words."""
 _LISTED = {

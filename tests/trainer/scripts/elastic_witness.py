@@ -106,7 +106,7 @@ def train_one_batch(samples: Tensor) -> float:
     return norm
 
 
-service = RecordIndexService(8, SAMPLES, num_epochs=1, dataset_name="witness", shard_batches=4)
+service = RecordIndexService(8, SAMPLES, num_epochs=1, dataset_name="witness")
 loader = DataLoader(TensorDataset(torch.arange(SAMPLES)), batch_sampler=service)
 controller = PyTorchAllReduceController(service, changed)
 controller.set_broadcast_model(model)

@@ -40,8 +40,6 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         epochs=1, batch_size=64, backend="gloo",
     )  # fmt: skip
     add = parser.add_argument
-    add("--shard-batches", type=options.count, default=16, metavar="N", help="batches that a "
-        "worker leases at a time")  # fmt: skip
     add("--step-timeout", type=float, default=8.0, metavar="SECONDS", help="how long a worker may "
         "take in a step until it counts as lost; --timeout is for the start")  # fmt: skip
     args = parser.parse_args(words)
@@ -75,7 +73,6 @@ class Training(training.Training):
             shuffle=True,
             dataset_name=self.train_set.name,
             seed=args.seed,
-            shard_batches=args.shard_batches,
         )
         self.controller = PyTorchAllReduceController(
             self.service,
@@ -119,7 +116,7 @@ class Training(training.Training):
     def shares(self) -> Iterator[tuple[Tensor, float]]:
         for indices in self.service:
             ledger = self.service.ledger
-            self.steps, self.position = ledger.step, ledger.counts.count(1)
+            self.steps, self.position = ledger.step, ledger.position
             # The gradients of a worker's mean loss count by its share of the step's samples.
             yield torch.tensor(indices), 1 / len(indices) if self.service.share() else 0.0
 

@@ -213,7 +213,7 @@ class Replica:
         self.shared = replace(self.shared, **furthest["known"])
         self._world, self.rank, self.size = record, rank, size
         before = furthest["members"]
-        self._service.enter(self.rendezvous.me, members)
+        self._service.enter(rank, size)
         self.shared.losses += any(each["failed"] for each in given)
         self.shared.reformations += bool(before)
         self._present = {*map(index_of, members)}

@@ -163,9 +163,7 @@ class Training(training.Training):
 def main(events: Events) -> dict[str, Any]:
     """Train and test as the arguments say; return the summary of this worker."""
     started = time.monotonic()
-    args = arguments()
-    torch.set_num_threads(args.threads)
-    summary = Training(args, events).run()
+    summary = Training(arguments(), events).run()
     return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
 
 

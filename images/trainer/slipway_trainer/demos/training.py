@@ -66,6 +66,8 @@ class Training:
     def __init__(self, task: Task, args: argparse.Namespace, events: Events, world: World) -> None:
         self.task, self.args, self.events, self.world = task, args, events, world
         self.position = self.steps = 0
+        if args.threads is not None:
+            torch.set_num_threads(args.threads)
         self.train_set, self.test_set = (
             task.load(args.data, train=train, limit=limit, device=world.device)
             for train, limit in ((True, args.limit_train), (False, args.limit_test))
@@ -184,16 +186,15 @@ class Training:
         args = self.args
         state = None if self.checkpoints is None else self.checkpoints.newest()
         if self.dtype is None and state is not None:
-            self.dtype = state["settings"]["the precision"]
+            self.dtype = state["ranks"][0]["progress"]["precision"]
         if self.dtype is None:
-            few = self.train_set[torch.arange(min(len(self.train_set), args.batch_size, PROBED))]
+            few = self._first(min(args.batch_size, PROBED))
             total = self.tracker.total
             found = self.agree("precision", lambda: choose(self.net, *few, total))
             self.dtype, self.ratio = found
-        self.events.emit("started", **_plain(args) | self.facts())
+        self.events.emit("started", **vars(args) | self.facts())
         self.tracker.start()
         if self.checkpoints is not None:
-            self.checkpoints.settings["the precision"] = self.dtype
             self.checkpoints.written = time.monotonic()
             report.await_checkpoint()
             if state is not None:
@@ -204,27 +205,35 @@ class Training:
         # After two steps DistributedDataParallel puts gradients together in another way, which of
         # three ranks and more adds them up in another order: that decides on a sum's last bit.
         for _ in range(min(2, state["step"])):
-            images, labels = self.train_set[torch.arange(1)]
+            images, labels = self._first(1)
             F.cross_entropy(self.forward(images), labels).backward()
         progress = checkpoints.restore(state, self.net, self.optimizer)
         self.steps, self.position = progress["steps"], progress["position"]
         self.tracker.restore(progress["tracker"])
 
+    def _first(self, count: int) -> tuple[Tensor, Tensor]:
+        chosen = torch.arange(min(len(self.train_set), count))
+        return self.train_set.placed(*self.train_set[chosen])
+
     def progress(self) -> dict[str, Any]:
         """Return how far this rank has come, in plain values."""
-        return {"steps": self.steps, "position": self.position, "tracker": self.tracker.state()}
+        return {
+            "steps": self.steps,
+            "position": self.position,
+            "precision": self.dtype,
+            "tracker": self.tracker.state(),
+        }
 
     def summary(self) -> dict[str, Any]:
         """Return what the run came to, for the termination message of this rank."""
         told = {"backend": self.args.backend, "dataset": self.train_set.name}
-        return self.tracker.summary() | told | device_facts(self.world.device) | self.facts()
+        return self.tracker.summary() | told | self.facts()
 
     def facts(self) -> dict[str, Any]:
         """Return how it trains, for the events and the result."""
         ratio = {} if self.ratio is None else {"precision_ratio": self.ratio}
-        torch_version = str(torch.__version__)
-        known = {"world_size": self.world.size, "torch": torch_version, "precision": self.dtype}
-        return known | ratio
+        known = {"world_size": self.world.size, "precision": self.dtype}
+        return known | ratio | device_facts(self.world.device)
 
     def require_bound(self, loss: float, when: str) -> None:
         """Raise `FloatingPointError` when the loss is no finite number."""
@@ -268,17 +277,8 @@ class Training:
         return work()
 
     def _checkpoints(self) -> Checkpoints | None:
-        args = self.args
-        if (found := checkpoints.own()) is None:
-            return None
-        itself = {
-            "the data set": self.train_set.name,
-            "the number of samples": len(self.train_set), "the batch size": args.batch_size,
-            "the learning rate": args.lr, "the momentum": args.momentum, "the seed": args.seed,
-        }  # fmt: skip
-        if self.dtype is not None:
-            itself["the precision"] = self.dtype
-        return Checkpoints(*found, self.world, self.events, itself)
+        found = checkpoints.own()
+        return None if found is None else Checkpoints(*found, self.world, self.events)
 
 
 def main(
@@ -288,7 +288,6 @@ def main(
 
     def train(events: Events) -> dict[str, Any]:
         started, args = time.monotonic(), arguments()
-        torch.set_num_threads(args.threads)
         # Join before anything else can fail: then the other ranks notice at once if this one does.
         args.backend = args.backend or default_backend(use_cuda=not args.no_cuda)
         world = join(args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda)
@@ -296,10 +295,3 @@ def main(
         return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
 
     report.run(train)
-
-
-def _plain(args: argparse.Namespace) -> dict[str, Any]:
-    return {
-        name: value if isinstance(value, int | float | str | None) else str(value)
-        for name, value in vars(args).items()
-    }

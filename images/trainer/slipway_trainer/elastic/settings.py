@@ -45,7 +45,7 @@ class Settings:
     index: int
     """Which worker this is; a replacement has the index of the one it replaces."""
     peers: tuple[Address, ...]
-    """Where each index's board is served, this one's included."""
+    """Where each index's board is served, this one's included; alone on any port."""
     minimum: int
     """The fewest workers that may train."""
     losses: int
@@ -83,7 +83,7 @@ def read(
             "job an elastic policy, or set SLIPWAY_ELASTIC_PEERS and SLIPWAY_ELASTIC_INDEX"
         )
     else:
-        return Settings(0, (("127.0.0.1", _free_port()),), 1, 0)
+        return Settings(0, (("127.0.0.1", 0),), 1, 0)
     least = int(found["PET_NNODES"][1])
     if least > len(peers) or index >= len(peers):
         raise ValueError(
@@ -131,9 +131,3 @@ def _search_domain(resolver: Path) -> str:
         if words[:1] == ["search"]:
             return next((f".{word}." for word in words[1:] if ".svc." in f"{word}."), "")
     return ""
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port

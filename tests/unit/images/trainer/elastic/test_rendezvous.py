@@ -39,7 +39,8 @@ def _meet(*workers: Rendezvous, least: int = 1) -> Record:
     assert len({port for _, (_, port) in found}) == 1
     for worker, (record, _) in zip(workers, found, strict=True):
         worker.publish(record)
-    return found[0][0]
+    record: Record = found[0][0]
+    return record
 
 
 def _isolate(

@@ -1,4 +1,4 @@
-"""Data sets as two tensors in memory: at 47 and 184 MB there is nothing for a DataLoader to do.
+"""Data sets, of which batches are read: in memory as two tensors, or (`pictures`) from files.
 
 torchvision's own classes read the files. None is fetched from here, where every rank would fetch
 it again: they are in the trainer's image.

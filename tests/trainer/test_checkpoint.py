@@ -155,22 +155,6 @@ def test_when_none_is_whole_it_says_so_and_does_not_start_over(image: Opened, co
     assert "none of the checkpoints in /out/checkpoints" in ranks[0].message["error"]
 
 
-def test_one_of_another_training_is_refused_with_every_difference(
-    image: Opened, copied: Path
-) -> None:
-    changed = ("--lr", "0.1", "--batch-size", "32", "--seed", "2", "--limit-train", "2000")
-    ranks = image.train(copied, Rank(), Rank(), args=(*_SMALL, *changed), env=_JOBS_OWN)
-    assert ranks[0].code == 1
-    for difference in (
-        "the learning rate was 0.01 and is 0.1",
-        "the batch size was 64 and is 32",
-        "the seed was 1 and is 2",
-        "the number of samples was 3000 and is 2000",
-    ):
-        assert difference in ranks[0].message["error"]
-    assert len(_checkpoints(copied)) == 2
-
-
 @pytest.mark.parametrize("size", [1, 3])
 def test_another_number_of_ranks_goes_on_within_tolerance(
     image: Opened, copied: Path, trained: Path, size: int

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from socket import create_server
 
 import pytest
@@ -34,13 +35,12 @@ def start(monkeypatch: pytest.MonkeyPatch) -> Start:
 def _meet(*workers: Rendezvous, least: int = 1) -> Record:
     """Return the world that all of `workers` come to."""
     with ThreadPoolExecutor(len(workers)) as pool:
-        found = [*pool.map(lambda each: each.next_world(20, least), workers)]
+        found = [*pool.map(partial(Rendezvous.next_world, seconds=20, least=least), workers)]
     assert len({record.generation for record, _ in found}) == 1
     assert len({port for _, (_, port) in found}) == 1
     for worker, (record, _) in zip(workers, found, strict=True):
         worker.publish(record)
-    record: Record = found[0][0]
-    return record
+    return found[0][0]
 
 
 def _isolate(

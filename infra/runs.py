@@ -19,7 +19,7 @@ from jobs.resource import Claim, Gate, PyTorchJob
 from jobs.result import RunResult
 from jobs.sources import declare_images
 from jobs.spec import Script, TrainingJob, inputs, manifest, program, volumes
-from jobs.spec.kept import VOLUME_URL
+from jobs.spec.kept import VOLUME_URL, checkpoints
 
 
 @dataclass(frozen=True)
@@ -103,10 +103,10 @@ def _manifest(
 ) -> dict[str, Any]:
     """Return a job's PyTorchJob, whose images are declared."""
     has_volume = context.kept == VOLUME_URL
-    if job.checkpoint is not None and not has_volume:
+    if job.checkpoint is not None and checkpoints(job, context.kept) is None:
         pulumi.log.warn(
-            f"job {job.name}: `checkpoint` is left out, because the stack has no volume for kept "
-            "files (docs/checkpoints.md#where-they-are): a retry begins at the beginning"
+            f"job {job.name}: `checkpoint` is left out, because the stack keeps no files. Give it a "
+            "`url` (docs/checkpoints.md#where-they-are), or a retry begins at the beginning"
         )
     image, fetch_image = declare_images(job, script, context.cluster, context.images)
     others = {name: run.job for name, run in before.items()}

@@ -80,6 +80,7 @@ def run_properties(
         "onCancel": job.on_cancel,
         **({} if kept is None else {"checkpoint": kept}),
         **({} if job.retry_on is None else {"retryOn": list(job.retry_on)}),
+        **({} if (every := job.outputs_every) is None else {"outputsEvery": every}),
         **({} if (least := job.min_gpu_utilization) is None else {"minGpuUtilization": least}),
     }
 

@@ -67,5 +67,5 @@ def _outputs_not_kept(job: TrainingJob, _: Surroundings) -> Findings:
             ("outputs",),
             f"{quote(url)} lies in no volume that can be written and stays when the pod goes "
             f"({have})",
-            "mount one there, or name a store such as abfs://container/folder",
+            "mount one there, or name a store such as abfs://container/folder or s3://bucket/folder",
         )

@@ -145,9 +145,8 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
 
     A refusal by the API server is a result, too.
     """
-    manifest = resuming(
-        filled(inputs["manifest"], inputs.get(ARTIFACTS, {})), inputs.get("checkpoint")
-    )
+    manifest = filled(inputs["manifest"], inputs.get(ARTIFACTS, {}))
+    manifest = resuming(manifest, inputs.get("checkpoint"), inputs.get("outputsEvery"))
     retries = inputs["retries"]
     limits = Limits(
         total=inputs["timeoutSeconds"],

@@ -22,7 +22,7 @@ _IN_PLACE = frozenset(
     {
         *("labels", "annotations", "priorityClass", "ttlSecondsAfterFinished", "cleanPodPolicy"),
         *("backoffLimit", "timeout", "startTimeout", "retries", "onCancel", "dependsOn"),
-        *("minGpuUtilization", "retryOn", "checkpoint"),
+        *("minGpuUtilization", "retryOn", "checkpoint", "outputsEvery"),
     }
 )
 """Fields of a declaration that can't alter a result."""
@@ -149,7 +149,8 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
     if cost := inputs.get("cost"):
         seconds = inputs["timeoutSeconds"] * (inputs["retries"] + 1)
         line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
-    complete = resuming(shown["manifest"], inputs.get("checkpoint"))
+    known, every = inputs.get("checkpoint"), inputs.get("outputsEvery")
+    complete = resuming(shown["manifest"], known, every)
     context.info(f"{line}\n{render(keeping(complete, inputs.get('kept')))}")
 
 

@@ -100,6 +100,8 @@ def _pairs(job: TrainingJob) -> Iterator[Contradiction]:
         yield _of("requirements", text, "script")
     if job.outputs is not None:
         yield from _secret_in(job.outputs, ("outputs",))
+    if job.checkpoint is not None and job.checkpoint.url is not None:
+        yield from _secret_in(job.checkpoint.url, ("checkpoint", "url"))
 
 
 def _env(job: TrainingJob) -> Iterator[Contradiction]:

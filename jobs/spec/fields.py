@@ -19,7 +19,7 @@ _TAKEN = frozenset(
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
 _DURATIONS = "a duration such as 90s, 5m or 1h30m"
 _INTERVAL = "a number of steps such as 500 steps, or a time such as 10 min, 90s or 1h30m"
-_URL = "a URL that fsspec knows, such as file:///results or abfs://container/folder"
+_URL = "a URL that fsspec knows, such as file:///results, abfs://container/folder or s3://bucket/folder"
 _ARTIFACT = "the path of a file below the other job's SLIPWAY_OUTPUT_DIR, such as model.pt"
 
 

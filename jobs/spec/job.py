@@ -76,6 +76,8 @@ class TrainingJob:
         seed: Of the weights and the order of the samples.
         goal: Stop when a validation reaches it: `accuracy=0.98` or above, `val_loss=0.3` or below.
         outputs: Where SLIPWAY_OUTPUT_DIR is copied to at the end, as a URL that fsspec knows.
+        outputs_every: Seconds; copy what has changed in it that often while the job runs, too, to
+            `outputs` or to where the stack keeps files.
         depends_on: Jobs that must have succeeded, and passed their gates, before this one starts.
         inputs: Files that such jobs leave, by the name that this one has for them: in
             SLIPWAY_INPUT_<NAME> it finds the path.
@@ -145,6 +147,7 @@ class TrainingJob:
     seed: Count | None = None
     goal: fields.Goal | None = None
     outputs: fields.Url | None = None
+    outputs_every: fields.WholeSeconds | None = None
     depends_on: tuple[fields.Name, ...] = ()
     inputs: dict[fields.InputName, parts.JobInput] = Field(default_factory=dict)
     data: parts.Data | None = None

@@ -1,14 +1,16 @@
 """The place where a stack keeps its jobs' files, and how a pod gets to it. Pure.
 
 The place is a URL that fsspec knows. Where it is `VOLUME_URL`, that is the volume of the claim
-`slipway-kept`, which each pod that needs it has at /opt/kept. In either there are:
+`slipway-kept`, which each pod that needs it has at /opt/kept. In either there are, unless a job has
+a URL of its own for one of them:
 
     outputs/<job>/<run id>/    what rank 0 left in SLIPWAY_OUTPUT_DIR, and artifacts.json
     outputs/<job>/succeeded    the id of the last run whose program ended well
     checkpoints/<job>/<key>/   what a job resumes from; the key names its program with all settings
 
-The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`). All of it is added when a
-job is submitted: where files are kept, and how often a state is written, can't alter a result.
+The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`), and keeps a directory of
+the pod's and checkpoints/ alike where that is no volume. All of it is added when a job is submitted:
+where files are kept, and how often they are written, can't alter a result.
 """
 
 from __future__ import annotations
@@ -17,10 +19,9 @@ import copy
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from jobs.spec.names import KEPT, KEPT_VOLUME
+from jobs.spec.names import KEPT, KEPT_VOLUME, WORK
 from jobs.spec.pytorchjob import SECONDS_TO_COPY_OUT
 from jobs.spec.volumes import of_claim
 
@@ -57,30 +58,45 @@ def keeping(manifest: Mapping[str, Any], url: str | None) -> dict[str, Any]:
 
 
 def checkpoints(job: TrainingJob, place: str | None) -> dict[str, Any] | None:
-    """Return a job's checkpoints as an input of its run; None unless `place` is the volume."""
-    return None if job.checkpoint is None or place != VOLUME_URL else asdict(job.checkpoint)
+    """Return a job's checkpoints as an input of its run; None where there is no place for them."""
+    if (chosen := job.checkpoint) is None:
+        return None
+    url = place if chosen.url is None else chosen.url
+    known = {"every": chosen.every, "keep": chosen.keep}
+    return None if url is None else known if url == VOLUME_URL else {**known, "url": url}
 
 
-def resuming(manifest: Mapping[str, Any], known: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return a PyTorchJob whose pods write checkpoints as `checkpoints` has it, and resume."""
+def resuming(
+    manifest: Mapping[str, Any], known: Mapping[str, Any] | None, every: int | None = None
+) -> dict[str, Any]:
+    """Return a PyTorchJob whose pods write checkpoints as `checkpoints` has it, and resume.
+
+    They copy their files every so many seconds, not at their end alone.
+    """
     complete = copy.deepcopy(dict(manifest))
-    if known is None:
-        return complete
-    folder = f"{KEPT}/checkpoints/{manifest['metadata']['name']}/{_key(manifest)}"
-    variables = {
-        "SLIPWAY_CHECKPOINT_DIR": folder,
-        "SLIPWAY_CHECKPOINT_EVERY": known["every"],
-        "SLIPWAY_CHECKPOINT_KEEP": str(known["keep"]),
-    }
+    url = None if known is None else known.get("url")
+    variables = {} if every is None else {"SLIPWAY_OUTPUTS_EVERY": str(every)}
+    if known is not None:
+        folder = f"checkpoints/{manifest['metadata']['name']}/{_key(manifest)}"
+        variables |= {
+            "SLIPWAY_CHECKPOINT_DIR": f"{KEPT if url is None else WORK}/{folder}",
+            "SLIPWAY_CHECKPOINT_EVERY": known["every"],
+            "SLIPWAY_CHECKPOINT_KEEP": str(known["keep"]),
+        }
+        if url is not None:
+            variables["SLIPWAY_CHECKPOINT_URL"] = f"{url.rstrip('/')}/{folder}"
     for replicas in complete["spec"]["pytorchReplicaSpecs"].values():
         pod = replicas["template"]["spec"]
-        pod["terminationGracePeriodSeconds"] = max(
-            _SECONDS_TO_STOP, pod["terminationGracePeriodSeconds"]
-        )
         pod["containers"][0]["env"] += [
             {"name": name, "value": value} for name, value in variables.items()
         ]
-        mount(pod)
+        if known is not None:
+            pod["terminationGracePeriodSeconds"] = max(
+                _SECONDS_TO_STOP if url is None else SECONDS_TO_COPY_OUT,
+                pod["terminationGracePeriodSeconds"],
+            )
+            if url is None:
+                mount(pod)
     return complete
 
 

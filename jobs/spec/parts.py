@@ -99,10 +99,12 @@ class Checkpoint:
     Args:
         every: How far apart checkpoints are: `500 steps`, or `10 min`.
         keep: How many of them stay.
+        url: Where they are, as a URL that fsspec knows, instead of where the stack keeps files.
     """
 
     every: fields.Interval = "600 s"
     keep: Annotated[int, Field(ge=1, le=100), BeforeValidator(integer)] = 2
+    url: fields.Url | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -92,15 +92,16 @@ def find(stack: str, state: StackState, job: str) -> JobState:
 def kept_files(job: JobState) -> tuple[Mapping[str, Mapping[str, Any]], str | None]:
     """Return the files that a job's result names, and the URL of its run's folder, None without.
 
-    An image without slipway_trainer names none; where its files would be follows from its outputs.
+    An image without slipway_trainer names none, nor does a run that was lost while it copied them;
+    where they would be follows from its outputs.
     """
     result, known = job.result or {}, files_left(job.result)
     if LIST in known:
         return known, str(known[LIST]["url"]).removesuffix(f"/{LIST}")
     declared = job.inputs.get("declared") or {}
     place = declared.get("outputs") or job.inputs.get("kept")
-    has_own_image = "image" in declared or "build" in declared
-    if place is None or not has_own_image or "run_id" not in result:
+    may_be_there = declared.keys() & {"image", "build", "outputsEvery"}
+    if place is None or not may_be_there or "run_id" not in result:
         return known, None
     return known, f"{place.rstrip('/')}/{result['run_id']}"
 
@@ -121,7 +122,7 @@ def _report(found: Received, directory: Path, job: str, stack: str) -> None:
     echo(f"{directory}: {count} files with {found.bytes:,} bytes{there}.")
     if found.unchecked:
         echo(
-            f"Not checked, because the result of {job} has no checksums of its image's files: "
+            f"Not checked, because the result of {job} has no checksums of them: "
             f"{', '.join(found.unchecked)}."
         )
     if not found.changed and not found.missing:

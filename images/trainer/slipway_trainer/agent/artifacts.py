@@ -2,9 +2,10 @@
 
     python3 -m slipway_trainer.artifacts outputs file:///results/mine
 
-Any URL that fsspec knows will do: file:///results (a mounted volume), or abfs://container/folder
-with adlfs and its AZURE_STORAGE_* variables. Repeating what fails for a moment is left to the
-store's own client. https://filesystem-spec.readthedocs.io/
+Any URL that fsspec knows will do: file:///results (a mounted volume), abfs://container/folder with
+adlfs and its AZURE_STORAGE_* variables, s3://bucket/folder and gs://bucket/folder with obstore and
+its AWS_* and GOOGLE_* variables. Repeating what fails for a moment is left to the store's own
+client. https://filesystem-spec.readthedocs.io/
 
 Where a stack keeps all jobs' files, two runs of a job stay: the last one, and the last one that
 ended well, which is often the same.
@@ -17,7 +18,7 @@ import json
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import file_digest, sha256
 from pathlib import Path
@@ -45,17 +46,26 @@ def store_of(url: str) -> "tuple[AbstractFileSystem, str]":
     """Return the store that `url` is in, and its path there; raises what fsspec does."""
     from fsspec import url_to_fs  # noqa: PLC0415 - takes 0.1 s, and most jobs copy nothing
 
+    if (scheme := url.partition("://")[0]) in {"s3", "gs"}:
+        from obstore.fsspec import register  # noqa: PLC0415 - as above
+
+        register(scheme)
     store, path = url_to_fs(url)
     return store, path
 
 
 def sync(
-    directory: Path, url: str, events: Events, limit_seconds: float = LIMIT_SECONDS
+    directory: Path,
+    url: str,
+    events: Events,
+    limit_seconds: float = LIMIT_SECONDS,
+    sent: Collection[str] = (),
 ) -> dict[str, dict[str, Any]]:
     """Copy all files in `directory` to `url` and return {path: {url, sha256, bytes}}.
 
     A list of them, `LIST`, is written beside them as the last one: where it is, everything is. It
-    comes first in what is returned. Without a file nothing is copied and nothing returned.
+    comes first in what is returned. Without a file nothing is copied and nothing returned. Those
+    in `sent` are there already, and only compared.
 
     Raises:
         TimeoutError: it took longer than `limit_seconds`.
@@ -79,15 +89,16 @@ def sync(
         targets = {name: f"{root}/{name}" for name in files}
         for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets.values()):
             store.makedirs(folder, exist_ok=True)
-        store.put([str(directory / name) for name in files], list(targets.values()))
-        for name, sent in files.items():
-            _verify(store, targets[name], sent)
-            events.emit("artifact", path=name, **sent)
+        due = [name for name in files if name not in sent]
+        store.put([str(directory / name) for name in due], [targets[name] for name in due])
+        for name, entry in files.items():
+            _verify(store, targets[name], entry)
+            events.emit("artifact", path=name, **entry)
         content = json.dumps(files, indent=2).encode()
         store.pipe_file(f"{root}/{LIST}", content)
         itself = _entry(url, LIST, sha256(content).hexdigest(), len(content))
         _verify(store, f"{root}/{LIST}", itself)
-    total = sum(sent["bytes"] for sent in files.values())
+    total = sum(entry["bytes"] for entry in files.values())
     seconds = round(time.monotonic() - begun, 3)
     events.emit("artifacts", url=url, files=len(files), bytes=total, seconds=seconds)
     return {LIST: itself, **files}
@@ -132,10 +143,16 @@ def prune(url: str, run_id: str, *, is_success: bool) -> list[str]:
     stays = {run_id}
     if store.exists(note):
         stays.add(store.cat_file(note).decode().strip())
+    return remove_folders(url, lambda name: name not in stays)
+
+
+def remove_folders(url: str, is_old: Callable[[str], bool]) -> list[str]:
+    """Remove the folders right below `url` whose names are old, and return these."""
+    store, root = store_of(url)
     removed = []
-    for entry in store.ls(root, detail=True):
+    for entry in store.ls(root, detail=True) if store.exists(root) else ():
         name = entry["name"].rstrip("/").rpartition("/")[2]
-        if entry["type"] == "directory" and name not in stays:
+        if entry["type"] == "directory" and is_old(name):
             with suppress(FileNotFoundError):  # another worker of an elastic job was quicker
                 store.rm(entry["name"], recursive=True)
             removed.append(name)

@@ -6,15 +6,17 @@
 It makes SLIPWAY_OUTPUT_DIR, adds the numbers in its metrics.json to the termination message, and
 copies what is in it to the URL SLIPWAY_OUTPUTS, also when the program failed. A job without it has
 SLIPWAY_KEPT, where its stack keeps the files of the last runs; that a file could not be kept there
-is no failure. The checkpoints of a program that ended well are removed. Several processes run under
-torchrun, and their messages become the container's one. A single process of the image's own
+is no failure. With SLIPWAY_OUTPUTS_EVERY, in seconds, they are copied while the program runs, too.
+Checkpoints lie in SLIPWAY_CHECKPOINT_DIR, or at the URL SLIPWAY_CHECKPOINT_URL, with which that
+directory is kept alike; those of a program that ended well are removed. Several processes run
+under torchrun, and their messages become the container's one. A single process of the image's own
 programs just replaces this one when nothing is left to do. So this module starts in milliseconds:
 it imports neither torch nor fsspec unless they are needed.
 """
 
 import argparse
 import os
-import shutil
+import re
 import signal
 import subprocess
 import sys
@@ -22,6 +24,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, Any
 
@@ -29,9 +32,12 @@ from slipway import termination
 from slipway.events import Events, own_index, own_rank
 from slipway_trainer import report
 from slipway_trainer.agent import artifacts, messages
+from slipway_trainer.agent.mirror import Mirror
 
 _LAST_LINES = 100
 _LEFT_OPEN_SECONDS = 1.0
+_LOOK_SECONDS = 1.0
+"""How often new checkpoints are looked for."""
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
 
@@ -49,17 +55,32 @@ def main(arguments: Sequence[str]) -> int:
     if processes == 1 and not has_more and program[0] == "-m":
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *program])  # noqa: S606 - that is its purpose
-    if checkpoints is not None and own_rank() == 0:
-        _forget(Path(checkpoints))
-    with tempfile.TemporaryDirectory(prefix="slipway-") as scratch:
+    place, saved = os.environ.get("SLIPWAY_CHECKPOINT_URL", f"file://{checkpoints}"), None
+    if checkpoints is not None:
+        try:
+            saved = _resumed(place, Path(checkpoints))
+        except Exception as error:  # noqa: BLE001 - every store has errors of its own
+            text = f"the checkpoints in {place} can't be read: {type(error).__name__}: {error}"
+            print(text, file=sys.stderr, flush=True)
+            termination.leave({"rank": own_rank(), "error": text})
+            return report.EXIT_FAILED
+    sent = None
+    with ExitStack() as meanwhile:
+        scratch = meanwhile.enter_context(tempfile.TemporaryDirectory(prefix="slipway-"))
+        if saved is not None:
+            meanwhile.enter_context(saved.following(_LOOK_SECONDS))
+        if url is not None and (every := os.environ.get("SLIPWAY_OUTPUTS_EVERY")) is not None:
+            sent = Mirror(directory, _destination(url, code=1, rank=own_rank()))
+            meanwhile.enter_context(sent.following(float(every)))
         code, message = _run(processes, program, Path(scratch))
     if checkpoints is not None and code == 0 and message.get("rank", own_rank()) == 0:
-        # What has come to its end is not to be gone on with.
-        shutil.rmtree(checkpoints, ignore_errors=True)
+        _end(place)
+    elif saved is not None and code != 0:
+        saved.copy(settled_seconds=0)
     if code == 0:
         message = messages.with_numbers(message, directory)
     if url is not None:
-        code, message = _copy(directory, url, code, message)
+        code, message = _copy(directory, url, code, message, sent)
     if message:
         termination.leave(message)
     return code
@@ -80,11 +101,31 @@ def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
     return processes, program
 
 
-def _forget(checkpoints: Path) -> None:
-    """Remove the checkpoints of this job's other declarations, beside which these are."""
-    for other in checkpoints.parent.glob("[0-9a-f]" * 16):
-        if other.name != checkpoints.name:
-            shutil.rmtree(other, ignore_errors=True)
+def _resumed(place: str, directory: Path) -> Mirror | None:
+    """Have the job's checkpoints in `directory`; return how they get to `place` where that differs.
+
+    Rank 0 removes those of the job's other declarations, beside which these are.
+    """
+    parent, _, own = place.rpartition("/")
+    if own_rank() == 0:
+        artifacts.remove_folders(
+            parent, lambda name: name != own and re.fullmatch("[0-9a-f]{16}", name) is not None
+        )
+    if place == f"file://{directory}":
+        return None
+    saved = Mirror(directory, place)
+    saved.fetch()
+    return saved
+
+
+def _end(place: str) -> None:
+    """Remove the checkpoints of a program that has come to its end: none goes on from them."""
+    parent, _, own = place.rpartition("/")
+    try:
+        artifacts.remove_folders(parent, lambda name: name == own)
+    except Exception as error:  # noqa: BLE001 - every store has errors of its own
+        text = f"the checkpoints in {place} could not be removed: {type(error).__name__}: {error}"
+        print(text, file=sys.stderr, flush=True)
 
 
 def _set_torchruns_variables() -> None:
@@ -153,15 +194,20 @@ def _pass_on(stderr: IO[bytes], last: "deque[bytes]") -> None:
 
 
 def _copy(
-    directory: Path, url: str, code: int, message: dict[str, Any]
+    directory: Path, url: str, code: int, message: dict[str, Any], sent: Mirror | None
 ) -> tuple[int, dict[str, Any]]:
-    """Copy the program's files out; return the exit code and the message that this leads to."""
+    """Copy the program's files out; return the exit code and the message that this leads to.
+
+    `sent` knows what was copied while the program ran.
+    """
     rank = message.get("rank", own_rank())
     is_demanded = "SLIPWAY_OUTPUTS" in os.environ
     try:
         if not is_demanded and any(directory.iterdir()):
             artifacts.reach(url)
-        listed = artifacts.sync(directory, _destination(url, code, rank), Events(rank))
+        target = _destination(url, code, rank)
+        done = sent.unchanged() if sent is not None and sent.url == target else ()
+        listed = artifacts.sync(directory, target, Events(rank), sent=done)
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
         text = f"{directory} could not be copied to {url}: {type(error).__name__}: {error}"
         print(text, file=sys.stderr, flush=True)

@@ -3,7 +3,7 @@
 import json
 import shutil
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -16,11 +16,16 @@ _EVERY = 5
 _SCRIPTS = Path(__file__).with_name("scripts")
 _SHORT = ("--limit-train", "3000", "--limit-test", "500", "--epochs", "2", "--batch-size", "64")
 _SMALL = (*_SHORT, "--threads", "1", "--output-dir", "/out/model", "--precision", "float32")
-_TRAIN = (*_SMALL, "--checkpoint", "/out/checkpoints", "--checkpoint-every", str(_EVERY))
+_JOBS_OWN = {
+    "SLIPWAY_CHECKPOINT_DIR": "/out/checkpoints",
+    "SLIPWAY_CHECKPOINT_EVERY": f"{_EVERY} steps",
+    "SLIPWAY_CHECKPOINT_KEEP": "2",
+}
+"""The variables of a job with `checkpoint: {every: 5 steps}`."""
 _MNIST = Rank(("--log-interval", "1"))
 # With dropout: its random numbers are part of the state. Its steps take longer: they are smaller.
 _CIFAR = Rank(
-    ("--print-freq", "1", "--limit-train", "900", "--batch-size", "16"),
+    ("--log-interval", "1", "--limit-train", "900", "--batch-size", "16"),
     program=("-m", "slipway_trainer.cifar"),
 )
 
@@ -42,11 +47,10 @@ def _straight(
     image: Opened,
     directory: Path,
     *ranks: Rank,
-    args: Sequence[str] = _TRAIN,
-    env: Mapping[str, str] | None = None,
+    env: Mapping[str, str] = _JOBS_OWN,
 ) -> list[Ended]:
     """Train without an interruption."""
-    ended = image.train(directory, *ranks, args=args, env=env)
+    ended = image.train(directory, *ranks, args=_SMALL, env=env)
     assert [rank.code for rank in ended] == [0] * len(ranks), ended[0].errors
     return ended
 
@@ -54,7 +58,7 @@ def _straight(
 def _killed(image: Opened, directory: Path, *ranks: Rank) -> list[Ended]:
     """Train until the last rank is killed, in the middle."""
     last = replace(ranks[-1], signal=signal.SIGKILL, steps=20)
-    ended = image.train(directory, *ranks[:-1], last, args=_TRAIN)
+    ended = image.train(directory, *ranks[:-1], last, args=_SMALL, env=_JOBS_OWN)
     assert ended[-1].code == -signal.SIGKILL
     assert not any(rank.of("completed") for rank in ended)
     assert ended[0].of("checkpoint"), "it was killed before the first checkpoint"
@@ -79,7 +83,7 @@ def test_a_killed_training_resumes_bit_for_bit(
     whole = _straight(image, straight, *ranks)
     before = _killed(image, stopped, *ranks)
     newest = _checkpoints(stopped)[-1]
-    after = _straight(image, stopped, *ranks, args=(*_TRAIN, "--resume"))
+    after = _straight(image, stopped, *ranks)
 
     [resumed] = after[0].of("resumed")
     # Killed between a checkpoint and the word of it, it has one more than it told of.
@@ -134,7 +138,7 @@ def test_a_damaged_newest_one_is_passed_over_with_a_warning(
             damage
         ]
     )
-    ranks = _straight(image, copied, _MNIST, _MNIST, args=(*_TRAIN, "--resume"))
+    ranks = _straight(image, copied, _MNIST, _MNIST)
     [warning] = ranks[0].of("warning")
     assert newest.name in warning["warning"]
     assert [rank.of("resumed")[0]["step"] for rank in ranks] == [40, 40]
@@ -146,25 +150,9 @@ def test_a_damaged_newest_one_is_passed_over_with_a_warning(
 def test_when_none_is_whole_it_says_so_and_does_not_start_over(image: Opened, copied: Path) -> None:
     for path in _checkpoints(copied):
         path.write_bytes(b"")
-    ranks = image.train(copied, Rank(), Rank(), args=(*_TRAIN, "--resume"))
+    ranks = image.train(copied, Rank(), Rank(), args=_SMALL, env=_JOBS_OWN)
     assert ranks[0].code == 1
     assert "none of the checkpoints in /out/checkpoints" in ranks[0].message["error"]
-
-
-def test_one_of_another_training_is_refused_with_every_difference(
-    image: Opened, copied: Path
-) -> None:
-    changed = ("--lr", "0.1", "--batch-size", "32", "--seed", "2", "--limit-train", "2000")
-    ranks = image.train(copied, Rank(), Rank(), args=(*_TRAIN, "--resume", *changed))
-    assert ranks[0].code == 1
-    for difference in (
-        "the learning rate was 0.01 and is 0.1",
-        "the batch size was 64 and is 32",
-        "the seed was 1 and is 2",
-        "the number of samples was 3000 and is 2000",
-    ):
-        assert difference in ranks[0].message["error"]
-    assert len(_checkpoints(copied)) == 2
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -172,7 +160,7 @@ def test_another_number_of_ranks_goes_on_within_tolerance(
     image: Opened, copied: Path, trained: Path, size: int
 ) -> None:
     last = json.loads((trained / "0.termination").read_text())
-    ranks = _straight(image, copied, *[_MNIST] * size, args=(*_TRAIN, "--resume"))
+    ranks = _straight(image, copied, *[_MNIST] * size)
     for rank in ranks:
         assert rank.of("resumed")[0]["step"] == 45
         assert rank.message["world_size"] == size
@@ -180,55 +168,25 @@ def test_another_number_of_ranks_goes_on_within_tolerance(
     assert sum(rank.message["samples_seen"] for rank in ranks) == 2 * 3000
 
 
-def test_a_new_training_does_not_write_among_anothers_checkpoints(
-    image: Opened, copied: Path
-) -> None:
-    [rank] = image.train(copied, Rank(), args=_TRAIN)
-    assert rank.code == 1
-    assert "add --resume" in rank.message["error"]
-
-
-def test_resume_without_a_checkpoint_begins_at_the_beginning(image: Opened, tmp_path: Path) -> None:
-    [rank] = image.train(tmp_path, Rank(), args=(*_TRAIN, "--resume", "--epochs", "1"))
-    assert rank.code == 0, rank.errors
-    assert not rank.of("resumed")
-
-
-def test_resume_without_a_directory_is_refused(image: Opened, tmp_path: Path) -> None:
-    [rank] = image.train(tmp_path, Rank(), args=(*_SMALL, "--resume"))
-    assert rank.code == 1
-    assert "--resume needs --checkpoint" in rank.message["error"]
-
-
-@pytest.fixture(scope="module")
-def jobs_own() -> dict[str, str]:
-    """The variables of a job with `checkpoint: {every: 5 steps}`."""
-    return {
-        "SLIPWAY_CHECKPOINT_DIR": "/out/checkpoints",
-        "SLIPWAY_CHECKPOINT_EVERY": f"{_EVERY} steps",
-        "SLIPWAY_CHECKPOINT_KEEP": "2",
-    }
-
-
 def test_sigterm_is_answered_with_a_checkpoint_after_the_step_at_hand(
-    image: Opened, tmp_path: Path, trained: Path, jobs_own: dict[str, str]
+    image: Opened, tmp_path: Path, trained: Path
 ) -> None:
     """As a job it needs no option, and the next attempt goes on to the same weights."""
-    rare = jobs_own | {"SLIPWAY_CHECKPOINT_EVERY": "3600 s"}
+    rare = _JOBS_OWN | {"SLIPWAY_CHECKPOINT_EVERY": "3600 s"}
     stopped = replace(_MNIST, signal=signal.SIGTERM, steps=20)
     ranks = image.train(tmp_path, _MNIST, stopped, args=_SMALL, env=rare)
     assert ranks[1].code == 128 + signal.SIGTERM, ranks[1].errors
     assert ranks[1].message["error"] == "ended by SIGTERM"
     [kept] = ranks[0].of("checkpoint")
     assert kept["step"] >= 20
-    ended = _straight(image, tmp_path, _MNIST, _MNIST, args=_SMALL, env=jobs_own)
+    ended = _straight(image, tmp_path, _MNIST, _MNIST)
     assert [rank.of("resumed")[0]["step"] for rank in ended] == [kept["step"]] * 2
     assert _weights(tmp_path) == _weights(trained)
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "stopped"])
 def test_ones_own_script_resumes_bit_for_bit(
-    image: Opened, tmp_path: Path, jobs_own: dict[str, str], end: signal.Signals
+    image: Opened, tmp_path: Path, end: signal.Signals
 ) -> None:
     script = Rank(program=("/out/scripts/saving.py",))
     straight, stopped = tmp_path / "straight", tmp_path / "stopped"
@@ -238,9 +196,9 @@ def test_ones_own_script_resumes_bit_for_bit(
     assert not whole[0].of("checkpoint"), "outside of a job with `checkpoint` nothing is written"
     last = replace(script, signal=end, steps=20)
     # Rank 0 is the one that writes.
-    before = image.train(stopped, last, script, env=jobs_own)
+    before = image.train(stopped, last, script, env=_JOBS_OWN)
     assert before[0].code == (-end if end == signal.SIGKILL else 128 + end), before[0].errors
-    after = image.train(stopped, script, script, env=jobs_own)
+    after = image.train(stopped, script, script, env=_JOBS_OWN)
     [resumed] = after[0].of("resumed")
     assert resumed["step"] >= 20 - _EVERY
     if end == signal.SIGTERM:
@@ -250,11 +208,11 @@ def test_ones_own_script_resumes_bit_for_bit(
 
 
 def test_a_state_that_could_not_be_read_again_is_refused_when_it_is_saved(
-    image: Opened, tmp_path: Path, jobs_own: dict[str, str]
+    image: Opened, tmp_path: Path
 ) -> None:
     shutil.copytree(_SCRIPTS, tmp_path / "scripts")
     script = Rank(args=("--bad",), program=("/out/scripts/saving.py",))
-    [rank] = image.train(tmp_path, script, env=jobs_own)
+    [rank] = image.train(tmp_path, script, env=_JOBS_OWN)
     assert rank.code == 1
     assert "a checkpoint takes tensors, numbers, text" in rank.errors
     assert not list((tmp_path / "checkpoints").iterdir())

@@ -269,7 +269,7 @@ def test_a_mistake_on_one_worker_ends_that_one_with_its_traceback(
         assert life.of("done")[0]["losses"] == 1
 
 
-@pytest.mark.parametrize("argument", ["--backend=nccl", "--workers=1", "--profile", "--resume"])
+@pytest.mark.parametrize("argument", ["--backend=nccl", "--workers=1", "--profile"])
 def test_what_does_not_fit_workers_that_come_and_go_is_refused(
     image: Opened, tmp_path: Path, argument: str
 ) -> None:

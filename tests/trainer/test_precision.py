@@ -88,10 +88,10 @@ def test_a_run_says_what_was_chosen_and_comes_to_what_it_would_if_that_was_named
 
 
 def test_a_resumed_run_calculates_with_what_it_began_with(image: Opened, tmp_path: Path) -> None:
-    args = (*_SMALL, "--checkpoint", "/out/checkpoints", "--checkpoint-every", "5")
+    kept = {"SLIPWAY_CHECKPOINT_DIR": "/out/checkpoints", "SLIPWAY_CHECKPOINT_EVERY": "5 steps"}
     for name, epochs in (("float32", "1"), ("auto", "2")):
-        resume = ("--precision", name, "--epochs", epochs, "--resume")
-        [rank] = image.train(tmp_path, Rank(), args=(*args, *resume))
+        args = (*_SMALL, "--precision", name, "--epochs", epochs)
+        [rank] = image.train(tmp_path, Rank(), args=args, env=kept)
         assert rank.code == 0, rank.errors
         assert _told(rank.message) == {"precision": "fp32"}
     assert rank.of("resumed")

@@ -55,7 +55,7 @@ def test_each_step_tells_of_how_many_it_is_one(four: list[Ended]) -> None:
         assert {event["steps"] for event in rank.of("step")} == {8}
 
 
-def test_the_same_seed_gives_the_same_curve_also_with_threads_that_get_batches_ready(
+def test_the_same_seed_gives_the_same_curve_also_with_processes_that_get_batches_ready(
     image: Opened, four: list[Ended], tmp_path: Path
 ) -> None:
     again = image.train(tmp_path, *[Rank()] * 4, args=(*_SMALL, "--workers", "2"))

@@ -26,10 +26,9 @@ import hashlib
 import os
 import re
 import signal
-import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,13 +77,14 @@ class Store:
         """Return the checkpoints, the newest last."""
         return sorted(self.directory.glob("step-*.pt"))
 
-    def write(self, state: Mapping[str, Any], step: int) -> Path:
+    def write(self, state: Mapping[str, Any], step: int, events: Events) -> Path:
         """Write the state after `step` steps so that it is there as a whole or not at all.
 
         `ValueError` is raised when it has something else in it than tensors and plain values.
         """
         import torch  # noqa: PLC0415 - the package is for those, too, who have none
 
+        begun = time.monotonic()
         self.directory.mkdir(parents=True, exist_ok=True)
         for left in self.directory.glob(".*.part"):
             left.unlink(missing_ok=True)  # by a process that was killed
@@ -110,9 +110,11 @@ class Store:
         older = [each for each in self.files() if _step(each) < step]
         for each in {*self.files()} - {path, *older[max(0, len(older) - self.keep + 1) :]}:
             each.unlink()
+        size, seconds = path.stat().st_size, round(time.monotonic() - begun, 3)
+        events.emit("checkpoint", step=step, path=str(path), bytes=size, seconds=seconds)
         return path
 
-    def newest(self, warn: Callable[[str], None]) -> dict[str, Any] | None:
+    def newest(self, events: Events) -> dict[str, Any] | None:
         """Return the newest state that is as it was written; None where there is none yet.
 
         `ValueError` is raised when there are some, and none of them is whole.
@@ -124,7 +126,8 @@ class Store:
             if path.name.split(".")[1] == _digest(path):
                 state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
                 return state
-            warn(f"{path} is not as it was written, so the checkpoint before it is used")
+            warning = f"{path} is not as it was written, so the checkpoint before it is used"
+            events.emit("warning", warning=warning)
         if files:
             raise ValueError(
                 f"none of the checkpoints in {self.directory} is as it was written: remove them "
@@ -152,9 +155,10 @@ def latest() -> dict[str, Any] | None:
     """
     if (found := own()) is None:
         return None
-    state = found[0].newest(lambda text: print(text, file=sys.stderr, flush=True))
+    events = Events(own_rank())
+    state = found[0].newest(events)
     if state is not None:
-        Events(own_rank()).emit("resumed", step=state["step"])
+        events.emit("resumed", step=state["step"])
     return state
 
 
@@ -190,19 +194,11 @@ def save(state: Mapping[str, Any], *, step: int) -> Path | None:
     """
     if (found := own()) is None or own_rank() != 0:
         return None
-    begun = time.monotonic()
-    path = found[0].write(state, step)
+    path = found[0].write(state, step, Events(0))
     _written[0] = time.monotonic()
-    tell(Events(0), path, step, begun)
     if stopping.is_set():
         raise SystemExit(EXIT_TERMINATED)
     return path
-
-
-def tell(events: Events, path: Path, step: int, begun: float) -> None:
-    """Write the event of a checkpoint whose writing began at `begun`."""
-    seconds = round(time.monotonic() - begun, 3)
-    events.emit("checkpoint", step=step, path=str(path), bytes=path.stat().st_size, seconds=seconds)
 
 
 _written = [time.monotonic()]

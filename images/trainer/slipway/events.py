@@ -43,7 +43,7 @@ class Events:
         time = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         line = {"event": event, "rank": self.rank, "time": time, **values}
         # In one piece: the ranks of one pod share its standard output, which may be unbuffered.
-        sys.stdout.write(json.dumps(line) + "\n")
+        sys.stdout.write(json.dumps(line, default=str) + "\n")
         sys.stdout.flush()
 
 

@@ -19,7 +19,6 @@ from typing import Any
 from slipway.events import Events, own_rank
 
 LIMIT_BYTES = 4096
-_SHORT = 500
 _stand_in: dict[str, str] = {}
 """`dataset`, the name of one that stands in for another, once this process has read it."""
 
@@ -69,9 +68,9 @@ def read(path: Path | None) -> dict[str, Any]:
 def fit(message: dict[str, Any]) -> dict[str, Any]:
     """Return `message`, or as much of it as is JSON of at most LIMIT_BYTES.
 
-    Then `cut` lists the fields of which something is missing. What goes first matters least: the
-    outer lines of a long traceback, the artifacts that artifacts.json lists as well (it comes first
-    and stays), numbers of early epochs; and then whatever is longest. Of a failure there is no
+    Then `cut` lists the fields of which something is missing: whatever is longest, a tenth at a
+    time. What goes first matters least: the outer lines of a traceback, numbers of early epochs,
+    and artifacts that artifacts.json lists as well, which comes first. Of a failure there is no
     `cut`: its traceback is in the log by itself.
     """
     left, cut = dict(message), set[str]()
@@ -80,34 +79,28 @@ def fit(message: dict[str, Any]) -> dict[str, Any]:
         return {**left, "cut": sorted(cut)} if cut and "error" not in left else left
 
     while len(json.dumps(noted()).encode()) > LIMIT_BYTES:
-        cut.add(_shorten(left))
+        longest = max(left, key=lambda field: len(json.dumps(left[field])))
+        cut.add(longest)
+        if shorter := _shorter(left[longest], keeps_end=longest == "traceback"):
+            left[longest] = shorter
+        else:
+            del left[longest]
     return noted()
 
 
-def _shorten(message: dict[str, Any]) -> str:
-    """Take a bit away from `message`, of what it can spare best; return which field that was."""
-    if len(message.get("traceback", "")) > LIMIT_BYTES // 2:
-        message["traceback"] = message["traceback"][200:]
-        return "traceback"
-    if len(artifacts := message.get("artifacts", {})) > 1:
-        message["artifacts"] = dict(list(artifacts.items())[:-1])
-        return "artifacts"
-    if histories := message.get("epoch_metrics"):
-        # A tenth at a time: each look at what is left takes as long as that is.
-        most = max(map(len, histories.values())) * 9 // 10
-        message["epoch_metrics"] = {name: each[-most:] for name, each in histories.items() if most}
-        return "epoch_metrics"
-    if message.get("epoch_accuracies"):
-        message["epoch_accuracies"] = message["epoch_accuracies"][1:]
-        return "epoch_accuracies"
-    longest_field = max(message, key=lambda key: len(json.dumps(message[key])))
-    value = message[longest_field]
-    if isinstance(value, str) and len(value) > _SHORT:
-        is_trace = longest_field == "traceback"
-        message[longest_field] = value[-_SHORT:] if is_trace else value[:_SHORT]
-    else:
-        del message[longest_field]
-    return longest_field
+def _shorter(value: Any, *, keeps_end: bool) -> Any:
+    """Return nine tenths of `value`, or nothing where a part of it says nothing."""
+    if not isinstance(value, (dict, list, str)):
+        return None
+    most = len(value) * 9 // 10
+    if isinstance(value, str) and not keeps_end:
+        return value[:most]
+    if not isinstance(value, dict):
+        return value[len(value) - most :]
+    if value and all(isinstance(each, list) for each in value.values()):
+        longest = max(map(len, value.values())) * 9 // 10
+        return {name: each[-longest:] for name, each in value.items() if longest}
+    return dict(list(value.items())[:most])
 
 
 def name_dataset(name: str, note: str) -> None:

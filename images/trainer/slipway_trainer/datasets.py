@@ -1,4 +1,4 @@
-"""Data sets as two tensors in memory: at 47 and 184 MB there is nothing for a DataLoader to do.
+"""Data sets, of which batches are read: in memory as two tensors, or (`pictures`) from files.
 
 torchvision's own classes read the files. None is fetched from here, where every rank would fetch
 it again: they are in the trainer's image.
@@ -6,16 +6,17 @@ it again: they are in the trainer's image.
 
 import hashlib
 import json
+import signal
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader
 from torchvision import datasets
 from torchvision.datasets import MNIST
 
@@ -44,16 +45,38 @@ class Data(ABC):
 
     @abstractmethod
     def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Return pictures (n, colors, height, width), normalized, and labels (n,)."""
+        """Return pictures (n, colors, height, width) and labels (n,), still to be `placed`."""
 
-    @abstractmethod
+    def placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        """Return a batch as it is trained on, of one that was read by another process."""
+        return images, labels
+
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
         """Yield pictures, labels and their weight, for each of `shares` in turn.
 
-        With `workers`, so many get the next batches ready meanwhile.
+        With `workers`, so many processes get the next batches ready meanwhile.
         """
+        weights = deque[float]()
+
+        def indices() -> Iterator[Tensor]:
+            for share, weight in shares:
+                weights.append(weight)
+                yield share
+
+        loader = DataLoader(
+            self,
+            sampler=indices(),
+            batch_size=None,
+            num_workers=workers,
+            pin_memory=workers > 0 and torch.cuda.is_available(),
+            worker_init_fn=_end_on_sigterm,
+            # Of its own: the model's random numbers are the same with any number of processes.
+            generator=torch.Generator(),
+        )
+        for batch in loader:
+            yield *self.placed(*batch), weights.popleft()
 
     def batches(
         self, indices: Tensor, size: int, workers: int = 0
@@ -95,20 +118,8 @@ class Samples(Data):
     def loaded(
         self, shares: Iterable[tuple[Tensor, float]], workers: int
     ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield the batches that so many threads get ready."""
-        if workers == 0:
-            for indices, weight in shares:
-                yield *self[indices], weight
-            return
-        ahead: deque[tuple[Future[tuple[Tensor, Tensor]], float]] = deque()
-        with ThreadPoolExecutor(workers) as pool:
-            for indices, weight in shares:
-                ahead.append((pool.submit(self.__getitem__, indices), weight))
-                if len(ahead) > workers:
-                    batch, ready = ahead.popleft()
-                    yield *batch.result(), ready
-            for batch, ready in ahead:
-                yield *batch.result(), ready
+        # Processes can't read from a GPU that this one has in use.
+        return super().loaded(shares, 0 if self.labels.is_cuda else workers)
 
 
 class CIFAR10(datasets.CIFAR10):  # type: ignore[misc]  # torchvision is inside the image alone
@@ -181,3 +192,8 @@ def _verify(folder: Path, prefix: str) -> None:
                     f"{folder / name} is not MNIST's: its sha256 is {found}, published is "
                     f"{published}. Get the file anew"
                 )
+
+
+def _end_on_sigterm(_worker: int) -> None:
+    """Let a worker be ended as its parent would: a rank's threads get no SIGTERM, see `report`."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

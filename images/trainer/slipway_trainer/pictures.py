@@ -9,16 +9,12 @@ trains: pictures travel as bytes, and are normalized on the model's device.
 """
 
 import json
-import signal
 import tempfile
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
@@ -28,8 +24,6 @@ _FOLDERS = {True: ("train", "training"), False: ("test", "testing", "val", "vali
 # Of ImageNet's pictures, which torchvision's networks are used to:
 # https://docs.pytorch.org/vision/0.21/models.html
 _MEAN, _DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-_AHEAD = 2
-"""Batches that each process has ready."""
 _FEW = {True: 6000, False: 1000}
 
 
@@ -73,41 +67,14 @@ class Pictures(Data):
         return len(self._files)
 
     def __getitem__(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        return self._placed(*self._batch([self._files[index] for index in indices.tolist()]))
-
-    def loaded(
-        self, shares: Iterable[tuple[Tensor, float]], workers: int
-    ) -> Iterator[tuple[Tensor, Tensor, float]]:
-        """Yield the batches that so many processes get ready."""
-        weights = deque[float]()
-
-        def indices() -> Iterator[list[int]]:
-            for share, weight in shares:
-                weights.append(weight)
-                yield share.tolist()
-
-        loader = DataLoader(
-            self._files,
-            batch_sampler=indices(),
-            num_workers=workers,
-            collate_fn=self._batch,
-            pin_memory=self.device.type == "cuda",
-            prefetch_factor=_AHEAD if workers > 0 else None,
-            worker_init_fn=_end_on_sigterm,
-            # Of its own: the model's random numbers are the same with any number of processes.
-            generator=torch.Generator(),
-        )
-        for images, labels in loader:
-            yield *self._placed(images, labels), weights.popleft()
-
-    def _batch(self, samples: Sequence[tuple[Tensor, int]]) -> tuple[Tensor, Tensor]:
-        """Return bytes (n, 3, size, size) and labels (n,), also where n is 0."""
+        """Return bytes (n, 3, size, size) and labels (n,), also where n is 0; see `placed`."""
+        samples = [self._files[index] for index in indices.tolist()]
         images = [image for image, _ in samples]
         empty = torch.empty(0, 3, self.size, self.size, dtype=torch.uint8)
         labels = torch.tensor([label for _, label in samples], dtype=torch.int64)
         return torch.stack(images) if images else empty, labels
 
-    def _placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    def placed(self, images: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         """Return a batch on the device, normalized, its pixels' colors side by side."""
         images = images.to(self.device, non_blocking=True).float().div_(255)
         images = v2.functional.normalize(images, _MEAN, _DEVIATION, inplace=True)
@@ -148,8 +115,3 @@ def _folder(directory: Path, train: bool) -> Path:
             "PNG or JPEG files for each class: name the directory that has it with --data"
         )
     return found
-
-
-def _end_on_sigterm(_worker: int) -> None:
-    """Let a worker be ended as its parent would: a rank's threads get no SIGTERM, see `report`."""
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

@@ -49,9 +49,8 @@ def _ours(net: str, samples: int, words: Sequence[str]) -> Callable[[], int]:
     """Return what trains for an epoch, in which this rank has so many samples."""
     module = mnist if net == "mnist" else cifar
     limit = samples * int(os.environ.get("WORLD_SIZE", "1"))
-    rate = "--lr" if net == "mnist" else "--learning-rate"
     limits = ["--limit-train", str(limit), "--limit-test", "1", "--threads", "1", "--no-cuda"]
-    args = module.arguments([*limits, rate, "0.001", *words])
+    args = module.arguments([*limits, "--lr", "0.001", *words])
     world = join("gloo", timedelta(minutes=5), use_cuda=False)
     made = training.Training(module.task(args), args, _Quiet(world.rank), world)
     made.begin()

@@ -15,7 +15,7 @@ for _ in range(3):
     with socket.create_server(("127.0.0.1", 0)) as free:
         ports.append(free.getsockname()[1])
 peers = tuple(("127.0.0.1", port) for port in ports)
-first, second, third = (Rendezvous(Settings("rivals", index, peers, 1, 0)) for index in range(3))
+first, second, third = (Rendezvous(Settings(index, peers, 1, 0), 0) for index in range(3))
 together = Record(1, (first.me, second.me, third.me))
 for worker in (first, second, third):
     worker.publish(together)
@@ -26,8 +26,8 @@ second.publish(Record(2, (second.me,)))
 time.sleep(2 * RIVAL_SECONDS)
 after = [worker.newcomers() for worker in (first, second)]
 for worker in (first, second):
-    worker._learn(worker.peers.look())
-member = [worker.member for worker in (first, second)]
+    worker._learn(worker.look())
+member = [worker.is_member for worker in (first, second)]
 told = {"event": "rivals", "before": before, "after": after, "member": member}
 print(json.dumps(told), flush=True)
 os._exit(0)

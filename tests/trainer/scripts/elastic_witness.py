@@ -16,7 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService, peers, world
+from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService, world
+from slipway_trainer.elastic.board import index_of
+from slipway_trainer.elastic.rendezvous import Rendezvous
 from slipway_trainer.elastic.replica import Change
 
 SAMPLES = 3000
@@ -66,7 +68,9 @@ def is_split() -> bool:
 def only_seen(look: Any, mine: int) -> Any:
     """Return `look` without those who are on the other side."""
     seen = look()
-    return {who: sight for who, sight in seen.items() if (who.index == apart) == (mine == apart)}
+    return {
+        who: sight for who, sight in seen.items() if (index_of(who) == apart) == (mine == apart)
+    }
 
 
 def changed(change: Change) -> None:
@@ -75,8 +79,8 @@ def changed(change: Change) -> None:
     print(json.dumps({"event": "world", **facts}), flush=True)
 
 
-look_at_all = peers.Peers.look
-peers.Peers.look = lambda self: (  # type: ignore[method-assign]
+look_at_all = Rendezvous.look
+Rendezvous.look = lambda self: (  # type: ignore[method-assign]
     only_seen(lambda: look_at_all(self), index) if is_split() else look_at_all(self)
 )
 
@@ -102,7 +106,7 @@ def train_one_batch(samples: Tensor) -> float:
     return norm
 
 
-service = RecordIndexService(8, SAMPLES, num_epochs=1, dataset_name="witness", shard_batches=4)
+service = RecordIndexService(8, SAMPLES, num_epochs=1, dataset_name="witness")
 loader = DataLoader(TensorDataset(torch.arange(SAMPLES)), batch_sampler=service)
 controller = PyTorchAllReduceController(service, changed)
 controller.set_broadcast_model(model)

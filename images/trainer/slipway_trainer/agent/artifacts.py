@@ -65,7 +65,7 @@ def sync(
     """
     if (directory / LIST).is_file():
         raise ValueError(f"{directory / LIST} has the name of the list of artifacts; rename it")
-    files = {}
+    begun, files = time.monotonic(), dict[str, dict[str, Any]]()
     for path in sorted(directory.rglob("*")):
         if path.is_file():
             with path.open("rb") as file:
@@ -74,35 +74,27 @@ def sync(
             files[name] = _entry(url, name, digest, path.stat().st_size)
     if not files:
         return {}
-    begun = time.monotonic()
     with time_limit(limit_seconds, f"copying {len(files)} files to {url}"):
-        listed = _copy(directory, files, url, events)
-    total = sum(file["bytes"] for file in files.values())
+        store, root = store_of(url)
+        targets = {name: f"{root}/{name}" for name in files}
+        for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets.values()):
+            store.makedirs(folder, exist_ok=True)
+        store.put([str(directory / name) for name in files], list(targets.values()))
+        for name, sent in files.items():
+            _verify(store, targets[name], sent)
+            events.emit("artifact", path=name, **sent)
+        content = json.dumps(files, indent=2).encode()
+        store.pipe_file(f"{root}/{LIST}", content)
+        itself = _entry(url, LIST, sha256(content).hexdigest(), len(content))
+        _verify(store, f"{root}/{LIST}", itself)
+    total = sum(sent["bytes"] for sent in files.values())
     seconds = round(time.monotonic() - begun, 3)
     events.emit("artifacts", url=url, files=len(files), bytes=total, seconds=seconds)
-    return listed
+    return {LIST: itself, **files}
 
 
 def _entry(url: str, name: str, digest: str, size: int) -> dict[str, Any]:
     return {"url": f"{url.rstrip('/')}/{name}", "sha256": digest, "bytes": size}
-
-
-def _copy(
-    directory: Path, files: dict[str, dict[str, Any]], url: str, events: Events
-) -> dict[str, dict[str, Any]]:
-    store, root = store_of(url)
-    targets = {name: f"{root}/{name}" for name in files}
-    for folder in dict.fromkeys(target.rpartition("/")[0] for target in targets.values()):
-        store.makedirs(folder, exist_ok=True)
-    store.put([str(directory / name) for name in files], list(targets.values()))
-    for name, file in files.items():
-        _verify(store, targets[name], file)
-        events.emit("artifact", path=name, **file)
-    content = json.dumps(files, indent=2).encode()
-    store.pipe_file(f"{root}/{LIST}", content)
-    itself = _entry(url, LIST, sha256(content).hexdigest(), len(content))
-    _verify(store, f"{root}/{LIST}", itself)
-    return {LIST: itself, **files}
 
 
 def _verify(store: "AbstractFileSystem", target: str, sent: dict[str, Any]) -> None:

@@ -14,13 +14,11 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from slipway.checkpoints import Interval, Store, stopping, tell
+from slipway.checkpoints import Interval, Store, stopping
 from slipway.events import Events
 from slipway_trainer import report
 from slipway_trainer.distributed import World, total
 from slipway_trainer.tracker import regrouped
-
-FORMAT = 2
 
 
 @dataclass
@@ -33,8 +31,6 @@ class Checkpoints:
     """How far apart they are; rank 0's clock counts."""
     world: World
     events: Events
-    settings: dict[str, Any]
-    """What a training that goes on must have in common with the one that stopped."""
     written: float = 0.0
     """When the last one was, or when it began."""
 
@@ -50,34 +46,26 @@ class Checkpoints:
 
         `progress` is what this rank goes on from, in plain values.
         """
-        begun = time.monotonic()
         ranks: list[Any] = [None] * self.world.size
         own = {"progress": progress, "random": _random_state(self.world.device)}
         dist.all_gather_object(ranks, own)
         if self.world.rank == 0:
             state = {
-                "format": FORMAT,
-                "settings": self.settings,
                 "model": net.state_dict(),
                 "optimizer": optimizer.state_dict(),
                 "ranks": ranks,
             }
-            tell(self.events, self.store.write(state, step), step, begun)
+            self.store.write(state, step, self.events)
         self.written = time.monotonic()
         if stopping.is_set():
             report.end_terminated(self.events)
 
     def newest(self) -> dict[str, Any] | None:
-        """Return the newest checkpoint that is whole, None when there is none yet.
-
-        It raises `ValueError` where it has other settings, or there are some and none is whole.
-        """
+        """Return the newest checkpoint that is whole, on all ranks; as `Store.newest`."""
         state = None
         # One rank reads, so all of them go on from the same one, and the others need not see it.
         if self.world.rank == 0:
-            state = self.store.newest(lambda text: self.events.emit("warning", warning=text))
-            if state is not None:
-                self._check(state)
+            state = self.store.newest(self.events)
         read = [state]
         dist.broadcast_object_list(read)
         return read[0]
@@ -103,34 +91,6 @@ class Checkpoints:
             group["lr"] = rate
         tracked = regrouped([each["progress"]["tracker"] for each in ranks], rank)
         return {**ranks[0]["progress"], "tracker": tracked}
-
-    def refuse_others(self) -> None:
-        """Raise `ValueError` where a training that starts anew would write among another one's."""
-        if self.world.rank == 0 and self.store.files():
-            raise ValueError(
-                f"--checkpoint {self.store.directory} has checkpoints already: add --resume to go "
-                "on from the newest, or name another directory to start anew"
-            )
-
-    def _check(self, state: Mapping[str, Any]) -> None:
-        directory = self.store.directory
-        if state.get("format") != FORMAT:
-            raise ValueError(
-                f"a checkpoint in {directory} has format {state.get('format')}, and this trainer "
-                f"reads {FORMAT} alone: go on with the program that wrote it, or name another "
-                "directory"
-            )
-        then = state["settings"]
-        changed = [
-            f"{name} was {then.get(name)} and is {now}"
-            for name, now in self.settings.items()
-            if then.get(name) != now
-        ]
-        if changed:
-            raise ValueError(
-                f"the checkpoint in {directory} belongs to another training: {'; '.join(changed)}. "
-                "Go on as it was begun, or name another directory to start anew"
-            )
 
 
 def _random_state(device: torch.device) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import slipway_trainer.demos  # noqa: F401, I001 - before torch
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
@@ -46,24 +45,16 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser("slipway_trainer.cifar", __doc__)
-    add = parser.add_argument
-    add("--data-dir", type=Path, default="/data/cifar10", metavar="DIR", help="with "
-        "cifar-10-batches-py in it")  # fmt: skip
-    add("--learning-rate", type=float, default=0.001, metavar="X", help="for one rank; it is "
-        "multiplied by their number")  # fmt: skip
-    add("--print-freq", type=options.count, default=200, metavar="STEPS", help="between two step "
-        "events")  # fmt: skip
-    parser.set_defaults(epochs=10, batch_size=16)
+    parser = options.parser(
+        "slipway_trainer.cifar", __doc__, data="/data/cifar10", lr=0.001, log_interval=200,
+        epochs=10, batch_size=16,
+    )  # fmt: skip
     return parser.parse_args(words)
 
 
-def task(args: argparse.Namespace) -> training.Task:
+def task(_: argparse.Namespace) -> training.Task:
     """Return what there is to train."""
-    return training.Task(
-        net=Net, load=datasets.cifar10, data=args.data_dir, learning_rate=args.learning_rate,
-        log_interval=args.print_freq, model_file="cifar_net.pt", by_class=True,
-    )  # fmt: skip
+    return training.Task(net=Net, load=datasets.cifar10, model_file="cifar_net.pt", by_class=True)
 
 
 if __name__ == "__main__":

@@ -40,19 +40,15 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser("slipway_trainer.images", __doc__)
+    parser = options.parser(
+        "slipway_trainer.images", __doc__, data=os.environ.get("SLIPWAY_DATA_DIR"), lr=0.01,
+        log_interval=20, epochs=1, batch_size=32, workers=1, test_batch_size=100,
+    )  # fmt: skip
     add = parser.add_argument
-    add("--data", type=Path, default=os.environ.get("SLIPWAY_DATA_DIR"), metavar="DIR", help="with "
-        "the folders train and test, which have a folder for each class")  # fmt: skip
     add("--arch", default="resnet18", choices=sorted(models.list_models(models.resnet)),
         metavar="NAME", help="one of torchvision's ResNets: resnet18, resnet50, …")  # fmt: skip
     add("--size", type=options.count, metavar="PIXELS", help="of a picture's sides: 224 unless "
         "said, 32 for the image's own pictures")  # fmt: skip
-    add("--lr", type=float, default=0.01, metavar="X", help="learning rate for one rank; it is "
-        "multiplied by their number")  # fmt: skip
-    add("--log-interval", type=options.count, default=20, metavar="STEPS", help="between two "
-        "step events")  # fmt: skip
-    parser.set_defaults(epochs=1, batch_size=32, workers=1, test_batch_size=100)
     return parser.parse_args(words)
 
 
@@ -64,10 +60,7 @@ def task(args: argparse.Namespace) -> training.Task:
     def load(data: Path | None, **chosen: Any) -> pictures.Pictures:
         return pictures.Pictures(made() if data is None else data, size=size, **chosen)
 
-    return training.Task(
-        net=lambda classes: Net(args.arch, classes), load=load, data=args.data,
-        learning_rate=args.lr, log_interval=args.log_interval, model_file="resnet.pt",
-    )  # fmt: skip
+    return training.Task(lambda classes: Net(args.arch, classes), load, "resnet.pt")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ import slipway_trainer.demos  # noqa: F401, I001 - before torch
 
 import argparse
 from collections.abc import Sequence
-from pathlib import Path
 
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
@@ -41,23 +40,16 @@ class Net(nn.Module):  # type: ignore[misc]  # torch is inside the image alone
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser("slipway_trainer.mnist", __doc__)
-    add = parser.add_argument
-    add("--lr", type=float, default=0.01, metavar="X", help="learning rate for one rank; it is "
-        "multiplied by their number")  # fmt: skip
-    add("--log-interval", type=options.count, default=50, metavar="STEPS", help="between two "
-        "step events")  # fmt: skip
-    add("--data", type=Path, default="/data/mnist", metavar="DIR", help="with MNIST/raw in it")
-    parser.set_defaults(epochs=1, batch_size=64)
+    parser = options.parser(
+        "slipway_trainer.mnist", __doc__, data="/data/mnist", lr=0.01, log_interval=50, epochs=1,
+        batch_size=64,
+    )  # fmt: skip
     return parser.parse_args(words)
 
 
-def task(args: argparse.Namespace) -> training.Task:
+def task(_: argparse.Namespace) -> training.Task:
     """Return what there is to train."""
-    return training.Task(
-        net=Net, load=datasets.mnist, data=args.data, learning_rate=args.lr,
-        log_interval=args.log_interval, model_file="mnist_cnn.pt",
-    )  # fmt: skip
+    return training.Task(net=Net, load=datasets.mnist, model_file="mnist_cnn.pt")
 
 
 if __name__ == "__main__":

@@ -17,14 +17,12 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 from torch.profiler import profile
 
-from slipway import checkpoints
 from slipway_trainer import report
 from slipway_trainer.demos import mnist, options, training
 from slipway_trainer.distributed import World
@@ -37,31 +35,21 @@ Result = TypeVar("Result")
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """Return the command line's arguments; raise `argparse.ArgumentError` for a wrong one."""
-    parser = options.parser("slipway_trainer.mnist_elastic", __doc__)
+    parser = options.parser(
+        "slipway_trainer.mnist_elastic", __doc__, data="/data/mnist", lr=0.01, log_interval=50,
+        epochs=1, batch_size=64, backend="gloo",
+    )  # fmt: skip
     add = parser.add_argument
-    add("--lr", type=float, default=0.01, metavar="X", help="learning rate for one worker; it is "
-        "multiplied by their number, whenever that changes")  # fmt: skip
-    add("--log-interval", type=options.count, default=50, metavar="STEPS", help="between two "
-        "step events")  # fmt: skip
-    add("--data", type=Path, default="/data/mnist", metavar="DIR", help="with MNIST/raw in it")
-    add("--shard-batches", type=options.count, default=16, metavar="N", help="batches that a "
-        "worker leases at a time")  # fmt: skip
     add("--step-timeout", type=float, default=8.0, metavar="SECONDS", help="how long a worker may "
         "take in a step until it counts as lost; --timeout is for the start")  # fmt: skip
-    parser.set_defaults(epochs=1, batch_size=64, backend="gloo")
     args = parser.parse_args(words)
-    found = checkpoints.own()  # the controller writes these, and resumes
-    own = None if found is None else found[0].directory
     refused = {"--backend nccl": args.backend != "gloo", "--workers": args.workers > 0,
-               "--profile": args.profile, "--resume": args.resume and found is None,
-               "--checkpoint, which a job of its own sets": args.checkpoint != own,
-               "--compile": args.compile is not None}  # fmt: skip
+               "--profile": args.profile, "--compile": args.compile is not None}  # fmt: skip
     if any(refused.values()):
         names = ", ".join(name for name, is_set in refused.items() if is_set)
         raise argparse.ArgumentError(
             None, f"not allowed when workers come and go: {names}; use slipway_trainer.mnist"
         )
-    args.resume = False
     return args
 
 
@@ -85,7 +73,6 @@ class Training(training.Training):
             shuffle=True,
             dataset_name=self.train_set.name,
             seed=args.seed,
-            shard_batches=args.shard_batches,
         )
         self.controller = PyTorchAllReduceController(
             self.service,
@@ -129,7 +116,7 @@ class Training(training.Training):
     def shares(self) -> Iterator[tuple[Tensor, float]]:
         for indices in self.service:
             ledger = self.service.ledger
-            self.steps, self.position = ledger.step, ledger.counts.count(1)
+            self.steps, self.position = ledger.step, ledger.position
             # The gradients of a worker's mean loss count by its share of the step's samples.
             yield torch.tensor(indices), 1 / len(indices) if self.service.share() else 0.0
 
@@ -176,9 +163,7 @@ class Training(training.Training):
 def main(events: Events) -> dict[str, Any]:
     """Train and test as the arguments say; return the summary of this worker."""
     started = time.monotonic()
-    args = arguments()
-    torch.set_num_threads(args.threads)
-    summary = Training(args, events).run()
+    summary = Training(arguments(), events).run()
     return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
 
 

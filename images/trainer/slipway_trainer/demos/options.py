@@ -5,15 +5,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-from slipway import checkpoints
-from slipway.checkpoints import Interval
 from slipway_trainer import goals
 
 
-def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
+def parser(program: str, documentation: str | None, **defaults: Any) -> argparse.ArgumentParser:
     """Return a parser with the options of every demo; it raises for an argument that is wrong.
 
-    `program` is the module, as `python3 -m` takes it, with its documentation.
+    `program` is the module, as `python3 -m` takes it, with its documentation, and `defaults` are
+    its own, of options and of what it adds.
     """
     made = argparse.ArgumentParser(
         prog=f"python3 -m {program}",
@@ -24,24 +23,31 @@ def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
     train = made.add_argument_group("training").add_argument
     train("--epochs", type=count, metavar="N", help="times that each sample is trained on")
     train("--batch-size", type=count, metavar="N", help="samples per rank and step")
+    train("--lr", "--learning-rate", type=float, metavar="X", help="learning rate for one rank; it "
+          "is multiplied by their number")  # fmt: skip
     train("--momentum", type=float, metavar="X", help="of SGD")
     train("--seed", type=int, metavar="N", help="of the weights, the order of samples and dropout")
     train("--goal", type=goal, metavar="METRIC=VALUE", help="stop all ranks when a validation "
           "finds it: accuracy=0.98 or above, val_loss=0.3 or below")  # fmt: skip
     train("--validate-every", type=count, metavar="STEPS", help="validate within epochs, too")
-    train("--workers", type=int, metavar="N", help="threads, of images processes, that get "
-          "batches ready while another is trained on; with 0 each step does so first")  # fmt: skip
+    train("--data", "--data-dir", type=Path, metavar="DIR", help="where the data set is")
+    train("--workers", type=int, metavar="N", help="processes that get batches "
+          "ready while another is trained on; with 0 each step does so first")  # fmt: skip
     train("--test-batch-size", type=count, metavar="N", help="samples per rank in a validation")
     train("--limit-train", type=count, metavar="N", help="train on the first N samples only")
     train("--limit-test", type=count, metavar="N", help="test on the first N samples only")
 
     ranks = made.add_argument_group("ranks").add_argument
-    ranks("--backend", type=backend, metavar="NAME", help="gloo or nccl; nccl where "
-          "there is a GPU unless said")  # fmt: skip
+    ranks("--backend", choices=("gloo", "nccl"), help="nccl where there is a GPU unless said")
     ranks("--timeout", type=float, metavar="MINUTES", help="how long to wait for other ranks, at "
           "the start and in every step")  # fmt: skip
     ranks("--no-cuda", action="store_true", help="train on the CPU although there is a GPU")
-    ranks("--threads", type=count, metavar="N", help="CPU threads of each rank")
+    ranks(
+        "--threads",
+        type=count,
+        metavar="N",
+        help="CPU threads of each rank: OMP_NUM_THREADS, or as many as cores",
+    )
     ranks("--precision", choices=("auto", "float32", "bfloat16"), help="what convolutions and "
           "products are calculated with; auto is bfloat16 on GPUs that have it, and on CPUs "
           "measures at the start which is faster")  # fmt: skip
@@ -49,23 +55,20 @@ def parser(program: str, documentation: str | None) -> argparse.ArgumentParser:
           "make the network's kernels, which takes a C compiler")  # fmt: skip
 
     out = made.add_argument_group("output").add_argument
+    out("--log-interval", "--print-freq", type=count, metavar="STEPS", help="between step events")
     out("--output-dir", type=Path, metavar="DIR", help="for the model and accuracies.json")
     out("--profile", action="store_true", help="write torch.profiler's traces of steps 3 to 5 "
         "into DIR/profile")  # fmt: skip
 
-    kept = made.add_argument_group("checkpoints").add_argument
-    kept("--checkpoint", type=Path, metavar="DIR", help="keep the last states here, to go on from; "
-         "of a job with `checkpoint` its own")  # fmt: skip
-    kept("--checkpoint-every", type=interval, metavar="INTERVAL", help="between two checkpoints: "
-         "'500 steps' or '600 s'")  # fmt: skip
-    kept("--checkpoint-keep", type=count, metavar="N", help="how many of them stay")
-    kept("--resume", action="store_true", help="go on from the newest one in --checkpoint; without "
-         "one begin at the beginning")  # fmt: skip
-    made.set_defaults(
-        seed=1, momentum=0.9, workers=0, test_batch_size=250, timeout=5.0,
-        threads=_own_cores(), precision="auto", **_checkpoints(),
-        output_dir=Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs")),
-    )  # fmt: skip
+    # OpenMP reads its own variable, which takes lists as well.
+    cores = len(os.sched_getaffinity(0)) // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    common = {
+        "seed": 1, "momentum": 0.9, "workers": 0, "test_batch_size": 250, "timeout": 5.0,
+        "threads": None if "OMP_NUM_THREADS" in os.environ else max(1, cores),
+        "precision": "auto",
+        "output_dir": Path(os.environ.get("SLIPWAY_OUTPUT_DIR", "outputs")),
+    }  # fmt: skip
+    made.set_defaults(**{**common, **defaults})
     return made
 
 
@@ -83,55 +86,6 @@ def goal(text: str) -> goals.Goal:
         return goals.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def interval(text: str) -> Interval:
-    """Return how far apart checkpoints are; a number alone is one of steps."""
-    try:
-        return Interval.parse(f"{text} steps" if text.isdecimal() else text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-def backend(text: str) -> str:
-    """Return the name of a process group's backend that torch has here."""
-    if text == "mpi":
-        raise argparse.ArgumentTypeError(
-            "mpi is not allowed: its ranks have to be started by mpirun, which neither torchrun "
-            "nor a PyTorchJob is; use gloo, or nccl with GPUs"
-        )
-    if text not in {"gloo", "nccl"}:
-        raise argparse.ArgumentTypeError(f"{text} is not allowed, it takes gloo or nccl")
-    return text
-
-
-def _checkpoints() -> dict[str, Any]:
-    """Return the options that a job with `checkpoint` sets: it goes on by itself."""
-    if (found := checkpoints.own()) is None:
-        return {"checkpoint_every": Interval(steps=100), "checkpoint_keep": checkpoints.KEPT}
-    store, every = found
-    return {
-        "checkpoint": store.directory,
-        "checkpoint_every": every,
-        "checkpoint_keep": store.keep,
-        "resume": True,
-    }
-
-
-def _own_cores() -> int:
-    """Return how many cores this rank has for itself: OMP_NUM_THREADS, or its share of all.
-
-    OpenMP takes lists as well, and passes over what it can't read; so does this.
-    """
-    told = _positive(os.environ.get("OMP_NUM_THREADS", ""))
-    ranks = _positive(os.environ.get("LOCAL_WORLD_SIZE", "")) or 1
-    return told or max(1, len(os.sched_getaffinity(0)) // ranks)
-
-
-def _positive(text: str) -> int | None:
-    """Return the number from 1 that `text` is, or that a list in it begins with."""
-    first = text.partition(",")[0].strip()
-    return int(first) or None if first.isdecimal() else None
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

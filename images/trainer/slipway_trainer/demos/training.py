@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
@@ -20,7 +19,7 @@ import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 from torch.profiler import profile
 
-from slipway.checkpoints import Store
+from slipway import checkpoints
 from slipway.events import Events
 from slipway_trainer import report
 from slipway_trainer.datasets import Data
@@ -49,9 +48,6 @@ class Task:
 
     net: Callable[[int], nn.Module]
     load: Callable[..., Data]
-    data: Path | None
-    learning_rate: float
-    log_interval: int
     model_file: str
     by_class: bool = False
     """Find out each class's accuracy besides."""
@@ -70,8 +66,10 @@ class Training:
     def __init__(self, task: Task, args: argparse.Namespace, events: Events, world: World) -> None:
         self.task, self.args, self.events, self.world = task, args, events, world
         self.position = self.steps = 0
+        if args.threads is not None:
+            torch.set_num_threads(args.threads)
         self.train_set, self.test_set = (
-            task.load(task.data, train=train, limit=limit, device=world.device)
+            task.load(args.data, train=train, limit=limit, device=world.device)
             for train, limit in ((True, args.limit_train), (False, args.limit_test))
         )
         metrics: list[Metric] = [TopKAccuracy(1), TopKAccuracy(5)]
@@ -88,7 +86,7 @@ class Training:
         self.model = parallel(self.net, world)
         # The global batch grows with the world, and the learning rate with it: Goyal et al. 2017,
         # https://arxiv.org/abs/1706.02677, section 2.1.
-        rate = task.learning_rate * world.size
+        rate = args.lr * world.size
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=rate, momentum=args.momentum)
         self.dtype = DTYPES.get(args.precision)  # None: `begin` chooses
         self.ratio: float | None = None
@@ -129,7 +127,7 @@ class Training:
             loss = train_step(images, labels, weight)
             samples = len(labels) if weight > 0 else 0
             tracker.batch_end(samples)
-            is_told = self.made_step() % self.task.log_interval == 0
+            is_told = self.made_step() % args.log_interval == 0
             if is_told:
                 self.require_bound(float(loss), f"step {self.steps}")
             if samples > 0:
@@ -184,26 +182,19 @@ class Training:
         self.position = 0
 
     def begin(self) -> None:
-        """Begin anew, or go on from the newest checkpoint, as the arguments say."""
-        args, state = self.args, None
-        if self.checkpoints is None:
-            if args.resume:
-                raise ValueError("--resume needs --checkpoint, the directory to go on from")
-        elif args.resume:
-            state = self.checkpoints.newest()
-        else:
-            self.checkpoints.refuse_others()
+        """Go on from the job's newest checkpoint, or begin at the beginning where it has none."""
+        args = self.args
+        state = None if self.checkpoints is None else self.checkpoints.newest()
         if self.dtype is None and state is not None:
-            self.dtype = state["settings"]["the precision"]
+            self.dtype = state["ranks"][0]["progress"]["precision"]
         if self.dtype is None:
-            few = self.train_set[torch.arange(min(len(self.train_set), args.batch_size, PROBED))]
+            few = self._first(min(args.batch_size, PROBED))
             total = self.tracker.total
             found = self.agree("precision", lambda: choose(self.net, *few, total))
             self.dtype, self.ratio = found
-        self.events.emit("started", **_plain(args) | self.facts())
+        self.events.emit("started", **vars(args) | self.facts())
         self.tracker.start()
         if self.checkpoints is not None:
-            self.checkpoints.settings["the precision"] = self.dtype
             self.checkpoints.written = time.monotonic()
             report.await_checkpoint()
             if state is not None:
@@ -214,27 +205,35 @@ class Training:
         # After two steps DistributedDataParallel puts gradients together in another way, which of
         # three ranks and more adds them up in another order: that decides on a sum's last bit.
         for _ in range(min(2, state["step"])):
-            images, labels = self.train_set[torch.arange(1)]
+            images, labels = self._first(1)
             F.cross_entropy(self.forward(images), labels).backward()
         progress = checkpoints.restore(state, self.net, self.optimizer)
         self.steps, self.position = progress["steps"], progress["position"]
         self.tracker.restore(progress["tracker"])
 
+    def _first(self, count: int) -> tuple[Tensor, Tensor]:
+        chosen = torch.arange(min(len(self.train_set), count))
+        return self.train_set.placed(*self.train_set[chosen])
+
     def progress(self) -> dict[str, Any]:
         """Return how far this rank has come, in plain values."""
-        return {"steps": self.steps, "position": self.position, "tracker": self.tracker.state()}
+        return {
+            "steps": self.steps,
+            "position": self.position,
+            "precision": self.dtype,
+            "tracker": self.tracker.state(),
+        }
 
     def summary(self) -> dict[str, Any]:
         """Return what the run came to, for the termination message of this rank."""
         told = {"backend": self.args.backend, "dataset": self.train_set.name}
-        return self.tracker.summary() | told | device_facts(self.world.device) | self.facts()
+        return self.tracker.summary() | told | self.facts()
 
     def facts(self) -> dict[str, Any]:
         """Return how it trains, for the events and the result."""
         ratio = {} if self.ratio is None else {"precision_ratio": self.ratio}
-        torch_version = str(torch.__version__)
-        known = {"world_size": self.world.size, "torch": torch_version, "precision": self.dtype}
-        return known | ratio
+        known = {"world_size": self.world.size, "precision": self.dtype}
+        return known | ratio | device_facts(self.world.device)
 
     def require_bound(self, loss: float, when: str) -> None:
         """Raise `FloatingPointError` when the loss is no finite number."""
@@ -278,19 +277,8 @@ class Training:
         return work()
 
     def _checkpoints(self) -> Checkpoints | None:
-        args = self.args
-        if args.checkpoint is None:
-            return None
-        itself = {
-            "the data set": self.train_set.name,
-            "the number of samples": len(self.train_set), "the batch size": args.batch_size,
-            "the learning rate": self.task.learning_rate, "the momentum": args.momentum,
-            "the seed": args.seed,
-        }  # fmt: skip
-        if self.dtype is not None:
-            itself["the precision"] = self.dtype
-        store = Store(args.checkpoint, args.checkpoint_keep)
-        return Checkpoints(store, args.checkpoint_every, self.world, self.events, itself)
+        found = checkpoints.own()
+        return None if found is None else Checkpoints(*found, self.world, self.events)
 
 
 def main(
@@ -300,7 +288,6 @@ def main(
 
     def train(events: Events) -> dict[str, Any]:
         started, args = time.monotonic(), arguments()
-        torch.set_num_threads(args.threads)
         # Join before anything else can fail: then the other ranks notice at once if this one does.
         args.backend = args.backend or default_backend(use_cuda=not args.no_cuda)
         world = join(args.backend, timedelta(minutes=args.timeout), use_cuda=not args.no_cuda)
@@ -308,10 +295,3 @@ def main(
         return summary | {"duration_seconds": round(time.monotonic() - started, 3)}
 
     report.run(train)
-
-
-def _plain(args: argparse.Namespace) -> dict[str, Any]:
-    return {
-        name: value if isinstance(value, int | float | str | None) else str(value)
-        for name, value in vars(args).items()
-    }

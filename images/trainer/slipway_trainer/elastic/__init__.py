@@ -1,22 +1,8 @@
-"""Training that goes on when workers are lost, and grows when they come back.
+"""Training that goes on when workers are lost, and grows when they come back: docs/elastic.md.
 
 A plain script becomes elastic with an index service in the place of its sampler and a controller
-around its step::
-
-    service = RecordIndexService(batch_size=64, dataset_size=len(dataset), num_epochs=1)
-    loader = DataLoader(dataset, batch_sampler=service)  # in this process: num_workers=0
-    controller = PyTorchAllReduceController(service)
-    controller.set_broadcast_model(model)
-    controller.set_broadcast_optimizer(optimizer)
-    train_step = controller.elastic_run(train_one_batch)
-
-    with controller.scope():
-        for data, target in loader:
-            loss = train_step(model, optimizer, data, target)
-
-As a PyTorchJob with an elastic policy it needs no more; outside of one it is a world of one
-worker. docs/elastic.md says what ``train_one_batch`` has to do, how to evaluate after each epoch,
-how all this works, and what its limits are.
+around its step. As a PyTorchJob with an elastic policy it needs no more; outside of one it is a
+world of one worker.
 """
 
 from importlib import import_module

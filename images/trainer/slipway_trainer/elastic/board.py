@@ -1,205 +1,184 @@
-"""What a worker tells all others, from its start to its end, and what they can ask of it.
+"""What each worker shows all others, and how the members of the next world are found.
 
-Each worker has a board, in memory. On it stands who the worker is and which world it was in last.
-Where the worker is the host, the one through which the next world forms, newcomers knock there,
-and whoever comes first opens the next generation with a list of its guests.
+Each worker has a board, in memory, from its start to its end. On it stands who the worker is and
+which world it was in last. Where the worker is the host, the one through which the next world
+forms, whoever is to be in that world knocks there, again and again. Once all those knock whom a
+member of the last world expects, the board opens the next world for everyone who does.
 
-Boards are served over HTTP, with Python's own server and client; every request has a limit. torch's
-TCPStore does not do for it: its client may wait for ever for a process that stands still, and
-clients cannot be made in several threads at a time.
+A question is one line of JSON over TCP, and so is its answer; each has a limit. torch's TCPStore
+does not do for it: its client may wait for ever for a process that stands still, and clients cannot
+be made in several threads at a time.
 """
 
 import json
 import socket
-from dataclasses import asdict, dataclass, field, replace
-from http.client import HTTPConnection, HTTPException
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from socketserver import TCPServer
+import time
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from socketserver import StreamRequestHandler, ThreadingTCPServer
 from threading import Lock, Thread
-from typing import Any, ClassVar
+from typing import Any
 
 from slipway_trainer.elastic.settings import Address
 
 ANSWER_SECONDS = 2.0
 """How long a worker may take to answer; a thread of its own does that."""
+KNOCK_SECONDS = 5.0
+"""How long a knock counts: longer than whoever knocked may look at all others in between."""
 _MOST_BYTES = 64 * 1024
-"""In a request: an opening with a thousand guests takes a quarter of it."""
+"""In a question: one that expects a thousand workers takes a tenth of it."""
 
 
-@dataclass(frozen=True, order=True)
-class Member:
-    """One life of a worker: a replacement has the same index and another incarnation."""
+def index_of(member: str) -> int:
+    """Return which worker a member is.
 
-    index: int
-    incarnation: str
+    A member is one life of a worker, called `index-life` with the index in six digits, so members
+    are sorted by their index; a replacement has the same index and another life.
+    """
+    return int(member.partition("-")[0])
 
 
 @dataclass(frozen=True)
 class Record:
-    """A world that formed, with its members in rank order."""
+    """A world: workers that train together, in rank order."""
 
     generation: int
     """Grows with each world of a job."""
-    members: tuple[Member, ...]
+    members: tuple[str, ...]
     outcome: dict[str, Any] | None = None
     """What the job came to, once all is done."""
 
     @property
     def claim(self) -> tuple[int, int, int]:
         """What decides between two worlds: the newer, the larger, that of the first worker."""
-        return self.generation, len(self.members), -self.host.index
-
-    @property
-    def host(self) -> Member:
-        """The first of the members, by index."""
-        return min(self.members)
-
-
-@dataclass(frozen=True)
-class Opening:
-    """The next world, before it has formed."""
-
-    generation: int
-    guests: tuple[str, ...]
-    """Incarnations of those who are expected."""
-    knocks: int
-    """How many of the host's knocks were considered."""
-
-    def invites(self, member: Member) -> bool:
-        """Return whether `member` is among the guests."""
-        return member.incarnation in self.guests
+        return self.generation, len(self.members), -index_of(self.members[0])
 
 
 @dataclass(frozen=True)
 class Snapshot:
     """What stands on a board."""
 
-    owner: Member
+    owner: str
     store_port: int
-    """Where the owner's store listens, through which worlds form."""
+    """Where the owner's store listens, at which the members of its worlds meet."""
     record: Record | None = None
     """The world that the owner was in last."""
-    opening: Opening | None = None
-    """The world that was opened here last."""
-    knocks: tuple[Member, ...] = ()
-    """Who knocked so far, in order."""
-
-    @property
-    def waiting(self) -> tuple[Member, ...]:
-        """Who knocked after the last world was opened."""
-        return self.knocks[self.opening.knocks if self.opening is not None else 0 :]
+    opening: Record | None = None
+    """The world that was opened here last; it may not have formed yet."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Knock:
+    """A request for a place in the next world."""
+
+    newest: int
+    """The newest generation that this worker knows of, or has tried; 0 for none."""
+    least: int
+    """How many members the next world has at least."""
+    expected: tuple[int, ...] | None
+    """Indices of the workers without which it does not open; None leaves opening it to others."""
+
+
 class Board:
     """A worker's own board; other workers reach it with `ask`."""
 
-    content: Snapshot
-    told: set[int] = field(default_factory=set)
-    """Indices of the workers that have read it since its record said the job is done."""
-    _lock: Lock = field(default_factory=Lock)
+    def __init__(self, owner: str, store_port: int) -> None:
+        self.content = Snapshot(owner, store_port)
+        self.informed: set[int] = set()
+        """Indices of the workers that have read it since its record has the job's outcome."""
+        self._knocks: dict[int, tuple[float, str, Knock]] = {}
+        self._lock = Lock()
 
-    def ask(
-        self, reader: int, knock: Member | None = None, opening: Opening | None = None
-    ) -> Snapshot:
-        """Return what stands here after the worker of that index has asked.
-
-        It may knock, for a place in the next world, or open one, unless that is open already.
-        """
+    def ask(self, reader: str, knock: Knock | None = None) -> Snapshot:
+        """Return what stands here after the worker `reader` has asked, and perhaps knocked."""
+        index = index_of(reader)
         with self._lock:
-            content = self.content
+            record, opening = self.content.record, self.content.opening
+            if record is not None and record.outcome is not None:
+                self.informed.add(index)
             if knock is not None:
-                content = replace(content, knocks=(*content.knocks, knock))
-            last = content.opening
-            if opening is not None and (last is None or last.generation < opening.generation):
-                content = replace(content, opening=opening)
-            if content.record is not None and content.record.outcome is not None:
-                self.told.add(reader)
-            self.content = content
-            return content
+                last = 0 if opening is None else opening.generation
+                # Who still has to read that it is invited does not knock for the world after that.
+                if opening is None or last <= knock.newest or reader not in opening.members:
+                    self._knocks[index] = time.monotonic(), reader, knock
+                    self._open(knock, last)
+            return self.content
 
     def publish(self, record: Record) -> None:
-        """Say which world the owner is in."""
+        """Show which world the owner is in."""
         with self._lock:
             self.content = replace(self.content, record=record)
 
+    def waiting(self) -> list[str]:
+        """Return who knocked lately, and is not in a world that was opened here since."""
+        with self._lock:
+            return [member for member, _ in self._fresh()]
 
-def ask(
-    address: Address, reader: int, knock: Member | None = None, opening: Opening | None = None
-) -> Snapshot:
+    def _fresh(self) -> list[tuple[str, Knock]]:
+        since = time.monotonic() - KNOCK_SECONDS
+        return [(member, knock) for at, member, knock in self._knocks.values() if at > since]
+
+    def _open(self, asked: Knock, last: int) -> None:
+        fresh = self._fresh()
+        here = {index_of(member) for member, _ in fresh}
+        if asked.expected is None or len(here) < asked.least or not here.issuperset(asked.expected):
+            return
+        generation = max(last, *(knock.newest for _, knock in fresh)) + 1
+        members = tuple(sorted(member for member, _ in fresh))
+        self.content = replace(self.content, opening=Record(generation, members))
+        self._knocks.clear()
+
+
+def ask(address: Address, reader: str, knock: Knock | None = None) -> Snapshot:
     """Return what `Board.ask` returns for the board that is served at `address`.
 
     `OSError` is raised when the worker does not answer, or what answers is none.
     """
-    asked = {"knock": knock and asdict(knock), "opening": opening and asdict(opening)}
-    connection = HTTPConnection(*address, timeout=ANSWER_SECONDS)
-    try:
-        connection.request("POST", "/", json.dumps({"reader": reader, **asked}))
-        return _snapshot(json.load(connection.getresponse()))
-    except (HTTPException, ValueError, KeyError, TypeError) as error:
-        raise OSError(f"{address[0]}:{address[1]} is no worker: {error}") from error
-    finally:
-        connection.close()
+    question = json.dumps({"reader": reader, "knock": knock and asdict(knock)})
+    with socket.create_connection(address, ANSWER_SECONDS) as connection:
+        connection.sendall(f"{question}\n".encode())
+        with connection.makefile() as answer:
+            try:
+                found = json.loads(answer.readline())
+                worlds = {key: _record(found[key]) for key in ("record", "opening")}
+                return Snapshot(found["owner"], found["store_port"], **worlds)
+            except (KeyError, TypeError, ValueError) as error:
+                raise OSError(f"{address[0]}:{address[1]} is no worker: {error}") from error
 
 
 def serve(board: Board, port: int) -> None:
     """Serve `board` on `port`, to everyone, as long as this process lives."""
-    server = _Server(("", port), type("Handler", (_Handler,), {"board": board}))
-    Thread(target=server.serve_forever, name="bulletin", daemon=True).start()
+    server = _Server(("", port), partial(_Handler, board))
+    Thread(target=server.serve_forever, name="board", daemon=True).start()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
+class _Server(ThreadingTCPServer):
+    daemon_threads = allow_reuse_address = True
     address_family = socket.AF_INET6 if socket.has_dualstack_ipv6() else socket.AF_INET
 
     def server_bind(self) -> None:
         if self.address_family == socket.AF_INET6:
             self.socket.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        # Not HTTPServer's, which asks DNS for the machine's name.
-        TCPServer.server_bind(self)
+        super().server_bind()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing: whoever asked gets no answer, or is gone."""
 
 
-class _Handler(BaseHTTPRequestHandler):
-    board: ClassVar[Board]
+class _Handler(StreamRequestHandler):
     timeout = ANSWER_SECONDS
 
-    def do_POST(self) -> None:
+    def __init__(self, board: Board, *connection: Any) -> None:
+        self._board = board
+        super().__init__(*connection)
+
+    def handle(self) -> None:
         """Answer with what stands on the board afterwards."""
-        length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or int(length) > _MOST_BYTES:
-            self.send_error(413, explain=f"a request has at most {_MOST_BYTES} bytes")
-            return
-        try:
-            message = json.loads(self.rfile.read(int(length)))
-            reader, knock, opening = message["reader"], message["knock"], message["opening"]
-            found = self.board.ask(reader, knock and Member(**knock), opening and _opening(opening))
-        except (KeyError, TypeError, ValueError) as error:
-            self.send_error(400, explain=f"{type(error).__name__}: {error}")
-            return
-        answer = json.dumps(asdict(found)).encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(answer)))
-        self.end_headers()
-        self.wfile.write(answer)
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - as the base calls it
-        """Say nothing: what matters is told as events."""
+        asked = json.loads(self.rfile.readline(_MOST_BYTES))
+        knock = asked["knock"] and Knock(**asked["knock"])
+        answer = json.dumps(asdict(self._board.ask(asked["reader"], knock)))
+        self.wfile.write(f"{answer}\n".encode())
 
 
-def _snapshot(packed: dict[str, Any]) -> Snapshot:
-    record, opening = packed["record"], packed["opening"]
-    return Snapshot(
-        Member(**packed["owner"]),
-        packed["store_port"],
-        record and Record(record["generation"], _members(record["members"]), record["outcome"]),
-        opening and _opening(opening),
-        _members(packed["knocks"]),
-    )
-
-
-def _members(packed: list[dict[str, Any]]) -> tuple[Member, ...]:
-    return tuple(Member(**member) for member in packed)
-
-
-def _opening(packed: dict[str, Any]) -> Opening:
-    return Opening(packed["generation"], tuple(packed["guests"]), packed["knocks"])
+def _record(packed: dict[str, Any] | None) -> Record | None:
+    return None if packed is None else Record(**{**packed, "members": tuple(packed["members"])})

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, wraps
 from typing import ParamSpec, TypeVar
@@ -21,18 +22,28 @@ import torch.distributed as dist
 from torch import nn
 from torch.autograd import Variable
 
-from slipway import checkpoints
-from slipway.events import Events, own_rank
 from slipway_trainer.elastic import world
-from slipway_trainer.elastic.disk import Disk
 from slipway_trainer.elastic.replica import Change, Replica, Shared, Stateful
 from slipway_trainer.elastic.service import RecordIndexService
-from slipway_trainer.elastic.world import Bucket, Reduced, WorldChanged
+from slipway_trainer.elastic.world import Bucket, WorldChanged
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 _LOOK_OUT_SECONDS = 0.5
+
+
+@dataclass
+class _Step:
+    """The step that is being made with the others."""
+
+    began: float
+    is_queued: bool = False
+    """Averaging, at the end of the backward pass at hand."""
+    is_averaged: bool = False
+    is_counted: bool = False
+    grows: bool = False
+    """Whether newcomers are to come in after it."""
 
 
 class PyTorchAllReduceController:
@@ -60,20 +71,13 @@ class PyTorchAllReduceController:
     ) -> None:
         self._service = service
         self._parts: dict[str, Stateful] = {}
-        found = checkpoints.own()
-        self._disk = None if found is None else Disk(*found, Events(own_rank()))
         self._copy = partial(Replica, service, self._parts, on_change, step_timeout, join_timeout)
         self._bucket = Bucket([])
         self._replica: Replica | None = None
-        self._is_counted = False  # the step at hand, by the optimizer
-        self._is_queued = False  # averaging, at the end of the backward pass at hand
-        self._is_shared = False  # whether the step at hand is made with the others
-        self._grows = False
-        self._reduced: Reduced | None = None
-        self._added = 0.0
+        self._step: _Step | None = None
         self._last_step: float | None = None
         self._pause = 0.0
-        self._looked_out = self._step_began = 0.0
+        self._looked_out = 0.0
 
     @property
     def rank(self) -> int:
@@ -107,7 +111,7 @@ class PyTorchAllReduceController:
         for parameter in bucket.parameters:
             parameter.register_post_accumulate_grad_hook(lambda _: self._queue())
         self._bucket = bucket
-        optimizer.register_step_post_hook(lambda *_: self._count())
+        optimizer.register_step_post_hook(lambda *_: self._stepped())
 
     def set_broadcast_state(self, **parts: Stateful) -> None:
         """Have all workers share what else changes with each step, each part by a name.
@@ -134,23 +138,25 @@ class PyTorchAllReduceController:
         @wraps(step)
         def elastic_step(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
             while self._service.in_hand:
+                self._step = made = _Step(time.monotonic())
                 try:
-                    with self._with_others():
-                        result = step(*args, **kwargs)
+                    result = step(*args, **kwargs)
                 except WorldChanged as change:
                     self._bucket.withdraw()
                     self._inside.form(str(change))
                     continue
-                if self._reduced is None:
+                finally:
+                    self._step = None
+                if not made.is_averaged:
                     raise RuntimeError(
                         "the function given to elastic_run made no backward pass through a "
                         "parameter of the optimizer"
                     )
-                if not self._is_counted:
+                if not made.is_counted:
                     # All workers had the same gradients, and all left the step out (GradScaler).
-                    self._note_step(self._reduced)
+                    self._count(made)
                 self._inside.checkpoint()
-                if self._grows:
+                if made.grows:
                     self._inside.form("")
                 return result
             # The others made this step, perhaps long ago: theirs is the pause.
@@ -161,15 +167,6 @@ class PyTorchAllReduceController:
             return result
 
         return elastic_step
-
-    def add(self, value: float) -> None:
-        """Add to `shared.total` with this step, for example the sum of the batch's losses.
-
-        It travels with the gradients; `RuntimeError` is raised once those have been averaged.
-        """
-        if self._reduced is not None and self._is_shared:
-            raise RuntimeError("call controller.add before the backward pass, not after it")
-        self._added += value
 
     def sum(self, *values: float) -> list[float]:
         """Return each of `values` summed over all workers, in double precision; for `agree`."""
@@ -204,63 +201,49 @@ class PyTorchAllReduceController:
         if not isinstance(model, nn.Module) or "optimizer" not in self._parts:
             raise RuntimeError("call set_broadcast_model and set_broadcast_optimizer before scope")
         try:
-            self._replica = self._copy(self._disk, next(model.parameters()).device)
+            self._replica = self._copy(next(model.parameters()).device)
             self._replica.resume()
             self._replica.form("")
             yield self
             self._replica.finish(self._pause)
         finally:
-            if self._disk is not None:
-                self._disk.settle()
-            # The others notice at once, and Gloo's threads must not outlive the interpreter.
-            world.leave()
-
-    @contextmanager
-    def _with_others(self) -> Iterator[None]:
-        """Average the gradients of backward passes, and count the optimizer's step."""
-        self._reduced, self._added, self._grows = None, 0.0, False
-        self._step_began = time.monotonic()
-        self._is_shared, self._is_queued, self._is_counted = True, False, False
-        try:
-            yield
-        finally:
-            self._is_shared = False
+            if self._replica is not None:
+                self._replica.close()
 
     def _queue(self) -> None:
         """With a backward pass's first gradient: have all averaged once the last one is there."""
-        if self._is_shared and not self._is_queued:
-            self._is_queued = True
+        if self._step is not None and not self._step.is_queued:
+            self._step.is_queued = True
             # What DistributedDataParallel and FSDP use; autograd has no public name for it.
-            Variable._execution_engine.queue_callback(self._average)  # noqa: SLF001
+            average = partial(self._average, self._step)
+            Variable._execution_engine.queue_callback(average)  # noqa: SLF001
 
-    def _average(self) -> None:
+    def _average(self, step: _Step) -> None:
         """At the end of a backward pass: give all workers' mean gradients to the parameters."""
-        self._is_queued = False
-        samples, planned = len(self._service.share()), self._service.planned
-        self._reduced = self._bucket.average(samples, self._look_out(), self._added)
-        if self._reduced.samples != planned:
+        step.is_queued = False
+        own, planned = len(self._service.share()), self._service.planned
+        samples, grows = self._bucket.average(own, self._look_out())
+        if samples != planned:
             raise RuntimeError(
-                f"step {self._service.ledger.step} added up the gradients of "
-                f"{self._reduced.samples} samples, and has {planned}"
+                f"step {self._service.ledger.step} added up the gradients of {samples} samples, "
+                f"and has {planned}"
             )
-        self._grows = self._grows or self._reduced.flags > 0
+        step.is_averaged, step.grows = True, step.grows or grows
 
-    def _count(self) -> None:
+    def _stepped(self) -> None:
         """After the optimizer's step: its indices are in the model now."""
-        if not self._is_shared or self._reduced is None:
+        if self._step is None or not self._step.is_averaged:
             return
-        if self._is_counted:
+        if self._step.is_counted:
             raise RuntimeError("the function given to elastic_run stepped the optimizer twice")
-        self._note_step(self._reduced)
+        self._count(self._step)
 
-    def _note_step(self, reduced: Reduced) -> None:
-        self._is_counted = True
+    def _count(self, step: _Step) -> None:
+        step.is_counted = True
         self._service.made_step()
-        self.shared.total += reduced.value
         now = time.monotonic()
-        run = os.environ.get("SLIPWAY_RUN_ID", "")
-        spent = self.shared.step_seconds
-        spent[run] = spent.get(run, 0.0) + now - self._step_began
+        run, spent = os.environ.get("SLIPWAY_RUN_ID", ""), self.shared.step_seconds
+        spent[run] = spent.get(run, 0.0) + now - step.began
         if self._last_step is not None:
             self._pause = max(self._pause, now - self._last_step)
         self._last_step = now

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from threading import Thread
 from typing import Any
 
-from slipway.checkpoints import Interval, Store, tell
+from slipway.checkpoints import Interval, Store
 from slipway.events import Events
 
 
@@ -25,7 +25,7 @@ class Disk:
 
     def read(self) -> dict[str, Any] | None:
         """Return the newest state that is whole; None where there is none. As `Store.newest`."""
-        return self._store.newest(lambda text: self._events.emit("warning", warning=text))
+        return self._store.newest(self._events)
 
     def write(self, step: int, state: Callable[[], dict[str, Any]]) -> None:
         """Write what `state` returns, if that is due after `step` steps and none is being written.
@@ -46,9 +46,8 @@ class Disk:
             self._writer.join()
 
     def _save(self, state: dict[str, Any], step: int) -> None:
-        begun = time.monotonic()
         try:
-            tell(self._events, self._store.write(state, step), step, begun)
+            self._store.write(state, step, self._events)
         except (OSError, ValueError) as error:
             # The training is worth more than its copy.
             self._events.emit("warning", warning=f"no checkpoint of step {step}: {error}")

@@ -8,15 +8,17 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import timedelta
 from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 
+from slipway import checkpoints
+from slipway.events import Events, own_rank
 from slipway_trainer.elastic import settings, world
-from slipway_trainer.elastic.board import Record
+from slipway_trainer.elastic.board import Record, index_of
 from slipway_trainer.elastic.disk import Disk
 from slipway_trainer.elastic.rendezvous import JobDone, Rendezvous
 from slipway_trainer.elastic.service import RecordIndexService
@@ -24,8 +26,6 @@ from slipway_trainer.elastic.world import WorldChanged
 
 _LINGER_SECONDS = 20.0
 """How long replacements of lost workers can still be told that the job is done."""
-_COUNTED = ("losses", "reformations", "indices")
-"""What of `Shared` counts worlds, and not steps."""
 
 
 class Stateful(Protocol):
@@ -44,8 +44,6 @@ class Shared:
 
     agreed: dict[str, Any] = field(default_factory=dict)
     """Results of `agree`, by key."""
-    total: float = 0.0
-    """Sum of all that was given to `add`, over all steps and workers."""
     step_seconds: dict[str, float] = field(default_factory=dict)
     """Time in steps that are in the model, by the run that made them."""
     losses: int = 0
@@ -80,12 +78,8 @@ class Change:
 class Replica:
     """One copy of the job's state, which moves from one world to the next.
 
-    It is made with what the controller was given, and besides:
-
-    Args:
-        parts: What is trained, by name; the same names on all workers.
-        disk: Where the job's checkpoints are; None for a job without.
-        device: Where states that others hand over are loaded to.
+    It has what the controller was given, and the device to which states are loaded that others
+    hand over.
     """
 
     def __init__(  # noqa: PLR0913, PLR0917 - what a controller was given, and the device
@@ -95,19 +89,22 @@ class Replica:
         on_change: Callable[[Change], None],
         step_timeout: timedelta,
         join_timeout: timedelta,
-        disk: Disk | None,
         device: torch.device,
     ) -> None:
         self.rank, self.size, self.shared = 0, 1, Shared()
         self._service, self._parts = service, parts
         self._step_timeout, self._join_timeout = step_timeout, join_timeout
-        self._on_change, self._disk, self._device = on_change, disk, device
+        self._on_change, self._device = on_change, device
+        found = checkpoints.own()
+        self._disk = None if found is None else Disk(*found, Events(own_rank()))
         self._late = False
         self._world: Record | None = None
         self._present: set[int] = set()
         self._settings = settings.read()
         settings.choose_interface(self._settings)
-        self.rendezvous = Rendezvous(self._settings)
+        # Worlds can form here from now on; the object must live as long as that.
+        self._store = world.store(("127.0.0.1", 0), is_master=True)
+        self.rendezvous = Rendezvous(self._settings, self._store.port)
 
     def form(self, reason: str, *, finishing: bool = False) -> None:
         """Come together with all who are there, and go on from the state of the furthest.
@@ -169,7 +166,7 @@ class Replica:
             missing = set(self.shared.indices) - self._present
             # One worker is enough for that; the others, and with them the job, end now.
             if missing and self.rank == self.size - 1:
-                self.rendezvous.tell(missing, _LINGER_SECONDS)
+                self.rendezvous.linger(missing, _LINGER_SECONDS)
             return
 
     def _enter(self, seconds: float, least: int, began: float, reason: str) -> None:
@@ -177,58 +174,48 @@ class Replica:
 
         It raises as `Rendezvous.next_world`, and `WorldChanged` where a member was lost again.
         """
-        record, store = self.rendezvous.next_world(seconds, least)
+        record, address = self.rendezvous.next_world(seconds, least)
+        members, size = record.members, len(record.members)
+        rank = members.index(self.rendezvous.me)
+        world.enter(record, rank, address, self._step_timeout)
         self.rendezvous.publish(record)
-        rank, size = record.members.index(self.rendezvous.me), len(record.members)
-        world.enter(store, rank, size, self._step_timeout)
         last = self._world
         mine = {
             # A worker without a world claims nothing; one that was left behind has an older one.
-            "claim": [0, 0, 0] if last is None else [*last.claim],
-            "version": self._service.ledger.version,
-            "members": [] if last is None else [member.incarnation for member in last.members],
+            "progress": [
+                *((0, 0, 0) if last is None else last.claim),
+                self._service.ledger.version,
+            ],
+            "members": [] if last is None else [*last.members],
             "failed": bool(reason),
-            "known": {each: getattr(self.shared, each) for each in _COUNTED},
         }
         given = world.collective(lambda: world.gather(mine))
-        furthest = max(given, key=lambda each: (each["claim"], each["version"]))
+        furthest = max(given, key=lambda each: each["progress"])
         source = given.index(furthest)
         # Version 0 is what each worker began with, which may differ.
         lacking = [
             other
             for other, each in enumerate(given)
-            if other != source
-            and (
-                not each["version"]
-                or any(each[key] != furthest[key] for key in ("claim", "version"))
-            )
+            if each["progress"] != furthest["progress"]
+            or (other != source and each["progress"][-1] == 0)
         ]
         if lacking:
             own = self._state() if source == rank else None
             state = world.collective(lambda: world.hand_over(own, source, lacking, self._device))
             if state is not None:
                 self._take(state)
-        # Of workers that lack nothing one may not know of a world that was lost while it formed.
-        self.shared = replace(self.shared, **furthest["known"])
         self._world, self.rank, self.size = record, rank, size
-        members, before = [member.incarnation for member in record.members], furthest["members"]
-        self._service.enter(self.rendezvous.me.incarnation, members)
+        self._service.enter(rank, size)
+        before, now = {*furthest["members"]}, {*members}
+        self._present = {*map(index_of, members)}
         self.shared.losses += any(each["failed"] for each in given)
         self.shared.reformations += bool(before)
-        self._present = {member.index for member in record.members}
         self.shared.indices = sorted(self._present.union(self.shared.indices))
-        self._on_change(
-            Change(
-                generation=record.generation,
-                size=size,
-                rank=rank,
-                lost=len(set(before) - set(members)),
-                joined=len(set(members) - set(before)),
-                step=self._service.ledger.step,
-                seconds=round(time.monotonic() - began, 3),
-                reason=reason,
-            )
-        )
+        # Who does not come to here is behind those that do.
+        self._service.ledger.version += 1
+        seconds, step = round(time.monotonic() - began, 3), self._service.ledger.step
+        lost, joined = len(before - now), len(now - before)
+        self._on_change(Change(record.generation, size, rank, lost, joined, step, seconds, reason))
 
     def _end(self, outcome: dict[str, Any]) -> None:
         """Take over what the others came to; the model stays what it is."""
@@ -249,6 +236,13 @@ class Replica:
         """Write a checkpoint as rank 0, if one is due; between two steps."""
         if self._disk is not None and self.rank == 0:
             self._disk.write(self._service.ledger.step, self._state)
+
+    def close(self) -> None:
+        """Wait for the checkpoint that is being written, and leave the world."""
+        if self._disk is not None:
+            self._disk.settle()
+        # The others notice at once, and Gloo's threads must not outlive the interpreter.
+        world.leave()
 
     def _take(self, state: dict[str, Any]) -> None:
         """Go on from the state that another worker had."""

@@ -23,7 +23,6 @@ class RecordIndexService:
         shuffle: Give each epoch an order of its own, the same on all workers.
         dataset_name: What errors call the data set.
         seed: What the orders are made from.
-        shard_batches: Batches in a shard: what is leased to a worker at a time.
 
     Raises:
         ValueError: a number is less than 1; all of them are named.
@@ -37,24 +36,18 @@ class RecordIndexService:
         shuffle: bool = True,
         dataset_name: str = "dataset",
         seed: int = 1,
-        shard_batches: int = 16,
     ) -> None:
         counts = {
-            "batch_size": batch_size,
-            "dataset_size": dataset_size,
-            "num_epochs": num_epochs,
-            "shard_batches": shard_batches,
-        }
+            "batch_size": batch_size, "dataset_size": dataset_size, "num_epochs": num_epochs
+        }  # fmt: skip
         wrong = ", ".join(f"{name}={count}" for name, count in counts.items() if count < 1)
         if wrong:
             raise ValueError(f"{dataset_name}: {wrong} not allowed, each takes 1 or more")
         self.dataset_name = dataset_name
-        terms = Terms(dataset_size, batch_size, shard_batches, num_epochs, shuffle, seed)
-        self.ledger = Ledger.new(terms)
+        self.ledger = Ledger(Terms(dataset_size, batch_size, num_epochs, shuffle, seed))
         self.seen = 0
         """Samples that this worker trained on."""
-        self._me = "alone"
-        self._workers: Sequence[str] = (self._me,)
+        self._rank, self._workers = 0, 1
         self._handed: tuple[int, Sequence[int]] | None = None
         self._by_epoch = False
         self._ended = False
@@ -76,7 +69,7 @@ class RecordIndexService:
                 )
             share = self.share()
             self._handed = (self.ledger.step, share)
-            yield share or self.ledger.indices((0, self.ledger.terms.batch_size))
+            yield share or self.ledger.first_batch()
 
     def epochs(self) -> Iterator[int]:
         """Yield the numbers of the epochs that are left, from the one at hand; close each one.
@@ -101,12 +94,12 @@ class RecordIndexService:
 
     def share(self) -> list[int]:
         """Return the indices that this worker has in the step at hand, perhaps none."""
-        return self.ledger.indices(self.ledger.plan(self._workers).shares[self._me])
+        return self.ledger.share(self._rank)
 
     @property
     def planned(self) -> int:
         """How many samples all workers have in the step at hand."""
-        return sum(end - start for start, end in self.ledger.plan(self._workers).shares.values())
+        return self.ledger.planned(self._workers)
 
     @property
     def in_hand(self) -> bool:
@@ -128,10 +121,9 @@ class RecordIndexService:
             )
         self.ledger = ledger
 
-    def enter(self, me: str, workers: Sequence[str]) -> None:
-        """Go on with `workers`, in rank order."""
-        self._me, self._workers = me, list(workers)
-        self.ledger.keep(workers)
+    def enter(self, rank: int, workers: int) -> None:
+        """Go on as `rank` of so many workers."""
+        self._rank, self._workers = rank, workers
         # What was handed out may be what is at hand again: a step that failed is made again.
         if self._handed is not None and not self.in_hand:
             self._handed = None

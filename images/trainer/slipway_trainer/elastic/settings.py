@@ -16,18 +16,36 @@ from pathlib import Path
 Address = tuple[str, int]
 
 DEFAULT_LOSSES = 10
+_HOST_PORT = r"\s*(\[[^\[\],]+\]|[^\[\]:,\s]+):(\d+)\s*"
+_COUNT = r"\d+", "a whole number from 0"
+_VARIABLES = {
+    "PET_NNODES": (r"([1-9]\d*)(?::(\d+))?", "<min>:<max> with a min of 1 or more"),
+    "PET_MAX_RESTARTS": _COUNT,
+    "PET_NPROC_PER_NODE": ("1|auto", "1: set processesPerNode to 1, and raise workers"),
+}  # fmt: skip
+"""What each takes, as a pattern and in words."""
+_LISTED = {
+    "SLIPWAY_ELASTIC_PEERS": (
+        f"{_HOST_PORT}(?:,{_HOST_PORT})*", "host:port or [IPv6 address]:port, comma-separated"),
+    "SLIPWAY_ELASTIC_INDEX": _COUNT,
+}  # fmt: skip
+_OF_POD = {
+    "PET_RDZV_ENDPOINT": (r"(.+)-worker-0:(\d+)", "<job>-worker-0:<port>"),
+    "HOSTNAME": (r".+-worker-(\d+)", "a worker's pod name, <job>-worker-<index>"),
+}
+_DEFAULTS = {
+    "PET_NNODES": "1", "PET_MAX_RESTARTS": str(DEFAULT_LOSSES), "PET_NPROC_PER_NODE": "1",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Settings:
     """What a worker knows before it has met another."""
 
-    job: str
-    """What the rendezvous is called."""
     index: int
     """Which worker this is; a replacement has the index of the one it replaces."""
     peers: tuple[Address, ...]
-    """Where each index's board is served, this one's included."""
+    """Where each index's board is served, this one's included; alone on any port."""
     minimum: int
     """The fewest workers that may train."""
     losses: int
@@ -47,12 +65,17 @@ def read(
     Raises:
         ValueError: something is missing or wrong; the message names every such variable.
     """
-    problems: list[str] = []
-    minimum, maximum = _nodes(environment, problems)
     if "SLIPWAY_ELASTIC_PEERS" in environment:
-        job, index, peers = _listed(environment, problems)
+        found = _matches(environment, _LISTED)
+        index = int(found["SLIPWAY_ELASTIC_INDEX"][0])
+        listed = re.findall(_HOST_PORT, found["SLIPWAY_ELASTIC_PEERS"][0])
+        peers = [(host.strip("[]"), int(port)) for host, port in listed]
     elif "PET_RDZV_ENDPOINT" in environment:
-        job, index, peers = _replicas(environment, resolver, maximum, problems)
+        found = _matches(environment, _OF_POD)
+        index, (job, port) = int(found["HOSTNAME"][1]), found["PET_RDZV_ENDPOINT"].groups()
+        count = max(int(found["PET_NNODES"][2] or found["PET_NNODES"][1]), index + 1)
+        domain = _search_domain(resolver)
+        peers = [(f"{job}-worker-{number}{domain}", int(port)) for number in range(count)]
     elif int(environment.get("WORLD_SIZE", "1")) > 1:
         raise ValueError(
             f"WORLD_SIZE={environment['WORLD_SIZE']}: a launcher started this elastic worker as "
@@ -60,20 +83,14 @@ def read(
             "job an elastic policy, or set SLIPWAY_ELASTIC_PEERS and SLIPWAY_ELASTIC_INDEX"
         )
     else:
-        return Settings("alone", 0, (("127.0.0.1", _free_port()),), 1, 0)
-    if peers and minimum > len(peers):
-        problems.append(
-            f"PET_NNODES={environment['PET_NNODES']}: there are only {len(peers)} workers"
+        return Settings(0, (("127.0.0.1", 0),), 1, 0)
+    least = int(found["PET_NNODES"][1])
+    if least > len(peers) or index >= len(peers):
+        raise ValueError(
+            f"PET_NNODES={found['PET_NNODES'][0]}, and this is worker {index}: there are only "
+            f"{len(peers)} workers, 0 to {len(peers) - 1}; add to SLIPWAY_ELASTIC_PEERS"
         )
-    losses = _count("PET_MAX_RESTARTS", environment, DEFAULT_LOSSES, problems)
-    if environment.get("PET_NPROC_PER_NODE", "1") not in {"1", "auto"}:
-        problems.append(
-            f"PET_NPROC_PER_NODE={environment['PET_NPROC_PER_NODE']}: an elastic worker is one "
-            "process per pod; set processesPerNode to 1 and raise workers"
-        )
-    if problems:
-        raise ValueError("; ".join(problems))
-    return Settings(job, index, tuple(peers), minimum, losses)
+    return Settings(index, tuple(peers), least, int(found["PET_MAX_RESTARTS"][0]))
 
 
 def choose_interface(settings: Settings) -> None:
@@ -86,61 +103,20 @@ def choose_interface(settings: Settings) -> None:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
 
 
-def _listed(environment: Mapping[str, str], problems: list[str]) -> tuple[str, int, list[Address]]:
-    text, peers = environment["SLIPWAY_ELASTIC_PEERS"], []
-    for address in text.split(","):
-        host, _, port = address.strip().rpartition(":")
-        is_ipv6 = host.startswith("[") and host.endswith("]")
-        if not host or not port.isdecimal() or (":" in host and not is_ipv6):
-            problems.append(
-                f"SLIPWAY_ELASTIC_PEERS={text}: {address!r} is not host:port or [IPv6 address]:port"
-            )
+def _matches(
+    environment: Mapping[str, str], others: Mapping[str, tuple[str, str]]
+) -> dict[str, re.Match[str]]:
+    """Return what each variable has; or raise `ValueError` with every one that is wrong."""
+    found, problems = {}, []
+    for name, (pattern, allowed) in {**others, **_VARIABLES}.items():
+        text = environment.get(name, _DEFAULTS.get(name, ""))
+        if (match := re.fullmatch(pattern, text)) is None:
+            problems.append(f"{name}={text} is not {allowed}")
         else:
-            peers.append((host.strip("[]"), int(port)))
-    index = _count("SLIPWAY_ELASTIC_INDEX", environment, None, problems)
-    if peers and index >= len(peers):
-        problems.append(
-            f"SLIPWAY_ELASTIC_INDEX={index} is not allowed, SLIPWAY_ELASTIC_PEERS has the indices "
-            f"0 to {len(peers) - 1}"
-        )
-    return "local", index, peers
-
-
-def _replicas(
-    environment: Mapping[str, str], resolver: Path, maximum: int, problems: list[str]
-) -> tuple[str, int, list[Address]]:
-    endpoint, hostname = environment["PET_RDZV_ENDPOINT"], environment.get("HOSTNAME", "")
-    host = re.fullmatch(r"(?P<job>.+)-worker-0:(?P<port>\d+)", endpoint)
-    own = re.fullmatch(r"(?P<job>.+)-worker-(?P<index>\d+)", hostname)
-    if host is None:
-        problems.append(f"PET_RDZV_ENDPOINT={endpoint} is not <job>-worker-0:<port>")
-    if own is None:
-        problems.append(f"HOSTNAME={hostname} is not a worker's pod name, <job>-worker-<index>")
-    if host is None or own is None:
-        return "", 0, []
-    job, port, index = host["job"], int(host["port"]), int(own["index"])
-    domain, count = _search_domain(resolver), max(maximum, index + 1)
-    return job, index, [(f"{job}-worker-{number}{domain}", port) for number in range(count)]
-
-
-def _nodes(environment: Mapping[str, str], problems: list[str]) -> tuple[int, int]:
-    """Return the least and the most workers; PET_NNODES is `min:max`, or one number for both."""
-    text = environment.get("PET_NNODES", "1:0")
-    least, _, most = text.partition(":")
-    if not least.isdecimal() or not (most or least).isdecimal() or int(least) < 1:
-        problems.append(f"PET_NNODES={text} is not <min>:<max> with a min of 1 or more")
-        return 1, 0
-    return int(least), int(most or least)
-
-
-def _count(
-    name: str, environment: Mapping[str, str], default: int | None, problems: list[str]
-) -> int:
-    text = environment.get(name, "" if default is None else str(default))
-    if not text.isdecimal():
-        problems.append(f"{name}={text} is not a whole number from 0")
-        return 0
-    return int(text)
+            found[name] = match
+    if problems:
+        raise ValueError("; ".join(problems))
+    return found
 
 
 def _search_domain(resolver: Path) -> str:
@@ -155,9 +131,3 @@ def _search_domain(resolver: Path) -> str:
         if words[:1] == ["search"]:
             return next((f".{word}." for word in words[1:] if ".svc." in f"{word}."), "")
     return ""
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
-        return port

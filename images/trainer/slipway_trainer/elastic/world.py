@@ -1,7 +1,7 @@
 """The process group of one generation, and what its members do together.
 
-They gather what each knows, hand over the state, and average gradients. When a worker is lost they
-leave the group behind.
+They meet at the host's store, gather what each knows, hand over the state, and average gradients.
+When a worker is lost they leave the group behind.
 """
 
 import io
@@ -9,7 +9,6 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -17,29 +16,50 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from slipway_trainer.elastic.board import Record
 from slipway_trainer.elastic.limits import begin, within
+from slipway_trainer.elastic.settings import Address
 
 Result = TypeVar("Result")
 PIECE_BYTES = 16 * 2**20
+STORE_SECONDS = 5.0
+"""How long a worker may take to come to the store where the members of its world meet."""
 _POLL_SECONDS = 0.05
-_EXTRAS = 3
-"""Numbers that travel with the gradients."""
+_EXTRAS = 2
+"""Numbers that travel with the gradients: of how many samples they are, and a flag."""
 
 
 class WorldChanged(Exception):
     """A collective operation failed, so a worker was lost, or does not answer in time."""
 
 
-def enter(store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
-    """Make the process group of a world that came out of the rendezvous; or `WorldChanged`."""
+def store(address: Address, *, is_master: bool = False) -> dist.TCPStore:
+    """Return a client of the store at `address`, or a store of this process, on any port."""
+    return dist.TCPStore(
+        *address,
+        is_master=is_master,
+        wait_for_workers=False,
+        timeout=timedelta(seconds=STORE_SECONDS),
+        # The other server, the default, is not in Debian's torch.
+        use_libuv=False,
+    )
+
+
+def enter(record: Record, rank: int, address: Address, timeout: timedelta) -> None:
+    """Meet all members of a world at a store, and make their process group; or `WorldChanged`."""
     hook = sys.excepthook
 
-    def init() -> None:
-        dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=timeout)
+    def meet() -> None:
+        place = dist.PrefixStore(str(record.generation), store(address))
+        place.set(record.members[rank], "")
+        place.wait([*record.members], timedelta(seconds=STORE_SECONDS))
+        size = len(record.members)
+        dist.init_process_group("gloo", store=place, rank=rank, world_size=size, timeout=timeout)
         # torch puts the rank before each line of a traceback, once more with each new world.
         sys.excepthook = hook
 
-    collective(lambda: within(timeout.total_seconds() + 5, "making the process group", init))
+    limit = timeout.total_seconds() + 3 * STORE_SECONDS
+    collective(lambda: within(limit, f"making world {record.generation}", meet))
 
 
 def collective(operation: Callable[[], Result]) -> Result:
@@ -81,8 +101,11 @@ def hand_over(
     if rank == source:
         pieces = _Pieces(source, lacking)
         # As it is packed: there is never a second copy of the whole.
-        torch.save(state, pieces)
-        pieces.end()
+        with io.BufferedWriter(pieces, PIECE_BYTES) as buffered:
+            torch.save(state, buffered)
+        if pieces.error is not None:
+            raise pieces.error
+        _announced(0, source)
     else:
         packed = io.BytesIO()
         while length := _announced(0, source):
@@ -101,46 +124,27 @@ def hand_over(
 
 
 class _Pieces(io.RawIOBase):
-    """What is written here goes to the ranks that lack it, a piece at a time.
-
-    What goes wrong is raised at the end: in between torch.save would call it an error of a file.
-    """
+    """What is written here goes to the ranks that lack it, as a piece of its own."""
 
     def __init__(self, source: int, lacking: Sequence[int]) -> None:
         super().__init__()
-        self._source, self._lacking, self._waiting = source, lacking, bytearray()
-        self._error: str | None = None
+        self._source, self._lacking = source, lacking
+        self.error: RuntimeError | None = None
+        """What went wrong. torch.save would call it an error of a file if it was raised here."""
 
     def writable(self) -> bool:
         return True
 
     def write(self, data: Any) -> int:
-        view = memoryview(data).cast("B")
-        for start in range(0, len(view), PIECE_BYTES):
-            self._waiting += view[start : start + PIECE_BYTES]
-            if len(self._waiting) >= PIECE_BYTES:
-                self._send()
-        return len(view)
-
-    def end(self) -> None:
-        """Send what is left, and say that this was all; raise what went wrong before."""
-        if self._waiting:
-            self._send()
-        if self._error is not None:
-            raise RuntimeError(self._error)
-        _announced(0, self._source)
-
-    def _send(self) -> None:
-        waiting, self._waiting = self._waiting, bytearray()
-        if self._error is not None:
-            return
+        piece = torch.frombuffer(bytearray(data[:PIECE_BYTES]), dtype=torch.uint8)
         try:
-            _announced(len(waiting), self._source)
-            piece = torch.frombuffer(waiting, dtype=torch.uint8)
-            for rank in self._lacking:
-                dist.send(piece, rank)
+            if self.error is None:
+                _announced(len(piece), self._source)
+                for rank in self._lacking:
+                    dist.send(piece, rank)
         except RuntimeError as error:
-            self._error = str(error)
+            self.error = error
+        return len(piece)
 
 
 def _announced(length: int, source: int) -> int:
@@ -160,19 +164,8 @@ def _all_loaded(is_done: Callable[[], bool]) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-@dataclass(frozen=True)
-class Reduced:
-    """What travelled with the gradients, summed over all workers."""
-
-    samples: int
-    flags: int
-    """How many workers raised their flag."""
-    value: float
-    """What they added."""
-
-
 class Bucket:
-    """One flat tensor that holds the gradients of all float32 parameters, and three numbers."""
+    """One flat tensor that holds the gradients of all float32 parameters, and two numbers."""
 
     def __init__(self, parameters: Sequence[Tensor]) -> None:
         self.parameters = [each for each in parameters if each.requires_grad]
@@ -188,9 +181,10 @@ class Bucket:
         ]
         self._extras = parts[-1]
 
-    def average(self, samples: int, flag: bool, value: float) -> Reduced:
+    def average(self, samples: int, flag: bool) -> tuple[int, bool]:
         """Replace each parameter's gradient with the mean over the samples of all workers.
 
+        Returns how many samples those are, and whether any worker raised its flag.
         A worker's gradients are those of its mean loss, so they count by its share of the step's
         samples; without any, whatever gradients it has do not count. What was averaged before, in
         an earlier backward pass of the same step, is the same on all workers and stays what it is.
@@ -204,12 +198,12 @@ class Bucket:
                     view.zero_()
                 else:
                     torch.mul(parameter.grad, samples, out=view)
-        self._extras.copy_(torch.tensor([samples, flag, value if samples else 0.0]))
+        self._extras.copy_(torch.tensor([samples, flag]))
         collective(lambda: dist.all_reduce(self._flat))
-        all_samples, flags, all_values = self._extras.tolist()
+        all_samples, flags = self._extras.tolist()
         for view, parameter in zip(self._views, self.parameters, strict=True):
             parameter.grad = view.div_(all_samples)
-        return Reduced(round(all_samples), round(flags), all_values)
+        return round(all_samples), flags > 0
 
     def withdraw(self) -> None:
         """Take all gradients away: those of a step that failed must not add to the next."""

@@ -1,60 +1,79 @@
-"""A worker's board answers its peers, and refuses what no peer asks."""
+"""A worker's board answers its peers, opens the next world, and refuses what no peer asks."""
 
-from http.client import HTTPConnection
-from socket import create_server
+from contextlib import suppress
+from socket import create_connection, create_server
 
 import pytest
 
-from slipway_trainer.elastic.board import Board, Member, Opening, Record, Snapshot, ask, serve
+from slipway_trainer.elastic import board as boards
+from slipway_trainer.elastic.board import Board, Knock, Record, Snapshot, ask, serve
+
+_FIRST, _SECOND, _THIRD = "000000-first", "000001-second", "000002-third"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def board() -> Board:
-    return Board(Snapshot(Member(0, "first"), 29500))
+    return Board(_FIRST, 29500)
 
 
-@pytest.fixture(scope="module")
-def port(board: Board) -> int:
-    """The port that it is served on."""
+@pytest.fixture
+def address(board: Board) -> tuple[str, int]:
+    """The address that it is served at."""
     with create_server(("127.0.0.1", 0)) as free:
-        found: int = free.getsockname()[1]
-    serve(board, found)
-    return found
+        port: int = free.getsockname()[1]
+    serve(board, port)
+    return "127.0.0.1", port
 
 
-def test_a_peer_reads_what_stands_there_knocks_and_opens_the_next_world(
-    board: Board, port: int
+def test_a_peer_reads_what_stands_there(board: Board, address: tuple[str, int]) -> None:
+    assert ask(address, _SECOND) == Snapshot(_FIRST, 29500)
+    board.publish(Record(1, (_FIRST, _SECOND)))
+    assert ask(address, _SECOND).record == Record(1, (_FIRST, _SECOND))
+    assert board.informed == set()
+    board.publish(Record(1, (_FIRST, _SECOND), {"size": 2}))
+    assert ask(address, _THIRD).record == Record(1, (_FIRST, _SECOND), {"size": 2})
+    assert board.informed == {2}
+
+
+def test_the_next_world_opens_once_all_knock_whom_a_member_expects(
+    board: Board, address: tuple[str, int]
 ) -> None:
-    address, second, third = ("127.0.0.1", port), Member(1, "second"), Member(2, "third")
-    assert ask(address, 1) == Snapshot(Member(0, "first"), 29500)
-    board.publish(Record(1, (Member(0, "first"),)))
-    assert ask(address, 1, knock=second).waiting == (second,)
-    opening = Opening(2, ("first", "second"), 1)
-    assert ask(address, 1, opening=opening) == board.content
-    assert ask(address, 2, knock=third).waiting == (third,)
-    assert ask(address, 2, opening=Opening(2, ("third",), 2)).opening == opening, "who comes first"
-    assert board.told == set()
-    board.publish(Record(2, (Member(0, "first"), second), {"size": 2}))
-    assert ask(address, 2).record == Record(2, (Member(0, "first"), second), {"size": 2})
-    assert board.told == {2}
+    newcomer, member = Knock(0, 2, None), Knock(1, 2, (0, 1))
+    assert ask(address, _THIRD, newcomer).opening is None
+    assert ask(address, _SECOND, member).opening is None
+    assert board.waiting() == [_THIRD, _SECOND]
+    opening = Record(2, (_FIRST, _SECOND, _THIRD))
+    assert board.ask(_FIRST, member).opening == opening
+    assert board.waiting() == []
+    assert ask(address, _SECOND, member).opening == opening
+    assert board.waiting() == [], "it reads that it is invited, and knocks for no further world"
+    assert ask(address, _SECOND, Knock(2, 1, ())).opening == Record(3, (_SECOND,))
 
 
-@pytest.mark.parametrize("length", ["65537", "1000000000000", "-1", "many"])
-def test_a_request_without_a_sensible_length_is_refused_before_it_is_read(
-    port: int, length: str
+def test_no_world_opens_with_fewer_than_it_needs_or_with_those_who_are_gone(
+    board: Board, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    connection = HTTPConnection("127.0.0.1", port, timeout=5)
-    connection.putrequest("POST", "/read")
-    connection.putheader("Content-Length", length)
-    connection.endheaders()
-    assert connection.getresponse().status == 413
-    connection.close()
+    assert board.ask(_SECOND, Knock(0, 2, ())).opening is None
+    monkeypatch.setattr(boards, "KNOCK_SECONDS", 0)
+    assert board.waiting() == []
+    assert board.ask(_FIRST, Knock(0, 2, ())).opening is None
 
 
-def test_what_is_no_message_is_refused_with_the_reason(port: int) -> None:
-    connection = HTTPConnection("127.0.0.1", port, timeout=5)
-    connection.request("POST", "/read", b'{"who": 1}')
-    answer = connection.getresponse()
-    assert answer.status == 400
-    assert b"KeyError: 'reader'" in answer.read()
-    connection.close()
+def test_the_next_world_is_newer_than_all_that_its_members_know_of(board: Board) -> None:
+    board.ask(_SECOND, Knock(7, 1, None))
+    assert board.ask(_FIRST, Knock(2, 1, ())).opening == Record(8, (_FIRST, _SECOND))
+
+
+@pytest.mark.parametrize("question", [b"x" * 70000, b'{"who": 1}\n', b'{"reader": "1"}\n', b"\n"])
+def test_what_is_no_question_gets_no_answer(address: tuple[str, int], question: bytes) -> None:
+    with create_connection(address, 5) as connection, connection.makefile("rb") as answer:
+        connection.sendall(question)
+        with suppress(ConnectionResetError):  # what it sent was not read to its end
+            assert answer.read() == b""
+    assert ask(address, _SECOND).owner == _FIRST
+
+
+def test_a_worker_that_does_not_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(boards, "ANSWER_SECONDS", 0.2)
+    with create_server(("127.0.0.1", 0)) as silent, pytest.raises(OSError, match="timed out"):
+        ask(silent.getsockname(), _SECOND)

@@ -15,7 +15,6 @@ _TERMS = st.builds(
     Terms,
     size=st.integers(1, 60),
     batch_size=st.integers(1, 7),
-    shard_batches=st.integers(1, 5),
     epochs=st.integers(1, 3),
     shuffle=st.booleans(),
     seed=st.integers(0, 9),
@@ -32,21 +31,17 @@ class Worker:
 
     def make_step(self, workers: list[str]) -> None:
         """Train on the indices of all workers, as the averaged gradients do."""
-        shares = self.ledger.plan(workers).shares.values()
-        self.model += [
-            (self.ledger.epoch, index) for share in shares for index in self.ledger.indices(share)
-        ]
-        self.ledger.advance(workers)
+        shares = [self.ledger.share(rank) for rank in range(len(workers))]
+        self.model += [(self.ledger.epoch, index) for share in shares for index in share]
+        self.ledger.advance(len(workers))
 
 
 def _form(workers: list[Worker], newcomers: list[Worker]) -> list[Worker]:
     """Let all go on from the state of the worker that is furthest."""
-    names = [worker.name for worker in (*workers, *newcomers)]
     furthest = max(workers, key=lambda worker: worker.ledger.version)
     state, model = json.dumps(furthest.ledger.dump()), list(furthest.model)
     for worker in (*workers, *newcomers):
         worker.ledger, worker.model = Ledger.load(json.loads(state)), list(model)
-        worker.ledger.keep(names)
     return [*workers, *newcomers]
 
 
@@ -66,12 +61,11 @@ def _lose(workers: list[Worker], data: st.DataObject) -> list[Worker]:
 def test_every_index_is_trained_on_exactly_once_in_the_model_that_survives(
     terms: Terms, count: int, data: st.DataObject
 ) -> None:
-    workers = [Worker(f"w{number}", Ledger.new(terms), []) for number in range(count)]
+    workers = [Worker(f"w{number}", Ledger(terms), []) for number in range(count)]
     newcomers = iter(range(count, 1000))
     while not workers[0].ledger.finished:
         names = [worker.name for worker in workers]
-        plans = [worker.ledger.plan(names) for worker in workers]
-        assert all(plan == plans[0] for plan in plans)
+        assert all(worker.ledger == workers[0].ledger for worker in workers)
         event = data.draw(st.sampled_from(["step", "step", "step", "loss", "join"]))
         if workers[0].ledger.epoch_complete:
             for worker in workers:
@@ -82,7 +76,7 @@ def test_every_index_is_trained_on_exactly_once_in_the_model_that_survives(
         elif event == "loss":
             workers = _lose(workers, data)
         elif len(workers) < 5:
-            workers = _form(workers, [Worker(f"w{next(newcomers)}", Ledger.new(terms), [])])
+            workers = _form(workers, [Worker(f"w{next(newcomers)}", Ledger(terms), [])])
     everything = [
         (epoch, index) for epoch in range(1, terms.epochs + 1) for index in range(terms.size)
     ]
@@ -97,80 +91,57 @@ def test_every_index_is_trained_on_exactly_once_in_the_model_that_survives(
 def test_shares_of_a_step_are_disjoint_and_at_most_a_batch_and_not_all_empty(
     terms: Terms, count: int
 ) -> None:
-    names = [str(number) for number in range(count)]
-    ledger = Ledger.new(terms)
+    ledger = Ledger(terms)
     while not ledger.epoch_complete:
-        shares = [ledger.indices(share) for share in ledger.plan(names).shares.values()]
+        shares = [ledger.share(rank) for rank in range(count)]
         taken = [index for share in shares for index in share]
-        assert taken
+        assert len(taken) == ledger.planned(count) > 0
         assert len(set(taken)) == len(taken)
         assert max(map(len, shares)) <= terms.batch_size
-        ledger.advance(names)
+        ledger.advance(count)
 
 
 @given(terms=_TERMS, steps=st.integers(0, 20))
 @settings(deadline=None)
 def test_its_state_survives_json(terms: Terms, steps: int) -> None:
-    ledger = Ledger.new(terms)
+    ledger = Ledger(terms)
     for _ in range(steps):
         if not ledger.epoch_complete:
-            ledger.advance(["a", "b"])
+            ledger.advance(2)
     again = Ledger.load(json.loads(json.dumps(ledger.dump())))
     assert again == ledger
-    assert again.plan(["a", "b", "c"]) == ledger.plan(["a", "b", "c"])
-    assert again.indices((0, terms.size)) == ledger.indices((0, terms.size))
-
-
-def test_a_lost_workers_lease_goes_back_and_the_others_keep_theirs() -> None:
-    ledger = Ledger.new(Terms(120, 10, 4, 1, shuffle=False, seed=1))
-    for _ in range(2):
-        ledger.advance(["a", "b", "c"])
-    assert ledger.leases == {"a": (20, 40), "b": (60, 80), "c": (100, 120)}
-    ledger.keep(["a", "c"])
-    assert ledger.leases == {"a": (20, 40), "c": (100, 120)}
-    assert ledger.pool == [(60, 80)]
-
-
-def test_at_the_end_of_an_epoch_the_longest_lease_is_shared() -> None:
-    ledger = Ledger.new(Terms(60, 10, 6, 1, shuffle=False, seed=1))
-    plan = ledger.plan(["a", "b", "c"])
-    assert plan.shares == {"a": (0, 10), "b": (30, 40), "c": (20, 30)}
-    steps = 0
-    while not ledger.epoch_complete:
-        ledger.advance(["a", "b", "c"])
-        steps += 1
-    assert steps == 2
+    assert [again.share(rank) for rank in range(3)] == [ledger.share(rank) for rank in range(3)]
 
 
 def test_each_epoch_has_an_order_of_its_own() -> None:
-    ledger = Ledger.new(Terms(50, 50, 1, 2, shuffle=True, seed=1))
-    first = ledger.indices((0, 50))
-    ledger.advance(["a"])
+    ledger = Ledger(Terms(50, 50, 2, shuffle=True, seed=1))
+    first = ledger.share(0)
+    ledger.advance(1)
     ledger.close_epoch()
-    second = ledger.indices((0, 50))
+    second = ledger.share(0)
     assert first != second
     assert sorted(first) == sorted(second) == list(range(50))
 
 
 def test_the_audit_is_the_checksum_of_the_counts() -> None:
-    ledger = Ledger.new(Terms(50, 50, 1, 1, shuffle=True, seed=1))
+    ledger = Ledger(Terms(50, 50, 1, shuffle=True, seed=1))
     assert ledger.audit()["missing"] == 50
-    ledger.advance(["a"])
+    ledger.advance(1)
     audit = ledger.audit()
     assert (audit["counted_once"], audit["missing"], audit["repeated"]) == (50, 0, 0)
     assert audit["sha256"] == hashlib.sha256(b"\x01" * 50).hexdigest()
 
 
 def test_an_epoch_that_lacks_an_index_or_has_one_twice_is_not_closed() -> None:
-    ledger = Ledger.new(Terms(20, 10, 1, 1, shuffle=False, seed=1))
+    ledger = Ledger(Terms(20, 10, 1, shuffle=False, seed=1))
     with pytest.raises(RuntimeError, match="'missing': 20"):
         ledger.close_epoch()
-    ledger.advance(["a"])
+    ledger.advance(1)
     twice = copy.deepcopy(ledger)
-    ledger.advance(["a"])
-    twice.pool = [(0, 20)]
-    twice.advance(["a"])
-    twice.advance(["a"])
+    ledger.advance(1)
+    twice.position = 0
+    twice.advance(1)
+    twice.position = 20
     with pytest.raises(RuntimeError, match="'repeated': 10"):
         twice.close_epoch()
     ledger.close_epoch()

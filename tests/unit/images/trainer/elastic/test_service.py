@@ -38,8 +38,8 @@ def test_a_batch_that_is_fetched_ahead_is_refused() -> None:
 
 def test_a_worker_without_a_share_gets_a_stand_in_that_does_not_count() -> None:
     ours, theirs = _service(size=10), _service(size=10)
-    ours.enter("a", ["b", "a"])
-    theirs.enter("b", ["b", "a"])
+    ours.enter(1, 2)
+    theirs.enter(0, 2)
     assert next(iter(ours)) == list(range(10))
     assert ours.share() == []
     assert next(iter(theirs)) == theirs.share() == list(range(10))
@@ -50,25 +50,33 @@ def test_a_worker_without_a_share_gets_a_stand_in_that_does_not_count() -> None:
 
 def test_after_a_step_that_failed_the_batch_in_hand_is_still_this_workers() -> None:
     service = _service()
-    service.enter("a", ["a", "b"])
+    service.enter(0, 2)
     batch = next(iter(service))
-    service.enter("a", ["a"])
+    service.enter(0, 1)
     assert service.in_hand
     assert service.share() == batch
 
 
 def test_a_worker_that_was_behind_drops_its_batch_and_gets_the_next() -> None:
-    ours, theirs = _service(), _service()
-    for service, name in ((ours, "a"), (theirs, "b")):
-        service.enter(name, ["a", "b", "c"])
+    ours, theirs = _service(size=50), _service(size=50)
+    for rank, service in enumerate((ours, theirs)):
+        service.enter(rank, 3)
     batches = iter(ours)
     next(batches)
     theirs.made_step()
     ours.take(theirs.ledger.dump())
-    ours.enter("a", ["a", "b"])
+    ours.enter(0, 2)
     assert not ours.in_hand
-    left = {0, 10, 20} - {10 * (theirs.ledger.step - 1)}
-    assert ours.ledger.epoch_complete or next(batches)[0] in left
+    assert next(batches) == list(range(30, 40))
+
+
+def test_a_lost_workers_share_is_the_next_of_those_who_are_left() -> None:
+    service = _service(size=50)
+    service.enter(0, 3)
+    service.made_step()
+    assert service.planned == 20
+    service.enter(1, 2)
+    assert service.share() == list(range(40, 50))
 
 
 def test_workers_with_other_arguments_are_refused() -> None:

@@ -30,7 +30,7 @@ def test_a_pod_finds_its_peers_by_the_jobs_name_in_its_own_namespace(tmp_path: P
         "search team.svc.cluster.local svc.cluster.local example.net\nnameserver 10.0.0.10\n",
     )
     found = settings.read(_POD, resolver)
-    assert (found.job, found.index, found.minimum, found.losses) == ("digits", 2, 2, 4)
+    assert (found.index, found.minimum, found.losses) == (2, 2, 4)
     assert found.peers == tuple(
         (f"digits-worker-{number}.team.svc.cluster.local.", 23456) for number in range(3)
     )
@@ -45,7 +45,8 @@ def test_without_a_clusters_search_domain_names_stay_as_they_are(tmp_path: Path)
 def test_a_job_may_be_called_after_a_worker(tmp_path: Path) -> None:
     names = {"PET_RDZV_ENDPOINT": "a-worker-0-worker-0:1", "HOSTNAME": "a-worker-0-worker-1"}
     found = settings.read({**_POD, **names}, _resolver(tmp_path, ""))
-    assert (found.job, found.index) == ("a-worker-0", 1)
+    assert found.index == 1
+    assert found.peers[0] == ("a-worker-0-worker-0", 1)
 
 
 def test_on_one_machine_the_peers_are_listed() -> None:
@@ -57,7 +58,7 @@ def test_on_one_machine_the_peers_are_listed() -> None:
 def test_an_ipv6_address_stands_in_brackets() -> None:
     peers = {"SLIPWAY_ELASTIC_PEERS": "[::1]:29501,[fd00::1]:29502"}
     assert settings.read({**_LOCAL, **peers}).peers == (("::1", 29501), ("fd00::1", 29502))
-    with pytest.raises(ValueError, match=r"'fd00::1:29502' is not host:port or \[IPv6"):
+    with pytest.raises(ValueError, match=r"=fd00::1:29502 is not host:port or \[IPv6"):
         settings.read({**_LOCAL, "SLIPWAY_ELASTIC_PEERS": "fd00::1:29502"})
 
 
@@ -73,7 +74,7 @@ def test_a_single_number_of_nodes_is_both_least_and_most() -> None:
 def test_all_problems_are_named_at_once() -> None:
     wrong = {
         "SLIPWAY_ELASTIC_PEERS": "localhost,127.0.0.1:29501",
-        "SLIPWAY_ELASTIC_INDEX": "7",
+        "SLIPWAY_ELASTIC_INDEX": "last",
         "PET_NNODES": "0:3",
         "PET_MAX_RESTARTS": "many",
         "PET_NPROC_PER_NODE": "2",
@@ -89,9 +90,11 @@ def test_a_pod_whose_names_do_not_fit_is_refused() -> None:
         settings.read({"PET_RDZV_ENDPOINT": "elsewhere:1", "HOSTNAME": "box"})
 
 
-def test_more_workers_than_there_can_be_are_refused() -> None:
-    with pytest.raises(ValueError, match="PET_NNODES=3:4: there are only 2 workers"):
-        settings.read({**_LOCAL, "PET_NNODES": "3:4"})
+@pytest.mark.parametrize("wrong", [{"PET_NNODES": "3:4"}, {"SLIPWAY_ELASTIC_INDEX": "2"}])
+def test_more_workers_than_there_can_be_are_refused(wrong: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="there are only 2 workers, 0 to 1") as error:
+        settings.read({**_LOCAL, **wrong})
+    assert next(iter(wrong.values())) in str(error.value)
 
 
 def test_under_torchrun_it_says_how_to_start_it() -> None:

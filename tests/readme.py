@@ -51,6 +51,14 @@ def settings() -> list[str]:
     return found
 
 
+def difference() -> tuple[list[str], list[str]]:
+    """Return the lines of a plain script that it takes away, and those that it adds."""
+    [body] = re.findall(r"^```diff\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    lines = body.splitlines()
+    taken, added = ([each[1:] for each in lines if each[0] == sign] for sign in "-+")
+    return taken, added
+
+
 def links() -> list[str]:
     """Return the files of this checkout that it links to, each once."""
     found = re.findall(r"\]\(([^)#]+)", README.read_text())

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping
 from configparser import RawConfigParser
 from pathlib import Path
+from platform import machine
 
 from core.paths import cache_dir
 from images.build import debian
@@ -20,21 +21,18 @@ from images.build.engines import answer
 from images.build.runner import Runner
 
 LIMIT = 1200.0
-_ANY = ("--platform=any", "--abi=none", "--implementation=py")
-_X86_64 = (
-    "--platform=manylinux1_x86_64",
-    "--platform=manylinux2014_x86_64",
-    "--platform=manylinux_2_28_x86_64",
-    f"--abi=cp{debian.PYTHON.replace('.', '')}",
-    "--abi=none",
+_MACHINE = machine().replace("arm64", "aarch64")
+_PYTHON = (
+    f"--python-version={debian.PYTHON}",
     "--implementation=cp",
+    *(f"--abi={abi}" for abi in (f"cp{debian.PYTHON.replace('.', '')}", "abi3", "none")),
+    *(f"--platform=manylinux{each}_{_MACHINE}" for each in ("1", "2014", "_2_24", "_2_28")),
 )
+"""The image's Python, whatever this machine has."""
 _KEPT = ("index-url", "extra-index-url", "trusted-host", "default-timeout", "timeout")
 _CERTIFICATES = "/run/slipway-certificates.crt"
 _SETTINGS = "/etc/pip.conf"
 """Where pip looks first of all, on any Linux."""
-_RUNS_ON: Mapping[str, tuple[str, ...]] = {"requirements.cuda.lock": _X86_64}
-"""What compiled packages may be taken for, by lock file; elsewhere what is compiled is Debian's."""
 
 
 def install(lock: Path, target: Path, runner: Runner) -> None:
@@ -61,9 +59,8 @@ def install(lock: Path, target: Path, runner: Runner) -> None:
 def _command(lock: Path, target: Path) -> tuple[str, ...]:
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input")
     exact = ("--no-deps", "--require-hashes", "--only-binary=:all:")
-    image = (f"--python-version={debian.PYTHON}", *_RUNS_ON.get(lock.name, _ANY))
     place = ("--target", str(target), "--no-compile", "--requirement", str(lock))
-    return (*pip, "install", "--root-user-action=ignore", *exact, *image, *place)
+    return (*pip, "install", "--root-user-action=ignore", *exact, *_PYTHON, *place)
 
 
 def mounts(work: Path) -> Mapping[str, Path]:

@@ -156,6 +156,11 @@ def test_checkpoints_are_on_that_volume_and_left_out_with_a_warning_where_there_
     [run] = declaring({"kind": "embedded"}, job=job).of(JOB)
     assert run.inputs["checkpoint"] == {"every": "600 s", "keep": 2}
     assert warned == []
+    job["checkpoint"]["url"] = "s3://bucket/mine"
+    [run] = declaring({"kind": "embedded"}, {"keep": False}, job).of(JOB)
+    assert run.inputs["checkpoint"]["url"] == "s3://bucket/mine"
+    assert warned == []
+    del job["checkpoint"]["url"]
     [run] = declaring({"kind": "embedded"}, {"keep": False}, job).of(JOB)
     assert "checkpoint" not in run.inputs
     assert "job mnist-gloo: `checkpoint` is left out" in warned[0]

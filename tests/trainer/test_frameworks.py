@@ -16,6 +16,7 @@ import pytest
 from core.paths import CHECKOUT, cache_dir
 from jobs.spec import TrainingJob, manifest
 from jobs.spec.names import RUN_LABEL
+from tests import readme
 from tests.trainer.conftest import Opened
 
 _LOCK = Path(__file__).with_name("frameworks.lock")
@@ -101,6 +102,22 @@ def test_each_pod_is_a_rank_of_its_own(
         history = {"val_loss": [3, 1.5]}
         metrics = {"val_loss": 1.5, "accuracy": 0.5}
         assert messages == [{"rank": 0, "metrics": metrics, "epoch_metrics": history}, {}]
+
+
+def test_the_readmes_two_lines_make_a_plain_lightning_script_a_job(
+    image: Opened, tmp_path: Path, packages: Path
+) -> None:
+    text = (_SCRIPTS / "lightning_plain.py").read_text()
+    [taken], [imported, trainer] = readme.difference()
+    assert text.count(f"{taken}\n") == 1
+    (tmp_path / "train.py").write_text(f"{imported}\n{text.replace(taken, trainer)}")
+    _, (first, second) = _run(image, tmp_path, packages, *_LAUNCHER, "/out/train.py")
+    assert second == {}, "rank 0 speaks for both, which averaged their gradients"
+    assert len(first["epoch_metrics"]["val_loss"]) == 3
+    assert first["metrics"]["accuracy"] > 0.9
+    [model] = (tmp_path / "outputs").rglob("*.ckpt")
+    # 2,048 samples in batches of 32, shared by two, three times.
+    assert "step=96" in model.name
 
 
 @pytest.mark.parametrize(

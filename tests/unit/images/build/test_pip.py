@@ -1,5 +1,7 @@
 """Packages are fetched once for each lock file; a build gets this machine's settings."""
 
+import platform
+import re
 import sys
 from configparser import RawConfigParser
 from pathlib import Path
@@ -66,14 +68,14 @@ def test_each_images_packages_are_kept_beside_the_others(tmp_path: Path, runner:
     assert runner.log.read_bytes() == fetched
 
 
-def test_compiled_packages_are_taken_for_the_cuda_image_alone(tmp_path: Path) -> None:
-    plain = pip._command(tmp_path / "requirements.lock", tmp_path / "target")
-    cuda = pip._command(tmp_path / "requirements.cuda.lock", tmp_path / "target")
-    assert "--platform=any" in plain
-    assert [word for word in plain if "manylinux" in word] == []
-    assert {"--platform=manylinux1_x86_64", "--abi=cp313", "--no-deps", "--require-hashes"} <= {
-        *cuda
-    }
+def test_compiled_packages_are_taken_for_the_images_python_on_this_kind_of_machine(
+    tmp_path: Path,
+) -> None:
+    command = {*pip._command(tmp_path / "requirements.lock", tmp_path / "target")}
+    assert {"--python-version=3.13", "--abi=cp313", "--abi=abi3", "--no-deps"} <= command
+    platforms = {word for word in command if word.startswith("--platform=")}
+    assert f"--platform=manylinux2014_{platform.machine()}" in platforms
+    assert all(word.endswith(f"_{platform.machine()}") for word in platforms)
 
 
 def test_what_a_failed_fetch_left_is_not_taken(tmp_path: Path, runner: Runner) -> None:
@@ -90,16 +92,23 @@ def test_pip_may_take_nothing_but_what_the_lock_file_names(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("name", "essential"), [("requirements.lock", "adlfs"), ("requirements.cuda.lock", "torch")]
+    ("name", "essential"),
+    [
+        ("requirements.lock", "adlfs"),
+        ("requirements.lock", "obstore"),
+        ("requirements.cuda.lock", "torch"),
+    ],
 )
 def test_a_lock_file_pins_every_package_by_hash_and_names_no_index(
     name: str, essential: str
 ) -> None:
     text = (TRAINER.context / name).read_text()
     lines = [line for line in text.splitlines() if not line.startswith("#")]
-    pinned = [line for line in lines if "==" in line]
-    assert len(pinned) == len([line for line in lines if line.strip().startswith("--hash=sha256:")])
-    assert essential in {line.partition("==")[0] for line in pinned}
+    packages = "\n".join(lines).replace("\\\n", "").splitlines()
+    for package in packages:
+        # One hash for each kind of machine, where a wheel is compiled.
+        assert re.fullmatch(r"[\w.-]+==[\w.]+( +--hash=sha256:[0-9a-f]{64})+", package), package
+    assert essential in {package.partition("==")[0] for package in packages}
     assert "://" not in "".join(lines)
 
 

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from core.handler import UNKNOWN
+from core.handler import UNKNOWN, Change
 from jobs.config import CATALOG, declare
 from jobs.resource import run_properties
+from jobs.run.changes import is_in_place
 from jobs.spec import Checkpoint, TrainingJob, manifest
 from jobs.spec.kept import VOLUME_URL, checkpoints, resuming
 from jobs.spec.parts import Limits
@@ -41,9 +42,50 @@ def test_every_pod_finds_the_jobs_directory_on_the_stacks_volume() -> None:
     assert found["SLIPWAY_CHECKPOINT_KEEP"] == "2"
 
 
-@pytest.mark.parametrize("place", ["abfs://kept@account/slipway", None])
-def test_where_there_is_no_volume_nothing_is_written(place: str | None) -> None:
-    assert "SLIPWAY_CHECKPOINT_DIR" not in variables(MNIST, place)
+def test_where_nothing_is_kept_nothing_is_written() -> None:
+    assert "SLIPWAY_CHECKPOINT_DIR" not in variables(MNIST, None)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        (None, "abfs://kept@account/slipway"),
+        ("s3://bucket/mine/", VOLUME_URL),
+        ("s3://bucket/mine", None),
+    ],
+)
+def test_in_a_store_they_have_the_same_folder_and_pods_a_directory_of_their_own(
+    url: str | None, place: str | None
+) -> None:
+    job = replace(MNIST, checkpoint=Checkpoint(every="500 steps", url=url))
+    found = variables(job, place)
+    folder = variables(MNIST)["SLIPWAY_CHECKPOINT_DIR"].removeprefix("/opt/kept")
+    assert found["SLIPWAY_CHECKPOINT_DIR"] == f"/work{folder}"
+    assert found["SLIPWAY_CHECKPOINT_URL"] == f"{(url or place or '').rstrip('/')}{folder}"
+    for replicas in submitted(job, place).values():
+        pod = replicas["template"]["spec"]
+        assert pod["terminationGracePeriodSeconds"] == 60, "time to copy the last one"
+        assert "slipway-kept" not in str(pod["volumes"])
+
+
+def test_a_url_with_a_password_is_refused() -> None:
+    url = "s3://me:secret@bucket/mine"
+    found = declare("mnist-gloo", {"checkpoint": {"url": url}}, "jobs.mnist-gloo")
+    assert isinstance(found, list)
+    assert found[0].key == "jobs.mnist-gloo.checkpoint.url"
+
+
+def test_how_often_files_are_copied_is_no_part_of_what_is_trained() -> None:
+    job = TrainingJob(name="mine", image="example.org/own:1", command=("x",), outputs_every=60)
+    rendered = manifest(job, namespace="n", service_account="s", trainer_image="i")
+    properties = run_properties(job, rendered)
+    assert properties["outputsEvery"] == 60
+    assert is_in_place(Change("outputsEvery", "update"))
+    assert "SLIPWAY_OUTPUTS_EVERY" not in str(rendered)
+    complete = resuming(rendered, None, properties["outputsEvery"])
+    for replicas in complete["spec"]["pytorchReplicaSpecs"].values():
+        variable = {"name": "SLIPWAY_OUTPUTS_EVERY", "value": "60"}
+        assert variable in replicas["template"]["spec"]["containers"][0]["env"]
 
 
 @pytest.mark.parametrize(

@@ -312,9 +312,7 @@ def test_signals_reach_the_program_and_its_files_are_copied_still(launched: Laun
         "(outputs / 'ready').touch()\n"
         "time.sleep(30)\n"
     )
-    until = time.monotonic() + _LIMIT_SECONDS
-    while not (launched.outputs / "ready").exists() and time.monotonic() < until:
-        time.sleep(0.02)
+    await_file(launched.outputs / "ready")
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=_LIMIT_SECONDS)
     assert process.returncode == 9
@@ -358,3 +356,88 @@ def test_a_program_that_ended_well_leaves_no_checkpoint_to_go_on_from(
     assert own.exists() == stays
     assert other.exists() == (rank != 0)
     assert theirs.exists()
+
+
+def test_files_are_copied_while_the_program_runs_and_listed_when_it_has_ended(
+    launched: Launched,
+) -> None:
+    launched.copying().environment["SLIPWAY_OUTPUTS_EVERY"] = "0.1"
+    process = launched.start(
+        "import os, pathlib, time\n"
+        "outputs = pathlib.Path(os.environ['SLIPWAY_OUTPUT_DIR'])\n"
+        "(outputs / 'first').write_text('1')\n"
+        "while not (outputs.parent / 'go on').exists(): time.sleep(0.02)\n"
+        "(outputs / 'last').write_text('2')\n"
+    )
+    await_file(launched.copies / "run-1/first")
+    assert not (launched.copies / "run-1/artifacts.json").exists(), "not all is copied yet"
+    (launched.directory / "go on").touch()
+    process.communicate(timeout=_LIMIT_SECONDS)
+    assert process.returncode == 0
+    listed = json.loads((launched.copies / "run-1/artifacts.json").read_text())
+    assert listed.keys() == {"first", "last"}
+
+
+def test_of_a_job_that_is_killed_with_its_launcher_what_was_copied_stays(
+    launched: Launched,
+) -> None:
+    launched.keeping().environment["SLIPWAY_OUTPUTS_EVERY"] = "0.1"
+    process = launched.start(_LEAVE + "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(30)")
+    assert process.stdout is not None
+    program = int(process.stdout.readline())
+    await_file(launched.copies / "run-1/model")
+    process.kill()
+    os.kill(program, signal.SIGKILL)
+    process.communicate(timeout=_LIMIT_SECONDS)
+    assert (launched.copies / "run-1/model").exists()
+
+
+_STEPS = """
+import os, pathlib, sys, time
+directory = pathlib.Path(os.environ["SLIPWAY_CHECKPOINT_DIR"])
+done = max((int(path.name) for path in directory.iterdir()), default=0)
+print("from", done, flush=True)
+(directory / str(done + 1)).write_text("state")
+sys.exit({code})
+"""
+
+
+def test_checkpoints_in_a_store_are_fetched_copied_and_removed_when_all_is_done(
+    launched: Launched,
+) -> None:
+    """Each attempt has an empty directory, as a new pod does."""
+    other, own = (launched.directory / "store" / (digit * 16) for digit in "ab")
+    other.mkdir(parents=True)
+    found = []
+    for attempt, code in enumerate((3, 3, 0)):
+        place = str(launched.directory / f"work-{attempt}")
+        launched.environment |= {
+            "SLIPWAY_CHECKPOINT_DIR": place,
+            "SLIPWAY_CHECKPOINT_URL": f"file://{own}",
+        }
+        ended, out, err = launched.run(_STEPS.format(code=code))
+        assert ended == code, err
+        found.append(out.split()[1])
+        assert own.exists() == (code != 0)
+    assert found == ["0", "1", "2"]
+    assert not other.exists(), "of another declaration"
+
+
+def test_checkpoints_that_cannot_be_read_end_the_job_instead_of_starting_over(
+    launched: Launched,
+) -> None:
+    launched.environment |= {
+        "SLIPWAY_CHECKPOINT_DIR": str(launched.directory / "work"),
+        "SLIPWAY_CHECKPOINT_URL": f"nowhere://store/{'a' * 16}",
+    }
+    code, out, _ = launched.run("print('started')")
+    assert code == 1
+    assert "started" not in out
+    assert "the checkpoints in nowhere://store" in str(launched.message["error"])
+
+
+def await_file(path: Path) -> None:
+    until = time.monotonic() + _LIMIT_SECONDS
+    while not path.exists():
+        assert time.monotonic() < until, path
+        time.sleep(0.02)

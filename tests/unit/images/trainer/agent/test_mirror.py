@@ -1,0 +1,122 @@
+"""A directory and a URL are kept alike while a program writes: what it keeps, and checkpoints."""
+
+import json
+import time
+from pathlib import Path
+
+import fsspec
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+from slipway_trainer.agent.mirror import Mirror
+
+
+class Copied:
+    """A directory, and where it is copied to."""
+
+    def __init__(self, tmp_path: Path, scheme: str) -> None:
+        self.directory = tmp_path / "outputs"
+        self.directory.mkdir()
+        self.url = f"{scheme}://{tmp_path}/copies"
+        self.mirror = Mirror(self.directory, self.url)
+
+    def write(self, name: str, text: str = "x") -> None:
+        path = self.directory / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+    def files(self) -> dict[str, str]:
+        """Return what is at the URL, by name."""
+        store, root = fsspec.url_to_fs(self.url)
+        return {path[len(root) + 1 :]: store.cat_file(path).decode() for path in store.find(root)}
+
+
+@pytest.fixture(params=["file", "memory"])
+def copied(tmp_path: Path, request: pytest.FixtureRequest) -> Copied:
+    return Copied(tmp_path, request.param)
+
+
+def test_files_are_copied_when_they_have_settled_and_again_when_they_change(copied: Copied) -> None:
+    copied.write("logs/a.txt", "first")
+    copied.mirror.copy(settled_seconds=60)
+    assert copied.files() == {}, "it may still be written"
+    copied.mirror.copy(settled_seconds=0)
+    assert copied.files() == {"logs/a.txt": "first"}
+    copied.write("logs/a.txt", "second")
+    assert copied.mirror.unchanged() == set()
+    copied.mirror.copy(settled_seconds=0)
+    assert copied.files() == {"logs/a.txt": "second"}
+    assert copied.mirror.unchanged() == {"logs/a.txt"}
+
+
+def test_what_the_program_removes_goes_and_what_others_copied_stays(copied: Copied) -> None:
+    store, root = fsspec.url_to_fs(copied.url)
+    store.makedirs(root, exist_ok=True)
+    store.pipe_file(f"{root}/theirs", b"y")
+    copied.write("old")
+    copied.mirror.copy(settled_seconds=0)
+    (copied.directory / "old").unlink()
+    copied.write("new")
+    copied.mirror.copy(settled_seconds=0)
+    assert copied.files() == {"theirs": "y", "new": "x"}
+
+
+def test_hidden_files_are_the_programs_own(copied: Copied) -> None:
+    copied.write(".123.part")
+    copied.mirror.copy(settled_seconds=0)
+    assert copied.files() == {}
+
+
+def test_what_was_fetched_is_not_copied_again_and_what_was_never_copied_is(copied: Copied) -> None:
+    copied.write("step-1.pt", "one")
+    copied.mirror.copy(settled_seconds=0)
+    (copied.directory / "step-1.pt").unlink()
+    copied.write("step-2.pt", "two")
+    again = Mirror(copied.directory, copied.url)
+    again.fetch()
+    assert (copied.directory / "step-1.pt").read_text() == "one"
+    assert again.unchanged() == {"step-1.pt"}
+    again.copy(settled_seconds=0)
+    assert copied.files() == {"step-1.pt": "one", "step-2.pt": "two"}
+
+
+def test_from_a_url_that_has_nothing_nothing_comes(copied: Copied) -> None:
+    copied.mirror.fetch()
+    assert list(copied.directory.iterdir()) == []
+
+
+def test_changes_are_copied_for_as_long_as_the_program_runs(copied: Copied) -> None:
+    copied.write("a")
+    with copied.mirror.following(0.05):
+        until = time.monotonic() + 10
+        while not copied.files() and time.monotonic() < until:
+            time.sleep(0.05)
+        assert copied.files() == {"a": "x"}
+
+
+class _Gone(MemoryFileSystem):  # type: ignore[misc]  # fsspec has no types
+    """A store that does not answer, until it does."""
+
+    protocol = "gone"
+    is_gone = True
+
+    def put_file(self, lpath: str, rpath: str, **options: object) -> None:
+        if self.is_gone:
+            raise ConnectionError("no route")
+        super().put_file(lpath, rpath, **options)
+
+
+def test_a_store_that_does_not_answer_is_tried_again_and_warned_of_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fsspec.register_implementation("gone", _Gone, clobber=True)
+    copied = Copied(tmp_path, "gone")
+    copied.write("a")
+    for _ in range(2):
+        copied.mirror.copy(settled_seconds=0)
+    [warned] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert warned["event"] == "warning"
+    assert f"is not copied to {copied.url} yet: ConnectionError: no route" in warned["warning"]
+    monkeypatch.setattr(_Gone, "is_gone", False)
+    copied.mirror.copy(settled_seconds=0)
+    assert copied.files() == {"a": "x"}

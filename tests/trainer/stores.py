@@ -1,4 +1,4 @@
-"""Servers on this machine's loopback that answer as S3 and as Google Cloud Storage do."""
+"""A server on this machine's loopback for s3:// and gs:// URLs; moto's, from PyPI."""
 
 import json
 import os
@@ -7,43 +7,70 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.request import Request, urlopen
 
 import pytest
 
 from core.paths import cache_dir
 from tests.trainer import listening
 
-_MOTO = "moto[server]==5.2.5"
-_GCS = "github.com/fsouza/fake-gcs-server@v1.52.3"
-_INSTALL_LIMIT_SECONDS = 900
+_PACKAGE = "moto[server]==5.2.5"
+_PROGRAM = Path(__file__).with_name("stores_program.py")
+_INSTALL_LIMIT_SECONDS = 300
+_LISTENS = r"listening on (http://\S+)"
 BUCKET = "results"
 
 
-@contextmanager
-def s3(directory: Path) -> Iterator[Mapping[str, str]]:
-    """Run moto's server; yield the variables by which a program reaches it."""
-    packages = _installed("moto@5.2.5", [
-        sys.executable, "-m", "pip", "install", "--quiet", "--root-user-action=ignore",
-        "--disable-pip-version-check", "--target", "{}", _MOTO,
-    ])  # fmt: skip
-    command = [sys.executable, "-m", "moto.server", "--port", "0"]
-    environment = {**os.environ, "PYTHONPATH": str(packages)}
-    pattern = r"Running on (http://127\.0\.0\.1:\d+)"
-    with _running(directory, command, environment, pattern) as address:
-        yield {
-            "AWS_ENDPOINT_URL": address, "AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1",
-            "AWS_ACCESS_KEY_ID": "slipway", "AWS_SECRET_ACCESS_KEY": "not a secret",
-        }  # fmt: skip
+def _installed() -> Path:
+    """Return the directory of moto and its dependencies; pip gets them unless they are cached."""
+    directory = cache_dir() / "test-tools" / _PACKAGE
+    done = directory / "complete"
+    if not done.exists():
+        options = ("--quiet", "--disable-pip-version-check", "--root-user-action=ignore")
+        command = (sys.executable, "-m", "pip", "install", *options, f"--target={directory}")
+        ended = subprocess.run(
+            (*command, _PACKAGE),
+            capture_output=True,
+            text=True,
+            timeout=_INSTALL_LIMIT_SECONDS,
+            check=False,
+        )
+        if ended.returncode != 0:
+            pytest.fail(f"`{' '.join(command)}` failed: {ended.stderr[-2000:]}", pytrace=False)
+        done.touch()
+    return directory
 
 
 @contextmanager
-def gs(directory: Path) -> Iterator[Mapping[str, str]]:
-    """Run fake-gcs-server; yield the variables by which a program reaches it."""
-    program = _installed(_GCS.replace("/", "-"), ["go", "install", _GCS]) / "fake-gcs-server"
-    options = ["-scheme=http", "-host=127.0.0.1", "-port=0", "-backend=memory"]
-    with _running(directory, [str(program), *options], dict(os.environ), r"x") as address:
-        key = {"client_email": "", "private_key_id": "", "private_key": "", "disable_oauth": True}
+def running(directory: Path) -> Iterator[Mapping[str, Mapping[str, str]]]:
+    """Run it with its bucket; yield the variables by which a program reaches it, by scheme."""
+    log = directory / "moto.log"
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, str(_PROGRAM)],
+            env={**os.environ, "PYTHONPATH": str(_installed())},
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        address = listening.address(process, log, _LISTENS, name="moto")
+        urlopen(Request(f"{address}/{BUCKET}", method="PUT"), timeout=30).close()  # noqa: S310
+        account = {"client_email": "", "private_key_id": "", "private_key": ""}
+        local = {"disable_oauth": True, "gcs_base_url": address}
         yield {
-            "GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps({**key, "gcs_base_url": address}),
-            "GOOGLE_ALLOW_HTTP": "true",
+            "s3": {
+                "AWS_ENDPOINT_URL": address,
+                "AWS_ALLOW_HTTP": "true",
+                "AWS_REGION": "us-east-1",
+                "AWS_ACCESS_KEY_ID": "slipway",
+                "AWS_SECRET_ACCESS_KEY": "anything",
+            },
+            "gs": {
+                "GOOGLE_SERVICE_ACCOUNT_KEY": json.dumps({**account, **local}),
+                "GOOGLE_ALLOW_HTTP": "true",
+            },
         }
+    finally:
+        process.kill()
+        process.wait(timeout=10)

@@ -61,10 +61,14 @@ def test_a_file_of_settings_is_taken_as_it_stands(settings: str) -> None:
 def test_a_plain_script_becomes_a_gated_job_with_its_model_on_the_disk_by_ten_lines() -> None:
     """tests/trainer/test_frameworks.py makes the difference and trains with it."""
     [settings] = readme.settings()
-    [job] = parse({key: json.dumps(value) for key, value in yaml.safe_load(settings)["config"].items()}, "dev").jobs
+    [job] = parse(
+        {key: json.dumps(value) for key, value in yaml.safe_load(settings)["config"].items()}, "dev"
+    ).jobs
     assert job.require
     entry = settings.partition("slipway:jobs:\n")[2].splitlines()
-    commands = re.findall(r"`(make up|make fetch JOB=mine[^`]*)`", readme.sections()["Your own job"])
+    commands = re.findall(
+        r"`(make up|make fetch JOB=mine[^`]*)`", readme.sections()["Your own job"]
+    )
     assert len(commands) == 2
     assert len([*readme.difference()[1], *entry]) + len(commands) <= 10
 

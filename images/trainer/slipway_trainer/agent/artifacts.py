@@ -34,6 +34,7 @@ LIST = "artifacts.json"
 SUCCEEDED = "succeeded"
 _READ_BACK_BYTES = 64 * 2**20
 """Of larger files only the size is compared: reading them back would take as long as sending."""
+_DUMP = "\n\nDebug source:"
 _REACH_SECONDS = 30
 """A store's client may try for many minutes, which no run that has ended is held up for."""
 
@@ -52,6 +53,11 @@ def store_of(url: str) -> "tuple[AbstractFileSystem, str]":
         register(scheme)
     store, path = url_to_fs(url)
     return store, path
+
+
+def described(error: Exception) -> str:
+    """Return an error of a store's client by its name and what it says, without obstore's dump."""
+    return f"{type(error).__name__}: {str(error).partition(_DUMP)[0]}"
 
 
 def sync(

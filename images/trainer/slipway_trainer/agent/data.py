@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from urllib.parse import unquote, urlsplit
 
-from slipway_trainer.agent.artifacts import store_of, time_limit
+from slipway_trainer.agent.artifacts import described, store_of, time_limit
 
 STALL_SECONDS = 60.0
 _TURN_SECONDS = 3600.0
@@ -82,7 +82,7 @@ def fetch(data: Data, turn_seconds: float = _TURN_SECONDS) -> int:
             raise
         except Exception as error:
             raise NotFetchedError(
-                f"{data} could not be fetched: {type(error).__name__}: {error}. Check that the URL "
+                f"{data} could not be fetched: {described(error)}. Check that the URL "
                 "is right, that this job has what the store asks for (its `env`, its Secrets), and "
                 "that the cache has room for the archive beside its content"
             ) from error

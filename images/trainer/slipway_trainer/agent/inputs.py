@@ -20,6 +20,7 @@ from typing import Any
 from slipway import termination
 from slipway_trainer import report
 from slipway_trainer.agent import data
+from slipway_trainer.agent.artifacts import described
 from slipway_trainer.agent.data import STALL_SECONDS, Data, NotFetchedError, copy
 
 
@@ -70,7 +71,7 @@ def fetch(wanted: Input, stall_seconds: float = STALL_SECONDS) -> int:
         ) from error
     except Exception as error:
         raise NotFetchedError(
-            f"{wanted} could not be fetched from {wanted.url}: {type(error).__name__}: {error}. "
+            f"{wanted} could not be fetched from {wanted.url}: {described(error)}. "
             "See that this job, too, has what the store asks for: its `env`, and its Secrets"
         ) from error
     if digest != wanted.sha256:

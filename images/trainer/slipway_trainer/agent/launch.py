@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         try:
             saved = _resumed(place, Path(checkpoints))
         except Exception as error:  # noqa: BLE001 - every store has errors of its own
-            text = f"the checkpoints in {place} can't be read: {type(error).__name__}: {error}"
+            text = f"the checkpoints in {place} can't be read: {artifacts.described(error)}"
             print(text, file=sys.stderr, flush=True)
             termination.leave({"rank": own_rank(), "error": text})
             return report.EXIT_FAILED
@@ -124,7 +124,7 @@ def _end(place: str) -> None:
     try:
         artifacts.remove_folders(parent, lambda name: name == own)
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
-        text = f"the checkpoints in {place} could not be removed: {type(error).__name__}: {error}"
+        text = f"the checkpoints in {place} could not be removed: {artifacts.described(error)}"
         print(text, file=sys.stderr, flush=True)
 
 
@@ -209,7 +209,7 @@ def _copy(
         done = sent.unchanged() if sent is not None and sent.url == target else ()
         listed = artifacts.sync(directory, target, Events(rank), sent=done)
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
-        text = f"{directory} could not be copied to {url}: {type(error).__name__}: {error}"
+        text = f"{directory} could not be copied to {url}: {artifacts.described(error)}"
         print(text, file=sys.stderr, flush=True)
         if code == 0 and is_demanded:
             return report.EXIT_FAILED, {"rank": rank, **message, "error": text}
@@ -218,8 +218,9 @@ def _copy(
         try:
             artifacts.prune(url, os.environ["SLIPWAY_RUN_ID"], is_success=code == 0)
         except Exception as error:  # noqa: BLE001 - as above; it is no failure of this run
-            text = f"files of earlier runs in {url} could not be removed: {type(error).__name__}: "
-            print(f"{text}{error}", file=sys.stderr, flush=True)
+            why = artifacts.described(error)
+            text = f"files of earlier runs in {url} could not be removed: {why}"
+            print(text, file=sys.stderr, flush=True)
     return code, {"rank": rank, **message, "artifacts": listed} if listed else message
 
 

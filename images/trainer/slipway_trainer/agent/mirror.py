@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from slipway.events import Events, own_rank
-from slipway_trainer.agent.artifacts import LIMIT_SECONDS, store_of, time_limit
+from slipway_trainer.agent.artifacts import LIMIT_SECONDS, described, store_of, time_limit
 
 _SETTLED_SECONDS = 2.0
 """A file that was changed less long ago may still be written."""
@@ -79,10 +79,10 @@ class Mirror:
                 self._bring(changed, gone)
             self._warned = ""
         except Exception as error:  # noqa: BLE001 - every store has errors of its own
-            text = f"{self.directory} is not copied to {self.url} yet: {type(error).__name__}: "
-            if self._warned != (warning := f"{text}{error}"):
-                Events(own_rank()).emit("warning", warning=warning)
-            self._warned = warning
+            text = f"{self.directory} is not copied to {self.url} yet: {described(error)}"
+            if self._warned != text:
+                Events(own_rank()).emit("warning", warning=text)
+            self._warned = text
 
     def unchanged(self) -> set[str]:
         """Return the files that are as they were copied last."""

@@ -15,7 +15,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from slipway_trainer.agent.artifacts import LIST, SUCCEEDED, store_of
+from slipway_trainer.agent.artifacts import LIST, SUCCEEDED, described, store_of
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -61,4 +61,4 @@ if __name__ == "__main__":
     try:
         write(sys.argv[1], sys.stdout.buffer)
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
-        sys.exit(f"{type(error).__name__}: {error}")
+        sys.exit(described(error))

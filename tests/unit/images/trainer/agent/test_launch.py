@@ -382,7 +382,9 @@ def test_of_a_job_that_is_killed_with_its_launcher_what_was_copied_stays(
     launched: Launched,
 ) -> None:
     launched.keeping().environment["SLIPWAY_OUTPUTS_EVERY"] = "0.1"
-    process = launched.start(_LEAVE + "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(30)")
+    process = launched.start(
+        _LEAVE + "import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(30)"
+    )
     assert process.stdout is not None
     program = int(process.stdout.readline())
     await_file(launched.copies / "run-1/model")

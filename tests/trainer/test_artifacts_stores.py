@@ -1,0 +1,162 @@
+"""A program's files and checkpoints go to s3:// and gs:// URLs, by the image's own packages."""
+
+import json
+from collections.abc import Iterator, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer import stores
+from tests.trainer.conftest import Opened
+
+# More than one part of an upload.
+_MODEL = bytes(range(256)) * 2**16
+_LEAVES = """
+import os, pathlib
+outputs = pathlib.Path(os.environ["SLIPWAY_OUTPUT_DIR"])
+(outputs / "logs").mkdir()
+(outputs / "logs/0.txt").write_text("trained")
+(outputs / "model.pt").write_bytes(bytes(range(256)) * 2**16)
+"""
+_STEPS = """
+import os, pathlib, sys
+directory = pathlib.Path(os.environ["SLIPWAY_CHECKPOINT_DIR"])
+found = sorted(path.name for path in directory.iterdir())
+for path in directory.iterdir(): path.unlink()
+(directory / f"step-{len(found) + len(''.join(found))}").write_text("state")
+print("found", *found, flush=True)
+sys.exit(int(sys.argv[1]))
+"""
+_KEEPS = """
+import io, json, pathlib, sys, tarfile
+from slipway.events import Events
+from slipway_trainer.agent import artifacts, data, tar
+place, outputs = f"{sys.argv[1]}/slipway/outputs/mine", pathlib.Path("/out/outputs")
+outputs.mkdir()
+(outputs / "model.pt").write_bytes(bytes(range(256)) * 2**16)
+for run, is_success in (("run-1", True), ("run-2", True), ("run-3", False)):
+    artifacts.reach(place)
+    artifacts.sync(outputs, f"{place}/{run}", Events(0))
+    artifacts.prune(place, run, is_success=is_success)
+sent = io.BytesIO()
+tar.write(f"{place}/succeeded", sent)
+sent.seek(0)
+print(json.dumps({
+    "sent": tarfile.open(fileobj=sent).getnames(),
+    "fetched": data.copy(f"{place}/run-2/model.pt", pathlib.Path("/out/model.pt")),
+}))
+"""
+_READS = """
+import hashlib, json, sys
+from slipway_trainer.agent.artifacts import store_of
+store, root = store_of(sys.argv[1])
+print(json.dumps({p: hashlib.sha256(store.cat_file(p)).hexdigest() for p in store.find(root)}))
+"""
+
+
+class Store:
+    """A bucket, as programs in the image see it."""
+
+    def __init__(
+        self, image: Opened, scheme: str, variables: Mapping[str, str], directory: Path
+    ) -> None:
+        self.image, self.directory = image, directory
+        self.url = f"{scheme}://{stores.BUCKET}"
+        self.variables = variables
+        directory.chmod(0o777)
+        (directory / "log").touch()
+        (directory / "log").chmod(0o666)
+
+    def run(self, program: str, *arguments: str, **more: str) -> str:
+        """Run Python in the image with a program's text; return what it printed."""
+        words = ["python3", "-c", program, *arguments]
+        variables = {**self.variables, "TERMINATION_LOG": "/out/log", **more}
+        listed = [f"{name}={value}" for name, value in variables.items()]
+        return self.image.run("env", *listed, *words, mounts={self.directory: "/out"})
+
+    def launch(self, text: str, *arguments: str, **more: str) -> str:
+        """Run a script in the launcher; return its exit code and what it printed."""
+        (self.directory / "script.py").write_text(text)
+        launcher = (
+            "import subprocess, sys; ended = subprocess.run([sys.executable, '-m', "
+            "'slipway_trainer.launch', '--', '/out/script.py', *sys.argv[1:]]); "
+            "print('ended', ended.returncode)"
+        )
+        return self.run(launcher, *arguments, SLIPWAY_OUTPUT_DIR="/out/outputs", **more)
+
+    def files(self, path: str) -> dict[str, str]:
+        """Return the sha256 of each file below a path of the bucket."""
+        found: dict[str, str] = json.loads(self.run(_READS, f"{self.url}/{path}").splitlines()[-1])
+        return found
+
+    @property
+    def message(self) -> dict[str, Any]:
+        """The termination message."""
+        message: dict[str, Any] = json.loads((self.directory / "log").read_text())
+        return message
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, Mapping[str, str]]]:
+    with stores.running(tmp_path_factory.mktemp("stores")) as variables:
+        yield variables
+
+
+@pytest.fixture(params=["s3", "gs"])
+def store(
+    image: Opened,
+    tmp_path: Path,
+    server: Mapping[str, Mapping[str, str]],
+    request: pytest.FixtureRequest,
+) -> Store:
+    return Store(image, request.param, server[request.param], tmp_path)
+
+
+def test_what_arrives_is_what_was_sent(store: Store) -> None:
+    said = store.launch(
+        _LEAVES, SLIPWAY_OUTPUTS=f"{store.url}/jobs", SLIPWAY_RUN_ID=f"run-{store.url[:2]}"
+    )
+    assert said.splitlines()[-1] == "ended 0", said
+    sent = store.message["artifacts"]
+    assert sorted(sent) == ["artifacts.json", "logs/0.txt", "model.pt"]
+    read = store.files(f"jobs/run-{store.url[:2]}")
+    scheme = store.url.partition("://")[0]
+    assert read == {
+        entry["url"].removeprefix(f"{scheme}://"): entry["sha256"] for entry in sent.values()
+    }
+    assert sent["model.pt"]["sha256"] == sha256(_MODEL).hexdigest()
+
+
+def test_of_a_jobs_runs_the_last_and_the_last_that_succeeded_stay_and_can_be_read(
+    store: Store,
+) -> None:
+    place = f"{store.url}/{store.url[:2]}"
+    found = json.loads(store.run(_KEEPS, place).splitlines()[-1])
+    assert found["sent"] == ["artifacts.json", "model.pt"]
+    assert found["fetched"] == [len(_MODEL), sha256(_MODEL).hexdigest()]
+    root = f"{place}/slipway/outputs/mine".partition("://")[2]
+    runs = (f"{root}/{run}/{name}" for run in ("run-2", "run-3") for name in found["sent"])
+    assert store.files(f"{store.url[:2]}/slipway").keys() == {*runs, f"{root}/succeeded"}
+
+
+def test_checkpoints_are_there_for_the_next_attempt_and_go_when_all_is_done(store: Store) -> None:
+    place = f"checkpoints/{store.url[:2]}/{'a' * 16}"
+    checkpoints = {"SLIPWAY_CHECKPOINT_URL": f"{store.url}/{place}"}
+    found = []
+    for attempt, code in enumerate((3, 3, 0)):
+        checkpoints["SLIPWAY_CHECKPOINT_DIR"] = f"/out/{attempt}"  # empty, as in a new pod
+        said = store.launch(_STEPS, str(code), **checkpoints)
+        assert said.splitlines()[-1] == f"ended {code}", said
+        found += [line for line in said.splitlines() if line.startswith("found")]
+        assert len(store.files(place)) == (1 if code else 0)
+    assert found == ["found", "found step-0", "found step-7"]
+
+
+def test_a_missing_bucket_fails_the_job_with_the_reason_in_a_few_lines(store: Store) -> None:
+    said = store.launch(_LEAVES, SLIPWAY_OUTPUTS=store.url.replace(stores.BUCKET, "missing"))
+    assert said.splitlines()[-1] == "ended 1"
+    error = store.message["error"]
+    assert "NoSuchBucket" in error
+    assert "RetryError" not in error

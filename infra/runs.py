@@ -105,8 +105,8 @@ def _manifest(
     has_volume = context.kept == VOLUME_URL
     if job.checkpoint is not None and checkpoints(job, context.kept) is None:
         pulumi.log.warn(
-            f"job {job.name}: `checkpoint` is left out, because the stack keeps no files. Give it a "
-            "`url` (docs/checkpoints.md#where-they-are), or a retry begins at the beginning"
+            f"job {job.name}: `checkpoint` is left out, because the stack keeps no files. Give it "
+            "a `url` (docs/checkpoints.md#where-they-are), or a retry begins at the beginning"
         )
     image, fetch_image = declare_images(job, script, context.cluster, context.images)
     others = {name: run.job for name, run in before.items()}

@@ -8,9 +8,9 @@ a URL of its own for one of them:
     outputs/<job>/succeeded    the id of the last run whose program ended well
     checkpoints/<job>/<key>/   what a job resumes from; the key names its program with all settings
 
-The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`), and keeps a directory of
-the pod's and checkpoints/ alike where that is no volume. All of it is added when a job is submitted:
-where files are kept, and how often they are written, can't alter a result.
+The agent in the pod writes and prunes outputs/ (`slipway_trainer.agent`); where checkpoints/ is in
+a store, it copies them from and to a directory of the pod's. All of it is added when a job is
+submitted: where files are kept, and how often they are written, can't alter a result.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -50,33 +50,14 @@ def main(arguments: Sequence[str]) -> int:
     url = os.environ.get("SLIPWAY_OUTPUTS", os.environ.get("SLIPWAY_KEPT"))
     if url is not None or "SLIPWAY_OUTPUT_DIR" in os.environ:
         directory.mkdir(parents=True, exist_ok=True)
-    checkpoints = os.environ.get("SLIPWAY_CHECKPOINT_DIR")
-    has_more = url is not None or checkpoints is not None
+    has_more = url is not None or "SLIPWAY_CHECKPOINT_DIR" in os.environ
     if processes == 1 and not has_more and program[0] == "-m":
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *program])  # noqa: S606 - that is its purpose
-    place, saved = os.environ.get("SLIPWAY_CHECKPOINT_URL", f"file://{checkpoints}"), None
-    if checkpoints is not None:
-        try:
-            saved = _resumed(place, Path(checkpoints))
-        except Exception as error:  # noqa: BLE001 - every store has errors of its own
-            text = f"the checkpoints in {place} can't be read: {artifacts.described(error)}"
-            print(text, file=sys.stderr, flush=True)
-            termination.leave({"rank": own_rank(), "error": text})
-            return report.EXIT_FAILED
-    sent = None
-    with ExitStack() as meanwhile:
-        scratch = meanwhile.enter_context(tempfile.TemporaryDirectory(prefix="slipway-"))
-        if saved is not None:
-            meanwhile.enter_context(saved.following(_LOOK_SECONDS))
-        if url is not None and (every := os.environ.get("SLIPWAY_OUTPUTS_EVERY")) is not None:
-            sent = Mirror(directory, _destination(url, code=1, rank=own_rank()))
-            meanwhile.enter_context(sent.following(float(every)))
-        code, message = _run(processes, program, Path(scratch))
-    if checkpoints is not None and code == 0 and message.get("rank", own_rank()) == 0:
-        _end(place)
-    elif saved is not None and code != 0:
-        saved.copy(settled_seconds=0)
+    sent = Mirror(directory, "" if url is None else _destination(url, 1, own_rank()))
+    every = None if url is None else os.environ.get("SLIPWAY_OUTPUTS_EVERY")
+    with nullcontext() if every is None else sent.following(float(every)):
+        code, message = _resume(processes, program)
     if code == 0:
         message = messages.with_numbers(message, directory)
     if url is not None:
@@ -101,31 +82,37 @@ def _parse(arguments: Sequence[str]) -> tuple[int, list[str]]:
     return processes, program
 
 
-def _resumed(place: str, directory: Path) -> Mirror | None:
-    """Have the job's checkpoints in `directory`; return how they get to `place` where that differs.
-
-    Rank 0 removes those of the job's other declarations, beside which these are.
-    """
-    parent, _, own = place.rpartition("/")
-    if own_rank() == 0:
-        artifacts.remove_folders(
-            parent, lambda name: name != own and re.fullmatch("[0-9a-f]{16}", name) is not None
-        )
-    if place == f"file://{directory}":
-        return None
-    saved = Mirror(directory, place)
-    saved.fetch()
-    return saved
-
-
-def _end(place: str) -> None:
-    """Remove the checkpoints of a program that has come to its end: none goes on from them."""
-    parent, _, own = place.rpartition("/")
+def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
+    """Run the program with the checkpoints of its job, if it has any; return as `_run`."""
+    if (directory := os.environ.get("SLIPWAY_CHECKPOINT_DIR")) is None:
+        return _run(processes, program)
+    url = os.environ.get("SLIPWAY_CHECKPOINT_URL")
+    parent, _, own = (f"file://{directory}" if url is None else url).rpartition("/")
+    saved = None if url is None else Mirror(Path(directory), url)
     try:
-        artifacts.remove_folders(parent, lambda name: name == own)
+        if own_rank() == 0:
+            # Of the job's other declarations, beside which its own are.
+            artifacts.remove_folders(
+                parent, lambda name: name != own and re.fullmatch("[0-9a-f]{16}", name) is not None
+            )
+        if saved is not None:
+            saved.fetch()
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
-        text = f"the checkpoints in {place} could not be removed: {artifacts.described(error)}"
+        text = f"the checkpoints in {parent} can't be read: {artifacts.described(error)}"
         print(text, file=sys.stderr, flush=True)
+        return report.EXIT_FAILED, {"rank": own_rank(), "error": text}
+    with nullcontext() if saved is None else saved.following(_LOOK_SECONDS):
+        code, message = _run(processes, program)
+    try:
+        if code == 0 and message.get("rank", own_rank()) == 0:
+            # What has come to its end is not to be gone on with.
+            artifacts.remove_folders(parent, lambda name: name == own)
+        elif code != 0 and saved is not None:
+            saved.copy(settled_seconds=0)
+    except Exception as error:  # noqa: BLE001 - as above
+        text = f"the checkpoints in {parent} could not be removed: {artifacts.described(error)}"
+        print(text, file=sys.stderr, flush=True)
+    return code, message
 
 
 def _set_torchruns_variables() -> None:
@@ -141,16 +128,18 @@ def _set_torchruns_variables() -> None:
         os.environ.update({**ranks, **sizes, **none, **os.environ})
 
 
-def _run(processes: int, program: Sequence[str], scratch: Path) -> tuple[int, dict[str, Any]]:
+def _run(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]]:
     """Run the program to its end; return its exit code and the message of all its processes."""
-    if processes > 1:
-        # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
-        torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
-        code, _ = _wait_for([*torchrun, *program], scratch)
-        return code, messages.merged(scratch, code, processes)
-    code, last = _wait_for(program, scratch)
-    # It may write the container's message itself.
-    left = termination.read(scratch / f"{own_rank()}.json")
+    with tempfile.TemporaryDirectory(prefix="slipway-") as directory:
+        scratch = Path(directory)
+        if processes > 1:
+            # torchrun takes the replicas and their master from PET_* and MASTER_*, see its module.
+            torchrun = ["-m", "slipway_trainer.agent.processes", str(processes)]
+            code, _ = _wait_for([*torchrun, *program], scratch)
+            return code, messages.merged(scratch, code, processes)
+        code, last = _wait_for(program, scratch)
+        # It may write the container's message itself.
+        left = termination.read(scratch / f"{own_rank()}.json")
     message = {**termination.read(termination.place()), **left}
     return code, messages.from_log(last, code) if code != 0 and "error" not in message else message
 
@@ -194,7 +183,7 @@ def _pass_on(stderr: IO[bytes], last: "deque[bytes]") -> None:
 
 
 def _copy(
-    directory: Path, url: str, code: int, message: dict[str, Any], sent: Mirror | None
+    directory: Path, url: str, code: int, message: dict[str, Any], sent: Mirror
 ) -> tuple[int, dict[str, Any]]:
     """Copy the program's files out; return the exit code and the message that this leads to.
 
@@ -206,7 +195,7 @@ def _copy(
         if not is_demanded and any(directory.iterdir()):
             artifacts.reach(url)
         target = _destination(url, code, rank)
-        done = sent.unchanged() if sent is not None and sent.url == target else ()
+        done = sent.unchanged() if sent.url == target else ()
         listed = artifacts.sync(directory, target, Events(rank), sent=done)
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
         text = f"{directory} could not be copied to {url}: {artifacts.described(error)}"

@@ -31,9 +31,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from slipway.events import Events, own_rank
+
+if TYPE_CHECKING:
+    from slipway.writer import Writer
 
 KEPT = 2
 EXIT_TERMINATED = 128 + signal.SIGTERM
@@ -177,7 +180,7 @@ def due(step: int) -> bool:
     return (interval.steps is not None or is_first) and interval.passed(step, _written[0])
 
 
-def save(state: Mapping[str, Any], *, step: int) -> Path | None:
+def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | None:
     """Write the state after `step` steps, as rank 0; return the file, which is whole and stays.
 
     Of older ones as many stay as the job's `checkpoint.keep` says. Other ranks write nothing: in
@@ -186,6 +189,8 @@ def save(state: Mapping[str, Any], *, step: int) -> Path | None:
     Args:
         state: Tensors, numbers, text, and lists and maps of them, such as state_dicts.
         step: How many steps are in it; it is added to the state as `step`.
+        wait: Or else return None once the state is copied, and write the file beside the training;
+            what goes wrong is then a warning.
 
     Raises:
         ValueError: something else is in the state.
@@ -194,7 +199,16 @@ def save(state: Mapping[str, Any], *, step: int) -> Path | None:
     """
     if (found := own()) is None or own_rank() != 0:
         return None
-    path = found[0].write(state, step, Events(0))
+    if not _beside:
+        from slipway.writer import Writer  # noqa: PLC0415 - which takes the store from here
+
+        _beside.append(Writer(found[0], Events(0)))
+    _beside[0].settle()
+    path = None
+    if wait or stopping.is_set():
+        path = found[0].write(state, step, Events(0))
+    else:
+        _beside[0].write(state, step)
     _written[0] = time.monotonic()
     if stopping.is_set():
         raise SystemExit(EXIT_TERMINATED)
@@ -202,6 +216,7 @@ def save(state: Mapping[str, Any], *, step: int) -> Path | None:
 
 
 _written = [time.monotonic()]
+_beside: list[Writer] = []
 _noticing: list[bool] = []
 
 

@@ -41,7 +41,7 @@ def main() -> None:
         if slipway.due(step + 1):
             now = {"model": net.state_dict(), "optimizer": optimizer.state_dict()}
             more = {"arguments": argparse.Namespace()} if "--bad" in sys.argv else {}
-            slipway.save(now | more, step=step + 1)
+            slipway.save(now | more, step=step + 1, wait="--beside" not in sys.argv)
     weights = b"".join(each.numpy().tobytes() for each in net.state_dict().values())
     events.emit("done", weights=hashlib.sha256(weights).hexdigest())
 

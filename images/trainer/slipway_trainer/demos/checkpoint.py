@@ -16,6 +16,7 @@ from torch import nn
 
 from slipway.checkpoints import Interval, Store, stopping
 from slipway.events import Events
+from slipway.writer import Writer
 from slipway_trainer import report
 from slipway_trainer.distributed import World, total
 from slipway_trainer.tracker import regrouped
@@ -33,6 +34,9 @@ class Checkpoints:
     events: Events
     written: float = 0.0
     """When the last one was, or when it began."""
+
+    def __post_init__(self) -> None:
+        self.writer = Writer(self.store, self.events)
 
     def due(self, step: int) -> bool:
         """Return whether all ranks are to save after `step` steps: also once one got SIGTERM."""
@@ -55,9 +59,10 @@ class Checkpoints:
                 "optimizer": optimizer.state_dict(),
                 "ranks": ranks,
             }
-            self.store.write(state, step, self.events)
+            self.writer.write(state, step)
         self.written = time.monotonic()
         if stopping.is_set():
+            self.writer.settle()
             report.end_terminated(self.events)
 
     def newest(self) -> dict[str, Any] | None:

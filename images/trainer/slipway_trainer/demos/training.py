@@ -104,6 +104,8 @@ class Training:
                 if not tracker.goal_reached:
                     self.validate(f"epoch {tracker.epoch}")
                 self.end_epoch()
+        if self.checkpoints is not None:
+            self.checkpoints.writer.settle()
         summary = self.summary()
         if summary["rank"] == 0:
             outputs.save(args.output_dir / self.task.model_file, self.net, summary)

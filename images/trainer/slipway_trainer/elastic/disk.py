@@ -5,14 +5,13 @@ operation for a disk. Every worker that starts reads it; where others hold a new
 that one over.
 """
 
-import copy
 import time
 from collections.abc import Callable
-from threading import Thread
 from typing import Any
 
 from slipway.checkpoints import Interval, Store
 from slipway.events import Events
+from slipway.writer import Writer
 
 
 class Disk:
@@ -21,7 +20,7 @@ class Disk:
     def __init__(self, store: Store, every: Interval, events: Events) -> None:
         self._store, self._every, self._events = store, every, events
         self._begun = time.monotonic()
-        self._writer: Thread | None = None
+        self._writer = Writer(store, events)
 
     def read(self) -> dict[str, Any] | None:
         """Return the newest state that is whole; None where there is none. As `Store.newest`."""
@@ -32,22 +31,10 @@ class Disk:
 
         It is copied before this returns.
         """
-        is_busy = self._writer is not None and self._writer.is_alive()
-        if is_busy or not self._every.passed(step, self._begun):
-            return
-        self._begun = time.monotonic()
-        taken = copy.deepcopy(state())
-        self._writer = Thread(target=self._save, args=(taken, step), name="checkpoint")
-        self._writer.start()
+        if not self._writer.is_busy and self._every.passed(step, self._begun):
+            self._begun = time.monotonic()
+            self._writer.write(state(), step)
 
     def settle(self) -> None:
         """Wait until what is being written is on the disk."""
-        if self._writer is not None:
-            self._writer.join()
-
-    def _save(self, state: dict[str, Any], step: int) -> None:
-        try:
-            self._store.write(state, step, self._events)
-        except (OSError, ValueError) as error:
-            # The training is worth more than its copy.
-            self._events.emit("warning", warning=f"no checkpoint of step {step}: {error}")
+        self._writer.settle()

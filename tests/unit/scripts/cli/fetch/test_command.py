@@ -40,6 +40,7 @@ def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None
     assert kept_files(job(result, **own, outputs="s3://b/f"))[1] == "s3://b/f/mine-2"
     assert kept_files(job(result, **own, kept=None))[1] is None
     assert kept_files(job(result))[1] is None, "the trainer's image names all that it kept"
+    assert kept_files(job(result, outputsEvery=60))[1] == f"{PLACE}/mine-2", "but what was lost"
 
 
 @pytest.mark.parametrize(

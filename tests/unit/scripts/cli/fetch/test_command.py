@@ -21,7 +21,8 @@ LISTED = {"artifacts.json": {"url": f"{PLACE}/mine-1/artifacts.json", "sha256": 
 def job(result: Any, *, kept: str | None = PLACE, **fields: Any) -> JobState:
     spec = TrainingJob(name="mine", **{"module": "mnist", **fields})
     rendered = manifest(spec, namespace="n", service_account="s", trainer_image="trainer:1")
-    declared = {key: value for key, value in fields.items() if key in {"image", "outputs"}}
+    told = {"image": "image", "outputs": "outputs", "outputs_every": "outputsEvery"}
+    declared = {told[key]: value for key, value in fields.items() if key in told}
     inputs = {"namespace": "n", "manifest": rendered, "declared": declared}
     return JobState("mine", inputs | ({} if kept is None else {"kept": kept}), result)
 
@@ -40,7 +41,7 @@ def test_an_image_of_ones_own_may_have_left_files_that_no_result_names() -> None
     assert kept_files(job(result, **own, outputs="s3://b/f"))[1] == "s3://b/f/mine-2"
     assert kept_files(job(result, **own, kept=None))[1] is None
     assert kept_files(job(result))[1] is None, "the trainer's image names all that it kept"
-    assert kept_files(job(result, outputsEvery=60))[1] == f"{PLACE}/mine-2", "but what was lost"
+    assert kept_files(job(result, outputs_every=60))[1] == f"{PLACE}/mine-2", "but what was lost"
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,35 @@ print(json.dumps({p: hashlib.sha256(store.cat_file(p)).hexdigest() for p in stor
 """
 
 
+_SHARDED = """
+import os, pathlib, sys, torch, torch.distributed as dist
+import torch.distributed.checkpoint as dcp
+dist.init_process_group("gloo")
+rank, directory = dist.get_rank(), pathlib.Path(os.environ["SLIPWAY_CHECKPOINT_DIR"], "step-1")
+own = {f"part {rank}": torch.full((1000,), float(rank))}
+if sys.argv[1] == "save":
+    dcp.save(own, checkpoint_id=str(directory))
+    sys.exit(3)
+files = {path.name for path in directory.iterdir()}
+assert files == {".metadata", "__0_0.distcp", "__1_0.distcp"}, files
+# As on a world in which the ranks have changed places.
+other = {f"part {1 - rank}": torch.zeros(1000)}
+dcp.load(other, checkpoint_id=str(directory))
+assert other[f"part {1 - rank}"].eq(1 - rank).all()
+"""
+_TWO_PODS = """
+import os, subprocess, sys
+for attempt, port in (("save", "29501"), ("load", "29502")):
+    pods = []
+    for rank in "01":
+        own = {"RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+               "SLIPWAY_CHECKPOINT_DIR": f"/out/{attempt}-{rank}"}
+        command = (sys.executable, "-m", "slipway_trainer.launch", "--", "/out/sharded.py", attempt)
+        pods.append(subprocess.Popen(command, env={**os.environ, **own}))
+    print("ended", *[pod.wait(timeout=120) for pod in pods], flush=True)
+"""
+
+
 class Store:
     """A bucket, as programs in the image see it."""
 
@@ -152,6 +181,13 @@ def test_checkpoints_are_there_for_the_next_attempt_and_go_when_all_is_done(stor
         found += [line for line in said.splitlines() if line.startswith("found")]
         assert len(store.files(place)) == (1 if code else 0)
     assert found == ["found", "found step-0", "found step-7"]
+
+
+def test_each_ranks_part_of_a_sharded_checkpoint_is_there_for_every_pod(store: Store) -> None:
+    (store.directory / "sharded.py").write_text(_SHARDED)
+    place = f"{store.url}/checkpoints/{store.url[:2]}/{'b' * 16}"
+    said = store.run(_TWO_PODS, SLIPWAY_CHECKPOINT_URL=place, GLOO_SOCKET_IFNAME="lo")
+    assert said.splitlines()[-2:] == ["ended 3 3", "ended 0 0"], said
 
 
 def test_a_missing_bucket_fails_the_job_with_the_reason_in_a_few_lines(store: Store) -> None:

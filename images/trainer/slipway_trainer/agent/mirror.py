@@ -104,7 +104,7 @@ class Mirror:
         found = {}
         for path in self.directory.rglob("*"):
             with suppress(FileNotFoundError):  # the program has just removed it
-                if path.is_file() and not path.name.startswith("."):
+                if path.is_file() and path.suffix != ".part":  # of `slipway.checkpoints`
                     found[str(path.relative_to(self.directory))] = _state(path)
         return found
 

@@ -34,6 +34,8 @@ class Checkpoints:
     events: Events
     written: float = 0.0
     """When the last one was, or when it began."""
+    is_last: bool = False
+    """Whether a rank got SIGTERM, and ends with the next one."""
 
     def __post_init__(self) -> None:
         self.writer = Writer(self.store, self.events)
@@ -41,7 +43,9 @@ class Checkpoints:
     def due(self, step: int) -> bool:
         """Return whether all ranks are to save after `step` steps: also once one got SIGTERM."""
         is_due = self.world.rank == 0 and self.every.passed(step, self.written)
-        return total(float(is_due or stopping.is_set()))[0] > 0
+        due, stopped = total(float(is_due), float(stopping.is_set()))
+        self.is_last = stopped > 0
+        return due + stopped > 0
 
     def save(
         self, step: int, net: nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
@@ -60,9 +64,11 @@ class Checkpoints:
                 "ranks": ranks,
             }
             self.writer.write(state, step)
+            if self.is_last:
+                # The next step fails where a rank has ended, and this one with it.
+                self.writer.settle()
         self.written = time.monotonic()
-        if stopping.is_set():
-            self.writer.settle()
+        if self.is_last and stopping.is_set():
             report.end_terminated(self.events)
 
     def newest(self) -> dict[str, Any] | None:

@@ -61,10 +61,13 @@ def test_what_the_program_removes_goes_and_what_others_copied_stays(copied: Copi
     assert copied.files() == {"theirs": "y", "new": "x"}
 
 
-def test_hidden_files_are_the_programs_own(copied: Copied) -> None:
+def test_a_checkpoint_that_is_not_complete_stays_and_other_hidden_files_do_not(
+    copied: Copied,
+) -> None:
     copied.write(".123.part")
+    copied.write(".metadata")
     copied.mirror.copy(settled_seconds=0)
-    assert copied.files() == {}
+    assert copied.files() == {".metadata": "x"}
 
 
 def test_what_was_fetched_is_not_copied_again_and_what_was_never_copied_is(copied: Copied) -> None:

@@ -2,12 +2,14 @@
 
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from clusters.embedded import cgroups, mounts
 from clusters.embedded.layout import Layout
 
 _INTERFACES = Path("/sys/class/net")
+_PROC = Path("/proc")
 
 
 def remains(layout: Layout) -> Mapping[str, list[str]]:
@@ -19,8 +21,9 @@ def remains(layout: Layout) -> Mapping[str, list[str]]:
     groups = [path for path in cgroups.groups(layout) if path.name == layout.node]
     namespaces = [layout.node] if layout.network_namespace.exists() else []
     interfaces = [layout.host_interface] if (_INTERFACES / layout.host_interface).exists() else []
+    processes = sorted(cgroups.processes(layout) | _inside((layout.directory, layout.runtime)))
     return {
-        "processes": [f"process {pid}: kill -9 {pid}" for pid in sorted(cgroups.processes(layout))],
+        "processes": [f"process {pid}{_name(pid)}: kill -9 {pid}" for pid in processes],
         "network namespaces": [
             f"network namespace {name}: ip netns delete {name}" for name in namespaces
         ],
@@ -31,3 +34,22 @@ def remains(layout: Layout) -> Mapping[str, list[str]]:
         "interfaces": [f"interface {name}: ip link delete {name}" for name in interfaces],
         **files,
     }
+
+
+def _inside(directories: tuple[Path, ...]) -> set[int]:
+    """Return the processes that run from these directories or work in them, whoever began them."""
+    found = set()
+    for process in _PROC.glob("[0-9]*"):
+        for name in ("exe", "cwd", "root"):
+            with suppress(OSError):
+                place = Path(str((process / name).readlink()).removesuffix(" (deleted)"))
+                if any(map(place.is_relative_to, directories)):
+                    found.add(int(process.name))
+    return found
+
+
+def _name(pid: int) -> str:
+    try:
+        return f" ({(_PROC / str(pid) / 'comm').read_text().strip()})"
+    except OSError:
+        return ""

@@ -34,7 +34,7 @@ def test_a_destroy_that_a_finalizer_holds_ends_and_says_what_to_do(
     jobs.kubectl("patch", kind, name, "--type=merge", f"--patch={finalizers(HOLD)}")
     try:
         held = rf"(?i){kind} {name} is held by the finalizer {HOLD}"
-        with pytest.raises(RuntimeError, match=held) as refused:
+        with pytest.raises(TimeoutError, match=held) as refused:
             runs.destroy(job_name)
     finally:
         jobs.kubectl("patch", kind, name, "--type=merge", f"--patch={finalizers()}")

@@ -2,6 +2,8 @@
 
 import shutil
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,23 @@ def test_without_a_plugin_the_next_step_is_set_up(checkout: Path) -> None:
 def test_a_stub_serves_previews_on_azure_where_there_is_no_plugin(checkout: Path) -> None:
     expected = f"python -m scripts.offline.azure_native {ADDRESS}\n"
     assert started(checkout, "azure-native").stdout == expected
+
+
+def test_a_plugin_ends_with_whoever_started_it(checkout: Path) -> None:
+    """The engine, which may be killed; itself it would look only every five minutes."""
+    plugin = checkout.parent / "slipway/bin/pulumi-resource-kubernetes"
+    program(plugin, "real")
+    plugin.write_text("#!/bin/sh\necho $$\nexec sleep 60\n")
+    starter = checkout / "scripts/plugins/pulumi-resource-kubernetes"
+    engine = f"import subprocess; subprocess.run(['{starter}', '{ADDRESS}'])"
+    environment = {"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": str(checkout.parent)}
+    with subprocess.Popen(
+        [sys.executable, "-c", engine], env=environment, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        process.kill()
+    deadline = time.monotonic() + 30
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(f"/proc/{pid}").exists()

@@ -1,5 +1,6 @@
 """What is left of an embedded cluster is found by looking at the machine."""
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -46,3 +47,14 @@ def test_whatever_is_left_is_found_with_how_to_remove_it(
         ],
         "files": [f"{layout.directory}: rm -r {layout.directory}"],
     }
+
+
+def test_a_process_that_works_in_its_directory_is_found_whoever_began_it(layout: Layout) -> None:
+    layout.directory.mkdir(parents=True)
+    with subprocess.Popen(["sleep", "60"], cwd=layout.directory) as process:
+        try:
+            layout.directory.rmdir()
+            found = remains.remains(layout)["processes"]
+        finally:
+            process.kill()
+    assert found == [f"process {process.pid} (sleep): kill -9 {process.pid}"]

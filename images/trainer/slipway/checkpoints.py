@@ -202,7 +202,7 @@ def save(state: Mapping[str, Any], *, step: int, wait: bool = True) -> Path | No
     if not _beside:
         from slipway.writer import Writer  # noqa: PLC0415 - which takes the store from here
 
-        _beside.append(Writer(found[0], Events(0)))
+        _beside.append(Writer(*found, Events(0)))
     _beside[0].settle()
     path = None
     if wait or stopping.is_set():

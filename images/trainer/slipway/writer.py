@@ -6,24 +6,31 @@ That takes as much memory again as the state, of the CPU's. Only one is being wr
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from slipway.checkpoints import Store
+from slipway.checkpoints import Interval, Store
 from slipway.events import Events
 
 
 class Writer:
     """Writes states into a store, in a thread; an error is a warning among the events."""
 
-    def __init__(self, store: Store, events: Events) -> None:
-        self._store, self._events = store, events
+    def __init__(self, store: Store, every: Interval, events: Events) -> None:
+        self.store, self._every, self._events = store, every, events
+        self._begun = time.monotonic()
         self._thread: threading.Thread | None = None
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a state is still being written."""
-        return self._thread is not None and self._thread.is_alive()
+    def write_if_due(self, state: Callable[[], Mapping[str, Any]], step: int) -> None:
+        """Write what `state` returns, if that is due after `step` steps and none is being written.
+
+        It is copied before this returns.
+        """
+        is_busy = self._thread is not None and self._thread.is_alive()
+        if not is_busy and self._every.passed(step, self._begun):
+            self._begun = time.monotonic()
+            self.write(state(), step)
 
     def write(self, state: Mapping[str, Any], step: int) -> None:
         """Copy the state after `step` steps, and begin to write it; first wait for the last one."""
@@ -40,7 +47,7 @@ class Writer:
 
     def _save(self, state: Mapping[str, Any], step: int) -> None:
         try:
-            self._store.write(state, step, self._events)
+            self.store.write(state, step, self._events)
         except (OSError, ValueError) as error:
             # The training is worth more than its copy.
             self._events.emit("warning", warning=f"no checkpoint of step {step}: {error}")

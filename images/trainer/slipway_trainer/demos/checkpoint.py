@@ -38,7 +38,7 @@ class Checkpoints:
     """Whether a rank got SIGTERM, and ends with the next one."""
 
     def __post_init__(self) -> None:
-        self.writer = Writer(self.store, self.events)
+        self.writer = Writer(self.store, self.every, self.events)
 
     def due(self, step: int) -> bool:
         """Return whether all ranks are to save after `step` steps: also once one got SIGTERM."""

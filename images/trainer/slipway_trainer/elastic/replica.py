@@ -17,9 +17,9 @@ import torch.distributed as dist
 
 from slipway import checkpoints
 from slipway.events import Events, own_rank
+from slipway.writer import Writer
 from slipway_trainer.elastic import settings, world
 from slipway_trainer.elastic.board import Record, index_of
-from slipway_trainer.elastic.disk import Disk
 from slipway_trainer.elastic.rendezvous import JobDone, Rendezvous
 from slipway_trainer.elastic.service import RecordIndexService
 from slipway_trainer.elastic.world import WorldChanged
@@ -96,7 +96,9 @@ class Replica:
         self._step_timeout, self._join_timeout = step_timeout, join_timeout
         self._on_change, self._device = on_change, device
         found = checkpoints.own()
-        self._disk = None if found is None else Disk(*found, Events(own_rank()))
+        self._events = Events(own_rank())
+        # Beside the training: the other workers wait in no collective operation for a disk.
+        self._disk = None if found is None else Writer(*found, self._events)
         self._late = False
         self._world: Record | None = None
         self._present: set[int] = set()
@@ -226,7 +228,7 @@ class Replica:
 
     def resume(self) -> None:
         """Go on from the newest checkpoint, where the job has some; before the first world."""
-        state = None if self._disk is None else self._disk.read()
+        state = None if self._disk is None else self._disk.store.newest(self._events)
         if state is not None:
             self._take(state)
             # These are of workers that are gone.
@@ -235,7 +237,7 @@ class Replica:
     def checkpoint(self) -> None:
         """Write a checkpoint as rank 0, if one is due; between two steps."""
         if self._disk is not None and self.rank == 0:
-            self._disk.write(self._service.ledger.step, self._state)
+            self._disk.write_if_due(self._state, self._service.ledger.step)
 
     def close(self) -> None:
         """Wait for the checkpoint that is being written, and leave the world."""

@@ -64,19 +64,19 @@ def train(
     pod would wait for a node, and its job would miss the limit for its start.
     """
     runs, costs = dict[str, Run](), context.costs
+    cache = _data_cache(jobs, context)
     ordered = plan.ordered(jobs)
     waits = plan.waits(ordered, context.capacity)
     room = plan.summary(ordered, waits, context.capacity)
     if room and (any(waits.values()) or pulumi.runtime.is_dry_run()):
         pulumi.log.info(room)
-    cache = _data_cache(jobs, context)
     for declared in ordered:
         job = adapt(declared, context.cluster)
         before = {name: runs[name] for name in plan.prerequisites(job)}
         script = scripts.get(job.name)
-        rendered = _manifest(job, script, context, before, keeps_data=cache is not None)
         made = _needs(job, script, context)
         made += [cache] if cache is not None and inputs.needs_cache(job) else []
+        rendered = _manifest(job, script, context, before, keeps_data=cache is not None)
         run = PyTorchJob(
             job,
             rendered,

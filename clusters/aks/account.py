@@ -14,6 +14,8 @@ from functools import partial
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
+import pulumi
+
 from clusters import azure
 from clusters.aks.pools import GPU_FALLBACK, node_pools
 from clusters.azure.checks import KEY, az
@@ -64,11 +66,16 @@ def administrators(settings: Settings) -> Mapping[Principal, Sequence[str]]:
     """Return the object IDs of who may do anything in the cluster: by default, of the caller.
 
     Raises:
-        CommandFailed: nobody is logged in.
+        pulumi.RunError: nobody is logged in; a preview can do without.
     """
     if any(settings.admins.by_kind.values()):
         return settings.admins.by_kind
-    kind, who = _caller(settings, az(settings, "account", "show")["user"])
+    try:
+        kind, who = _caller(settings, az(settings, "account", "show")["user"])
+    except CommandFailed as error:
+        if pulumi.runtime.is_dry_run():
+            return {}  # `checks.before_update` has warned of it.
+        raise pulumi.RunError(f"who runs this is the administrator by default: {error}") from None
     return {kind: [who]}
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
-import pulumi
+from pulumi import Input, Output, Resource, ResourceOptions
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
 
-from clusters.aks.pools import AksGpuNodes, node_pools
+from clusters.aks.pools import AksGpuNodes
 
 if TYPE_CHECKING:
     from clusters.aks.pools import SystemPool
@@ -36,7 +36,7 @@ _FIXED = (
 https://learn.microsoft.com/azure/aks/spot-node-pool#limitations)."""
 
 
-def subnet_of(azure: AzureCluster, settings: Network) -> pulumi.Input[str]:
+def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
     """Return the ID of the existing subnet for nodes; or declare a network and return its own.
 
     The nodes' security group has no rule of its own: Azure's defaults let nothing in from
@@ -50,7 +50,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> pulumi.Input[str]:
         f"{name}-nodes",
         network_security_group_name=f"{name}-nodes",
         **azure.placed,
-        opts=azure.opts(),
+        opts=ResourceOptions(parent=azure, depends_on=azure.group),
     )
     around = network.VirtualNetwork(
         name,
@@ -58,7 +58,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> pulumi.Input[str]:
         **azure.placed,
         address_space={"address_prefixes": [settings.addresses]},
         # Its subnet is a resource of its own.
-        opts=azure.opts(ignore=["subnets"]),
+        opts=ResourceOptions(parent=azure, depends_on=azure.group, ignore_changes=["subnets"]),
     )
     subnet = network.Subnet(
         f"{name}-nodes",
@@ -69,19 +69,19 @@ def subnet_of(azure: AzureCluster, settings: Network) -> pulumi.Input[str]:
         network_security_group={"id": guard.id},
         # By which the storage account sees that a request comes from here.
         service_endpoints=[{"service": "Microsoft.Storage"}],
-        opts=azure.opts(around),
+        opts=ResourceOptions(parent=azure, depends_on=[*azure.group, around]),
     )
-    made: pulumi.Output[str] = subnet.id
+    made: Output[str] = subnet.id
     return made
 
 
 def managed_cluster(
     azure: AzureCluster,
     settings: Settings,
-    subnet: pulumi.Input[str],
-    control: pulumi.Input[str],
+    subnet: Input[str],
+    control: Input[str],
     *,
-    after: pulumi.Resource,
+    after: Resource,
 ) -> aks.ManagedCluster:
     """Declare the cluster with its system pool, which it needs at creation.
 
@@ -92,7 +92,7 @@ def managed_cluster(
         "name": "system",
         "mode": "System",
         **({} if settings.cpu is None else {"node_taints": [_CRITICAL]}),
-        "tags": settings.all_tags,
+        "tags": azure.tags,
         **_pool(settings.system, subnet),
     }
     groups = list(settings.admins.groups)
@@ -145,7 +145,9 @@ def managed_cluster(
         auto_upgrade_profile={"node_os_upgrade_channel": "NodeImage", "upgrade_channel": "none"},
         agent_pool_profiles=[system],
         # After a refresh it lists all pools, in any order: an update would send one of them alone.
-        opts=azure.opts(after, ignore=["agentPoolProfiles"]),
+        opts=ResourceOptions(
+            parent=azure, depends_on=[*azure.group, after], ignore_changes=["agentPoolProfiles"]
+        ),
     )
 
 
@@ -167,18 +169,18 @@ def maintenance(azure: AzureCluster, cluster: aks.ManagedCluster) -> None:
             "utc_offset": "+00:00",
             "schedule": {"weekly": {"day_of_week": "Sunday", "interval_weeks": 1}},
         },
-        opts=azure.opts(cluster),
+        opts=ResourceOptions(parent=azure, depends_on=[*azure.group, cluster]),
     )
 
 
 def agent_pools(
     azure: AzureCluster,
-    settings: Settings,
+    pools: Mapping[str, SystemPool | AksGpuNodes],
     cluster: aks.ManagedCluster,
-    subnet: pulumi.Input[str],
-) -> Iterator[pulumi.Resource]:
+    subnet: Input[str],
+) -> Iterator[Resource]:
     """Declare the pools besides the system's, each a resource of its own, and yield them."""
-    for name, pool in node_pools(settings).items():
+    for name, pool in pools.items():
         if name == "system":
             continue
         yield aks.AgentPool(
@@ -187,16 +189,22 @@ def agent_pools(
             resource_group_name=azure.group_name,
             resource_name_=azure.resource_name,
             mode="User",
-            tags=settings.all_tags,
+            tags=azure.tags,
             **_pool(pool, subnet),
             **(_with_gpus(pool) if isinstance(pool, AksGpuNodes) else {}),
-            # The autoscaler changes the number of nodes. AKS accepts one that is not within bounds:
-            # https://github.com/Azure/AKS/issues/1758
-            opts=azure.opts(cluster, ignore=["count"], replace_on=_FIXED),
+            opts=ResourceOptions(
+                parent=azure,
+                depends_on=[*azure.group, cluster],
+                # The autoscaler changes it. AKS accepts a number that is not within bounds:
+                # https://github.com/Azure/AKS/issues/1758
+                ignore_changes=["count"],
+                replace_on_changes=list(_FIXED),
+                delete_before_replace=True,  # its name is fixed
+            ),
         )
 
 
-def _pool(pool: SystemPool | AksGpuNodes, subnet: pulumi.Input[str]) -> dict[str, Any]:
+def _pool(pool: SystemPool | AksGpuNodes, subnet: Input[str]) -> dict[str, Any]:
     """Return the properties that every pool has."""
     return {
         "type": "VirtualMachineScaleSets",

@@ -162,10 +162,8 @@ class AksGpuNodes(GpuNodes):
 
 def node_pools(settings: Settings) -> dict[str, SystemPool | AksGpuNodes]:
     """Return every pool by its name."""
-    found: dict[str, SystemPool | AksGpuNodes] = {"system": settings.system}
-    if settings.cpu is not None:
-        found["cpu"] = settings.cpu
-    return {**found, **gpu_pools(settings)}
+    cpu = {} if settings.cpu is None else {"cpu": settings.cpu}
+    return {"system": settings.system, **cpu, **gpu_pools(settings)}
 
 
 def gpu_pools(settings: Settings) -> dict[str, AksGpuNodes]:

@@ -7,23 +7,21 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Iterator
 from dataclasses import fields
 from enum import StrEnum
 from functools import partial
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pulumi
+from pulumi import ResourceOptions
 from pulumi_azure_native import authorization, managedidentity
 from pulumi_azure_native import containerservice as aks
 
-from clusters.aks import account, nodes, services
-from clusters.aks.pools import gpu_pools, gpus, priorities
+from clusters.aks import account, nodes, pools, services
 from clusters.azure import checks
-from clusters.azure.resources import AzureCluster
+from clusters.azure.resources import AzureCluster, connected
 from clusters.cluster import JOB_ACCOUNT, JOBS, JobIdentity
-from core.process import CommandFailed
 
 if TYPE_CHECKING:
     from clusters.aks.settings import Principal, Settings
@@ -67,36 +65,44 @@ def provision(settings: Settings) -> Cluster:
         pushes=len(settings.images.prebuilt) < len(fields(settings.images)),
         account=partial(account.problems, settings),
     )
+    admins = account.administrators(settings)
+    node_pools = pools.node_pools(settings)
+    priorities, gpus = pools.priorities(pools.gpu_pools(settings)), pools.gpus(settings)
+
     azure = AzureCluster("slipway:clusters:Aks", settings)
     subnet = nodes.subnet_of(azure, settings.network)
     control, jobs = (_identity(azure, part) for part in ("control", "jobs"))
     may_join = _grant(
         azure, "control-network", Role.NETWORK_CONTRIBUTOR, subnet, control.principal_id
     )
-    registry = services.registry(azure, settings)
-    storage = services.storage_account(azure, settings, subnet)
-    containers = {name: services.container(azure, settings, name, storage) for name in _JOBS_MAY}
     cluster = nodes.managed_cluster(azure, settings, subnet, control.id, after=may_join)
     nodes.maintenance(azure, cluster)
-    kubelet = cluster.identity_profile.apply(lambda found: found["kubeletidentity"].object_id)
-    ready = [
-        *nodes.agent_pools(azure, settings, cluster, subnet),
-        _grant(azure, "kubelet-pull", Role.ACR_PULL, registry.id, kubelet),
-        _trust(azure, jobs, cluster.oidc_issuer_profile.issuer_url),
-        *(
-            _grant(azure, f"jobs-{name}", _JOBS_MAY[name], made.id, jobs.principal_id)
-            for name, made in containers.items()
-        ),
-        *_administrators(
-            azure, settings, cluster=cluster.id, registry=registry.id, storage=storage.id
-        ),
-    ]
+    ready = [*nodes.agent_pools(azure, node_pools, cluster, subnet)]
+
+    registry = services.registry(azure, settings)
+    storage, containers = services.storage_account(azure, settings, subnet, _JOBS_MAY)
     blobs = pulumi.Output.concat(storage.id, "/blobServices/default")
     services.diagnostic_logs(
         azure, settings.logs, cluster=cluster.id, registry=registry.id, blobs=blobs
     )
     if settings.budget:
         services.budget(azure, settings.budget, settings.own_groups)
+
+    scopes = {"cluster": cluster.id, "registry": registry.id, "storage": storage.id}
+    kubelet = cluster.identity_profile.apply(lambda found: found["kubeletidentity"].object_id)
+    ready += [
+        _grant(azure, "kubelet-pull", Role.ACR_PULL, registry.id, kubelet),
+        _trust(azure, jobs, cluster.oidc_issuer_profile.issuer_url),
+        *(
+            _grant(azure, f"jobs-{name}", _JOBS_MAY[name], container.id, jobs.principal_id)
+            for name, container in containers.items()
+        ),
+        *(
+            _grant(azure, f"{where}-{principal}", _OF_ADMINS[where], scope, principal, kind=kind)
+            for kind, principals in admins.items()
+            for principal, (where, scope) in product(principals, scopes.items())
+        ),
+    ]
     if settings.production:
         azure.lock(azure.group[0].id)
 
@@ -106,16 +112,18 @@ def provision(settings: Settings) -> Cluster:
         "login": "azure",
         "after": registry.id,
     }
-    return azure.connected(
+    return connected(
+        azure,
+        settings,
         _kubeconfig(azure, cluster, admin=settings.admin_kubeconfig),
         settings.images.target(target),
         identifier=f"providers/Microsoft.ContainerService/managedClusters/{azure.resource_name}",
         advice=_ADVICE,
         after=ready,
-        lasting=_lasting(settings),
+        lasting=settings.lasting,
         kind="aks",
-        gpus=gpus(settings),
-        objects=priorities(gpu_pools(settings)),
+        gpus=gpus,
+        objects=priorities,
         store=f"abfs://artifacts@{settings.storage_name}.dfs.core.windows.net/slipway",
         # AKS gives a pod with that label a token of its account's identity. adlfs, by which a job's
         # `outputs` are copied out, logs in with it where it has no key
@@ -135,16 +143,19 @@ def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIde
     """
     name = f"{azure.cluster_name}-{part}"
     return managedidentity.UserAssignedIdentity(
-        name, resource_name_=name, **azure.placed, opts=azure.opts()
+        name,
+        resource_name_=name,
+        **azure.placed,
+        opts=ResourceOptions(parent=azure, depends_on=azure.group),
     )
 
 
 def _trust(
     azure: AzureCluster, jobs: managedidentity.UserAssignedIdentity, issuer: pulumi.Input[str]
-) -> pulumi.Resource:
+) -> managedidentity.FederatedIdentityCredential:
     """Declare that the pods of jobs, and no others, are that identity, by the issuer's tokens."""
     name = f"{azure.cluster_name}-jobs"
-    trusted: pulumi.Resource = managedidentity.FederatedIdentityCredential(
+    return managedidentity.FederatedIdentityCredential(
         name,
         federated_identity_credential_resource_name="slipway-jobs",
         resource_group_name=azure.group_name,
@@ -153,26 +164,8 @@ def _trust(
         subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
         # https://learn.microsoft.com/azure/aks/workload-identity-overview
         audiences=["api://AzureADTokenExchange"],
-        opts=azure.opts(jobs),
+        opts=ResourceOptions(parent=azure, depends_on=[*azure.group, jobs]),
     )
-    return trusted
-
-
-def _administrators(
-    azure: AzureCluster, settings: Settings, **scopes: pulumi.Input[str]
-) -> Iterator[pulumi.Resource]:
-    """Declare what each administrator may do to the `cluster`, `registry`, `storage` of an ID."""
-    try:
-        admins = account.administrators(settings)
-    except CommandFailed as error:
-        if pulumi.runtime.is_dry_run():
-            return  # A preview needs no account: `checks.before_update` has warned of it.
-        text = f"who runs this is the administrator by default: {error}"
-        raise pulumi.RunError(text) from None
-    for kind, principals in admins.items():
-        for principal, (where, scope) in product(principals, scopes.items()):
-            name = f"{where}-{principal}"
-            yield _grant(azure, name, _OF_ADMINS[where], scope, principal, kind=kind)
 
 
 def _grant(  # noqa: PLR0913  # who may do what where
@@ -189,18 +182,22 @@ def _grant(  # noqa: PLR0913  # who may do what where
     The principal's kind is passed, because a new identity is not known everywhere at once
     (https://learn.microsoft.com/azure/role-based-access-control/role-assignments-template).
     """
-    subscription = f"/subscriptions/{azure.settings.subscription}"
     # An assignment is named by a UUID. The same one each time, so that none is made twice.
-    named = uuid.uuid5(uuid.NAMESPACE_URL, f"{subscription}/{azure.group_name}/{name}")
+    named = uuid.uuid5(uuid.NAMESPACE_URL, f"{azure.subscription}/{azure.group_name}/{name}")
     definition = f"providers/Microsoft.Authorization/roleDefinitions/{role}"
     return authorization.RoleAssignment(
         f"{azure.cluster_name}-{name}",
         role_assignment_name=str(named),
-        role_definition_id=f"{subscription}/{definition}",
+        role_definition_id=f"{azure.subscription}/{definition}",
         scope=scope,
         principal_id=principal,
         principal_type=kind,
-        opts=azure.opts(replace_on=["principalId", "roleDefinitionId", "scope"]),
+        opts=ResourceOptions(
+            parent=azure,
+            depends_on=azure.group,
+            replace_on_changes=["principalId", "roleDefinitionId", "scope"],
+            delete_before_replace=True,  # its name is fixed
+        ),
     )
 
 
@@ -222,27 +219,3 @@ def _kubeconfig(
         lambda found: base64.b64decode(found.kubeconfigs[0].value).decode()
     )
     return text
-
-
-def _lasting(settings: Settings) -> dict[str, Any]:
-    """Return what of the settings is not changed, or only in another cluster.
-
-    https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
-    """
-    system, network = settings.system, settings.network
-    pods = "no pods of jobs" if settings.cpu is not None else "pods of jobs"
-    return {
-        "fixed": {
-            "name": settings.resource_name,
-            "resourceGroup": settings.group,
-            "location": settings.location,
-            "network.pods": network.pods,
-            "network.services": network.services,
-        },
-        "left": {
-            "system": f"{system.min_nodes} to {system.max_nodes} of {system.size} with {pods}"
-        },
-        "byHand": "Its number of nodes: `az aks nodepool update --name system --resource-group "
-        f"{settings.group} --cluster-name {settings.resource_name} --update-cluster-autoscaler "
-        f"--min-count {system.min_nodes} --max-count {system.max_nodes}`",
-    }

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
-import pulumi
+from pulumi import Input, ResourceOptions
 from pulumi_azure_native import (
     consumption,
     containerregistry,
@@ -50,14 +50,14 @@ def registry(azure: AzureCluster, settings: Settings) -> containerregistry.Regis
         sku={"name": settings.registry.sku},
         admin_user_enabled=False,
         anonymous_pull_enabled=False,
-        opts=azure.opts(),
+        opts=ResourceOptions(parent=azure, depends_on=azure.group),
     )
 
 
 def storage_account(
-    azure: AzureCluster, settings: Settings, subnet: pulumi.Input[str]
-) -> storage.StorageAccount:
-    """Declare the account for data and artifacts: what may be done in it is a matter of roles.
+    azure: AzureCluster, settings: Settings, subnet: Input[str], containers: Iterable[str]
+) -> tuple[storage.StorageAccount, Mapping[str, storage.BlobContainer]]:
+    """Declare the account with its containers: what may be done in each is a matter of roles.
 
     It has no key and no public blob, and answers the nodes' subnet and the public ranges that may
     reach the API server, and no others
@@ -85,7 +85,7 @@ def storage_account(
                 for each in _firewall(settings.api.authorized_ranges)
             ],
         },
-        opts=azure.opts(),
+        opts=ResourceOptions(parent=azure, depends_on=azure.group),
     )
     kept = {"enabled": True, "days": settings.storage.retention_days}
     storage.BlobServiceProperties(
@@ -95,26 +95,22 @@ def storage_account(
         resource_group_name=azure.group_name,
         delete_retention_policy=kept,
         container_delete_retention_policy=kept,
-        opts=azure.opts(account),
+        opts=ResourceOptions(parent=azure, depends_on=[*azure.group, account]),
     )
-    return account
+    return account, {
+        name: storage.BlobContainer(
+            f"{azure.cluster_name}-{name}",
+            container_name=name,
+            account_name=settings.storage_name,
+            resource_group_name=azure.group_name,
+            public_access="None",
+            opts=ResourceOptions(parent=azure, depends_on=[*azure.group, account]),
+        )
+        for name in containers
+    }
 
 
-def container(
-    azure: AzureCluster, settings: Settings, name: str, account: storage.StorageAccount
-) -> storage.BlobContainer:
-    """Declare a container of the account."""
-    return storage.BlobContainer(
-        f"{azure.cluster_name}-{name}",
-        container_name=name,
-        account_name=settings.storage_name,
-        resource_group_name=azure.group_name,
-        public_access="None",
-        opts=azure.opts(account),
-    )
-
-
-def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: pulumi.Input[str]) -> None:
+def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]) -> None:
     """Declare which logs of `cluster`, `registry`, `blobs` are kept, by their IDs, and how long."""
     workspace = operationalinsights.Workspace(
         azure.cluster_name,
@@ -125,7 +121,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: pulumi.Inp
         workspace_capping={"daily_quota_gb": settings.daily_gib},
         # Its keys are for agents, which are not used.
         features={"disable_local_auth": True},
-        opts=azure.opts(),
+        opts=ResourceOptions(parent=azure, depends_on=azure.group),
     )
     for name, resource in resources.items():
         monitor.DiagnosticSetting(
@@ -136,7 +132,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: pulumi.Inp
             # Tables of their own, whose columns are documented.
             log_analytics_destination_type="Dedicated",
             logs=[{"category": each, "enabled": True} for each in _CATEGORIES[name]],
-            opts=azure.opts(),
+            opts=ResourceOptions(parent=azure, depends_on=azure.group),
         )
 
 
@@ -148,7 +144,7 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
     consumption.Budget(
         azure.cluster_name,
         budget_name=f"slipway-{azure.cluster_name}",
-        scope=f"/subscriptions/{azure.settings.subscription}",
+        scope=azure.subscription,
         category="Cost",
         amount=settings.amount,
         time_grain="Monthly",
@@ -165,7 +161,7 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
             for kind, percent in _ALERTS
         },
         # It has to begin in the month in which it is made; afterwards that is no difference.
-        opts=azure.opts(ignore=["timePeriod"]),
+        opts=ResourceOptions(parent=azure, depends_on=azure.group, ignore_changes=["timePeriod"]),
     )
 
 

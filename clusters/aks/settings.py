@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
@@ -214,6 +214,30 @@ class Settings(AzureSettings):
     def storage_name(self) -> str:
         """The name of the storage account, unique in all of Azure."""
         return self._unique(24) if self.storage.name is None else self.storage.name
+
+    @property
+    def lasting(self) -> Mapping[str, Any]:
+        """What an update does not change, or only in another cluster, as `access` takes it.
+
+        https://github.com/pulumi/pulumi-azure-native/blob/master/provider/pkg/gen/replacement.go
+        """
+        system, network = self.system, self.network
+        pods = "no pods of jobs" if self.cpu is not None else "pods of jobs"
+        return {
+            "fixed": {
+                "name": self.resource_name,
+                "resourceGroup": self.group,
+                "location": self.location,
+                "network.pods": network.pods,
+                "network.services": network.services,
+            },
+            "left": {
+                "system": f"{system.min_nodes} to {system.max_nodes} of {system.size} with {pods}"
+            },
+            "byHand": "Its number of nodes: `az aks nodepool update --name system --resource-group "
+            f"{self.group} --cluster-name {self.resource_name} --update-cluster-autoscaler "
+            f"--min-count {system.min_nodes} --max-count {system.max_nodes}`",
+        }
 
     def _unique(self, most: int) -> str:
         """Return a name of at most so many characters that is always the same for this cluster."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pulumi
@@ -22,19 +21,26 @@ if TYPE_CHECKING:
 
 
 class AzureCluster(pulumi.ComponentResource):
-    """The parent of all Azure resources of one cluster.
+    """The parent of all Azure resources of one cluster, with what they take of its settings.
 
     Names are passed as text and not as outputs of the resources that have them, so that a preview
-    shows them; `opts` names what has to exist before. The settings' subscription pays, whatever
-    `az login` has chosen. Without a `timeout` of its own, a resource has Pulumi's.
+    shows them; each resource depends on `group`, and on what else has to exist before. The
+    settings' subscription pays, whatever `az login` has chosen. `timeout` is that of the group and
+    the lock; Pulumi's own unless set.
     """
 
     def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
-        self.settings = settings
         self.cluster_name = settings.name
         self.resource_name = settings.resource_name
         self.group_name = settings.group
-        self.timeout = timeout
+        self.subscription = f"/subscriptions/{settings.subscription}"
+        self.tags = settings.all_tags
+        self.placed: dict[str, Any] = {
+            "resource_group_name": settings.group,
+            "location": settings.location,
+            "tags": self.tags,
+        }
+        self.timeouts = pulumi.CustomTimeouts(timeout, timeout, timeout) if timeout else None
         self.provider = Provider(
             f"{settings.name}-azure",
             subscription_id=settings.subscription,
@@ -48,43 +54,9 @@ class AzureCluster(pulumi.ComponentResource):
         super().__init__(token, settings.name, None, opts)
         self.group: list[resources.ResourceGroup] = []
         if settings.own_groups:
-            self.group = [resources.ResourceGroup(settings.name, **self.placed, opts=self.opts())]
+            opts = pulumi.ResourceOptions(parent=self, custom_timeouts=self.timeouts)
+            self.group = [resources.ResourceGroup(settings.name, **self.placed, opts=opts)]
         self.register_outputs({})
-
-    @property
-    def placed(self) -> dict[str, Any]:
-        """The inputs for a resource's location and tags."""
-        return {
-            "resource_group_name": self.group_name,
-            "location": self.settings.location,
-            "tags": self.settings.all_tags,
-        }
-
-    def opts(
-        self,
-        *depends_on: pulumi.Resource,
-        ignore: Sequence[str] = (),
-        replace_on: Sequence[str] = (),
-        timeout: str | None = None,
-    ) -> pulumi.ResourceOptions:
-        """Return the options of a resource.
-
-        Args:
-            depends_on: What has to exist before, besides the group and what inputs come from.
-            ignore: Properties that others change.
-            replace_on: Properties that Azure can't change: the old resource is deleted first, since
-                names are fixed.
-            timeout: Instead of the cluster's.
-        """
-        limit = timeout or self.timeout
-        return pulumi.ResourceOptions(
-            parent=self,
-            depends_on=[*self.group, *depends_on],
-            ignore_changes=list(ignore),
-            replace_on_changes=list(replace_on),
-            delete_before_replace=True if replace_on else None,
-            custom_timeouts=pulumi.CustomTimeouts(limit, limit, limit) if limit else None,
-        )
 
     def lock(self, scope: pulumi.Input[str]) -> None:
         """Declare that what has that ID can't be deleted, by whatever tool.
@@ -93,63 +65,66 @@ class AzureCluster(pulumi.ComponentResource):
 
         https://learn.microsoft.com/azure/azure-resource-manager/management/lock-resources
         """
-        opts = self.opts()
-        # Its parent's protection would refuse to remove it before the parent's own ends.
-        opts.protect = False
         authorization.ManagementLockByScope(
             self.cluster_name,
             lock_name="slipway-production",
             scope=scope,
             level="CanNotDelete",
             notes="A production stack of Slipway: set production: false and run `pulumi up` first.",
-            opts=opts,
+            opts=pulumi.ResourceOptions(
+                parent=self,
+                depends_on=self.group,
+                # Its parent's protection would refuse to remove it before the parent's own ends.
+                protect=False,
+                custom_timeouts=self.timeouts,
+            ),
         )
 
-    def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it is
-        self,
-        listed: pulumi.Output[str],
-        target: Mapping[str, Any],
-        *,
-        identifier: str,
-        advice: str,
-        after: Sequence[pulumi.Resource],
-        lasting: Mapping[str, Any] = MappingProxyType({}),
-        **facts: Any,
-    ) -> Cluster:
-        """Return the cluster, once it answers and lets this account in.
 
-        Args:
-            listed: The kubeconfig that Azure lists: the administrator's with `adminKubeconfig`.
-            target: How images get in.
-            identifier: Of the cluster, whatever its kubeconfig is.
-            advice: What to do when it does not: one sentence.
-            after: What has to exist before.
-            lasting: What a preview says of changes, as `access` takes it.
-            **facts: What else `Cluster` has.
-        """
-        settings = self.settings
-        text = listed
-        if not settings.admin_kubeconfig:
-            text = listed.apply(lambda found: logging_in(found, settings.login, settings.tenant))
-        text = pulumi.Output.secret(text)
-        helpers, images = helper_images(target)
-        access = pulumi.CustomResource(
-            "slipway:clusters:Access",
-            settings.name,
-            {"name": settings.name, "kubeconfig": text, "advice": advice, **lasting},
-            pulumi.ResourceOptions(parent=self, depends_on=after),
-        )
-        group = f"/subscriptions/{settings.subscription}/resourceGroups/{settings.group}"
-        provider = pulumi_kubernetes.Provider(
-            settings.name,
-            kubeconfig=text,
-            # The kubeconfig may change, and this is still the same cluster.
-            cluster_identifier=f"{group}/{identifier}",
-            opts=pulumi.ResourceOptions(depends_on=[access, *images]),
-        )
-        return Cluster(
-            provider=provider, kubeconfig=text, image_target=target, images=helpers, **facts
-        )
+def connected(  # noqa: PLR0913  # how it is reached, what it needs, and what it is
+    azure: AzureCluster,
+    settings: AzureSettings,
+    listed: pulumi.Output[str],
+    target: Mapping[str, Any],
+    *,
+    identifier: str,
+    advice: str,
+    after: Sequence[pulumi.Resource],
+    lasting: Mapping[str, Any],
+    **facts: Any,
+) -> Cluster:
+    """Return the cluster, once it answers and lets this account in.
+
+    Args:
+        azure: The parent of what it takes.
+        settings: How to log in to it.
+        listed: The kubeconfig that Azure lists: the administrator's with `adminKubeconfig`.
+        target: How images get in.
+        identifier: Of the cluster, whatever its kubeconfig is.
+        advice: What to do when it does not: one sentence.
+        after: What has to exist before.
+        lasting: What a preview says of changes, as `access` takes it.
+        **facts: What else `Cluster` has.
+    """
+    text = listed
+    if not settings.admin_kubeconfig:
+        text = listed.apply(lambda found: logging_in(found, settings.login, settings.tenant))
+    text = pulumi.Output.secret(text)
+    helpers, images = helper_images(target)
+    access = pulumi.CustomResource(
+        "slipway:clusters:Access",
+        azure.cluster_name,
+        {"name": azure.cluster_name, "kubeconfig": text, "advice": advice, **lasting},
+        pulumi.ResourceOptions(parent=azure, depends_on=after),
+    )
+    provider = pulumi_kubernetes.Provider(
+        azure.cluster_name,
+        kubeconfig=text,
+        # The kubeconfig may change, and this is still the same cluster.
+        cluster_identifier=f"{azure.subscription}/resourceGroups/{azure.group_name}/{identifier}",
+        opts=pulumi.ResourceOptions(depends_on=[access, *images]),
+    )
+    return Cluster(provider=provider, kubeconfig=text, image_target=target, images=helpers, **facts)
 
 
 def logging_in(text: str, login: Login, tenant: str | None = None) -> str:

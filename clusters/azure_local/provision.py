@@ -6,15 +6,14 @@ https://learn.microsoft.com/rest/api/hybridcontainer/agent-pool/create-or-update
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pulumi
 from pulumi_azure_native import authorization, azurestackhci, kubernetes, resources
-from pydantic.alias_generators import to_camel
 
 from clusters.azure import checks
-from clusters.azure.resources import AzureCluster
+from clusters.azure.resources import AzureCluster, connected
 from clusters.azure_local.settings import gpus
 from clusters.cluster import ONE_AT_A_TIME, Cluster
 
@@ -43,26 +42,29 @@ _ADVICE = (
     "run `az login`; see that a group of yours is in entra.adminGroups, and that this machine "
     "reaches the cluster's own network; then `pulumi up` again"
 )
+_LIMIT = "30m"  # of whatever does not take longer
 _LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
 
 
 def provision(settings: Settings) -> Cluster:
     """Declare everything on Azure Local, and return the cluster."""
     checks.before_update(settings, "azure-stack")
-    azure = AzureCluster("slipway:clusters:AzureLocal", settings, timeout="30m")
+    azure = AzureCluster("slipway:clusters:AzureLocal", settings, _LIMIT)
     network = _network(azure, settings.logical_network, settings.custom_location)
-    connected = _connected_cluster(azure, settings.entra)
-    made = _instance(azure, settings, connected, network)
+    arc = _connected_cluster(azure, settings.entra)
+    made = _instance(azure, settings, arc, network)
     if settings.production:
-        azure.lock(connected.id)
+        azure.lock(arc.id)
 
-    return azure.connected(
+    return connected(
+        azure,
+        settings,
         _kubeconfig(azure, settings, made[0]),
         settings.images.target(settings.registry.target()),
         identifier=settings.name,
         advice=_ADVICE,
         after=made,
-        lasting={"fixed": _fixed(settings)},
+        lasting=settings.lasting,
         kind="azure-stack",
         gpus=gpus(settings),
         mirrors=settings.registry.mirrors,
@@ -96,7 +98,7 @@ def _network(
         vm_switch_name=settings.vm_switch,
         dhcp_options={"dns_servers": list(settings.dns_servers)},
         subnets=[subnet],
-        opts=azure.opts(replace_on=_FIXED_OF_NETWORK),
+        opts=_options(azure, _FIXED_OF_NETWORK),
     )
     made: pulumi.Output[str] = network.id
     return made
@@ -123,7 +125,7 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
         arc_agent_profile={"agent_auto_upgrade": "Enabled"},
         # Azure RBAC is decided for good when the cluster is made:
         # https://learn.microsoft.com/azure/aks/aksarc/azure-rbac-local
-        opts=azure.opts(replace_on=["location", "aadProfile.enableAzureRBAC"]),
+        opts=_options(azure, ("location", "aadProfile.enableAzureRBAC")),
     )
 
 
@@ -153,13 +155,14 @@ def _instance(
         resource_type="provisionedClusterInstances",
         resource_name_="default",
         properties=_instance_properties(settings, network),
-        opts=azure.opts(cluster, replace_on=_FIXED_OF_CLUSTER, timeout="2h"),
+        opts=_options(azure, _FIXED_OF_CLUSTER, cluster, limit="2h"),
     )
     if (gpu := settings.gpu) is None:
         return [instance]
     bounds = {"minCount": gpu.min_nodes, "maxCount": gpu.max_nodes} if gpu.grows else {}
+    opts = _options(azure, _FIXED_OF_POOL, instance, limit="1h")
     # An autoscaler changes the number of nodes.
-    ignored = ["properties.count"] if gpu.grows else []
+    opts.ignore_changes = ["properties.count"] if gpu.grows else []
     pool = resources.Resource(
         f"{azure.cluster_name}-gpu",
         **common,
@@ -175,9 +178,22 @@ def _instance(
             "nodeLabels": gpu.all_labels,
             "nodeTaints": [*map(str, gpu.all_taints)],
         },
-        opts=azure.opts(instance, ignore=ignored, replace_on=_FIXED_OF_POOL, timeout="1h"),
+        opts=opts,
     )
     return [instance, pool]
+
+
+def _options(
+    azure: AzureCluster, fixed: Sequence[str], *after: pulumi.Resource, limit: str = _LIMIT
+) -> pulumi.ResourceOptions:
+    """Return the options of what is replaced when one of its properties `fixed` changes."""
+    return pulumi.ResourceOptions(
+        parent=azure,
+        depends_on=[*azure.group, *after],
+        replace_on_changes=list(fixed),
+        delete_before_replace=True,  # its name is fixed
+        custom_timeouts=pulumi.CustomTimeouts(limit, limit, limit),
+    )
 
 
 def _instance_properties(settings: Settings, network: pulumi.Input[str]) -> dict[str, Any]:
@@ -201,26 +217,6 @@ def _instance_properties(settings: Settings, network: pulumi.Input[str]) -> dict
         "licenseProfile": {"azureHybridBenefit": "NotApplicable"},
         **optional,
     }
-
-
-def _fixed(settings: Settings) -> dict[str, str]:
-    """Return each setting of which another value makes the cluster anew, by its key."""
-    plane, network = settings.control_plane, settings.logical_network
-    made = {} if isinstance(network, str) else {to_camel(k): v for k, v in asdict(network).items()}
-    values = {
-        "name": settings.resource_name,
-        "resourceGroup": settings.group,
-        "location": settings.location,
-        "customLocation": settings.custom_location,
-        "logicalNetwork": ", ".join(f"{k} {v}" for k, v in made.items()) or network,
-        "pods": settings.pods,
-        "sshKey": f"…{settings.ssh_key.split()[1][-8:]}",
-        "controlPlane.size": plane.size,
-        "controlPlane.address": plane.address,
-        "system.size": settings.system.size,
-        "entra.azureRbac": None if settings.entra is None else settings.entra.azure_rbac,
-    }
-    return {key: str(value) for key, value in values.items()}
 
 
 class _Kubeconfig(pulumi.CustomResource):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from ipaddress import IPv4Address, IPv4Network
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters.azure import LOCAL_GPUS, cores
@@ -204,6 +206,26 @@ class Settings(AzureSettings):
     def metadata_host(self) -> str | None:
         """The host of its own control plane."""
         return None if self.disconnected is None else self.disconnected.control_plane
+
+    @property
+    def lasting(self) -> Mapping[str, Any]:
+        """Each setting of which another value makes the cluster anew, by its key."""
+        network = self.logical_network
+        made = {} if isinstance(network, str) else asdict(network)
+        values = {
+            "name": self.resource_name,
+            "resourceGroup": self.group,
+            "location": self.location,
+            "customLocation": self.custom_location,
+            "logicalNetwork": ", ".join(f"{to_camel(k)} {v}" for k, v in made.items()) or network,
+            "pods": self.pods,
+            "sshKey": f"…{self.ssh_key.split()[1][-8:]}",
+            "controlPlane.size": self.control_plane.size,
+            "controlPlane.address": self.control_plane.address,
+            "system.size": self.system.size,
+            "entra.azureRbac": None if self.entra is None else self.entra.azure_rbac,
+        }
+        return {"fixed": {key: str(value) for key, value in values.items()}}
 
 
 def gpus(settings: Settings) -> GpuPool | None:

@@ -112,9 +112,11 @@ def _compile(go: str, module: GoModule, names: Sequence[str], steps: Steps) -> d
     fresh = cache_dir() / "build" / module.name
     shutil.rmtree(fresh, ignore_errors=True)
     packages = [module.packages[name] for name in names]
+    seldom = module.unoptimized
+    flags = [] if seldom is None else [f"-gcflags={seldom}=-dwarf=false -N -l"]
     steps.run(
         f"Building {', '.join(names)} {module.version}",
-        (go, *_BUILD, "-ldflags", module.ldflags, "-o", f"{fresh}/", *packages),
+        (go, *_BUILD, *flags, "-ldflags", module.ldflags, "-o", f"{fresh}/", *packages),
         log=f"build-{module.name}",
         estimate=module.estimate,
         limit=_BUILD_LIMIT,

@@ -89,6 +89,7 @@ class GoModule:
             and `{minor}` to fill in.
         copies: Files and directories of `requires` that are tools as they are, by the tool's name.
         tag: The version, where go.mod pins an untagged commit or there is nothing to build.
+        unoptimized: Go's pattern for packages that run too seldom for what optimizing them takes.
     """
 
     name: str
@@ -99,6 +100,7 @@ class GoModule:
     copies: Mapping[str, str] = field(default_factory=dict)
     release: Release | None = None
     tag: str | None = None
+    unoptimized: str | None = None
 
     @property
     def directory(self) -> Path:
@@ -107,7 +109,12 @@ class GoModule:
     @cached_property
     def digest(self) -> str:
         """Changes with anything that the built program depends on."""
-        parts = (self.packages, self.stamp, self.copies, *filter(None, (self.tag,)))
+        parts = (
+            self.packages,
+            self.stamp,
+            self.copies,
+            *filter(None, (self.tag, self.unoptimized)),
+        )
         digest = hashlib.sha256(repr(parts).encode())
         for file in sorted(self.directory.glob("*")):
             digest.update(file.name.encode() + file.read_bytes())

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pulumi
 import pytest
 
 from clusters.aks.account import administrators, problems
@@ -181,6 +182,17 @@ def test_by_default_the_caller_is_the_administrator_and_no_problem(found: Any, r
     assert administrators(settings("azure", {**section, "admins": {}})) == {"User": ["somebody"]}
     named = administrators(settings("azure", section))
     assert named == {"User": (recorded_az.ME,), "Group": (), "ServicePrincipal": ()}
+
+
+def test_a_preview_alone_does_without_an_administrator_where_nobody_is_logged_in(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    nameless = settings("azure", {**own(template("azure", root)), "admins": {}})
+    with pytest.raises(pulumi.RunError, match="the administrator by default: `az` is not install"):
+        administrators(nameless)
+    monkeypatch.setattr("pulumi.runtime.is_dry_run", lambda: True)
+    assert administrators(nameless) == {}
 
 
 def test_an_existing_subnet_has_what_nodes_need_and_is_in_no_other_range(found: Any) -> None:

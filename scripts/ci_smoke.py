@@ -71,12 +71,9 @@ class Command:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run consists of.
+    """The commands of a run, up to the first that fails, and `down` after them in any case.
 
-    Args:
-        commands: In their order; after one that fails, none of those that follow is run.
-        down: What is run last, whatever happened before.
-        judge: Takes each step that has ended, and returns how it ended.
+    `judge` takes each step that has ended, and returns how it ended.
     """
 
     commands: Sequence[Command]
@@ -86,13 +83,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Summary:
-    """A run of all steps.
-
-    Args:
-        steps: In the order in which they ran.
-        jobs: What `make results FORMAT=json` has of each job.
-        checks: JUnit's XML of the smoke checks; None where they did not run.
-    """
+    """The steps that were run, each job's results, and JUnit's XML of the smoke checks, if any."""
 
     stack: str
     steps: Sequence[Step]

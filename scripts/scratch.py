@@ -44,32 +44,17 @@ class Finished:
         return f"{ended}; its output:\n{self.text}"
 
 
-@dataclass(frozen=True)
 class Scratch:
     """A checkout and a state directory under one temporary directory.
 
     Its path is short: it becomes part of the names of unix sockets, which end at 107 characters.
     """
 
-    directory: Path
-
-    @property
-    def checkout(self) -> Path:
-        return self.directory / "checkout"
-
-    @property
-    def state_home(self) -> Path:
-        return self.directory / "state"
-
-    @property
-    def output(self) -> Path:
-        """The last command's standard output."""
-        return self.directory / "output"
-
-    @property
-    def errors(self) -> Path:
-        """The last command's standard error."""
-        return self.directory / "errors"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.checkout, self.state_home = directory / "checkout", directory / "state"
+        # Of the last command.
+        self.output, self.errors = directory / "output", directory / "errors"
 
     @classmethod
     def of(cls, source: Path) -> Self:

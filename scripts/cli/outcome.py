@@ -18,21 +18,14 @@ Verdict = Literal["passed", "missed", "not judged", ""]
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a job has ended last, or where it is.
-
-    Args:
-        state: Its result's, or `running`, `interrupted` or `no result`.
-        gate: The gate's verdict; empty for one that did not succeed.
-        missed: Each limit that it missed, and by how much.
-        note: Why it has no result, or what becomes of it.
-    """
+    """How a job has ended last, or where it is."""
 
     job: str
-    state: str
+    state: str  # its result's, or `running`, `interrupted` or `no result`
     result: Mapping[str, Any] | None = None
-    gate: Verdict = ""
-    missed: tuple[str, ...] = ()
-    note: str = ""
+    gate: Verdict = ""  # empty for one that did not succeed
+    missed: tuple[str, ...] = ()  # each limit that it missed, and by how much
+    note: str = ""  # why it has no result, or what becomes of it
 
     @property
     def document(self) -> dict[str, Any]:

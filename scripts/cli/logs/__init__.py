@@ -28,21 +28,14 @@ class NoLogs(CommandError):
 
 @dataclass(frozen=True)
 class Target:
-    """A job whose logs are to be shown.
-
-    Args:
-        runs: The archived runs of the job, the oldest first.
-        replicas: The numbers of those whose logs are shown.
-        api: Its cluster; None when it is gone, does not answer, or is not needed.
-        run_id: Of the run that is in its cluster.
-    """
+    """A job, and which of its replicas' logs are to be shown."""
 
     name: str
     topology: Topology
-    runs: Sequence[Run]
+    runs: Sequence[Run]  # that are archived, the oldest first
     replicas: Sequence[int]
-    api: JobApi | None = None
-    run_id: str | None = None
+    api: JobApi | None = None  # None when its cluster is gone, silent, or not needed
+    run_id: str | None = None  # of the run in its cluster
 
     @property
     def names(self) -> dict[int, str]:

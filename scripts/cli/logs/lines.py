@@ -43,15 +43,10 @@ def merged(logs: Iterable[Iterable[LogLine]]) -> Iterator[LogLine]:
 
 @dataclass
 class Printer:
-    """Prints the lines of replicas to `out`, and notes about them to `err`.
+    """Prints the lines of replicas to `out`, and notes about them to `err`."""
 
-    Args:
-        names: What each of them is called; its lines begin with that, in color in a terminal.
-        raw: Whether to print the lines alone, so that a program can read them.
-    """
-
-    names: Mapping[int, str]
-    raw: bool
+    names: Mapping[int, str]  # what a replica's lines begin with, in color in a terminal
+    raw: bool  # whether to print the lines alone, so that a program can read them
     out: TextIO = field(default_factory=lambda: sys.stdout)
     err: TextIO = field(default_factory=lambda: sys.stderr)
     _containers: dict[int, str] = field(default_factory=dict)

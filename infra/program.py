@@ -4,7 +4,8 @@ import pulumi
 
 from clusters import CLUSTERS
 from images.resource import TrainerImages
-from infra import cost, kept, runs, settings
+from infra import kept, runs, settings
+from infra.cost import estimates
 from infra.declare import declare_all, required
 from infra.gpus.component import Gpus, cuda_output
 from infra.namespace import JobNamespace
@@ -22,7 +23,7 @@ def main() -> None:
     configured = settings.load()
     kind = CLUSTERS[configured.cluster.kind]
     pools = kind.pools(configured.cluster.options)
-    cost.announce(pools, configured.prices)
+    estimates.announce(pools, configured.prices)
     cluster = kind.provision(configured.cluster.options)
     provider = cluster.provider
     ready = required(provider, "nothing is created in the cluster, because it is not ready")
@@ -51,7 +52,7 @@ def main() -> None:
         images,
         configured.capacity,
         gpus,
-        cost.of_jobs(configured.jobs, pools, configured.prices),
+        estimates.of_jobs(configured.jobs, pools, configured.prices),
         kept=place,
         secrets=configured.secrets,
     )

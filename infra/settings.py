@@ -26,8 +26,8 @@ from clusters.image_registry import reached_alone
 from core.paths import CHECKOUT
 from core.problem import Problem, choices, likeliest, located, quote
 from core.validation import check
-from infra import cost, kept
-from infra.cost import prices
+from infra import kept
+from infra.cost import estimates, prices
 from infra.cost.prices import PriceTable
 from infra.kept import KeptOutputs
 from jobs.config import JobsConfig, lost_inputs, read
@@ -106,7 +106,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     problems += _not_secret(named, config, hidden, stack)
     table = _prices(config, problems)
     if not problems:
-        problems += cost.too_dear(configured.jobs, around.pools, table)
+        problems += estimates.too_dear(configured.jobs, around.pools, table)
     if problems or cluster is None or isinstance(outputs, list):
         raise SettingsError(problems, stack)
     return Settings(

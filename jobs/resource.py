@@ -26,7 +26,7 @@ class PyTorchJob(pulumi.CustomResource):
         artifacts: What its inputs are, by name (`jobs.spec.inputs.found`); None without inputs.
         place: Where the stack keeps checkpoints, and rank 0's files unless the job has `outputs`
             (`jobs.spec.kept`); None for nowhere.
-        cost: What its nodes cost, for a preview to show (`infra.cost.of_jobs`).
+        cost: What its nodes cost, for a preview to show (`infra.cost.estimates.of_jobs`).
     """
 
     result: Output[dict[str, Any]]

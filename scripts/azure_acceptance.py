@@ -27,8 +27,8 @@ import yaml
 
 from clusters import CLUSTERS
 from core.paths import CHECKOUT
-from infra import cost, settings
-from infra.cost import prices
+from infra import settings
+from infra.cost import estimates, prices
 from scripts.azure_requests import CHANGES, requests
 from scripts.ci_smoke import (
     FAILED,
@@ -105,7 +105,7 @@ def cap_of(config: Mapping[str, Any], most: float) -> Cap:
     parsed = settings.parse({key: json.dumps(value) for key, value in config.items()}, STACK)
     pools = CLUSTERS[parsed.cluster.kind].pools(parsed.cluster.options)
     table = prices.used(parsed.prices)
-    hourly = cost.most(pools, table)
+    hourly = estimates.most(pools, table)
     if hourly is None:
         sizes = ", ".join(f"{each.size} in {each.region}" for each in pools)
         raise Unusable(

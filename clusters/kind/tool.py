@@ -9,7 +9,8 @@ import yaml
 
 from clusters.kind import podman
 from clusters.kind_and_minikube.engine import INSTALL, PROGRAMS, Engine, is_chosen, on_path
-from clusters.kind_and_minikube.handler import NodeImages, ToolHandler
+from clusters.kind_and_minikube.handler import ToolHandler
+from clusters.kind_and_minikube.images import NodeImages
 from clusters.kind_and_minikube.tool import Tool, reduced
 from core.context import Context
 from core.problem import Problem

@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 from pydantic.alias_generators import to_snake
 
 from clusters.kind_and_minikube.engine import Engine
-from clusters.kind_and_minikube.handler import NodeImages, ToolHandler
+from clusters.kind_and_minikube.handler import ToolHandler
+from clusters.kind_and_minikube.images import NodeImages
 from clusters.kind_and_minikube.tool import Tool, reduced
 from core.context import Context
 from core.problem import Problem

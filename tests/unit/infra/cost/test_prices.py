@@ -10,7 +10,8 @@ import yaml
 
 from clusters import CLUSTERS
 from clusters.azure import GPUS, cores
-from infra.cost import estimate, prices
+from infra.cost import prices
+from infra.cost.estimates import estimate
 from infra.cost.prices import PriceTable
 from infra.settings import SettingsError, parse
 

@@ -11,7 +11,7 @@ import pytest
 
 from clusters.pools import NodePool
 from core.context import SUMMARY_VARIABLE
-from infra import cost
+from infra.cost import estimates
 from infra.cost.prices import PriceTable, Source, Tariff
 from jobs.cost import TrainingCost
 from jobs.spec import TrainingJob
@@ -41,7 +41,7 @@ def table(
 
 def told(*pools: NodePool, prices: PriceTable | None = None, today: date = TODAY) -> list[str]:
     """Return the lines after the first, with no blanks before them."""
-    lines = cost.estimate(pools, table() if prices is None else prices, today).splitlines()
+    lines = estimates.estimate(pools, table() if prices is None else prices, today).splitlines()
     assert lines[0] == "what the stack requests, and what that costs by the hour:"
     assert all(line.startswith("  ") for line in lines[1:])
     return [line.strip() for line in lines[1:]]
@@ -105,8 +105,8 @@ def test_a_pool_without_a_price_is_named_and_left_out_of_the_sum() -> None:
 
 
 def test_what_all_nodes_cost_is_known_only_with_the_price_of_each() -> None:
-    assert cost.most((SYSTEM, SYSTEM), table()) == Decimal("1.2")
-    assert cost.most((SYSTEM, UNKNOWN), table()) is None
+    assert estimates.most((SYSTEM, SYSTEM), table()) == Decimal("1.2")
+    assert estimates.most((SYSTEM, UNKNOWN), table()) is None
 
 
 def test_without_any_price_there_is_no_sum_and_no_source() -> None:
@@ -184,7 +184,7 @@ def test_the_costs_are_announced_in_a_preview_and_in_an_update_which_may_have_ha
     said: list[str] = []
     monkeypatch.setattr("pulumi.log.info", said.append)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: dry_run)
-    cost.announce([GPU], table())
+    estimates.announce([GPU], table())
     assert len(said) == 1
 
 
@@ -194,9 +194,9 @@ def test_a_preview_that_asks_for_it_gets_the_costs_in_a_file(
     said: list[str] = []
     monkeypatch.setattr("pulumi.log.info", said.append)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    cost.announce([GPU], table())
+    estimates.announce([GPU], table())
     monkeypatch.setenv(SUMMARY_VARIABLE, str(tmp_path / "last"))
-    cost.announce([GPU], table())
+    estimates.announce([GPU], table())
     assert (tmp_path / "last").read_text() == f"{said[0]}\n"
 
 
@@ -209,7 +209,7 @@ def test_where_nobody_is_paid_nothing_is_said_and_no_table_read(
     monkeypatch.setattr("pulumi.log.info", unwanted)
     monkeypatch.setattr("infra.cost.prices.default", unwanted)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    cost.announce([], None)
+    estimates.announce([], None)
 
 
 def test_without_a_table_of_ones_own_the_repositorys_holds(
@@ -218,7 +218,7 @@ def test_without_a_table_of_ones_own_the_repositorys_holds(
     said: list[str] = []
     monkeypatch.setattr("pulumi.log.info", said.append)
     monkeypatch.setattr(pulumi.runtime, "is_dry_run", lambda: True)
-    cost.announce([SYSTEM], None)
+    estimates.announce([SYSTEM], None)
     assert "USD 0.230 to 0.690" in said[0]
     assert "not included: " in said[0]
 
@@ -232,26 +232,26 @@ def job(**fields: Any) -> TrainingJob:
 
 
 def test_a_job_takes_the_nodes_that_its_gpus_need_and_at_most_one_for_each_replica() -> None:
-    known = cost.of_jobs([job(workers=3)], [TRAINED], EUROS)
+    known = estimates.of_jobs([job(workers=3)], [TRAINED], EUROS)
     assert known == {"mine": TrainingCost(fewest=2, nodes=4, hourly=2.0, currency="EUR")}
 
 
 def test_a_job_that_may_be_on_two_pools_costs_from_the_cheaper_to_the_dearer() -> None:
     prices = table({"Standard_NC4as_T4_v3": "2"}, {"Standard_NC4as_T4_v3": "0.5"}, currency="EUR")
     spot = replace(TRAINED, spot=True)
-    (cost_,) = cost.of_jobs([job(workers=3)], [SYSTEM, spot, TRAINED], prices).values()
+    (cost_,) = estimates.of_jobs([job(workers=3)], [SYSTEM, spot, TRAINED], prices).values()
     assert cost_.in_words(3600) == "EUR 1.00 to 10.00 (4 nodes at 0.5 to 2 an hour)"
     assert cost_.most_in_words(2700) == "at most EUR 8.00 (4 nodes at 0.5 to 2 an hour)"
     # Not more than one of them is known to cost.
     elsewhere = replace(TRAINED, region="nowhere")
-    assert cost.of_jobs([job()], [spot, elsewhere], prices) == {}
+    assert estimates.of_jobs([job()], [spot, elsewhere], prices) == {}
 
 
 def test_without_gpus_or_a_price_nothing_is_said() -> None:
-    assert cost.of_jobs([job(backend="gloo")], [TRAINED], EUROS) == {}
-    assert cost.of_jobs([job()], [], None) == {}
+    assert estimates.of_jobs([job(backend="gloo")], [TRAINED], EUROS) == {}
+    assert estimates.of_jobs([job()], [], None) == {}
     elsewhere = replace(TRAINED, region="nowhere")
-    assert cost.of_jobs([job()], [elsewhere], EUROS) == {}
+    assert estimates.of_jobs([job()], [elsewhere], EUROS) == {}
 
 
 def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_and_go() -> None:
@@ -267,13 +267,13 @@ def test_a_training_costs_its_time_at_least_and_at_most_that_of_nodes_that_come_
 def test_a_job_that_may_cost_more_than_its_limit_is_refused(
     limit: float | None, *, refused: bool
 ) -> None:
-    problems = list(cost.too_dear([job(workers=3, max_cost=limit)], [TRAINED], EUROS))
+    problems = list(estimates.too_dear([job(workers=3, max_cost=limit)], [TRAINED], EUROS))
     assert [each.key for each in problems] == ["slipway:jobs.mine.maxCost"] * refused
 
 
 def test_all_attempts_count_until_their_timeouts() -> None:
     dear = job(workers=0, max_cost=5.0, timeout=3600, retries=2)
-    (problem,) = cost.too_dear([dear], [TRAINED], EUROS)
+    (problem,) = estimates.too_dear([dear], [TRAINED], EUROS)
     assert problem.text == (
         "5 is less than what it may cost until the timeout of its last attempt, at most EUR 6.50 "
         "(1 node at 2 an hour); lower timeout, retries or workers, or raise maxCost"

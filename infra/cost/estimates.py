@@ -1,0 +1,152 @@
+"""What a stack's nodes and its jobs cost, estimated before any is created.
+
+Nothing is guessed: a pool without a price in the table is named, and left out of the sum. Only
+`announce` reports to anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+
+import pulumi
+
+from clusters.pools import NodePool
+from core.context import show_in_summary
+from core.problem import Problem
+from infra.cost.prices import Price, PriceTable, used
+from jobs.cost import TrainingCost
+from jobs.plan import shares
+from jobs.spec import TrainingJob
+
+_HOURS_OF_MONTH = 730
+_OLD = 365  # days
+
+
+def announce(pools: Sequence[NodePool], own: PriceTable | None) -> None:
+    """Log, in previews and updates, what pools that are paid for cost, by the stack's own prices.
+
+    Without a table of its own, by those that come with Slipway; nothing where there is no pool.
+    """
+    if pools:
+        today = datetime.now().astimezone().date()
+        show_in_summary(estimate(pools, used(own), today), pulumi.log.info)
+
+
+def estimate(pools: Sequence[NodePool], table: PriceTable, today: date) -> str:
+    """Return what the pools are, what they cost by the hour, and where the prices are from."""
+    currency = table.currency
+    prices = [(pool, table.price_in(pool)) for pool in pools]
+    known = [(pool, price) for pool, price in prices if price is not None]
+    unknown = ", ".join(pool.name for pool, price in prices if price is None)
+    lines = ["what the stack requests, and what that costs by the hour:"]
+    lines += [f"{_nodes(pool)}: {_amount(pool, price, currency)}" for pool, price in prices]
+    least = sum((_least(*each) for each in known), Decimal(0))
+    if known:
+        most = sum((pool.max_nodes * price.amount for pool, price in known), Decimal(0))
+        without = f", without {unknown}" if unknown else ""
+        lines.append(f"total: {currency} {_range(_money(least), _money(most))} an hour{without}")
+    if least:
+        amount = f"{'at least ' if unknown else ''}{currency} {least * _HOURS_OF_MONTH:,.0f}"
+        text = f"a month ({_HOURS_OF_MONTH} hours) with as few nodes as there may be: {amount}"
+        lines.append(text)
+    if unknown:
+        lines.append(
+            f"no estimate of {unknown}; a table with your own prices is set by "
+            f"`pulumi config set slipway:prices FILE` (docs/costs.md)"
+        )
+    sources = dict.fromkeys(price.source for _, price in known if price.source is not None)
+    for source in sources:
+        days = (today - source.date).days
+        age = f" ({days * 12 // 365} months old: the prices of today may differ)"
+        line = f"prices of {source.date} by {source.publisher}: {source.url}"
+        lines.append(f"{line}{age if days > _OLD else ''}")
+    if table.not_included and sources:
+        lines.append(f"not included: {', '.join(table.not_included)}")
+    return "\n  ".join(lines)
+
+
+def most(pools: Sequence[NodePool], table: PriceTable) -> Decimal | None:
+    """Return what all nodes that the pools may grow to cost by the hour; None without a price."""
+    prices = [(pool.max_nodes, table.price_in(pool)) for pool in pools]
+    known = [nodes * price.amount for nodes, price in prices if price is not None]
+    return sum(known, Decimal(0)) if len(known) == len(prices) else None
+
+
+def _nodes(pool: NodePool) -> str:
+    """Return how many of which nodes a pool is."""
+    gpus = f", each with {pool.gpus} GPU{'' if pool.gpus == 1 else 's'}" if pool.gpus else ""
+    spot = ", spot" if pool.spot else ""
+    network = f", {pool.network}" if pool.network else ""
+    count = _range(str(pool.min_nodes), str(pool.max_nodes))
+    return f"{pool.name}: {count} x {pool.size} in {pool.region}{gpus}{spot}{network}"
+
+
+def _amount(pool: NodePool, price: Price | None, currency: str) -> str:
+    if price is None:
+        return f"no price for such {'spot nodes' if pool.spot else 'nodes'} of {pool.provider}"
+    most = _money(pool.max_nodes * price.amount)
+    if not price.capped:
+        return f"{currency} {_range(_money(_least(pool, price)), most)}"
+    why = f"no price for spot nodes, {price.capped}: {_money(price.amount)}"
+    return f"at most {currency} {most} ({why})"
+
+
+def _least(pool: NodePool, price: Price) -> Decimal:
+    """Return what the fewest nodes cost, 0 where that is not known."""
+    return Decimal(0) if price.capped else pool.min_nodes * price.amount
+
+
+def _range(least: str, most: str) -> str:
+    return least if least == most else f"{least} to {most}"
+
+
+def _money(amount: Decimal) -> str:
+    """Return an amount to a thousandth: the smallest nodes cost a few of them."""
+    return f"{amount:,.3f}" if amount else "0"
+
+
+def of_jobs(
+    jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
+) -> Mapping[str, TrainingCost]:
+    """Return what each job costs; those without GPUs, or a price of their nodes, are left out."""
+    table = used(own)
+    # A job may be on any of them, and each of their nodes has as many GPUs.
+    pools = [each for each in pools if each.gpus]
+    amounts = [float(price.amount) for each in pools if (price := table.price_in(each))]
+    if not pools or len(amounts) < len(pools):
+        return {}
+    per_node, cheapest, hourly = pools[0].gpus, min(amounts), max(amounts)
+    gpus = {job.name: [share.gpus for share in shares(job) if share.gpus] for job in jobs}
+    return {
+        name: TrainingCost(
+            fewest=-(-sum(each) // per_node),
+            nodes=len(each),
+            hourly=hourly,
+            currency=table.currency,
+            cheapest=None if cheapest == hourly else cheapest,
+        )
+        for name, each in gpus.items()
+        if each
+    }
+
+
+def too_dear(
+    jobs: Sequence[TrainingJob], pools: Sequence[NodePool], own: PriceTable | None
+) -> Iterator[Problem]:
+    """Yield each job that may cost more than its `maxCost`, with what would keep it below.
+
+    All of its attempts are taken to last until its `timeout`, so a job that passes costs no more.
+    """
+    limited = [job for job in jobs if job.max_cost is not None]
+    costs = of_jobs(limited, pools, own) if limited else {}
+    for job in limited:
+        cost, seconds = costs.get(job.name), job.timeout * (job.retries + 1)
+        if cost is not None and job.max_cost is not None and cost.most(seconds) > job.max_cost:
+            text = (
+                f"{job.max_cost:g} is less than what it may cost until the timeout of its last "
+                f"attempt, {cost.most_in_words(seconds)}; lower timeout, retries or workers, or "
+                "raise maxCost"
+            )
+            yield Problem(f"slipway:jobs.{job.name}.maxCost", text)

@@ -43,20 +43,13 @@ class JobState:
 
 @dataclass(frozen=True)
 class StackState:
-    """A stack's state, as far as it is about jobs.
+    """A stack's state, as far as it is about jobs."""
 
-    Args:
-        kubeconfig: The cluster's, its content; None without a cluster, or where it is encrypted.
-        namespace: Of its jobs; None before one exists.
-        skipped: Entries of the catalogue that the cluster can't run, and why.
-        trainer: What a pod calls the trainer's image; None where the stack has not brought it in.
-    """
-
-    kubeconfig: str | None = None
-    namespace: str | None = None
+    kubeconfig: str | None = None  # its content; None without a cluster, or where it is encrypted
+    namespace: str | None = None  # of its jobs; None before one exists
     jobs: Mapping[str, JobState] = field(default_factory=dict)
-    skipped: Mapping[str, str] = field(default_factory=dict)
-    trainer: str | None = None
+    skipped: Mapping[str, str] = field(default_factory=dict)  # what the cluster can't run, and why
+    trainer: str | None = None  # what a pod calls its image; None where it was not brought in
 
     def has_passed(self, names: Collection[str]) -> bool:
         """Return whether these are all its jobs, and each has a result that its gate let pass."""

@@ -32,6 +32,7 @@ sys.exit(int(sys.argv[1]))
 _KEEPS = """
 import io, json, pathlib, sys, tarfile
 from slipway.events import Events
+from slipway_trainer import report
 from slipway_trainer.agent import artifacts, data, tar
 place, outputs = f"{sys.argv[1]}/slipway/outputs/mine", pathlib.Path("/out/outputs")
 outputs.mkdir()
@@ -47,12 +48,15 @@ print(json.dumps({
     "sent": tarfile.open(fileobj=sent).getnames(),
     "fetched": data.copy(f"{place}/run-2/model.pt", pathlib.Path("/out/model.pt")),
 }))
+report.end(0)
 """
 _READS = """
 import hashlib, json, sys
+from slipway_trainer import report
 from slipway_trainer.agent.artifacts import store_of
 store, root = store_of(sys.argv[1])
 print(json.dumps({p: hashlib.sha256(store.cat_file(p)).hexdigest() for p in store.find(root)}))
+report.end(0)
 """
 
 

@@ -15,6 +15,7 @@ import tarfile
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
+from slipway_trainer import report
 from slipway_trainer.agent.artifacts import LIST, SUCCEEDED, described, store_of
 
 if TYPE_CHECKING:
@@ -62,3 +63,4 @@ if __name__ == "__main__":
         write(sys.argv[1], sys.stdout.buffer)
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
         sys.exit(described(error))
+    report.end(0)  # threads of a store's client can abort the interpreter's own end

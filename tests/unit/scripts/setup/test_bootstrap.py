@@ -142,9 +142,11 @@ def test_a_second_set_up_goes_on_when_the_first_has_ended(
     assert "Waiting for another set-up" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("cache")
 def test_another_system_than_linux_is_pointed_to_the_other_clusters(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr("sys.platform", "darwin")
     monkeypatch.setattr("sys.argv", ["setup", "--stack", "dev"])
     assert setup.main() == 1

@@ -68,6 +68,7 @@ rank, directory = dist.get_rank(), pathlib.Path(os.environ["SLIPWAY_CHECKPOINT_D
 own = {f"part {rank}": torch.full((1000,), float(rank))}
 if sys.argv[1] == "save":
     dcp.save(own, checkpoint_id=str(directory))
+    dist.destroy_process_group()  # gloo's threads can abort the interpreter's end
     sys.exit(3)
 files = {path.name for path in directory.iterdir()}
 assert files == {".metadata", "__0_0.distcp", "__1_0.distcp"}, files
@@ -75,6 +76,7 @@ assert files == {".metadata", "__0_0.distcp", "__1_0.distcp"}, files
 other = {f"part {1 - rank}": torch.zeros(1000)}
 dcp.load(other, checkpoint_id=str(directory))
 assert other[f"part {1 - rank}"].eq(1 - rank).all()
+dist.destroy_process_group()
 """
 _TWO_PODS = """
 import os, subprocess, sys

@@ -52,6 +52,18 @@ def test_a_stub_serves_previews_on_azure_where_there_is_no_plugin(checkout: Path
     assert started(checkout, "azure-native").stdout == expected
 
 
+def test_a_kubeconfig_that_the_plugin_leaves_goes_with_the_next_start(checkout: Path) -> None:
+    """It writes one at every start, for Helm, and removes none."""
+    plugin = checkout.parent / "slipway/bin/pulumi-resource-kubernetes"
+    program(plugin, "real")
+    plugin.write_text('#!/bin/sh\necho secret > "$(mktemp "${TMPDIR:-/tmp}/kubeconfigXXXXXX")"\n')
+    for _ in range(3):
+        assert started(checkout, "kubernetes").returncode == 0
+    directory = checkout.parent / "slipway/kubeconfigs"
+    assert len(list(directory.iterdir())) == 1
+    assert directory.stat().st_mode & 0o777 == 0o700
+
+
 def test_a_plugin_ends_with_whoever_started_it(checkout: Path) -> None:
     """The engine, which may be killed; itself it would look only every five minutes."""
     plugin = checkout.parent / "slipway/bin/pulumi-resource-kubernetes"

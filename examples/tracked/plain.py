@@ -87,4 +87,3 @@ if __name__ == "__main__":
     parser.add_argument("--limit", type=int, default=60_000, help="use the first samples only")
     dist.init_process_group("gloo")
     run(parser.parse_args(), dist.get_rank(), dist.get_world_size())
-    dist.destroy_process_group()

@@ -44,8 +44,6 @@ def main() -> None:
             slipway.save(now | more, step=step + 1, wait="--beside" not in sys.argv)
     weights = b"".join(each.numpy().tobytes() for each in net.state_dict().values())
     events.emit("done", weights=hashlib.sha256(weights).hexdigest())
-    if dist.is_initialized():
-        dist.destroy_process_group()
 
 
 main()

@@ -81,8 +81,11 @@ dist.barrier()
 report.end(0)
 """
 _TWO_PODS = """
-import os, subprocess, sys
-for attempt, port in (("save", "29501"), ("load", "29502")):
+import os, socket, subprocess, sys
+for attempt in ("save", "load"):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
     pods = []
     for rank in "01":
         own = {"RANK": rank, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,

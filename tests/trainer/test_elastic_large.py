@@ -1,4 +1,4 @@
-"""A model of 1 GiB goes on when a worker is lost: its state takes longer than any step may."""
+"""A model of 1 GiB goes on when a worker is lost, and its replacement gets all of it."""
 
 from pathlib import Path
 

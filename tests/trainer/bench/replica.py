@@ -100,6 +100,8 @@ def _torchft(replica: Replica, place: Path, number: int, order: str, *limits: st
     )  # fmt: skip
     model = ft.DistributedDataParallel(manager, replica.net)
     optimizer = ft.Optimizer(manager, replica.optimizer)
+    # A replica that is given the state gets the others' learning rate just before its step.
+    replica.optimizer.register_step_pre_hook(lambda *_: replica.rate(manager.num_participants()))
     (place / f"{number}.ready").touch()
     while len([*place.glob("*.ready")]) < REPLICAS:
         time.sleep(0.01)
@@ -108,7 +110,6 @@ def _torchft(replica: Replica, place: Path, number: int, order: str, *limits: st
         # At the end of the order a replica may have no samples left.
         (replica.loss(model, indices or [0]) * bool(indices)).backward()
         size, step = manager.num_participants(), manager.current_step()
-        replica.rate(size)
         optimizer.step()
         if manager.current_step() > step:
             _note("made", step=step, size=size, counts=manager.is_participating())

@@ -117,7 +117,15 @@ def _start(place: Path, data: str, way: str, replica: int, life: int) -> subproc
         ),
         "SLIPWAY_ELASTIC_INDEX": str(replica),
     }
-    command = [sys.executable, "-m", "tests.trainer.bench.replica", place, data, str(replica), way]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.trainer.bench.replica",
+        str(place),
+        data,
+        str(replica),
+        way,
+    ]
     notes = place / f"{replica}.{life}.out"
     with notes.open("wb") as out, notes.with_suffix(".err").open("wb") as errors:
         return subprocess.Popen(

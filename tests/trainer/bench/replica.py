@@ -16,6 +16,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 
+from slipway_trainer.demos import mnist
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
 
 REPLICAS, BATCH, EPOCH = 3, 64, 60_000
@@ -29,11 +30,7 @@ class Replica:
 
     def __init__(self, data: Path) -> None:
         torch.manual_seed(1)
-        self.net = nn.Sequential(
-            nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.ReLU(),
-            nn.Conv2d(20, 50, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(),
-            nn.Linear(800, 500), nn.ReLU(), nn.Linear(500, 10),
-        )  # fmt: skip
+        self.net = mnist.Net()
         self.optimizer = torch.optim.SGD(self.net.parameters(), lr=_RATE, momentum=0.9)
         files = [bytearray((data / f"{name}-ubyte").read_bytes()) for name in _FILES]
         pictures, labels, tests, answers = [
@@ -127,17 +124,16 @@ def _batches(manager: Any, optimizer: Any, number: int, order: str) -> Iterator[
     else:
         samples = [*DistributedSampler(every, number, REPLICAS, group_rank=0, num_replicas=1)]
     batches = [samples[start : start + BATCH] for start in range(0, len(samples), BATCH)]
+    made = manager.batches_committed if order == "quorum" else manager.current_step
     begun = 0
-    while (manager.batches_committed() if order == "quorum" else manager.current_step()) < len(
-        batches
-    ):
+    while made() < len(batches):
         optimizer.zero_grad()
+        place = made()
         if order == "quorum":
-            rank = manager.participating_rank()
-            place = manager.batches_committed() + (0 if rank is None else rank)
-            yield batches[place] if place < len(batches) else []
-        else:
-            yield batches[begun % len(batches) if order == "loader" else manager.current_step()]
+            place += manager.participating_rank() or 0
+        elif order == "loader":
+            place = begun % len(batches)
+        yield batches[place] if place < len(batches) else []
         begun += 1
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: T201 - it prints, as scripts do
 """A model of MIB mebibytes of float32 (1024), in STEPS steps (6) of all WORKERS (2), made elastic.
 
 Each process begins with weights of its own, so two have the same only where one gave them to the
@@ -6,7 +5,6 @@ other. STEP_TIMEOUT is in seconds.
 """
 
 import hashlib
-import json
 import os
 import resource
 import time
@@ -16,6 +14,7 @@ from datetime import timedelta
 import torch
 from torch import nn
 
+from slipway.events import Events, own_index
 from slipway_trainer.elastic import PyTorchAllReduceController, RecordIndexService
 from slipway_trainer.elastic.replica import Change
 
@@ -26,14 +25,11 @@ torch.manual_seed(os.getpid())
 model = nn.Linear(ROW, 8 * mib, bias=False)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)
 timeout = timedelta(seconds=float(os.environ.get("STEP_TIMEOUT", "8")))
-
-
-def tell(event: str, **values: object) -> None:
-    print(json.dumps({"event": event, **values}), flush=True)
+events = Events(own_index())
 
 
 def changed(change: Change) -> None:
-    tell("world", **asdict(change))
+    events.emit("world", **asdict(change))
 
 
 def train_one_batch(indices: list[int]) -> None:
@@ -56,9 +52,8 @@ with controller.scope():
         began = time.monotonic()
         elastic_train_one_batch(indices)
         seconds = round(time.monotonic() - began, 2)
-        now = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-        tell("step", step=service.ledger.step - 1, time=now, seconds=seconds)
-tell(
+        events.emit("step", step=service.ledger.step - 1, seconds=seconds)
+events.emit(
     "done",
     losses=controller.shared.losses,
     counted=service.ledger.counted,

@@ -15,10 +15,6 @@ ROUND_SECONDS = 3.0
 """A round goes on to the end of the epoch in which so much time has passed."""
 _LIBRARIES = f"/usr/lib/{platform.machine()}-linux-gnu"
 
-_KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
-"""glibc gives nothing back to the kernel: two processes with large batches otherwise wait for pages,
-each for those that the other one takes, and are slower than two ranks."""
-
 Blas = Literal["OpenBLAS", "reference", "MKL"]
 
 
@@ -35,8 +31,7 @@ class Contender:
         is_plain: Train the usual way instead, see `plain`.
         blas: What torch must have loaded; the reference BLAS is Debian's default.
         packages: A directory with another torch than Debian's.
-        is_apart: Each process trains alone, on samples of its own, and keeps its memory: what the
-            machine has room for.
+        is_apart: Each process trains alone, on samples of its own: what the machine has room for.
     """
 
     name: str
@@ -70,8 +65,6 @@ class Running:
         way = "plain" if told.is_plain else "slipway"
         world: dict[str, Any] = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
         world["GLOO_SOCKET_IFNAME"] = "lo"  # this machine's name may have no address
-        if told.is_apart:
-            world |= _KEEP_MEMORY
         if told.packages is not None:
             world["PYTHONPATH"] = f"{told.packages}:{os.environ['PYTHONPATH']}"
         if told.blas == "reference":

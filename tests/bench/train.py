@@ -1,20 +1,28 @@
 """Measure the training in the image that jobs run in, without a cluster.
 
-    python -m tests.bench.train [--rounds 7]
+    python -m tests.bench.train [--rounds 7] [--net mnist]
 
 It opens the image as it was last built and runs tests/trainer/bench in it, which is no part of it.
+Beside its torch, which is Debian's, runs the same version as PyPI has it: the packages that the
+image for GPUs is made of.
 """
 
 import subprocess
 import sys
 import tempfile
+from pathlib import Path
 
 from core import toolchain
-from core.paths import CHECKOUT
-from images.build.trainer import TRAINER_CIFAR
+from core.context import Silence
+from core.paths import CHECKOUT, cache_dir
+from images.build import pip
+from images.build.runner import BuildFailed, Runner
+from images.build.trainer import TRAINER_CIFAR, TRAINER_CUDA
 
-LIMIT_SECONDS = 1800
+LIMIT_SECONDS = 3600
 BENCH = "tests/trainer/bench"
+PYPI = "/mnt/pypi"
+"""Where PyPI's packages are in the container."""
 
 
 def main(arguments: list[str]) -> int:
@@ -25,17 +33,22 @@ def main(arguments: list[str]) -> int:
             file=sys.stderr,
         )
         return 1
-    with tempfile.TemporaryDirectory(prefix="slipway-bench-") as storage:
+    # In the cache, for the packages there are linked and not copied.
+    with tempfile.TemporaryDirectory(prefix="bench-", dir=cache_dir()) as storage:
         buildah = [
             str(toolchain.path("buildah")),
             f"--root={storage}/images",
             f"--runroot={storage}/run",
             "--storage-driver=vfs",
         ]
+        volumes = [f"--volume={CHECKOUT / BENCH}:/mnt/{BENCH}:ro"]
+        packages = _pypi(Path(storage))
+        if packages is not None:
+            volumes.append(f"--volume={packages}:{PYPI}:ro")
+            arguments = [f"--pypi={PYPI}", *arguments]
         try:
             _output([*buildah, "pull", "--quiet", f"oci-archive:{TRAINER_CIFAR.archive}"])
             container = _output([*buildah, "from", TRAINER_CIFAR.reference])
-            volume = f"--volume={CHECKOUT / BENCH}:/mnt/{BENCH}:ro"
             command = [
                 "env",
                 "PYTHONPATH=/opt/slipway:/mnt",
@@ -43,11 +56,24 @@ def main(arguments: list[str]) -> int:
                 "-m",
                 "tests.trainer.bench",
             ]
-            opened = [*buildah, "run", "--isolation=chroot", volume, container, "--", *command]
+            opened = [*buildah, "run", "--isolation=chroot", *volumes, container, "--", *command]
             opened += arguments
             return subprocess.run(opened, check=False, timeout=LIMIT_SECONDS).returncode
         finally:
             subprocess.run([*buildah, "rm", "--all"], capture_output=True, check=False, timeout=60)
+
+
+def _pypi(storage: Path) -> Path | None:
+    """Return a directory with PyPI's torch, or None after a line that says why there is none."""
+    target = storage / "pypi"
+    print("PyPI's torch: 3 GB to fetch, unless it is in the cache", file=sys.stderr)
+    try:
+        lock = TRAINER_CUDA.context / "requirements.cuda.lock"
+        pip.install(lock, target, Runner(storage / "pip.log", Silence()))
+    except BuildFailed as error:
+        print(f"PyPI's torch can't be had, it is left out: {error}", flush=True)
+        return None
+    return target
 
 
 def _output(command: list[str]) -> str:

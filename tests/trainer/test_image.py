@@ -150,6 +150,11 @@ def test_one_process_can_multiply_with_the_reference_blas(image: Opened) -> None
     assert "openblas" not in maps
 
 
+def test_no_thread_preempts_another_one_of_its_process(image: Opened) -> None:
+    code = "import os; print(os.sched_getscheduler(0) == os.SCHED_BATCH)"
+    assert image.run("python3", "-c", code).strip() == "True"
+
+
 def test_results_can_go_to_azure_blob_storage(image: Opened) -> None:
     assert image.run("python3", "-c", _BLOBS).split() == ["adlfs.spec", "none"]
 

@@ -87,9 +87,8 @@ def parallel(net: nn.Module, world: World) -> nn.Module:
     return DistributedDataParallel(
         net,
         device_ids=[world.device] if is_cuda else None,
-        # All gradients in one message: on a CPU there is nobody to send the first ones while the
-        # others are still being calculated, and each message costs a millisecond. On a GPU NCCL
-        # does just that, with torch's own size.
+        # All gradients in one message: a CPU has no time to send the first ones while it calculates
+        # the others. On a GPU NCCL does just that, with torch's own size.
         bucket_cap_mb=None if is_cuda else 100,
         gradient_as_bucket_view=True,
         static_graph=True,

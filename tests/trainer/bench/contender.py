@@ -7,10 +7,15 @@ import socket
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
+ROUND_SECONDS = 3.0
+"""A round goes on to the end of the epoch in which so much time has passed."""
 _LIBRARIES = f"/usr/lib/{platform.machine()}-linux-gnu"
+
+Blas = Literal["OpenBLAS", "reference", "MKL"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +29,8 @@ class Contender:
         cores: A process for each.
         words: Arguments of the demo.
         is_plain: Train the usual way instead, see `plain`.
-        has_openblas: Or else Debian's default, the reference BLAS.
+        blas: What torch must have loaded; the reference BLAS is Debian's default.
+        packages: A directory with another torch than Debian's.
         is_apart: Each process trains alone, on samples of its own: what the machine has room for.
     """
 
@@ -34,12 +40,19 @@ class Contender:
     cores: list[int]
     words: tuple[str, ...] = ()
     is_plain: bool = False
-    has_openblas: bool = True
+    blas: Blas = "OpenBLAS"
+    packages: Path | None = None
     is_apart: bool = False
 
 
 class Running:
-    """A contender, started with `with`."""
+    """A contender, started with `with`.
+
+    Attributes:
+        precision: What its processes calculate with, fp32 or bf16; both if they differ.
+    """
+
+    precision = ""
 
     def __init__(self, contender: Contender) -> None:
         self.contender = contender
@@ -51,7 +64,10 @@ class Running:
         told = self.contender
         way = "plain" if told.is_plain else "slipway"
         world: dict[str, Any] = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-        if not told.has_openblas:
+        world["GLOO_SOCKET_IFNAME"] = "lo"  # this machine's name may have no address
+        if told.packages is not None:
+            world["PYTHONPATH"] = f"{told.packages}:{os.environ['PYTHONPATH']}"
+        if told.blas == "reference":
             world["LD_LIBRARY_PATH"] = f"{_LIBRARIES}/blas:{_LIBRARIES}/lapack"
         for rank, core in enumerate(told.cores):
             if not told.is_apart:
@@ -66,18 +82,23 @@ class Running:
                 text=True,
             )
             self._processes.append(process)
-        blas = {self._answer(process)["blas"] for process in self._processes}
-        if ["openblas" in path for path in blas] != [told.has_openblas]:
-            wanted = "OpenBLAS" if told.has_openblas else "the reference BLAS (libblas3)"
-            raise RuntimeError(f"{told.name} needs {wanted}, but torch loaded {', '.join(blas)}")
+        answers = [self._answer(process) for process in self._processes]
+        loaded = ", ".join(sorted({each["blas"] for each in answers}))
+        if loaded != told.blas:
+            raise RuntimeError(f"{told.name} needs {told.blas}, but torch loaded {loaded}")
+        self.precision = ", ".join(sorted({each["precision"] for each in answers}))
         return self
 
-    def epoch(self) -> tuple[int, float]:
-        """Train for an epoch; return all processes' samples, and the slowest one's seconds."""
-        for process in self._processes:
-            print(file=process.stdin, flush=True)
-        answers = [self._answer(process) for process in self._processes]
-        return sum(each["samples"] for each in answers), max(each["seconds"] for each in answers)
+    def round(self) -> tuple[int, float]:
+        """Train for `ROUND_SECONDS` or more; return all processes' samples, and the seconds."""
+        samples, seconds = 0, 0.0
+        while seconds < ROUND_SECONDS:
+            for process in self._processes:
+                print(file=process.stdin, flush=True)
+            answers = [self._answer(process) for process in self._processes]
+            samples += sum(each["samples"] for each in answers)
+            seconds += max(each["seconds"] for each in answers)
+        return samples, seconds
 
     def __exit__(
         self,

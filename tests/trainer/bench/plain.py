@@ -10,9 +10,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812 - its usual name
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Subset
-from torchvision.datasets import CIFAR10, MNIST
+from torchvision.datasets import MNIST
 from torchvision.transforms import Compose, Normalize, ToTensor
 
+from slipway_trainer.datasets import CIFAR10
 from slipway_trainer.demos import cifar, mnist
 
 BATCH_SIZE = {"mnist": 64, "cifar": 16}

@@ -2,8 +2,9 @@
 
     python3 -m tests.trainer.bench.process CORE WAY NET SAMPLES [ARGUMENT …]
 
-WAY is plain or slipway, NET mnist or cifar. It answers with the BLAS that torch found, and then
-each line with the samples of its epoch and the seconds that they took, as JSON.
+WAY is plain or slipway, NET mnist or cifar. It answers with the BLAS and the version of its torch
+and what it calculates with, and then each line with the samples of its epoch and the seconds that
+they took, as JSON.
 """
 
 import os
@@ -35,8 +36,11 @@ class _Quiet(Events):
 def main(way: str, net: str, samples: int, words: Sequence[str]) -> None:
     """Build what is to be measured, and measure it as often as asked."""
     torch.set_num_threads(1)
-    epoch = plain.epochs(net, samples) if way == "plain" else _ours(net, samples, words)
-    print(json.dumps({"blas": _blas(), "torch": torch.__version__}), flush=True)
+    epoch, precision = (
+        (plain.epochs(net, samples), "fp32") if way == "plain" else _ours(net, samples, words)
+    )
+    facts = {"blas": _blas(), "torch": torch.__version__, "precision": precision}
+    print(json.dumps(facts), flush=True)
     for _ in sys.stdin:
         began = time.perf_counter()
         seen = epoch()
@@ -45,8 +49,8 @@ def main(way: str, net: str, samples: int, words: Sequence[str]) -> None:
     os._exit(0)
 
 
-def _ours(net: str, samples: int, words: Sequence[str]) -> Callable[[], int]:
-    """Return what trains for an epoch, in which this rank has so many samples."""
+def _ours(net: str, samples: int, words: Sequence[str]) -> tuple[Callable[[], int], str]:
+    """Return what trains for an epoch, in which this rank has so many samples, and with what."""
     module = mnist if net == "mnist" else cifar
     limit = samples * int(os.environ.get("WORLD_SIZE", "1"))
     limits = ["--limit-train", str(limit), "--limit-test", "1", "--threads", "1", "--no-cuda"]
@@ -62,14 +66,14 @@ def _ours(net: str, samples: int, words: Sequence[str]) -> Callable[[], int]:
         seen: int = made.tracker.summary()["samples_seen"] - before
         return seen
 
-    return epoch
+    return epoch, str(made.dtype)
 
 
 def _blas() -> str:
-    """Return the file of the BLAS that this process has loaded."""
-    mapped = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
-    libraries = sorted(path for path in mapped if "libopenblas" in path or "libblas." in path)
-    return ", ".join(libraries)
+    """Return the BLAS that torch calculates with, as `contender.Blas` has it."""
+    if torch.backends.mkl.is_available():
+        return "MKL"
+    return "OpenBLAS" if "libopenblas" in Path("/proc/self/maps").read_text() else "reference"
 
 
 if __name__ == "__main__":

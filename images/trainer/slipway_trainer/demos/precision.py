@@ -19,8 +19,6 @@ WORTH_IT = 1.1
 _PROBE_SECONDS = 0.2
 _PROBE_ROUNDS = 6
 _TYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-
-
 DTYPES: Mapping[str, str] = {"float32": "fp32", "bfloat16": "bf16"}
 """By their names on the command line, but for auto."""
 

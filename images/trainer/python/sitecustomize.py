@@ -32,4 +32,7 @@ if os.path.exists(f"{_CIFAR10}/DATASET"):  # noqa: PTH110 - pathlib would take e
 # gloo's thread for input polls for a lock. Where it preempts the thread that holds it, as none does
 # in a batch process, the message waits for the scheduler's next tick: 3 ms instead of 0.4.
 if not os.path.exists("/dev/nvidiactl"):  # noqa: PTH110
-    os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    try:  # noqa: SIM105 - contextlib would take each start longer
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    except OSError:  # a sandbox that has no such call: messages take longer there
+        pass

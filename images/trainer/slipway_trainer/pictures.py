@@ -91,18 +91,16 @@ class Pictures(Data):
 class _Files(ImageFolder):  # type: ignore[misc]  # torchvision is inside the image alone
     """ImageFolder that also lists what is in tar shards."""
 
-    def find_classes(self, directory: str) -> tuple[list[str], dict[str, int]]:
+    def find_classes(self, directory: str) -> Any:
         classes = sorted({name for name, _ in shards.samples(Path(directory))})
         if not classes:
-            found: tuple[list[str], dict[str, int]] = super().find_classes(directory)
-            return found
+            return super().find_classes(directory)
         return classes, {name: index for index, name in enumerate(classes)}
 
-    def make_dataset(self, directory: str, class_to_idx: dict[str, int], **how: Any) -> list[Any]:
+    def make_dataset(self, directory: str, class_to_idx: dict[str, int], **how: Any) -> Any:
         if places := shards.samples(Path(directory)):
             return [(place, class_to_idx[name]) for name, place in places]
-        found: list[Any] = super().make_dataset(directory, class_to_idx, **how)
-        return found
+        return super().make_dataset(directory, class_to_idx, **how)
 
 
 def _loaded(place: str | shards.Place) -> Any:

@@ -46,7 +46,7 @@ class Figures:
         try:
             time = int(datetime.fromisoformat(event["time"]).timestamp() * 1000)
             step, found = self._read(event)
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, KeyError, TypeError, ValueError):
             return []
         return self.at(found, step, time)
 

@@ -21,7 +21,8 @@ from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sin
 from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 1.0, 30.0, 0.5
-_USAGE_SECONDS = 10.0
+_USAGE_SECONDS, _LEAST_SECONDS = 10.0, 1.0
+"""Between two looks at what the container uses, and of one at the end."""
 _LINES = 200
 """In a batch."""
 LARGEST_FILE = 64 * 2**20
@@ -71,10 +72,11 @@ class Sender:
 
     def work(self) -> None:
         """Send until the program has ended and everything is sent; raises what a library raises."""
-        pause = _LOOK_SECONDS
+        pause, is_last = _LOOK_SECONDS, False
         while True:
-            is_last = self.has_ended.is_set()  # what was written before that is read after it
-            self._look(_LOOK_SECONDS if is_last else _USAGE_SECONDS)
+            if not is_last:
+                is_last = self.has_ended.is_set()  # what was written before that is read after it
+                self._look(_LEAST_SECONDS if is_last else _USAGE_SECONDS)
             try:
                 self._open()
                 while self._send_some():
@@ -115,11 +117,11 @@ class Sender:
         if address is not None:
             with suppress(OSError):  # a full disk
                 self.spool.with_suffix(".address").write_text(address)
-        self._is_open, self.why = True, ""
         if self.run.is_first:
             facts = self.run.facts
             data = dataset.declared(facts.get("data"))
             self._describe(figures.settings(facts.get("settings", {})), self.run.tags(), data)
+        self._is_open, self.why = True, "there was no time left"
 
     def _send_some(self) -> bool:
         """Send a batch, and return whether there was one."""

@@ -22,10 +22,12 @@ from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.changes import ARTIFACTS, bring, is_in_place
 from jobs.run.preview import ask, describe, show
+from jobs.run.provenance import provenance
 from jobs.run.submit import remove, submit
 from jobs.spec.inputs import filled, require
 from jobs.spec.kept import resuming
 from jobs.spec.names import RUN_LABEL
+from jobs.spec.tracked import variables
 from jobs.watch.wait import Wait
 
 _RETURN_SECONDS = 120.0
@@ -154,12 +156,14 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         gpu_utilization=inputs.get("minGpuUtilization"),
         cost=TrainingCost(**cost) if (cost := inputs.get("cost")) else None,
     )
-    logs = archive.of(context.urn)
+    tracking, logs = inputs.get("tracking"), archive.of(context.urn)
+    sent = {} if tracking is None else variables(tracking, provenance(inputs))
     before: list[retry.Attempt] = []
     while True:
         try:
             patient = api.retrying(_RETURN_SECONDS) if before else api
-            job = submit(patient, manifest, context, before, kept=inputs.get("kept"))
+            kept_at = inputs.get("kept")
+            job = submit(patient, manifest, context, before, kept=kept_at, variables=sent)
         except ApiException as error:
             if error.status not in _REFUSALS:
                 raise

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any
 
 from kubernetes.client.exceptions import ApiException
@@ -24,6 +25,7 @@ from jobs.run.changes import bring, decisive
 from jobs.run.retry import Attempt
 from jobs.spec.kept import keeping
 from jobs.spec.names import RUN_LABEL
+from jobs.spec.tracked import tracked
 from jobs.topology import Topology
 
 HASH_LABEL = "slipway.dev/spec-hash"
@@ -48,11 +50,13 @@ def submit(
     before: Sequence[Attempt] = (),
     *,
     kept: str | None = None,
+    variables: Mapping[str, str] = MappingProxyType({}),
 ) -> Object:
     """Return the job of `manifest`: the one that runs or ran to success already, or a new one.
 
     `before` has the attempts before this one. Where a process was killed between two attempts, the
-    job that still exists lists them. `kept` is where a new one keeps its files (`jobs.spec.kept`).
+    job that still exists lists them. `kept` is where a new one keeps its files (`jobs.spec.kept`),
+    and `variables` are those that its pods have where it is tracked (`jobs.spec.tracked`).
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
@@ -69,7 +73,7 @@ def submit(
             labels = {HASH_LABEL: digest, RUN_LABEL: run_id, retry.LABEL: str(len(before) + 1)}
             try:
                 marked = _marked(manifest, labels, retry.annotations(before))
-                return api.create(keeping(marked, kept))
+                return api.create(tracked(keeping(marked, kept), variables))
             except ApiException as error:
                 if error.status != 409:
                     raise

@@ -1,14 +1,17 @@
 """The tracking server and its PostgreSQL: YAML files with an image, a database and their claims."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-
-from pulumi import Input
+from typing import TYPE_CHECKING, Any
 
 from clusters.cluster import JOB_ACCOUNT
 from core.manifests import MANAGED_BY, Manifest, rendered
 from jobs.spec import volumes
+
+if TYPE_CHECKING:  # The command line needs the names here, and no Pulumi.
+    from pulumi import Input
 
 NAME, PORT = "mlflow", 5000
 """Of the Service by which ranks and `make ui` reach the server."""

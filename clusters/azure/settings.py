@@ -141,12 +141,16 @@ class Images:
         trainer_cuda: What jobs with GPUs run in.
         training_operator: Kubeflow's training operator.
         tcp_wait: What a worker waits for its Master with.
+        mlflow: The tracking server.
+        postgres: Its PostgreSQL.
     """
 
     trainer: Reference | None = None
     trainer_cuda: Reference | None = None
     training_operator: Reference | None = None
     tcp_wait: Reference | None = None
+    mlflow: Reference | None = None
+    postgres: Reference | None = None
 
     @property
     def prebuilt(self) -> dict[str, str]:

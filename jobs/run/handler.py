@@ -3,9 +3,9 @@
 To create it is to train; what it returned stays in its state, whatever becomes of the object.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from kubernetes.client.exceptions import ApiException
 
@@ -22,10 +22,12 @@ from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.changes import ARTIFACTS, bring, is_in_place
 from jobs.run.preview import ask, describe, show
+from jobs.run.provenance import provenance
 from jobs.run.submit import remove, submit
 from jobs.spec.inputs import filled, require
-from jobs.spec.kept import resuming
+from jobs.spec.kept import keeping, resuming
 from jobs.spec.names import RUN_LABEL
+from jobs.spec.tracked import tracked, variables
 from jobs.watch.wait import Wait
 
 _RETURN_SECONDS = 120.0
@@ -155,11 +157,12 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         cost=TrainingCost(**cost) if (cost := inputs.get("cost")) else None,
     )
     logs = archive.of(context.urn)
+    completed = _completing(inputs)
     before: list[retry.Attempt] = []
     while True:
         try:
             patient = api.retrying(_RETURN_SECONDS) if before else api
-            job = submit(patient, manifest, context, before, kept=inputs.get("kept"))
+            job = submit(patient, manifest, context, before, completed=completed)
         except ApiException as error:
             if error.status not in _REFUSALS:
                 raise
@@ -180,6 +183,13 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         api.patch({"metadata": {"annotations": retry.annotations(before)}})
         word = "failed" if result.failure is None or not result.failure.disruption else "was lost"
         context.warn(f"{attempt} {word}: {before[-1]['reason']}. The job is submitted anew")
+
+
+def _completing(inputs: Properties) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return what adds to a PyTorchJob where its files are kept, and where it is tracked."""
+    tracking = inputs.get("tracking")
+    sent = {} if tracking is None else variables(tracking, provenance(inputs))
+    return lambda manifest: tracked(keeping(manifest, inputs.get("kept")), sent)
 
 
 def _id(properties: Properties) -> str:

@@ -82,7 +82,7 @@ def _pod(name: str, args: Sequence[str], kind: str, port: int, **env: str) -> di
 
 @pytest.fixture(scope="module")
 def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Two pods that train, and others with a script, whose server comes up later, or never."""
+    """Two pods that train, and others with a script, whose server comes up after them, or never."""
     directory = tmp_path_factory.mktemp("tracked")
     directory.chmod(0o777)
     (directory / "script.py").write_text(_SCRIPT)
@@ -120,7 +120,7 @@ def ran(image: Opened, tmp_path_factory: pytest.TempPathFactory) -> Ran:
     image.run("python3", "/tracked_pods.py", "/out/plan.json", mounts=mounts)
     found = json.loads((directory / "found.json").read_text())
     runs = {run["info"]["run_name"]: run for run in found["runs"]}
-    assert len(runs) == len(found["runs"]), "every run is there once"
+    assert len(runs) == len(found["runs"]), "no run is there twice"
     return Ran(
         directory, {name: _ended(directory, name, end) for name, end in found["ends"].items()}, runs
     )
@@ -145,10 +145,10 @@ def test_all_ranks_losses_arrive(ran: Ran) -> None:
     steps = [*ran.pods["mnist-0"].of("step"), *ran.pods["mnist-1"].of("step")]
     for rank in (0, 1):
         own = [event for event in steps if event["rank"] == rank]
-        told = [((event["epoch"] - 1) * 8 + event["step"] + 1, event["loss"]) for event in own]
+        sent = [((event["epoch"] - 1) * 8 + event["step"] + 1, event["loss"]) for event in own]
         arrived = [(point["step"], point["value"]) for point in history[f"loss/rank_{rank}"]]
-        assert sorted(arrived) == pytest.approx(told)
-        assert [step for step, _ in told] == list(range(1, 17))
+        assert sorted(arrived) == pytest.approx(sent)
+        assert [step for step, _ in sent] == list(range(1, 17))
         assert f"seconds_in/backward/rank_{rank}" in history
     accuracies = [event["accuracy"] for event in ran.pods["mnist-0"].of("validation")]
     assert [point["value"] for point in history["accuracy"]] == accuracies

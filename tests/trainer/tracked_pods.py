@@ -4,7 +4,7 @@
 
 The plan has `pods`, each with its `name`, the launcher's `args` and its `env`. Those that are
 `early` start before the server on `port`, whose packages are in /mlflow, and the others when it
-answers; then there is a file `answers`. Beside the plan come NAME.out, NAME.err, NAME.message and
+answers, as the file `answers` says. Beside the plan come NAME.out, NAME.err, NAME.message and
 NAME.outputs of each pod, and found.json: how each ended, and what the server has of all runs.
 """
 

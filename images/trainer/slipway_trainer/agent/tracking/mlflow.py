@@ -96,8 +96,8 @@ class Mlflow:
             headers = {"Content-Length": str(path.stat().st_size)}
             self._call("PUT", f"mlflow-artifacts/artifacts/{target}", file, headers)
 
-    def close(self, *, is_success: bool) -> None:
-        if not self._run.is_first:
+    def close(self, *, is_success: bool, ends_run: bool) -> None:
+        if not ends_run:
             return
         status = "FINISHED" if is_success else "FAILED"
         body = {"run_id": self._id, "status": status, "end_time": _now()}

@@ -122,10 +122,10 @@ class Sender:
             facts = self.run.facts
             data = dataset.declared(facts.get("data"))
             self._describe(figures.settings(facts.get("settings", {})), self.run.tags(), data)
-        self._is_open, self.why = True, "there was no time left"
+        self._is_open, self.why = True, "no time was left"
 
     def _send_some(self) -> bool:
-        """Send a batch, and return whether there was one."""
+        """Send a batch; return False where none is left."""
         if self._batch is None:
             self._batch = self._read()
         if (batch := self._batch) is None:
@@ -154,7 +154,7 @@ class Sender:
             self._has_facts, self.why = False, str(error)
 
     def _read(self) -> Batch | None:
-        """Return the next complete lines; None where there is none."""
+        """Return the next complete lines; None without any."""
         batch = Batch(self._sent)
         with self.spool.open("rb") as file:
             file.seek(self._sent)
@@ -184,12 +184,14 @@ class Sender:
     def _finish(self) -> None:
         """Send what is known at the program's end: its result, and its files."""
         end = self.end
-        if self.run.is_first:
+        # Of an elastic job the worker that ends as rank 0 has the result, whichever it is.
+        ends_run = self.run.is_first or (end.code == 0 and end.message.get("rank") == 0)
+        if ends_run:
             state = {"state": "Succeeded" if end.code == 0 else "Failed"}
             self._describe({}, figures.tags(end.message) | state)
             self._metrics(self._figures.finals(end.message, int(time.time() * 1000)), 1)
             self._send_files()
-        self.sink.close(is_success=end.code == 0)
+        self.sink.close(is_success=end.code == 0, ends_run=ends_run)
         self._is_closed = True
 
     def _send_files(self) -> None:

@@ -74,7 +74,7 @@ class Run:
 class Sink(Protocol):
     """Where a run is tracked.
 
-    Each method raises `OSError` for what may succeed later, and `RefusedError` for what never will.
+    Each method raises `OSError` for what may succeed another time, else `RefusedError`.
     """
 
     def open(self) -> str | None:
@@ -91,8 +91,8 @@ class Sink(Protocol):
     def artifact(self, path: Path, name: str) -> None:
         """Add a file, by its path in the directory of the program's files."""
 
-    def close(self, *, is_success: bool) -> None:
-        """End the run."""
+    def close(self, *, is_success: bool, ends_run: bool) -> None:
+        """End what this pod sends, and the run, unless another pod `ends_run`."""
 
 
 KINDS = ("mlflow", "wandb", "tensorboard")

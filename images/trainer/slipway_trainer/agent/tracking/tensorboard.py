@@ -43,7 +43,7 @@ class TensorBoard:
     def artifact(self, path: Path, name: str) -> None:
         """Leave it: it is among the program's files already."""
 
-    def close(self, *, is_success: bool) -> None:
+    def close(self, *, is_success: bool, ends_run: bool) -> None:
         self._writer.close()
 
 

@@ -1,7 +1,7 @@
 """Weights & Biases, by its own package, which the job names in its `requirements`.
 
-Each pod has a run of its own there, in a group that is called by the run's id, as W&B has it for
-processes that train together: https://docs.wandb.ai/guides/track/log/distributed-training/
+Each pod has a W&B run of its own, in a group that is called by the run's id, as W&B recommends for
+distributed training: https://docs.wandb.ai/guides/track/log/distributed-training/
 WANDB_API_KEY and WANDB_MODE are the job's variables.
 """
 
@@ -51,7 +51,7 @@ class Wandb:
     def artifact(self, path: Path, name: str) -> None:
         self._there.save(str(path), base_path=str(self._run.outputs), policy="now")
 
-    def close(self, *, is_success: bool) -> None:
+    def close(self, *, is_success: bool, ends_run: bool) -> None:
         self._there.finish(exit_code=0 if is_success else 1)
 
 

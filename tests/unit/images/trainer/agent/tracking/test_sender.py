@@ -15,7 +15,7 @@ from slipway_trainer.agent.tracking.sinks import RefusedError, Run
 
 
 class Kept:
-    """A sink that keeps what it gets, and that fails as it is told to, a call at a time."""
+    """A sink that keeps what it gets, and that fails once for each of the errors given."""
 
     def __init__(self, **fails: list[Exception]) -> None:
         self.fails = fails
@@ -50,9 +50,9 @@ class Kept:
         self._perhaps("artifact")
         self.files[name] = path.read_bytes()
 
-    def close(self, *, is_success: bool) -> None:
+    def close(self, *, is_success: bool, ends_run: bool) -> None:
         self._perhaps("close")
-        self.ended = is_success
+        self.ended = is_success if ends_run else None
 
 
 @pytest.fixture(autouse=True)
@@ -168,7 +168,15 @@ def test_other_pods_send_their_metrics_alone(started: Started) -> None:
     emit(sender, 7)
     work(sender, metrics={"final": 1})
     assert [point.name for point in sink.points] == ["a"]
-    assert (sink.params, sink.tags, sink.files) == ({}, {}, {})
+    assert (sink.params, sink.tags, sink.files, sink.ended) == ({}, {}, {}, None)
+
+
+def test_of_an_elastic_job_the_worker_that_ends_as_rank_0_ends_the_run(started: Started) -> None:
+    sink = Kept()
+    sender = started(sink, rank=2)
+    (sender.run.outputs / "model.pt").write_bytes(b"w")
+    work(sender, rank=0)
+    assert (sink.files, sink.ended) == ({"model.pt": b"w"}, True)
 
 
 def test_lines_that_are_cut_or_no_events_are_passed_over(started: Started) -> None:

@@ -92,7 +92,7 @@ def _runs(api: str) -> list[dict[str, Any]]:
     experiments = _call(f"{api}/mlflow/experiments/search", {"max_results": 100})["experiments"]
     names = {each["experiment_id"]: each["name"] for each in experiments}
     body = {"experiment_ids": list(names), "max_results": 100}
-    found = _call(f"{api}/mlflow/runs/search", body).get("runs", [])
+    found: list[dict[str, Any]] = _call(f"{api}/mlflow/runs/search", body).get("runs", [])
     for run in found:
         run_id = run["info"]["run_id"]
         run["experiment"] = names[run["info"]["experiment_id"]]

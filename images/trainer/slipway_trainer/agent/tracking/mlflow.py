@@ -18,8 +18,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.figures import Point
-from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run
+from slipway_trainer.agent.tracking.sinks import RefusedError, Run
 
 _SECONDS = 10.0
 """For an answer. What was sent again after that is in the run once: MLflow drops equal metrics."""

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from slipway_trainer.agent.tracking import dataset, figures
-from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink
+from slipway_trainer.agent.tracking.dataset import Dataset
+from slipway_trainer.agent.tracking.sinks import RefusedError, Run, Sink
 from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 1.0, 30.0, 0.5

@@ -47,8 +47,8 @@ def test_what_all_ranks_found_is_sent_once_and_each_ranks_own_times_by_its_rank(
         own = {"rank_loss": 0.2, "seconds": 3.0, "seconds_in": {"data": 0.1, "forward": 1.0}}
         found = of(
             Figures(),
-            event("validation", rank, epoch=1, step=118, **common, elapsed_seconds=4.0),
-            event("epoch", rank, epoch=1, steps=118, loss=0.3, **common, **own),
+            {**event("validation", rank, epoch=1, step=118), **common},
+            {**event("epoch", rank, epoch=1, steps=118, loss=0.3), **common, **own},
         )
         of_all = {name: value for name, value in found.items() if not name.endswith(f"rank_{rank}")}
         assert of_all == (
@@ -68,8 +68,8 @@ def test_what_all_ranks_found_is_sent_once_and_each_ranks_own_times_by_its_rank(
 
 
 def test_a_programs_own_numbers_go_by_their_names_and_by_its_own_steps() -> None:
-    logged = {"metrics": {"val_loss": 0.31, "grad norm (mean)": 2}}
-    assert of(Figures(), event("metrics", epoch=2, step=700, **logged)) == {
+    logged = {"val_loss": 0.31, "grad norm (mean)": 2}
+    assert of(Figures(), event("metrics", epoch=2, step=700, metrics=logged)) == {
         "val_loss": (700, 0.31), "grad norm _mean_": (700, 2.0)
     }  # fmt: skip
     found = of(Figures(), event("metrics", 1, epoch=2, metrics={"val_loss": 0.4}))

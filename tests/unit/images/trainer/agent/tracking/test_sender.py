@@ -17,8 +17,8 @@ from slipway_trainer.agent.tracking.sinks import RefusedError, Run
 class Kept:
     """A sink that keeps what it gets, and that fails once for each of the errors given."""
 
-    def __init__(self, **fails: list[Exception]) -> None:
-        self.fails = fails
+    def __init__(self, **fails: Sequence[Exception]) -> None:
+        self.fails = {call: list(errors) for call, errors in fails.items()}
         self.points: list[Point] = []
         self.params: dict[str, str] = {}
         self.tags: dict[str, str] = {}
@@ -116,7 +116,7 @@ def test_what_comes_while_it_sends_arrives_too(started: Started) -> None:
 
 def test_a_server_that_does_not_answer_for_a_while_loses_nothing(started: Started) -> None:
     away = [ConnectionError("away")] * 3
-    sink = Kept(open=away[:], metrics=away[:], artifact=away[:], close=away[:], describe=away[:])
+    sink = Kept(open=away, metrics=away, artifact=away, close=away, describe=away)
     sender = started(sink, settings={"workers": 1})
     (sender.run.outputs / "model.pt").write_bytes(b"w")
     emit(sender, *range(250))

@@ -1,10 +1,10 @@
 """What a container uses, by the files of its cgroup."""
 
+import time
 from pathlib import Path
 
 import pytest
 
-from slipway_trainer.agent.tracking import usage
 from slipway_trainer.agent.tracking.usage import Usage, gpus
 
 
@@ -17,7 +17,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         now[0] += 2
         return now[0]
 
-    monkeypatch.setattr(usage.time, "monotonic", look)
+    monkeypatch.setattr(time, "monotonic", look)
     return now
 
 

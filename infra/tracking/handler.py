@@ -1,6 +1,9 @@
 """The resource `slipway:infra:TrackingReady`: the tracking server takes what runs send to it."""
 
+from http import HTTPStatus
 from typing import Any
+
+from kubernetes.client.exceptions import ApiException
 
 from core.context import Context
 from core.handler import Change, Handler, Properties
@@ -13,6 +16,10 @@ LIMIT_SECONDS = 180
 _POLL_SECONDS = 0.5
 
 
+class Gone(RuntimeError):
+    """A Deployment that the stack has made is not there; the text has what to do."""
+
+
 class TrackingReadyHandler(Handler):
     """Waits until the server and its database are ready, and on every `up` looks whether they are.
 
@@ -23,12 +30,16 @@ class TrackingReadyHandler(Handler):
     def drift(self, state: Properties, inputs: Properties, context: Context) -> list[Change]:
         try:
             _probe(_rollouts(inputs))
-        except NotYet:
+        except (NotYet, Gone):
             return [Change("deployments", drift=True)]
         return []
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        """Wait until they are ready; a time-out has what they and their pods show."""
+        """Wait until they are ready; a time-out has what they and their pods show.
+
+        Raises:
+            Gone: one of them has been deleted, and waiting brings none back.
+        """
         rollouts = _rollouts(inputs)
 
         def overdue(missing: str) -> str:
@@ -52,7 +63,15 @@ def _rollouts(inputs: Properties) -> list[Rollout]:
 
 
 def _probe(rollouts: list[Rollout]) -> None:
-    """Raise `NotYet` unless all of them are ready."""
+    """Raise `NotYet` unless all of them are ready, or `Gone`."""
     for each in rollouts:
         with not_ready_on_errors():
-            each.probe()
+            try:
+                each.probe()
+            except ApiException as error:
+                if error.status == HTTPStatus.NOT_FOUND:
+                    raise Gone(
+                        f"Deployment {each} has been deleted, which Pulumi does not know: bring it "
+                        "back by `pulumi refresh` and `make up`"
+                    ) from error
+                raise

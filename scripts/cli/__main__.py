@@ -23,6 +23,7 @@ _FUNCTIONS = {
     "results": "results:show",
     "logs": "logs:show",
     "fetch": "fetch:fetch",
+    "report": "report:report",
 }
 """Each command imports what it needs itself: importing all of them takes a second."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
@@ -68,12 +69,13 @@ def _parser() -> argparse.ArgumentParser:
     for name in _FUNCTIONS:
         subcommand = subcommands.add_parser(name)
         subcommand.add_argument("stack")
-        if name in {"rerun", "results", "logs", "fetch"}:
+        if name in {"rerun", "results", "logs", "fetch", "report"}:
             subcommand.add_argument("job")
         if name == "results":
             subcommand.add_argument("format", choices=("text", "json"))
-        if name == "fetch":
+        if name in {"fetch", "report"}:
             subcommand.add_argument("to", nargs="?", default="")
+        if name == "fetch":
             subcommand.add_argument("run", nargs="?", default="", choices=("", "succeeded"))
         if name == "logs":
             subcommand.add_argument("rank", nargs="?", type=_rank)

@@ -9,6 +9,7 @@ PYTHON ?= python3
 JOB    ?=
 RANK   ?=
 RUN    ?=
+WITH   ?=
 TO     ?=
 FOLLOW ?= 1
 FORMAT ?= text
@@ -29,7 +30,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -73,6 +74,9 @@ fetch: python ## copy the files of a job's last run to your disk, and check them
 
 report: python ## write a page about the jobs' runs, to look at: JOB=… for one, TO=report.html
 	@$(IN_VENV) scripts.cli report "$(STACK)" "$(JOB)" "$(TO)"
+
+compare: python ## put a job's last run beside its baseline and earlier ones: JOB=… and WITH=run id
+	@$(IN_VENV) scripts.cli compare "$(STACK)" "$(JOB)" "$(WITH)"
 
 kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
 	@$(IN_VENV) scripts.cli kubeconfig "$(STACK)"

@@ -24,6 +24,7 @@ _FUNCTIONS = {
     "logs": "logs:show",
     "fetch": "fetch:fetch",
     "report": "report:report",
+    "compare": "compare:compare",
 }
 """Each command imports what it needs itself: importing all of them takes a second."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     for name in _FUNCTIONS:
         subcommand = subcommands.add_parser(name)
         subcommand.add_argument("stack")
-        if name in {"rerun", "results", "logs", "fetch", "report"}:
+        if name in {"rerun", "results", "logs", "fetch", "report", "compare"}:
             subcommand.add_argument("job")
         if name == "results":
             subcommand.add_argument("format", choices=("text", "json"))
@@ -77,6 +78,8 @@ def _parser() -> argparse.ArgumentParser:
             subcommand.add_argument("to", nargs="?", default="")
         if name == "fetch":
             subcommand.add_argument("run", nargs="?", default="", choices=("", "succeeded"))
+        if name == "compare":
+            subcommand.add_argument("other", nargs="?", default="")
         if name == "logs":
             subcommand.add_argument("rank", nargs="?", type=_rank)
             subcommand.add_argument("follow", nargs="?", choices=("0", "1"), default="1")

@@ -10,10 +10,11 @@ from jobs.config import KEYS
 from jobs.judge.progress import duration
 from jobs.logs import archive
 from jobs.logs.archive import Run
-from jobs.logs.history import History, Record
+from jobs.logs.history import Record
 from jobs.result import RunResult, explain
 from jobs.topology import Topology
 from jobs.watch.timeline import entries
+from scripts.cli.compare import Comparison, of_job, remembered
 from scripts.cli.outcome import Outcome
 from scripts.cli.report import charts, series
 from scripts.cli.report.charts import Chart
@@ -62,6 +63,7 @@ class Section:
     charts: Sequence[Chart]
     entries: Sequence[Mapping[str, str]]
     timeline: Chart | None
+    comparison: Comparison | None
     history: Sequence[Mapping[str, str]]
     ranks: Sequence[int]
     lines: Lines
@@ -72,7 +74,7 @@ class Section:
 def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     """Return what the report has of a job whose run has been declared."""
     kept = archive.of_job(stack, state.name)
-    records, runs = History(kept).records(), kept.runs()
+    records, runs = remembered(stack, state), kept.runs()
     result = outcome.result
     run_id = _latest(records, runs, result)
     record = next((each for each in records if each.run_id == run_id), None)
@@ -95,6 +97,7 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
         charts=[*charts.charts(found)],
         entries=happened,
         timeline=charts.timeline(happened) if happened else None,
+        comparison=of_job(stack, state),
         history=[_row(each) for each in reversed(records)],
         ranks=range(topology.world_size),
         lines=newest(runs, topology),
@@ -128,8 +131,7 @@ def _latest(
     records: Sequence[Record], runs: Sequence[Run], result: Mapping[str, Any] | None
 ) -> str:
     """Return the id of the latest run of which anything is known; ids have the time."""
-    known = [records[-1].run_id] if records else []
-    known += [runs[-1].id] if runs else []
+    known = [*(each.run_id for each in records[-1:]), *(each.id for each in runs[-1:])]
     return max([*known, str((result or {}).get("run_id", ""))])
 
 

@@ -8,7 +8,7 @@ import pytest
 from scripts.cli.report import page
 from tests.browser.chromium import Tab, opened
 from tests.unit.archived_run import event, line, made, rank_log
-from tests.unit.scripts.cli import report_page
+from tests.unit.scripts.cli.report import made_page
 
 _DRAWN = "document.querySelectorAll('.drawing .main-svg').length > 0"
 _TRACES = """[...document.querySelectorAll('figure')].map(figure => [
@@ -41,7 +41,7 @@ def show(tab: Tab, file: Path, html: str) -> dict[str, list[Any]]:
 
 def test_the_charts_have_the_numbers_of_the_run_and_nothing_is_fetched(file: Path) -> None:
     with opened() as tab:
-        found = show(tab, file, report_page.usual())
+        found = show(tab, file, made_page.usual())
         loss = {name: values for name, _, values in found["Loss of each rank"]}
         assert loss["rank 0"][:3] == pytest.approx([2, 1, 2 / 3])
         assert loss["rank 1"][:2] == pytest.approx([2.01, 1.01])
@@ -56,7 +56,7 @@ def test_the_charts_have_the_numbers_of_the_run_and_nothing_is_fetched(file: Pat
 
 def test_the_lines_of_a_rank_are_chosen_by_keyboard(file: Path) -> None:
     with opened() as tab:
-        show(tab, file, report_page.usual())
+        show(tab, file, made_page.usual())
         every = len(tab.page.evaluate(f"{_VISIBLE}.map(each => each.dataset.ranks)"))
         select = tab.page.get_by_label("Lines of")
         select.focus()
@@ -72,10 +72,10 @@ def test_the_lines_of_a_rank_are_chosen_by_keyboard(file: Path) -> None:
 @pytest.mark.parametrize("width", [390, 1280])
 def test_no_page_is_wider_than_its_window(width: int, file: Path) -> None:
     wide = "w" * 400
-    made([rank_log(0) + line(8, wide), rank_log(1)], timeline=report_page.HAPPENED)
-    failed = {"state": "Failed", "reason": wide, "run_id": report_page.RUN, "image": wide}
+    made([rank_log(0) + line(8, wide), rank_log(1)], timeline=made_page.HAPPENED)
+    failed = {"state": "Failed", "reason": wide, "run_id": made_page.RUN, "image": wide}
     with opened(width=width) as tab:
-        show(tab, file, page("dev", [report_page.job(failed, gate=False)]))
+        show(tab, file, page("dev", [made_page.job(failed, gate=False)]))
         inner = tab.page.evaluate(_WIDTHS)
         assert inner[0] <= inner[1] == width
 
@@ -83,10 +83,10 @@ def test_no_page_is_wider_than_its_window(width: int, file: Path) -> None:
 def test_what_a_program_prints_does_no_harm(file: Path) -> None:
     harm = "</script><script>document.title='harmed'</script><img src=x onerror=\"alert('harm')\">"
     log = rank_log(0) + line(9, harm) + event(9, "metrics", 0, epoch=1, metrics={harm: 0.5})
-    made([log, rank_log(1)], timeline=[report_page.entry(1, "warning", harm, harm)])
-    result = {**report_page.SUCCEEDED, "reason": harm, "metrics": {harm: 1.0}, "dataset": harm}
+    made([log, rank_log(1)], timeline=[made_page.entry(1, "warning", harm, harm)])
+    result = {**made_page.SUCCEEDED, "reason": harm, "metrics": {harm: 1.0}, "dataset": harm}
     with opened() as tab:
-        found = show(tab, file, page("dev", [report_page.job(result)]))
+        found = show(tab, file, page("dev", [made_page.job(result)]))
         assert tab.page.title() == "dev: training report"
         assert harm in found
         assert tab.page.locator(".log > div", has_text="onerror").first.is_visible()
@@ -96,7 +96,7 @@ def test_what_a_program_prints_does_no_harm(file: Path) -> None:
 def test_a_single_point_of_a_single_epoch_has_a_mark(file: Path) -> None:
     made([rank_log(0, epochs=1, steps=1)])
     with opened() as tab:
-        found = show(tab, file, page("dev", [report_page.job()]))
+        found = show(tab, file, page("dev", [made_page.job()]))
         assert found["Loss of each rank"] == [["rank 0", True, [2]]]
         figure = tab.page.locator("figure", has_text="Loss of each rank")
         assert figure.locator(".scatterlayer .point").count() == 1
@@ -105,7 +105,7 @@ def test_a_single_point_of_a_single_epoch_has_a_mark(file: Path) -> None:
 def test_of_a_hundred_ranks_the_spread_is_drawn_and_one_by_choice(file: Path) -> None:
     made([rank_log(rank) for rank in range(100)])
     with opened(width=390) as tab:
-        found = show(tab, file, page("dev", [report_page.job()]))
+        found = show(tab, file, page("dev", [made_page.job()]))
         drawn = [name for name, visible, _ in found["Loss of each rank"] if visible]
         assert drawn == ["greatest of all ranks", "least of all ranks", "median"]
         greatest, least, _ = (values for *_, values in found["Loss of each rank"][:3])

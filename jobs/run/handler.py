@@ -18,6 +18,7 @@ from jobs.cost import TrainingCost
 from jobs.judge.outcome import refused
 from jobs.judge.verdict import Limits
 from jobs.logs import archive
+from jobs.logs.history import History, Record
 from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.changes import ARTIFACTS, bring, is_in_place
@@ -158,6 +159,7 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
     )
     logs = archive.of(context.urn)
     completed = _completing(inputs)
+    history = History(logs)
     before: list[retry.Attempt] = []
     while True:
         try:
@@ -172,12 +174,15 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         run_id = job["metadata"]["labels"][RUN_LABEL]
         logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         on_cancel, kept = inputs["onCancel"], logs.run(run_id)
+        begun, trained_by = str(job["metadata"].get("creationTimestamp")), provenance(inputs)
+        history.begin(Record(run_id=run_id, submitted=begun, provenance=trained_by))
         prefix = f"{attempt}: " if retries > 0 else ""
         wait = Wait(api, job, limits, api.age(job), context, on_cancel, kept, prefix)
-        result = wait.to_the_end()
+        result = retry.complete(wait.to_the_end(), before)
+        history.end(run_id, result.as_map())
         reason = retry.curable(result, inputs.get("retryOn", ["lostNode"]))
         if reason is None or len(before) >= retries:
-            return retry.complete(result, before)
+            return result
         before = retry.with_ended(before, result, reason)
         # Should this process be killed now, the remaining job records its attempt.
         api.patch({"metadata": {"annotations": retry.annotations(before)}})

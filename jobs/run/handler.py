@@ -158,8 +158,8 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         cost=TrainingCost(**cost) if (cost := inputs.get("cost")) else None,
     )
     logs = archive.of(context.urn)
-    completed = _completing(inputs)
-    history = History(logs)
+    history, trained_by = History(logs), provenance(inputs)
+    completed = _completing(inputs, trained_by)
     before: list[retry.Attempt] = []
     while True:
         try:
@@ -174,7 +174,7 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         run_id = job["metadata"]["labels"][RUN_LABEL]
         logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         on_cancel, kept = inputs["onCancel"], logs.run(run_id)
-        begun, trained_by = str(job["metadata"].get("creationTimestamp")), provenance(inputs)
+        begun = str(job["metadata"].get("creationTimestamp"))
         history.begin(Record(run_id=run_id, submitted=begun, provenance=trained_by))
         prefix = f"{attempt}: " if retries > 0 else ""
         wait = Wait(api, job, limits, api.age(job), context, on_cancel, kept, prefix)
@@ -190,10 +190,11 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         context.warn(f"{attempt} {word}: {before[-1]['reason']}. The job is submitted anew")
 
 
-def _completing(inputs: Properties) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def _completing(
+    inputs: Properties, facts: Mapping[str, Any]
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return what adds to a PyTorchJob where its files are kept, and where it is tracked."""
-    tracking = inputs.get("tracking")
-    sent = {} if tracking is None else variables(tracking, provenance(inputs))
+    sent = variables(inputs.get("tracking"), facts)
     return lambda manifest: tracked(keeping(manifest, inputs.get("kept")), sent)
 
 

@@ -44,7 +44,7 @@ def in_directory(started: Mapping[str, Any]) -> Dataset | None:
 
 
 def _digest(directory: Path) -> str:
-    """Return the sha256 of the lines that `sha256sum` prints of the files, in their order.
+    """Return the sha256 of the lines that `sha256sum` prints of the files, in their names' order.
 
     Empty for a directory that is too large for that.
     """
@@ -52,10 +52,10 @@ def _digest(directory: Path) -> str:
     if len(found) > _MOST_FILES or sum(path.stat().st_size for path in found) > _MOST_BYTES:
         return ""
     lines = sha256()
-    for path in sorted(found):
+    for name, path in sorted((path.relative_to(directory).as_posix(), path) for path in found):
         with path.open("rb") as file:
             digest = file_digest(file, "sha256").hexdigest()
-        lines.update(f"{digest}  {path.relative_to(directory)}\n".encode())
+        lines.update(f"{digest}  {name}\n".encode())
     return lines.hexdigest()
 
 

@@ -85,8 +85,6 @@ class Figures:
                 step = int(event.get("step", event.get("epoch", 0)))
                 suffix = "" if rank == 0 else f"/rank_{rank}"
                 found = {f"{name}{suffix}": value for name, value in event["metrics"].items()}
-            case "usage":
-                step, found = event["step"], event["metrics"]
             # The same on all ranks:
             case "validation" if rank == 0:
                 step = self._before(event) + event["step"]

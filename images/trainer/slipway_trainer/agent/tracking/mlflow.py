@@ -48,7 +48,7 @@ class Mlflow:
         elif self._run.is_first:
             tags = {_RUN_ID: self._run.id, "mlflow.user": "slipway", "mlflow.source.type": "JOB"}
             if (revision := self._run.facts.get("revision")) is not None:
-                tags["mlflow.source.git.commit"] = str(revision)
+                tags["mlflow.source.git.commit"] = str(revision).removesuffix("-dirty")
             body = {"experiment_id": experiment, "run_name": self._run.id, "start_time": _now()}
             info = self._post("runs/create", {**body, "tags": _pairs(tags, _TAG)})["run"]["info"]
         else:

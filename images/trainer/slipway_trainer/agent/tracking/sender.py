@@ -7,22 +7,23 @@ pauses; in memory is one batch. A run that has ended has a few seconds for the r
 import json
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from slipway.events import append
 from slipway_trainer.agent.tracking import dataset, figures
 from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink
 from slipway_trainer.agent.tracking.usage import Usage
 
 _LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 1.0, 30.0, 0.5
 _USAGE_SECONDS, _LEAST_SECONDS = 10.0, 1.0
-"""Between two looks at what the container uses, and of one at the end."""
+"""Between two looks at what the container uses, and before one at the end."""
+_MOST_USED = 1000
+"""Figures of the container that wait for a server; then the oldest go."""
 _LINES = 200
 """In a batch."""
 LARGEST_FILE = 64 * 2**20
@@ -67,7 +68,7 @@ class Sender:
         self._sent = self._refused = 0
         self._has_facts = True
         self._batch: Batch | None = None
-        self._usage = Usage(run.rank)
+        self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=_MOST_USED)
         self._began = self._looked = time.monotonic()
 
     def work(self) -> None:
@@ -166,17 +167,19 @@ class Sender:
                 batch.points += self._figures.points(event)
                 if self.run.is_first and event.get("event") == "started" and event.get("rank") == 0:
                     batch.started = event
-        return batch if batch.lines else None
+        batch.points += self._used
+        self._used.clear()
+        return batch if batch.lines or batch.points else None
 
     def _look(self, seconds: float) -> None:
-        """Add what the container has used to the events, after so many seconds."""
+        """Add what the container has used to the next batch, after so many seconds."""
         if (now := time.monotonic()) - self._looked < seconds:
             return
         self._looked = now
-        at = datetime.now(UTC).isoformat(timespec="milliseconds")
-        frame = {"event": "usage", "rank": self.run.rank, "time": at}
-        used = {"step": int(now - self._began), "metrics": self._usage.metrics()}
-        append(self.spool, json.dumps({**frame, **used}) + "\n")
+        step, at = int(now - self._began), int(time.time() * 1000)
+        self._used += (
+            figures.Point(name, value, step, at) for name, value in self._usage.metrics().items()
+        )
 
     def _finish(self) -> None:
         """Send what is known at the program's end: its result, and its files."""

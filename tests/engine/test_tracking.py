@@ -20,12 +20,13 @@ import requests
 import yaml
 
 from tests.browser.chromium import opened
-from tests.engine.awaiting import COMMAND_SECONDS, await_true
+from tests.engine.awaiting import await_true
 from tests.engine.stack import LiveStack
 
 RANKS = 4
 # A part of an epoch, in which each rank reports its loss several times.
 BRIEF = {"args": ["--limit-train", "12000"], "minAccuracy": 0.5}
+_START_SECONDS = 120
 _PICTURE = os.environ.get("SLIPWAY_PICTURE")
 """Where the page of the run is to be drawn: docs/mlflow.png has come from there."""
 
@@ -77,7 +78,7 @@ def ui(stack: LiveStack, arguments: str = "") -> Iterator[Ui]:
     try:
         await_true(
             lambda: "Ctrl-C ends it" in printed.read_text() or process.poll() is not None,
-            COMMAND_SECONDS,
+            _START_SECONDS,
             complained.read_text,
         )
         yield Ui(printed.read_text(), port)

@@ -4,9 +4,10 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 import pulumi
-from pulumi import ResourceOptions
+from pulumi import Output, ResourceOptions
 
 from clusters.cluster import Cluster
+from core.manifests import digest
 from images.build.trainer import MLFLOW, POSTGRES
 from images.resource import declared
 from infra.declare import declare, declare_all
@@ -14,8 +15,6 @@ from infra.tracking import manifests
 from infra.tracking.settings import Tracking
 from jobs.resource import Claim
 
-_LIMITS = pulumi.CustomTimeouts(create="5m", update="5m", delete="60s")
-"""Pulumi waits that long for a pod that is ready, and shows meanwhile what keeps it from that."""
 _PASSWORD_BYTES = 24
 
 
@@ -39,27 +38,43 @@ class TrackingServer(pulumi.ComponentResource):
         opts: ResourceOptions,
     ) -> None:
         super().__init__("slipway:infra:TrackingServer", "tracking", None, opts)
-        namespace, has_database = cluster.namespace, settings.database == "postgresql"
+        namespace, target = cluster.namespace, cluster.image_target
+        has_database = settings.database == "postgresql"
+        kubeconfig = Output.secret(cluster.kubeconfig)
         claims = manifests.claims(
             namespace, settings.size, storage_class, has_database=has_database
         )
-        needed: list[pulumi.Resource] = [*after]
-        needed += [Claim(each, kubeconfig=cluster.kubeconfig, after=after) for each in claims]
-        child = ResourceOptions(parent=self, custom_timeouts=_LIMITS)
+        image = declared(MLFLOW, target).reference
+        objects = manifests.server(namespace, image, has_database=has_database)
+        child = ResourceOptions(parent=self, depends_on=[*after])
+        needed: list[pulumi.Resource] = [
+            Claim(each, kubeconfig=kubeconfig, after=after) for each in claims
+        ]
         if has_database:
-            # The first one stays: with the stack's state it is encrypted, and another would not
-            # open the database.
-            stays = ResourceOptions(parent=self, depends_on=needed, ignore_changes=["stringData"])
+            objects = [
+                *manifests.database(namespace, declared(POSTGRES, target).reference),
+                *objects,
+            ]
+            # The first password stays: no other opens the database. It is encrypted in the state.
+            stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
             generated = secrets.token_hex(_PASSWORD_BYTES)
             needed.append(declare(manifests.password(namespace, generated), stays))
-            image = declared(POSTGRES, cluster.image_target).reference
-            database = manifests.database(namespace, image)
-            after_password = ResourceOptions(depends_on=[*needed])
-            needed += declare_all(database, ResourceOptions.merge(child, after_password))
-        image = declared(MLFLOW, cluster.image_target).reference
-        server = manifests.server(namespace, image, has_database=has_database)
-        child = ResourceOptions.merge(child, ResourceOptions(depends_on=needed))
-        _, self.ready = declare_all(server, child)
+        inside = ResourceOptions.merge(child, ResourceOptions(depends_on=needed))
+        made = declare_all(objects, inside)
+        properties = {
+            "kubeconfig": kubeconfig,
+            "namespace": namespace,
+            "deployments": [
+                each["metadata"]["name"] for each in objects if each["kind"] == "Deployment"
+            ],
+            # Changes with the Deployments, so that their new pods are waited for.
+            "rollout": Output.from_input(objects).apply(digest),
+        }
+        own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
+        ready = "slipway:infra:TrackingReady"  # see infra.tracking.handler
+        self.ready = pulumi.CustomResource(
+            ready, "tracking", properties, ResourceOptions.merge(child, own)
+        )
         self.register_outputs({})
 
 

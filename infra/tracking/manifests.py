@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ _POSTGRESQL = [
     },
     {
         "name": "MLFLOW_BACKEND_STORE_URI",
-        "value": "postgresql://mlflow:$(DATABASE_PASSWORD)@mlflow-database/postgres",
+        "value": "postgresql+psycopg2://mlflow:$(DATABASE_PASSWORD)@mlflow-database/postgres",
     },
 ]
 
@@ -58,7 +59,8 @@ def password(namespace: str, value: str) -> Manifest:
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": PASSWORD, "namespace": namespace, "labels": dict(MANAGED_BY)},
-        "stringData": {"password": value},
+        # Not `stringData`, which Pulumi's provider would turn into this before it compares.
+        "data": {"password": base64.b64encode(value.encode()).decode()},
     }
 
 

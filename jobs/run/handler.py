@@ -18,6 +18,7 @@ from jobs.cost import TrainingCost
 from jobs.judge.outcome import refused
 from jobs.judge.verdict import Limits
 from jobs.logs import archive
+from jobs.logs.history import History, Record
 from jobs.result import RunResult
 from jobs.run import retry
 from jobs.run.changes import ARTIFACTS, bring, is_in_place
@@ -157,7 +158,8 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         cost=TrainingCost(**cost) if (cost := inputs.get("cost")) else None,
     )
     logs = archive.of(context.urn)
-    completed = _completing(inputs)
+    history, trained_by = History(logs), provenance(inputs)
+    completed = _completing(inputs, trained_by)
     before: list[retry.Attempt] = []
     while True:
         try:
@@ -172,12 +174,15 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         run_id = job["metadata"]["labels"][RUN_LABEL]
         logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         on_cancel, kept = inputs["onCancel"], logs.run(run_id)
+        begun = str(job["metadata"].get("creationTimestamp"))
+        history.begin(Record(run_id=run_id, submitted=begun, provenance=trained_by))
         prefix = f"{attempt}: " if retries > 0 else ""
         wait = Wait(api, job, limits, api.age(job), context, on_cancel, kept, prefix)
-        result = wait.to_the_end()
+        result = retry.complete(wait.to_the_end(), before)
+        history.end(run_id, result.as_map())
         reason = retry.curable(result, inputs.get("retryOn", ["lostNode"]))
         if reason is None or len(before) >= retries:
-            return retry.complete(result, before)
+            return result
         before = retry.with_ended(before, result, reason)
         # Should this process be killed now, the remaining job records its attempt.
         api.patch({"metadata": {"annotations": retry.annotations(before)}})
@@ -185,10 +190,11 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         context.warn(f"{attempt} {word}: {before[-1]['reason']}. The job is submitted anew")
 
 
-def _completing(inputs: Properties) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+def _completing(
+    inputs: Properties, facts: Mapping[str, Any]
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
     """Return what adds to a PyTorchJob where its files are kept, and where it is tracked."""
-    tracking = inputs.get("tracking")
-    sent = {} if tracking is None else variables(tracking, provenance(inputs))
+    sent = variables(inputs.get("tracking"), facts)
     return lambda manifest: tracked(keeping(manifest, inputs.get("kept")), sent)
 
 

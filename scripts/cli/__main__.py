@@ -24,6 +24,8 @@ _FUNCTIONS = {
     "logs": "logs:show",
     "fetch": "fetch:fetch",
     "ui": "ui:show",
+    "report": "report:report",
+    "compare": "compare:compare",
 }
 """Each command imports what it needs itself: importing all of them takes a second."""
 _CHANGING = frozenset({"up", "preview", "rerun", "down"})
@@ -69,15 +71,18 @@ def _parser() -> argparse.ArgumentParser:
     for name in _FUNCTIONS:
         subcommand = subcommands.add_parser(name)
         subcommand.add_argument("stack")
-        if name in {"rerun", "results", "logs", "fetch", "ui"}:
+        if name in {"rerun", "results", "logs", "fetch", "report", "compare", "ui"}:
             subcommand.add_argument("job")
         if name == "results":
             subcommand.add_argument("format", choices=("text", "json"))
-        if name == "fetch":
+        if name in {"fetch", "report"}:
             subcommand.add_argument("to", nargs="?", default="")
+        if name == "fetch":
             subcommand.add_argument("run", nargs="?", default="", choices=("", "succeeded"))
         if name == "ui":
             subcommand.add_argument("port", type=_port)
+        if name == "compare":
+            subcommand.add_argument("other", nargs="?", default="")
         if name == "logs":
             subcommand.add_argument("rank", nargs="?", type=_rank)
             subcommand.add_argument("follow", nargs="?", choices=("0", "1"), default="1")

@@ -5,20 +5,23 @@ from __future__ import annotations
 import signal
 import socket
 import subprocess
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from tempfile import TemporaryFile
 from typing import NoReturn
 
 from core.validation import check as validate
 from infra.tracking.manifests import NAME, PORT
 from infra.tracking.settings import KEY, Tracking
-from scripts.cli import CommandError, echo
+from scripts.cli import CommandError
 from scripts.cli.config import check, no_job, own, tracking_of
 from scripts.cli.kubeconfig import kubectl
 from scripts.cli.state import StackState, read_state
 
 _WANDB = "https://wandb.ai"
+_PAUSE_SECONDS = 0.5
 
 
 def show(stack: str, job: str, port: int) -> int:
@@ -33,14 +36,14 @@ def show(stack: str, job: str, port: int) -> int:
         raise CommandError(no_job(stack, job, state.jobs))
     page = _page(state, job)
     if not settings.is_installed:
-        echo(elsewhere(settings, stack, job, page))
+        print(elsewhere(settings, stack, job, page))
         return 0
     if state.kubeconfig is None or state.namespace is None:
         raise CommandError(f"Stack {stack} has no server yet; `make up STACK={stack}` installs it.")
     _require_free(port, stack)
     text = announcement(stack, job, page, port)
     with suppress(KeyboardInterrupt):  # to stop looking is no failure
-        _forward(state.kubeconfig, state.namespace, port, stack, lambda: echo(text))
+        _forward(state.kubeconfig, state.namespace, port, stack, partial(print, text, flush=True))
     return 0
 
 
@@ -112,33 +115,48 @@ def _require_free(port: int, stack: str) -> None:
 def _forward(
     kubeconfig: str, namespace: str, port: int, stack: str, ready: Callable[[], None]
 ) -> None:
-    """Forward a port of this machine to the server until Ctrl-C or SIGTERM; raise if it ends.
+    """Forward a port of this machine to the server until Ctrl-C or SIGTERM; raise if it can't.
 
-    `ready` is called once it can be used.
+    `ready` is called once it can be used. kubectl ends when a connection breaks, as when the server
+    is restarted: then it is started again.
     """
     before = signal.signal(signal.SIGTERM, _interrupt)
     ports = ("--address=127.0.0.1", f"service/{NAME}", f"{port}:{PORT}")
     try:
-        with kubectl(kubeconfig) as command, TemporaryFile("w+") as complaints:
+        with kubectl(kubeconfig) as command:
             line = [*command, "port-forward", "--namespace", namespace, *ports]
-            with subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, text=True
-            ) as process:
-                try:
-                    assert process.stdout is not None  # noqa: S101 - a pipe
-                    for printed in process.stdout:
-                        if printed.startswith("Forwarding"):
-                            ready()
-                finally:
-                    process.terminate()
-            complaints.seek(0)
-            words = complaints.read().strip() or f"kubectl ended with {process.returncode}"
+            while (words := _forwarded(line, ready)) is None:
+                time.sleep(_PAUSE_SECONDS)
+                ready = _nothing
     finally:
         signal.signal(signal.SIGTERM, before)
     raise CommandError(
         f"The server of {stack} can't be reached, or no longer: {words}\n`make up STACK={stack}` "
         "installs it or brings it back; then run the same command again."
     )
+
+
+def _forwarded(line: Sequence[str], ready: Callable[[], None]) -> str | None:
+    """Run kubectl to its end; return None if it was ready before, otherwise what it complained."""
+    is_ready = False
+    with TemporaryFile("w+") as complaints:
+        with subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, text=True
+        ) as process:
+            try:
+                assert process.stdout is not None  # noqa: S101 - a pipe
+                for printed in process.stdout:
+                    if printed.startswith("Forwarding") and not is_ready:
+                        is_ready = True
+                        ready()
+            finally:
+                process.terminate()
+        complaints.seek(0)
+        return None if is_ready else complaints.read().strip() or "kubectl gives no reason"
+
+
+def _nothing() -> None:
+    """Announce nothing: it was announced before."""
 
 
 def _interrupt(*_: object) -> NoReturn:

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,14 @@ def main(plan_file: Path) -> None:
     _HANGING.bind(("127.0.0.1", plan["hanging"]))
     _HANGING.listen(64)
     early = [_pod(here, pod) for pod in plan["pods"] if pod["early"]]
-    server = _server(here, plan["port"])
-    (here / "answers").touch()
-    for process in [*early, *(_pod(here, pod) for pod in plan["pods"] if not pod["early"])]:
-        process.wait(_POD_SECONDS)
+    with _server(here, plan["port"]) as url:
+        (here / "answers").touch()
+        for process in [*early, *(_pod(here, pod) for pod in plan["pods"] if not pod["early"])]:
+            process.wait(_POD_SECONDS)
+        found = _runs(f"{url}/api/2.0")
     ends = {
         pod["name"]: json.loads((here / f"{pod['name']}.end").read_text()) for pod in plan["pods"]
     }
-    found = _runs(f"http://127.0.0.1:{plan['port']}/api/2.0")
-    server.send_signal(signal.SIGKILL)
     (here / "found.json").write_text(json.dumps({"ends": ends, "runs": found}))
 
 
@@ -63,7 +63,9 @@ def _pod(here: Path, pod: dict[str, Any]) -> subprocess.Popen[bytes]:
         )  # fmt: skip
 
 
-def _server(here: Path, port: int) -> subprocess.Popen[bytes]:
+@contextmanager
+def _server(here: Path, port: int) -> Iterator[str]:
+    """Yield the address of the server once it answers; end it with all of its processes."""
     options = ("--host=127.0.0.1", f"--port={port}", "--workers=1")
     stores = (
         f"--backend-store-uri=sqlite:///{here}/runs.db",
@@ -76,15 +78,25 @@ def _server(here: Path, port: int) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
             [sys.executable, "-m", "mlflow", "server", *options, *stores],
             env={**os.environ, **quiet, "HOME": str(here), "PYTHONPATH": "/mlflow"},
-            stdout=log, stderr=log,
+            stdout=log, stderr=log, start_new_session=True,
         )  # fmt: skip
-    until = time.monotonic() + _SERVER_SECONDS
-    while time.monotonic() < until:
-        with suppress(OSError):
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5).close()
-            return process
-        time.sleep(0.2)
-    raise TimeoutError((here / "server.log").read_text())
+    url, until = f"http://127.0.0.1:{port}", time.monotonic() + _SERVER_SECONDS
+    try:
+        while not _answers(url):
+            if time.monotonic() > until:
+                raise TimeoutError((here / "server.log").read_text())
+            time.sleep(0.2)
+        yield url
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def _answers(url: str) -> bool:
+    try:
+        urllib.request.urlopen(f"{url}/health", timeout=5).close()  # noqa: S310 - as below
+    except OSError:
+        return False
+    return True
 
 
 def _runs(api: str) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from slipway_trainer.agent.tracking.dataset import Dataset
 from slipway_trainer.agent.tracking.sinks import RefusedError, Run, Sink
 from slipway_trainer.agent.tracking.usage import Usage
 
-_LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 1.0, 30.0, 0.5
+_LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 2.0, 30.0, 0.5
 _USAGE_SECONDS, _LEAST_SECONDS = 10.0, 1.0
 """Between two looks at what the container uses, and before one at the end."""
 _MOST_USED = 1000

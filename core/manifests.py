@@ -106,6 +106,14 @@ def holds(thing: Mapping[str, Any], type_: str) -> bool:
     return condition(thing, type_).get("status") == "True"
 
 
+def unready(node: Mapping[str, Any]) -> str | None:
+    """Return why a node is not Ready; None when it is."""
+    ready = condition(node, "Ready")
+    if ready.get("status") == "True":
+        return None
+    return str(ready.get("message", "is not Ready" if ready else "has not reported yet"))
+
+
 def troubles(pod: Mapping[str, Any]) -> Iterator[str]:
     """Yield why containers of a pod are not running."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
-from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
+from clusters import image_registry
 from clusters.azure import is_reserved, reserved
 from clusters.pools import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
@@ -133,8 +132,8 @@ class GpuNodes:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Images:
-    """Prebuilt images that the nodes may pull: Slipway does not build these.
+class Images(image_registry.Images):
+    """Prebuilt images that the nodes may pull, by their full names: Slipway does not build these.
 
     Args:
         trainer: What jobs run in.
@@ -147,17 +146,6 @@ class Images:
     trainer_cuda: Reference | None = None
     training_operator: Reference | None = None
     tcp_wait: Reference | None = None
-
-    @property
-    def prebuilt(self) -> dict[str, str]:
-        """Those that are set, by their keys in the stack's YAML."""
-        references = {to_camel(each.name): getattr(self, each.name) for each in fields(self)}
-        return {key: value for key, value in references.items() if value is not None}
-
-    def target(self, pushed: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return `Cluster.image_target`: `pushed` for every image that is not prebuilt."""
-        prebuilt = self.prebuilt
-        return {"kind": "there", **prebuilt, "otherwise": pushed} if prebuilt else pushed
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -8,9 +8,9 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from clusters.image_registry import Registry
+from clusters.image_registry import Images, Registry
 from clusters.pools import DEVICE_PLUGIN, Taint
-from core.fields import CONFIG, Count, Image, LabelKey, LabelValue, Positive
+from core.fields import CONFIG, Count, LabelKey, LabelValue, Positive
 from core.problem import Contradiction
 from core.validation import contradictory
 from images.targets.registry_login import host
@@ -34,25 +34,6 @@ Namespace = Annotated[
         "first or last",
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Images:
-    """Images that are already where the cluster's nodes can fetch them.
-
-    What is not named is built and pushed to the `registry`, where there is one.
-
-    Args:
-        trainer: What jobs run unless they bring their own.
-        trainer_cuda: The same for jobs with GPUs.
-        training_operator: The operator's, where the stack installs it.
-        tcp_wait: Of the container that waits for a job's master; likewise.
-    """
-
-    trainer: Image | None = None
-    trainer_cuda: Image | None = None
-    training_operator: Image | None = None
-    tcp_wait: Image | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

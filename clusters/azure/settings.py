@@ -133,14 +133,7 @@ class GpuNodes:
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
 class Images(image_registry.Images):
-    """Prebuilt images that the nodes may pull, by their full names: Slipway does not build these.
-
-    Args:
-        trainer: What jobs run in.
-        trainer_cuda: What jobs with GPUs run in.
-        training_operator: Kubeflow's training operator.
-        tcp_wait: What a worker waits for its Master with.
-    """
+    """Images that are already where the nodes can fetch them, by their full names."""
 
     trainer: Reference | None = None
     trainer_cuda: Reference | None = None

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from clusters import image_registry
@@ -18,7 +18,7 @@ from clusters.azure import is_reserved, reserved
 from clusters.pools import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
 from core.problem import Contradiction
-from core.validation import contradictory
+from core.validation import Consistent
 
 
 def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
@@ -142,7 +142,7 @@ class Images(image_registry.Images):
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class AzureSettings:
+class AzureSettings(Consistent):
     """What the settings of both kinds have in common; the kinds' own classes explain the rest.
 
     Args:
@@ -166,14 +166,7 @@ class AzureSettings:
     login: Login = "azurecli"
     admin_kubeconfig: bool = False
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := [*self.contradictions()]:
-            raise contradictory(found)
-        return self
-
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield what Azure refuses, though each value is allowed by itself."""
         yield from reserved(("name",), self.resource_name)
 
     @property

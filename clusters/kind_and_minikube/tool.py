@@ -25,10 +25,9 @@ _API_LIMIT = (5, 10)
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool, bound to one cluster.
+    """A command-line tool, bound to one cluster by the inputs of that one's resource.
 
-    Args:
-        inputs: Of the cluster's resource; `name` alone is enough for one that exists.
+    `name` alone is enough for one that exists.
     """
 
     inputs: Mapping[str, Any]

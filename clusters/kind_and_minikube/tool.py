@@ -150,17 +150,6 @@ class Tool(ABC):
         except (CommandFailed, ValueError, OSError) as error:
             return [Problem("cluster", str(error))]
 
-    def remains(self) -> dict[str, list[str]]:
-        """Return the cluster and how to remove it; nothing of one that Slipway has not made."""
-        left = []
-        if self.directory.exists():
-            # Without the tool, or its engine, it is unknown whether the cluster exists.
-            is_gone = not self.needs() and not self.exists()
-            forget = f"rm -r {self.directory}"
-            command = forget if is_gone else f"{self.removal} {self.name} && {forget}"
-            left.append(f"{self.program}'s cluster {self.name}: {command}")
-        return {f"{self.program} clusters": left}
-
 
 def _show(context: Context, line: str) -> None:
     if text := line.strip():

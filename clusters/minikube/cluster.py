@@ -14,10 +14,10 @@ from pydantic.dataclasses import dataclass
 
 from clusters import training_operator
 from clusters.capacity import Capacity, left
-from clusters.cluster import Cluster, Remains
+from clusters.cluster import Cluster
 from clusters.kind_and_minikube import cluster as machine
 from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
-from clusters.minikube.tool import CONTAINER_DRIVERS, MinikubeTool
+from clusters.minikube.tool import CONTAINER_DRIVERS
 from core.fields import CONFIG, Memory, size
 from core.problem import Contradiction, contradiction
 from core.validation import Consistent
@@ -103,11 +103,6 @@ def provision(settings: Settings) -> Cluster:
         machine.require({"mount": settings.mount})
     target = {"kind": "minikube", "profile": settings.name}
     return machine.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
-
-
-def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """The profile, if this stack made it and it still exists."""
-    return MinikubeTool(inputs(settings)).remains()
 
 
 def _megabytes(amount: str) -> str:

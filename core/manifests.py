@@ -108,10 +108,11 @@ def holds(thing: Mapping[str, Any], type_: str) -> bool:
 
 def unready(node: Mapping[str, Any]) -> str | None:
     """Return why a node is not Ready; None when it is."""
-    ready = condition(node, "Ready")
-    if ready.get("status") == "True":
+    if holds(node, "Ready"):
         return None
-    return str(ready.get("message", "is not Ready" if ready else "has not reported yet"))
+    ready = condition(node, "Ready")
+    why = "is not Ready" if ready else "its kubelet has not reported yet"
+    return str(ready.get("message", why))
 
 
 def troubles(pod: Mapping[str, Any]) -> Iterator[str]:

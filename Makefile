@@ -9,6 +9,8 @@ PYTHON ?= python3
 JOB    ?=
 RANK   ?=
 RUN    ?=
+PORT   ?= 5000
+WITH   ?=
 TO     ?=
 FOLLOW ?= 1
 FORMAT ?= text
@@ -29,7 +31,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python up preview down rerun logs results fetch kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare ui kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -45,6 +47,9 @@ python: ## only the Python environment
 
 test-python: # the Python environment of the checks and tests
 	@$(PYTHON) -m scripts.setup.bootstrap --python-only --tests
+
+browser: test-python # Chromium, for the tests that look at pages
+	@$(IN_TESTS) tests.browser.chromium
 
 up: tools ## bring the stack up: cluster, operator, image, jobs
 	@$(IN_VENV) scripts.cli up "$(STACK)"
@@ -67,6 +72,15 @@ results: python ## how each job has ended last; JOB=… for all of one, FORMAT=j
 
 fetch: python ## copy the files of a job's last run to your disk, and check them: JOB=… and TO=directory
 	@$(IN_VENV) scripts.cli fetch "$(STACK)" "$(JOB)" "$(TO)" "$(RUN)"
+
+ui: python ## where the runs are tracked, and the way to the server in the cluster: JOB=… PORT=5000
+	@$(IN_VENV) scripts.cli ui "$(STACK)" "$(JOB)" "$(PORT)"
+
+report: python ## write a page about the jobs' runs, to look at: JOB=… for one, TO=report.html
+	@$(IN_VENV) scripts.cli report "$(STACK)" "$(JOB)" "$(TO)"
+
+compare: python ## put a job's last run beside its baseline and earlier ones: JOB=… and WITH=run id
+	@$(IN_VENV) scripts.cli compare "$(STACK)" "$(JOB)" "$(WITH)"
 
 kubeconfig: tools ## merge the stack's cluster into your own kubeconfig, as context slipway-STACK
 	@$(IN_VENV) scripts.cli kubeconfig "$(STACK)"
@@ -92,11 +106,11 @@ unit:
 	$(IN_TESTS) pytest tests/program tests/unit --numprocesses=2 --dist=loadfile -o faulthandler_timeout=600 -o faulthandler_exit_on_timeout=true
 
 test: BEGAN := $(shell date +%s)
-test: tools check ## check, then the tests on a real engine, cluster and image
-	@$(ENVIRONMENT) $(COUNTING) $(IN_TESTS) pytest tests/engine tests/runs tests/trainer tests/local -m "not long" $(SPREAD) --durations=10; \
+test: tools check browser ## check, then the tests on a real engine, cluster and image
+	@$(ENVIRONMENT) $(COUNTING) $(IN_TESTS) pytest tests/engine tests/runs tests/trainer tests/local tests/browser -m "not long" $(SPREAD) --durations=10; \
 	ended=$$?; rm -f "$$CLI_CALLS"; echo "make test took $$((($$(date +%s) - $(BEGAN)) / 60)) min"; exit $$ended
 
-test-long: tools test-python ## the tests that take minutes, with their figures
+test-long: tools test-python browser ## the tests that take minutes, with their figures
 	$(ENVIRONMENT) $(IN_TESTS) pytest tests -m long --durations=0
 
 smoke: tools test-python ## check a stack that is up

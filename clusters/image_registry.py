@@ -73,12 +73,16 @@ class Images:
         trainer_cuda: The same for jobs with GPUs.
         training_operator: The operator's, where the stack installs it.
         tcp_wait: Of the container that waits for a job's master; likewise.
+        mlflow: The tracking server's, where the stack installs it.
+        postgres: Of its PostgreSQL; likewise.
     """
 
     trainer: Image | None = None
     trainer_cuda: Image | None = None
     training_operator: Image | None = None
     tcp_wait: Image | None = None
+    mlflow: Image | None = None
+    postgres: Image | None = None
 
     @property
     def prebuilt(self) -> dict[str, str]:

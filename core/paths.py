@@ -31,9 +31,9 @@ def venv_dir() -> Path:
 
 
 def venv_dir_for_tests() -> Path:
-    """Return the environment of the checks and tests, which refers to what lies in two others."""
-    locks = ("requirements-test.lock", "requirements-azure.lock", "requirements.lock")
-    return cache_dir() / f"venv-test-{_digest(*locks)}"
+    """Return the environment of the checks and tests, which refers to what lies in others."""
+    locks = (f"requirements-{part}.lock" for part in ("test", "azure", "report"))
+    return cache_dir() / f"venv-test-{_digest(*locks, 'requirements.lock')}"
 
 
 def extra_dir(extra: str) -> Path:

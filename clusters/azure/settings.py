@@ -139,6 +139,8 @@ class Images(image_registry.Images):
     trainer_cuda: Reference | None = None
     training_operator: Reference | None = None
     tcp_wait: Reference | None = None
+    mlflow: Reference | None = None
+    postgres: Reference | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

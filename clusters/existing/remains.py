@@ -22,6 +22,7 @@ _LABELS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 _KINDS: Mapping[str, str] = {
     "pytorchjob": "/apis/kubeflow.org/v1",
     "pod": "/api/v1",
+    "deployment": "/apis/apps/v1",
     "configmap": "/api/v1",
     "persistentvolumeclaim": "/api/v1",
 }

@@ -3,6 +3,8 @@
     <state>/runs/<stack>/<job>/<run_id>/run.json                  what the run consists of
     <state>/runs/<stack>/<job>/<run_id>/<replica>-<container>.log one for each start of a program
     <state>/runs/<stack>/<job>/<run_id>/complete                  there once nothing is missing
+    <state>/runs/<stack>/<job>/<run_id>/timeline.jsonl            what was seen of the run
+    <state>/runs/<stack>/<job>/<run_id>.json                      stays: jobs/logs/history.py
 
 A log is as the kubelet sends it, each line after its time; a first line that begins with # means
 that what came before was dropped. Logs may hold secrets: only their owner can read them.
@@ -12,6 +14,7 @@ import json
 import os
 import shutil
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -94,6 +97,11 @@ class Run:
             return None
 
     @property
+    def timeline(self) -> Path:
+        """Where its timeline is, or would be."""
+        return self.directory / "timeline.jsonl"
+
+    @property
     def is_complete(self) -> bool:
         """Whether its logs were read to their ends."""
         return (self.directory / COMPLETE).exists()
@@ -133,8 +141,10 @@ class Archive:
                 shutil.rmtree(run.directory, ignore_errors=True)
 
     def remove(self) -> None:
-        """Delete the logs of all runs; nothing happens when none exist."""
-        shutil.rmtree(self.directory, ignore_errors=True)
+        """Delete the logs of all runs; what trained them stays, until `make down`."""
+        self.keep(())
+        with suppress(OSError):
+            self.directory.rmdir()
 
 
 def of(urn: str) -> Archive:
@@ -150,7 +160,8 @@ def of_job(stack: str, job: str) -> Archive:
 
 def jobs(stack: str) -> list[str]:
     """Return the jobs of a stack of which logs are kept."""
-    return sorted(path.name for path in of_stack(stack).glob("*") if path.is_dir())
+    archives = map(Archive, of_stack(stack).glob("*"))
+    return sorted(archive.directory.name for archive in archives if archive.runs())
 
 
 def of_stack(stack: str) -> Path:

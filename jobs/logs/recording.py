@@ -74,7 +74,7 @@ class Recording:
         self._attempt(lambda: (self.run.directory / COMPLETE).touch(0o600))
 
     def _open(self) -> None:
-        _make_private(self.run.directory)
+        make_private(self.run.directory)
         lock = self.run.directory / ".lock"
         lock.touch(0o600)
         self._lock.enter_context(locked(lock, limit=_LOCK_SECONDS))
@@ -111,7 +111,7 @@ class Recording:
             return None
 
 
-def _make_private(directory: Path) -> None:
+def make_private(directory: Path) -> None:
     """Make a directory and those above it, for their owner alone; mkdir's `parents` would not."""
     missing = [each for each in (directory, *directory.parents) if not each.exists()]
     for each in reversed(missing):

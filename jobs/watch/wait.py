@@ -19,6 +19,7 @@ from jobs.watch.feed import Feed
 from jobs.watch.gpu_meter import GpuMeter
 from jobs.watch.log_ends import LogEnds
 from jobs.watch.obstacles import Obstacles
+from jobs.watch.timeline import Timeline
 
 _TICK_SECONDS = 0.5
 _PAUSE_SECONDS = 15.0  # between two lines on the same epoch: a day of training is to be no book
@@ -54,6 +55,7 @@ class Wait:
         self._run = RunState(self.job)
         self._row = _Row(self.context, self.prefix)
         self._logs = LogEnds(self._run, self.kept)
+        self._timeline = Timeline(self.kept.timeline)
         self._obstacles = Obstacles(self.api, self._run, self._warn_once)
         least = self.limits.gpu_utilization
         self._gpus = (
@@ -135,6 +137,7 @@ class Wait:
 
     def _report(self) -> None:
         """Show a failure at once unless it followed another one."""
+        self._timeline.see(self._run)
         new = self._run.failures[self._reported :]
         self._reported += len(new)
         for failed in new:
@@ -148,13 +151,14 @@ class Wait:
 
     def _conclude(self, end: End) -> RunResult:
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        failure = None
+        failure, events = None, self._obstacles.events()
+        self._timeline.end(end, now, events)
         if end.state != "Succeeded":
             self._obstacles.see_nodes()
             silent = self._logs.silent()
             if end.state == "TimedOut" and len(silent) == 1:
                 end = replace(end, reason=f"{end.reason}; the others waited for {silent[0]}")
-            failure = details(end, self._run, self._logs, self._obstacles.events())
+            failure = details(end, self._run, self._logs, events)
         self._stop_survivors(end)
         return result(end, self._run, now, failure, self._whole)
 

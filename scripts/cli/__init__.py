@@ -1,4 +1,4 @@
-"""What the Makefile calls for a stack: up, preview, down, rerun, logs, results, fetch, env."""
+"""What the Makefile calls for a stack: up, preview, down, rerun, logs, results and others."""
 
 import sys
 

@@ -59,6 +59,19 @@ def test_make_fetch_copies_what_the_job_left_and_make_results_says_so(
     assert {"mnist_cnn.pt", "accuracies.json"} <= found.keys()
 
 
+def test_the_report_and_the_comparison_have_the_run_and_what_trained_it(
+    live_stack: LiveStack, tmp_path: Path
+) -> None:
+    run_id = live_stack.job("mnist-gloo")["run_id"]
+    live_stack.run(f"make report TO={tmp_path}/report.html")
+    page = (tmp_path / "report.html").read_text()
+    assert page.count(run_id) > 1
+    assert f"git checkout {live_stack.run('git rev-parse HEAD').text.strip()}" in page
+    for shown in ("Loss of each rank", "Running: PyTorchJob mnist-gloo is running", "baseline"):
+        assert shown in page
+    assert run_id in live_stack.run("make compare JOB=mnist-gloo").output
+
+
 def test_git_sees_nothing_of_what_make_up_made(live_stack: LiveStack) -> None:
     assert live_stack.run("git status --porcelain").text == ""
 

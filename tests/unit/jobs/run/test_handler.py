@@ -4,6 +4,7 @@ import copy
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -13,6 +14,8 @@ from core.handler import UNKNOWN
 from jobs.config import CATALOG
 from jobs.cost import TrainingCost
 from jobs.judge.verdict import Limits
+from jobs.logs.archive import Archive
+from jobs.logs.history import History, Record
 from jobs.resource import run_properties
 from jobs.result import RunResult
 from jobs.run import handler
@@ -166,3 +169,31 @@ def test_what_a_run_may_take_and_what_its_nodes_cost_reach_the_wait(
     assert (unset.gpu_utilization, unset.cost) == (None, None)
     assert (limited.total, limited.start, limited.gpu_utilization) == (3600, 300, 20)
     assert limited.cost == TrainingCost(**COST)
+
+
+def test_what_trains_a_run_is_remembered_before_it_and_its_result_after(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    remembered: list[object] = []
+
+    class Waited:
+        def __init__(self, *_given: object) -> None: ...
+
+        def to_the_end(self) -> RunResult:
+            remembered.extend(History(kept).records())
+            return RunResult(state="Succeeded", duration_seconds=1)
+
+    kept = Archive(tmp_path)
+    made = "2026-01-01T00:00:00Z"
+    labelled = {"metadata": {"labels": {RUN_LABEL: "mine-1"}, "creationTimestamp": made}}
+    monkeypatch.setattr(handler, "submit", lambda *_, **__: labelled)
+    monkeypatch.setattr(handler, "Wait", Waited)
+    monkeypatch.setattr(handler, "_api", lambda _: MagicMock())
+    monkeypatch.setattr(handler, "archive", MagicMock(of=lambda _: kept))
+    _, outputs = PyTorchJobHandler().create(dict(INPUTS), Quiet())
+    [before], [after] = remembered, History(kept).records()
+    assert isinstance(before, Record)
+    assert (before.run_id, before.submitted, before.result) == ("mine-1", made, None)
+    assert before.provenance["image"] == "localhost/slipway-trainer:1"
+    assert before.provenance["settings"]["epochs"] == 1
+    assert after.result == outputs["result"]

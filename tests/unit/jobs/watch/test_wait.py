@@ -8,6 +8,7 @@ from jobs.api import JobApi
 from jobs.judge.verdict import Limits
 from jobs.logs.archive import Run
 from jobs.logs.lines import Line
+from jobs.watch.timeline import entries
 from jobs.watch.wait import Wait
 from tests.unit.jobs.run.test_handler import Quiet
 from tests.unit.jobs_objects import RUNNING, ended, job, pod, summary
@@ -53,3 +54,13 @@ def test_a_run_that_is_older_than_the_limit_for_its_start_is_waited_for(tmp_path
     waiting = Wait(cast("JobApi", api), job("Running"), limits, 400, Quiet(), "keep", kept)
     assert waiting.to_the_end().succeeded
     assert not api.deleted
+
+
+def test_what_was_seen_of_a_run_is_kept_with_its_end(tmp_path: Path) -> None:
+    limits, kept = Limits(3600, start=300), Run(tmp_path)
+    api = cast("JobApi", Running())
+    Wait(api, job("Running"), limits, 0, Quiet(), "keep", kept).to_the_end()
+    found = [(entry["kind"], entry["about"]) for entry in entries(kept.timeline)]
+    assert ("condition", "PyTorchJob mine") in found
+    assert ("container", "rank 1 (mine-worker-0)") in found
+    assert found[-1] == ("end", "Succeeded")

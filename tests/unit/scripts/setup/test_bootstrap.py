@@ -255,11 +255,13 @@ def test_every_extra_that_a_kind_of_cluster_needs_can_be_added() -> None:
     assert needed == {bootstrap.AZURE}
 
 
-def test_the_lock_of_the_extra_has_what_pyproject_asks_for(root: Path) -> None:
+@pytest.mark.parametrize("extra", [bootstrap.AZURE, bootstrap.REPORT])
+def test_the_lock_of_an_extra_has_what_pyproject_asks_for(extra: str, root: Path) -> None:
     with (root / "pyproject.toml").open("rb") as file:
-        asked = tomllib.load(file)["project"]["optional-dependencies"][bootstrap.AZURE]
-    locked = (root / "requirements-azure.lock").read_text()
-    assert [line for line in locked.splitlines() if "==" in line] == [f"{asked[0]} \\"]
+        asked = tomllib.load(file)["project"]["optional-dependencies"][extra]
+    pinned = locked(root / f"requirements-{extra}.lock")
+    for need in map(Requirement, asked):
+        assert str(need.specifier) == f"=={pinned[canonicalize_name(need.name)]}"
 
 
 def locked(lock: Path) -> dict[str, str]:
@@ -285,8 +287,10 @@ def test_what_is_installed_without_its_requirements_has_them_in_a_lock(root: Pat
     runtime = locked(root / "requirements.lock")
     tests = locked(root / "requirements-test.lock")
     azure = locked(root / "requirements-azure.lock")
-    assert not runtime.keys() & tests.keys()
-    for locks, names in (((runtime, azure), azure), ((runtime, tests), tests)):
+    report = locked(root / "requirements-report.lock")
+    assert not runtime.keys() & (tests.keys() | report.keys())
+    for names in (azure, report, tests):
+        locks = (runtime, names)
         there = {name: version for lock in locks for name, version in lock.items()}
         asked = [Requirement(each) for name in names for each in requires(name) or ()]
         for need in asked:

@@ -1,0 +1,222 @@
+"""`make compare JOB=… WITH=…`: a run beside its baseline and the job's earlier runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.table import Table
+
+from core.paths import CHECKOUT
+from core.problem import choices
+from jobs.judge.progress import figure, numbers
+from jobs.logs import archive
+from jobs.logs.history import History, Record
+from scripts.cli import CommandError
+from scripts.cli.backend import exists
+from scripts.cli.config import check, no_job
+from scripts.cli.state import JobState, read_state
+
+BASELINE = "baseline"
+_EARLIER = 3
+"""Runs before this one that are compared unless one is named."""
+_SAME = 0.0005  # of a figure
+_TIME_TO = "seconds to accuracy"
+_BACKWARD = "backward and communication, share of a step"
+_RATE = "samples per second"
+_FROM_RESULT = {
+    "accuracy": "accuracy",
+    "top5_accuracy": "top-5 accuracy",
+    "loss": "loss",
+    "time_to_accuracy_seconds": "seconds to the goal",
+    "training_seconds": "seconds of training",
+    "duration_seconds": "seconds, from start to end",
+    "goodput": "goodput",
+}
+Better = Literal["more", "less", "unknown"]
+# By a part of a figure's name; the first one counts.
+_BETTER: Mapping[str, Better] = {
+    "per second": "more", "loss": "less", "seconds": "less", "backward": "less", "error": "less",
+    "perplexity": "less", "accuracy": "more", "goodput": "more", "f1": "more", "auc": "more",
+    "recall": "more", "score": "more",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table: a run's figures, and beside them each other run's with what became of it."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    notes: Sequence[str]
+
+
+def compare(stack: str, job: str, other: str) -> int:
+    """Print how a job's latest run compares; exits with 0.
+
+    Raises:
+        CommandError: no run of the job has ended, or there is no such other one.
+    """
+    check(stack)
+    jobs = read_state(stack).jobs if exists(stack) else {}
+    if job not in jobs:
+        raise CommandError(no_job(stack, job, jobs))
+    found = of_job(stack, jobs[job], other)
+    if found is None:
+        raise CommandError(f"No run of {job} has ended yet; `make up STACK={stack}` trains it.")
+    table = Table(title=f"{job}, stack {stack}", title_justify="left")
+    for column in found.columns:
+        table.add_column(column, overflow="fold")
+    for row in found.rows:
+        table.add_row(*row)
+    console = Console(highlight=False, markup=False, emoji=False)
+    options: dict[str, Any] = {} if console.is_terminal else {"width": 160}
+    console.print(table, **options)
+    for note in found.notes:
+        console.print(note, soft_wrap=True)
+    return 0
+
+
+def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
+    """Return how a job's latest run compares; None where none has ended.
+
+    `other` is a run's id, or `baseline`; empty for the baseline and the runs before it.
+    """
+    ended = [record for record in remembered(stack, job) if record.result is not None]
+    if not ended:
+        return None
+    mine, known = ended[-1], {record.run_id: record for record in ended[:-1]}
+    machine = ""
+    chosen = dict(list(known.items())[-_EARLIER:][::-1])
+    if (reference := baseline(job.name)) is not None:
+        machine, record = reference
+        known[BASELINE] = record
+        chosen = {BASELINE: record, **chosen}
+    if other:
+        if other not in known:
+            raise CommandError(f"WITH={other} is no run of {job.name}; {choices(other, known)}")
+        chosen = {other: known[other]}
+    found = compared(mine, chosen, (job.gate or {}).get("require") or {})
+    note = [f"Baseline: {machine}"] if BASELINE in chosen else []
+    return Comparison(found.columns, found.rows, [*note, *found.notes])
+
+
+def remembered(stack: str, job: JobState) -> list[Record]:
+    """Return what is known of a job's runs, the oldest first.
+
+    Of one that another machine waited for, that is what the state has.
+    """
+    records = History(archive.of_job(stack, job.name)).records()
+    run_id = str((job.result or {}).get("run_id", ""))
+    if job.result is not None and all(each.run_id != run_id for each in records):
+        provenance = {"settings": job.inputs.get("declared") or {}}
+        started = str(job.result.get("started", ""))
+        records.append(
+            Record(run_id=run_id, submitted=started, provenance=provenance, result=job.result)
+        )
+    return sorted(records, key=lambda record: record.run_id)
+
+
+def baseline(job: str) -> tuple[str, Record] | None:
+    """Return a demo's run to compare with, after its machine and versions; None without one."""
+    file = CHECKOUT / "jobs" / "baselines" / f"{job}.json"
+    if not file.exists():
+        return None
+    document = json.loads(file.read_text(encoding="utf-8"))
+    known = {**document["machine"], **document["versions"]}
+    about = ", ".join(f"{name} {value}" for name, value in known.items())
+    return f"{about}; {document['date']}", Record(**document["run"])
+
+
+def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, Any]) -> Comparison:
+    """Return a run's figures beside those of others, which are by name; `require` is its gate's."""
+    reached = [best for each in (mine, *others.values()) if (best := _best(each)) is not None]
+    # What all of them reached.
+    target = min(reached) if len(reached) == len(others) + 1 else None
+    own = _figures(mine, target)
+    by_other = [_figures(each, target) for each in others.values()]
+    names = list(dict.fromkeys(name for each in (own, *by_other) for name in each))
+    rows = [
+        [name, _shown(own.get(name))]
+        + [_beside(name, own.get(name), each.get(name), require) for each in by_other]
+        for name in names
+    ]
+    notes = [note for name, each in others.items() if (note := _differs(name, mine, each))]
+    return Comparison(["figure", mine.run_id, *others], rows, notes)
+
+
+def _figures(record: Record, target: float | None) -> dict[str, float]:
+    result, epochs = record.result or {}, record.epochs
+    found = {label: figure(result.get(name)) for name, label in _FROM_RESULT.items()}
+    if target is not None:
+        found[f"{_TIME_TO} {target:.4g}"] = next(
+            (
+                figure(each.get("elapsed_seconds"))
+                for each in epochs
+                if each.get("accuracy", 0) >= target
+            ),
+            None,
+        )
+    found[_RATE] = _mean(epochs, lambda each: figure(each.get("samples_per_second")))
+    found[_BACKWARD] = _mean(epochs, _backward)
+    found |= numbers(result.get("metrics"))
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _best(record: Record) -> float | None:
+    return max((each["accuracy"] for each in record.epochs if "accuracy" in each), default=None)
+
+
+def _mean(
+    epochs: Sequence[Mapping[str, Any]], value: Callable[[Mapping[str, Any]], float | None]
+) -> float | None:
+    values = [found for each in epochs if (found := value(each)) is not None]
+    return fmean(values) if values else None
+
+
+def _backward(epoch: Mapping[str, Any]) -> float | None:
+    """Return which share of a step went backward; the wait for other ranks' gradients is in it."""
+    parts = numbers(epoch.get("seconds_in"))
+    total = sum(parts.values())
+    return parts["backward"] / total if total > 0 and "backward" in parts else None
+
+
+def _beside(name: str, mine: float | None, other: float | None, require: Mapping[str, Any]) -> str:
+    """Return another run's figure, and by how much this run's is better or worse."""
+    if mine is None or other is None:
+        return _shown(other)
+    change, size = abs(mine - other), abs(other)
+    if change == 0 or change < _SAME * size:
+        return f"{_shown(other)} (same)"
+    better, word = _better(name, require), "more" if mine > other else "less"
+    if better != "unknown":
+        word = "better" if better == word else "worse"
+    by = f"{change / size:.1%}" if size else f"{change:.6g}"
+    return f"{_shown(other)} ({by} {word})"
+
+
+def _better(name: str, require: Mapping[str, Any]) -> Better:
+    """Return which of two values is better: by the job's own limit, or by the figure's name."""
+    bounds = require.get(name) or {}
+    if len(bounds) == 1:
+        return "more" if "min" in bounds else "less"
+    return next((better for part, better in _BETTER.items() if part in name.lower()), "unknown")
+
+
+def _differs(name: str, mine: Record, other: Record) -> str:
+    """Return which settings another run had; empty where they are the same."""
+    own, others = (each.provenance.get("settings") or {} for each in (mine, other))
+    different = [
+        f"{key} {others.get(key, 'unset')} (here {own.get(key, 'unset')})"
+        for key in dict.fromkeys([*own, *others])
+        if own.get(key) != others.get(key)
+    ]
+    return f"{name} was trained with {', '.join(different)}" if different else ""
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.6g}"

@@ -1,0 +1,152 @@
+"""The numbers that a run's ranks reported, as curves: from their logs, or what is left of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from jobs.judge.exits import moment
+from jobs.judge.progress import figure, numbers
+from jobs.logs.archive import Run
+from jobs.logs.history import Event, epochs, events
+
+ALL = -1
+"""In place of a rank: what is the same on all of them, or was found by all together."""
+_MOST_BYTES = 2**28
+_LEAST_BYTES = 2**20
+"""Of each log the end is read: so much of all of them, and so much of one at least."""
+_MOST_POINTS = 20_000
+_FEWEST, _MOST = 25, 400
+_KINDS = ("step", "validation", "epoch", "metrics")
+_FOUND = ("accuracy", "top5_accuracy", "test_loss")
+_RATE = "samples_per_second"
+
+
+@dataclass
+class Curve:
+    """One figure's values, by rank and then by where on the x axis, whose label is `axis`."""
+
+    name: str
+    axis: str = "epoch"
+    by_rank: dict[int, dict[float, float]] = field(default_factory=dict)
+
+    def add(self, rank: int, x: float, y: float) -> None:
+        """Add a point; one that was there, before a restart for example, is replaced."""
+        self.by_rank.setdefault(rank, {})[x] = y
+
+    @property
+    def places(self) -> list[float]:
+        """Where on the x axis ranks have points, thinned out evenly; first and last stay."""
+        every = sorted({x for points in self.by_rank.values() for x in points})
+        most = min(_MOST, max(_FEWEST, _MOST_POINTS // max(1, len(self.by_rank))))
+        if len(every) <= most:
+            return every
+        return [every[round(each * (len(every) - 1) / (most - 1))] for each in range(most)]
+
+    def spread(self, x: float) -> tuple[float, float, float]:
+        """Return the least, the middle and the greatest value of all ranks at a place."""
+        values = [points[x] for points in self.by_rank.values() if x in points]
+        return min(values), median(values), max(values)
+
+
+@dataclass
+class Series:
+    """All that a run reported.
+
+    Args:
+        curves: By the name of the figure.
+        epochs: See `jobs.logs.history.epochs`.
+        is_cut: Whether the beginning of a log was left out, since it is very long.
+    """
+
+    curves: dict[str, Curve] = field(default_factory=dict)
+    epochs: Sequence[Mapping[str, Any]] = ()
+    is_cut: bool = False
+
+    def curve(self, name: str, axis: str = "epoch") -> Curve:
+        """Return a figure's curve, which is empty at first."""
+        return self.curves.setdefault(name, Curve(name, axis))
+
+
+def of_logs(run: Run) -> Series:
+    """Return what the ranks of a run have reported so far."""
+    found, logs = Series(epochs=epochs(run)), run.logs()
+    tail = max(_LEAST_BYTES, _MOST_BYTES // max(1, len(logs)))
+    readers: dict[tuple[int, int], _Rank] = {}
+    for log in logs:
+        found.is_cut |= log.is_cut or (log.path.exists() and log.path.stat().st_size > tail)
+        for event in events(log, _KINDS, tail):
+            rank = event.get("rank")
+            if isinstance(rank, int):
+                reader = readers.setdefault((log.replica, rank), _Rank(rank, found))
+                reader.see(event)
+    return found
+
+
+def of_record(known: Sequence[Mapping[str, Any]], histories: Mapping[str, Any]) -> Series:
+    """Return what is remembered of a run whose logs have gone: its epochs alone."""
+    found = Series(epochs=known)
+    for epoch in known:
+        for name in ("loss", "accuracy", _RATE):
+            if (value := figure(epoch.get(name))) is not None:
+                found.curve(name).add(ALL, epoch["epoch"], value)
+    for name, values in histories.items():
+        for number, value in enumerate(values, 1):
+            found.curve(name).add(ALL, number, value)
+    return found
+
+
+@dataclass
+class _Rank:
+    """Takes in the events of one rank, in their order."""
+
+    rank: int
+    series: Series
+    _steps: int | None = None  # of an epoch
+    _before: Event | None = None  # the step before
+    _reports: int = 0
+
+    def see(self, event: Event) -> None:
+        kind, epoch = event["event"], event.get("epoch")
+        if kind == "metrics":
+            self._see_metrics(event)
+        elif isinstance(epoch, int):
+            if kind == "step":
+                self._see_step(event, epoch)
+            elif kind == "epoch":
+                self._before = None
+                if (loss := figure(event.get("rank_loss"))) is not None and self._steps is None:
+                    self._add("loss", epoch, loss)
+            elif self.rank == 0:
+                done = figure(event.get("step"))
+                x = epoch - 1 + min(1.0, done / self._steps) if done and self._steps else epoch
+                for name in _FOUND:
+                    if (value := figure(event.get(name))) is not None:
+                        self.series.curve(name).add(ALL, x, value)
+
+    def _see_step(self, event: Event, epoch: int) -> None:
+        steps, step = event.get("steps"), figure(event.get("step"))
+        if not isinstance(steps, int) or steps < 1 or step is None:
+            steps = None
+            self._reports += 1
+        self._steps = steps or 1
+        axis = "epoch" if steps else "report"
+        x = epoch - 1 + (float(step or 0) + 1) / steps if steps else float(self._reports)
+        if (loss := figure(event.get("loss"))) is not None:
+            self._add("loss", x, loss, axis)
+        before, self._before = self._before, event
+        if before is not None and before.get("epoch") == epoch:
+            seconds = (moment(str(event["time"])) - moment(str(before["time"]))).total_seconds()
+            samples = (figure(event.get("samples")) or 0) - (figure(before.get("samples")) or 0)
+            if seconds > 0 and samples > 0:
+                self._add(_RATE, x, samples / seconds, axis)
+
+    def _see_metrics(self, event: Event) -> None:
+        self._reports += 1
+        axis = next((name for name in ("step", "epoch") if figure(event.get(name))), "report")
+        x = figure(event.get(axis)) or float(self._reports)
+        for name, value in numbers(event.get("metrics")).items():
+            self._add(name, x, value, axis)
+
+    def _add(self, name: str, x: float, value: float, axis: str = "epoch") -> None:
+        self.series.curve(name, axis).add(self.rank, x, value)

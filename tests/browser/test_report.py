@@ -1,0 +1,120 @@
+"""The page of `make report`, as a browser shows it."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scripts.cli.report import page
+from tests.browser.chromium import Tab, opened
+from tests.unit.archived_run import event, line, made, rank_log
+from tests.unit.scripts.cli.report import made_page
+
+_DRAWN = "document.querySelectorAll('.drawing .main-svg').length > 0"
+_TRACES = """[...document.querySelectorAll('figure')].map(figure => [
+  figure.querySelector('h3, h4').textContent,
+  figure.querySelector('.drawing').data.map(each => [each.name, each.visible !== false, each.y]),
+])"""
+_VISIBLE = "[...document.querySelectorAll('.log > div')].filter(each => each.offsetParent)"
+_WIDTHS = "[document.documentElement.scrollWidth, window.innerWidth]"
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "report.html"
+
+
+def show(tab: Tab, file: Path, html: str) -> dict[str, list[Any]]:
+    """Open a page; return each chart's traces by its title: name, visible, values."""
+    file.write_text(html, encoding="utf-8")
+    tab.page.goto(file.as_uri())
+    tab.page.wait_for_function(_DRAWN)
+    assert tab.errors == []
+    assert tab.requests == [file.as_uri()]
+    return dict(tab.page.evaluate(_TRACES))
+
+
+def test_the_charts_have_the_numbers_of_the_run_and_nothing_is_fetched(file: Path) -> None:
+    with opened() as tab:
+        found = show(tab, file, made_page.usual())
+        loss = {name: values for name, _, values in found["Loss of each rank"]}
+        assert loss["rank 0"][:3] == pytest.approx([2, 1, 2 / 3])
+        assert loss["rank 1"][:2] == pytest.approx([2.01, 1.01])
+        assert found["Accuracy"] == [["all ranks", True, [0.91, 0.92]]]
+        phases = {name: values for name, _, values in found["Phases of a step, by epoch"]}
+        assert phases["backward"] == [2.5, 2.5]
+        # The same numbers without looking at colors or lines.
+        summary = tab.page.locator("figure", has_text="Loss of each rank").locator("summary")
+        summary.press("Enter")
+        assert tab.page.get_by_role("cell", name="0.666667").is_visible()
+
+
+def test_the_lines_of_a_rank_are_chosen_by_keyboard(file: Path) -> None:
+    with opened() as tab:
+        show(tab, file, made_page.usual())
+        every = len(tab.page.evaluate(f"{_VISIBLE}.map(each => each.dataset.ranks)"))
+        select = tab.page.get_by_label("Lines of")
+        select.focus()
+        for key in ("ArrowDown", "ArrowDown"):
+            select.press(key)
+        left = tab.page.evaluate(f"{_VISIBLE}.map(each => each.dataset.ranks)")
+        assert left == ["1"] * (every // 2)
+        assert tab.page.locator("output").text_content() == f"{every // 2} lines"
+        select.press("Home")
+        assert len(tab.page.evaluate(f"{_VISIBLE}.map(each => each.dataset.ranks)")) == every
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_page_is_wider_than_its_window(width: int, file: Path) -> None:
+    wide = "w" * 400
+    made([rank_log(0) + line(8, wide), rank_log(1)], timeline=made_page.HAPPENED)
+    failed = {"state": "Failed", "reason": wide, "run_id": made_page.RUN, "image": wide}
+    with opened(width=width) as tab:
+        show(tab, file, page("dev", [made_page.job(failed, gate=False)]))
+        inner = tab.page.evaluate(_WIDTHS)
+        assert inner[0] <= inner[1] == width
+
+
+def test_what_a_program_prints_does_no_harm(file: Path) -> None:
+    harm = "</script><script>document.title='harmed'</script><img src=x onerror=\"alert('harm')\">"
+    log = rank_log(0) + line(9, harm) + event(9, "metrics", 0, epoch=1, metrics={harm: 0.5})
+    made([log, rank_log(1)], timeline=[made_page.entry(1, "warning", harm, harm)])
+    result = {**made_page.SUCCEEDED, "reason": harm, "metrics": {harm: 1.0}, "dataset": harm}
+    with opened() as tab:
+        found = show(tab, file, page("dev", [made_page.job(result)]))
+        assert tab.page.title() == "dev: training report"
+        assert harm in found
+        assert tab.page.locator(".log > div", has_text="onerror").first.is_visible()
+        assert tab.page.locator("img").count() == 0
+
+
+def test_a_single_point_of_a_single_epoch_has_a_mark(file: Path) -> None:
+    made([rank_log(0, epochs=1, steps=1)])
+    with opened() as tab:
+        found = show(tab, file, page("dev", [made_page.job()]))
+        assert found["Loss of each rank"] == [["rank 0", True, [2]]]
+        figure = tab.page.locator("figure", has_text="Loss of each rank")
+        assert figure.locator(".scatterlayer .point").count() == 1
+
+
+def test_of_a_hundred_ranks_the_spread_is_drawn_and_one_by_choice(file: Path) -> None:
+    made([rank_log(rank) for rank in range(100)])
+    with opened(width=390) as tab:
+        found = show(tab, file, page("dev", [made_page.job()]))
+        drawn = [name for name, visible, _ in found["Loss of each rank"] if visible]
+        assert drawn == ["greatest of all ranks", "least of all ranks", "median"]
+        greatest, least, _ = (values for *_, values in found["Loss of each rank"][:3])
+        assert (greatest[0], least[0]) == pytest.approx((2.99, 2))
+        figure = tab.page.locator("figure", has_text="Loss of each rank")
+        figure.locator("select").select_option("rank 42")
+        visible = [
+            each for each in dict(tab.page.evaluate(_TRACES))["Loss of each rank"] if each[1]
+        ]
+        assert visible[-1][0] == "rank 42"
+        assert visible[-1][2][0] == pytest.approx(2.42)
+        assert tab.errors == []

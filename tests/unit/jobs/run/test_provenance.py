@@ -1,0 +1,68 @@
+"""What a run is trained by is what its inputs and git say, and nothing that they don't."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.run import provenance as module
+from jobs.run.provenance import provenance, revision
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(module, "CHECKOUT", tmp_path)
+    return tmp_path
+
+
+def git(repository: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+    command = ["git", *identity, *arguments]
+    done = subprocess.run(command, cwd=repository, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def inputs(**declared: Any) -> dict[str, Any]:
+    pod = {"containers": [{"name": "pytorch", "image": "example.org/mine@sha256:1"}]}
+    specs = {"Master": {"template": {"spec": pod}}}
+    return {"declared": declared, "manifest": {"spec": {"pytorchReplicaSpecs": specs}}}
+
+
+def test_a_clean_commit_is_the_revision_and_a_change_makes_it_dirty(repository: Path) -> None:
+    git(repository, "init", "--quiet")
+    (repository / "train.py").write_text("1\n")
+    git(repository, "add", ".")
+    git(repository, "commit", "--quiet", "--message", "one")
+    commit = git(repository, "rev-parse", "HEAD")
+    assert revision() == commit
+    (repository / "train.py").write_text("2\n")
+    assert revision() == f"{commit}-dirty"
+
+
+def test_a_script_that_is_in_no_commit_makes_it_dirty(repository: Path) -> None:
+    git(repository, "init", "--quiet")
+    git(repository, "commit", "--quiet", "--allow-empty", "--message", "one")
+    (repository / "train.py").write_text("1\n")
+    assert str(revision()).endswith("-dirty")
+
+
+def test_without_a_commit_or_without_git_there_is_no_revision(
+    repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert revision() is None
+    git(repository, "init", "--quiet")
+    assert revision() is None
+    monkeypatch.setenv("PATH", "")
+    assert "revision" not in provenance(inputs())
+
+
+@pytest.mark.usefixtures("repository")
+def test_image_data_and_settings_are_those_of_the_inputs() -> None:
+    data = {"url": "https://example.org/d.tar", "sha256": "ab"}
+    assert provenance(inputs(data=data, epochs=2)) == {
+        "image": "example.org/mine@sha256:1",
+        "data": data,
+        "settings": {"data": data, "epochs": 2},
+    }
+    assert "data" not in provenance(inputs(epochs=2))

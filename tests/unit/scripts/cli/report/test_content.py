@@ -1,0 +1,129 @@
+"""The report has a job's latest run, whether it ended, goes on, or has lost its logs."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from jobs.config import CATALOG, declare
+from jobs.logs import archive
+from jobs.resource import declared
+from jobs.topology import Topology
+from scripts.cli.report import lines, page
+from scripts.cli.report.charts import charts
+from scripts.cli.report.content import as_yaml
+from scripts.cli.report.series import Curve, Series
+from tests.unit.archived_run import COMMIT, line, made, rank_log, remembered
+from tests.unit.scripts.cli.report import made_page
+from tests.unit.scripts.cli.report.made_page import RUN, SUCCEEDED, job
+
+LATER = "mine-20260109-000000-ffff"
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def test_every_run_is_named_with_what_trained_it_newest_first() -> None:
+    text = made_page.usual()
+    found = job()
+    assert [row["run"] for row in found.history] == [RUN, made_page.EARLIER]
+    assert found.history[0]["revision"] == COMMIT[:12]
+    assert found.history[0]["settings"] == "{name: mine, script: train.py, epochs: 2, workers: 1}"
+    assert made_page.EARLIER in text
+
+
+def test_it_ends_with_what_repeats_the_run() -> None:
+    made_page.usual()
+    found = job()
+    assert yaml.safe_load(found.settings) == {
+        "config": {
+            "slipway:jobs": {
+                "mine": {"script": "train.py", "epochs": 2, "workers": 1, "minAccuracy": 0.9}
+            }
+        }
+    }
+    assert found.command == f"git checkout {COMMIT}\nmake rerun JOB=mine STACK=dev"
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_the_settings_of_a_demo_declare_the_same_job(name: str) -> None:
+    demo = CATALOG[name]
+    again = yaml.safe_load(as_yaml(name, declared(demo), None))["config"]["slipway:jobs"][name]
+    assert declare(name, again, f"slipway:jobs.{name}") == demo
+
+
+def test_changes_that_were_not_committed_are_mentioned() -> None:
+    remembered(RUN, SUCCEEDED, revision=f"{COMMIT}-dirty")
+    assert job().command.startswith(f"git checkout {COMMIT}  # and the changes")
+
+
+def test_a_run_that_failed_has_its_story_and_no_gate() -> None:
+    made([rank_log(0)])
+    reason = "rank 0 (mine-master-0) exited with code 3"
+    failed = {"state": "Failed", "reason": reason, "run_id": RUN, "failure": {"error": "bad shape"}}
+    found = job(failed, gate=False)
+    assert (found.state, found.gate) == ("Failed", "")
+    assert "its error: bad shape" in found.story
+    assert "its error: bad shape" in page("dev", [found])
+
+
+def test_a_run_that_goes_on_has_its_numbers_so_far_and_not_the_result_before_it() -> None:
+    made([rank_log(0)], run_id=LATER)
+    remembered(RUN, SUCCEEDED)
+    remembered(LATER, None)
+    found = job(state="running", gate=False)
+    assert (found.state, found.run_id, found.figures) == ("running", LATER, {})
+    assert found.charts[0].title == "Loss of each rank"
+    page("dev", [found])
+
+
+def test_when_the_logs_have_gone_the_epochs_are_left() -> None:
+    made([rank_log(0)])
+    remembered(RUN, SUCCEEDED)
+    archive.of_job("dev", "mine").remove()
+    found = job()
+    accuracy = next(each for each in found.charts if each.title == "Accuracy")
+    assert [row[1] for row in accuracy.rows] == ["0.91", "0.92"]
+    assert "This machine has no logs of it" in page("dev", [found])
+
+
+def test_a_job_of_which_nothing_is_known_has_a_page_all_the_same() -> None:
+    found = job(None, state="no result", gate=False)
+    assert "It has reported no numbers." in page("dev", [found])
+
+
+def test_lines_of_several_processes_in_a_pod_are_of_the_rank_that_they_name() -> None:
+    log = line(1, "[rank1]: Traceback") + line(2, "downloading") + rank_log(1)
+    run = made([log], topology=Topology(1, processes=2))
+    shown = lines.newest([run], Topology(1, processes=2)).shown
+    spans = {each.text[:12]: each.span for each in shown}
+    assert spans["[rank1]: Tra"] == "1"
+    assert spans["downloading"] == "0-1"
+    assert {span for text, span in spans.items() if text.startswith("{")} == {"1"}
+
+
+def test_the_newest_lines_of_each_rank_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "_MOST", 0)
+    monkeypatch.setattr(lines, "_FEWEST", 2)
+    run = made([line(1, "a") + line(2, "b") + line(5, "c"), line(3, "d")])
+    found = lines.newest([run], Topology(2))
+    assert [each.text for each in found.shown] == ["b", "d", "c"]
+    assert (found.most, found.left_out) == (2, True)
+
+
+def test_a_figure_that_is_named_like_markup_is_shown_as_its_name() -> None:
+    harm = '<a href="https://example.org">x</a>'
+    series = Series(curves={harm: Curve(harm, by_rank={0: {1: 1.0}})})
+    [chart] = charts(series)
+    assert "<a" not in str(chart.figure)
+    made([rank_log(0)])
+    assert harm not in page("dev", [job({**SUCCEEDED, "metrics": {harm: 1.0}})])
+
+
+def test_more_figures_than_charts_are_counted() -> None:
+    many = {f"m{number}": Curve("m", by_rank={0: {1: 1.0}}) for number in range(30)}
+    found = [*charts(Series(curves=many))]
+    assert len(found) == 24
+    assert found[-1].notes == ["6 more figures have no chart."]

@@ -1,0 +1,137 @@
+"""A run is compared with its baseline and the job's earlier runs, each figure in its direction."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jobs.config import CATALOG
+from jobs.logs.history import Record
+from scripts.cli import CommandError, compare
+from scripts.cli.compare import BASELINE, baseline, compared, of_job
+from scripts.cli.state import JobState
+from tests.unit.archived_run import made, rank_log, remembered
+
+LATEST, BEFORE = "mine-20260102-000000-bbbb", "mine-20260101-000000-aaaa"
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+
+
+def record(*epochs: Mapping[str, Any], settings: Any = None, **result: Any) -> Record:
+    return Record(run_id="mine-2", submitted="", result={"state": "Succeeded", **result},
+                  provenance={"settings": settings or {}}, epochs=epochs)  # fmt: skip
+
+
+def beside(mine: Record, other: Record, **require: Any) -> dict[str, str]:
+    """Return what stands in the other run's column, by figure."""
+    return {name: cell for name, _, cell in compared(mine, {"other": other}, require).rows}
+
+
+def job(result: Mapping[str, Any] | None = None) -> JobState:
+    return JobState("mine", {"namespace": "x", "declared": {"epochs": 1}}, result)
+
+
+@pytest.mark.parametrize(
+    ("figure", "mine", "other", "verdict"),
+    [
+        ("accuracy", 0.99, 0.9, "10.0% better"),
+        ("accuracy", 0.9, 0.99, "9.1% worse"),
+        ("loss", 0.2, 0.1, "100.0% worse"),
+        ("duration_seconds", 30, 60, "50.0% better"),
+        ("goodput", 0.5, 0.5, "same"),
+        ("loss", 0.1, 0.0, "0.1 worse"),
+    ],
+)
+def test_a_figure_is_better_or_worse_by_its_own_direction(
+    figure: str, mine: float, other: float, verdict: str
+) -> None:
+    [cell] = beside(record(**{figure: mine}), record(**{figure: other})).values()
+    assert cell == f"{other:.6g} ({verdict})"
+
+
+def test_the_jobs_own_limit_is_the_direction_of_its_own_figure() -> None:
+    mine, other = record(metrics={"drift": 2.0}), record(metrics={"drift": 1.0})
+    assert beside(mine, other)["drift"] == "1 (100.0% more)"
+    assert beside(mine, other, drift={"max": 3})["drift"] == "1 (100.0% worse)"
+    assert beside(mine, other, drift={"min": 3})["drift"] == "1 (100.0% better)"
+
+
+def test_the_time_to_accuracy_is_to_what_all_of_them_reached() -> None:
+    quick = record({"epoch": 1, "accuracy": 0.97, "elapsed_seconds": 10.0})
+    slow = record(
+        {"epoch": 1, "accuracy": 0.9, "elapsed_seconds": 10.0},
+        {"epoch": 2, "accuracy": 0.98, "elapsed_seconds": 20.0},
+    )
+    assert beside(quick, slow)["seconds to accuracy 0.97"] == "20 (50.0% better)"
+
+
+def test_throughput_and_the_share_that_goes_backward_are_means_of_the_epochs() -> None:
+    parts = {"forward": 1.0, "backward": 3.0}
+    mine = record({"samples_per_second": 100.0, "seconds_in": parts})
+    other = record(
+        {"samples_per_second": 50.0, "seconds_in": {"forward": 1.0, "backward": 1.0}},
+        {"samples_per_second": 150.0, "seconds_in": {"forward": 1.0, "backward": 1.0}},
+    )
+    found = beside(mine, other)
+    assert found["samples per second"] == "100 (same)"
+    assert found["backward and communication, share of a step"] == "0.5 (50.0% worse)"
+
+
+def test_other_settings_are_named() -> None:
+    mine, other = record(settings={"epochs": 2, "workers": 1}), record(settings={"epochs": 1})
+    [note] = compared(mine, {"other": other}, {}).notes
+    assert note == "other was trained with epochs 1 (here 2), workers unset (here 1)"
+
+
+def test_earlier_runs_are_compared_newest_first_and_one_by_its_id() -> None:
+    made([rank_log(0)], run_id=LATEST)
+    for run_id in ("mine-20251231-000000-cccc", BEFORE, LATEST):
+        remembered(run_id, {"state": "Succeeded", "accuracy": 0.9, "run_id": run_id})
+    every = of_job("dev", job())
+    assert every is not None
+    assert every.columns == ["figure", LATEST, BEFORE, "mine-20251231-000000-cccc"]
+    one = of_job("dev", job(), BEFORE)
+    assert one is not None
+    assert one.columns == ["figure", LATEST, BEFORE]
+    with pytest.raises(CommandError, match=f'did you mean "{BEFORE}"'):
+        of_job("dev", job(), BEFORE[:-1])
+
+
+def test_a_run_that_another_machine_waited_for_is_what_the_state_has() -> None:
+    found = of_job("dev", job({"state": "Succeeded", "run_id": LATEST, "accuracy": 0.9}))
+    assert found is not None
+    assert found.rows == [["accuracy", "0.9"]]
+    assert of_job("dev", job()) is None
+
+
+def test_a_run_that_goes_on_is_not_compared_yet() -> None:
+    remembered(BEFORE, {"state": "Failed", "run_id": BEFORE})
+    remembered(LATEST, None)
+    found = of_job("dev", job())
+    assert found is not None
+    assert found.columns == ["figure", BEFORE]
+
+
+def test_every_baseline_is_of_a_demo_that_succeeded_with_its_machine_and_curve(root: Path) -> None:
+    files = sorted((root / "jobs" / "baselines").glob("*.json"))
+    assert {file.stem for file in files} == {name for name in CATALOG if "nccl" not in name}
+    for file in files:
+        about, run = baseline(file.stem) or ("", record())
+        assert "cores" in about
+        assert (run.result or {})["state"] == "Succeeded"
+        assert run.epochs
+        assert [*compared(run, {BASELINE: run}, {}).rows[0]][2].endswith("(same)")
+
+
+def test_a_baseline_is_compared_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered(BEFORE, {"state": "Succeeded", "accuracy": 0.9})
+    remembered(LATEST, {"state": "Succeeded", "accuracy": 0.9})
+    monkeypatch.setattr(compare, "baseline", lambda _: ("2 cores; 2026-11-25", record(accuracy=1)))
+    found = of_job("dev", job())
+    assert found is not None
+    assert found.columns == ["figure", LATEST, BASELINE, BEFORE]
+    assert found.notes[0] == "Baseline: 2 cores; 2026-11-25"

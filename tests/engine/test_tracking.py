@@ -1,6 +1,6 @@
 """A tracked run as a person sees it: `make up` with MLflow in the cluster, and `make ui`.
 
-It comes after test_stack_jobs.py, on the same stack, and leaves that as it was.
+It comes last on the stack that other tests share, and leaves other jobs on it.
 """
 
 import json

@@ -40,7 +40,7 @@ class TrackingServer(pulumi.ComponentResource):
         super().__init__("slipway:infra:TrackingServer", "tracking", None, opts)
         namespace, target = cluster.namespace, cluster.image_target
         has_database = settings.database == "postgresql"
-        kubeconfig = Output.secret(cluster.kubeconfig)
+        kubeconfig: Output[str] = Output.secret(cluster.kubeconfig)
         claims = manifests.claims(
             namespace, settings.size, storage_class, has_database=has_database
         )

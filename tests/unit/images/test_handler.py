@@ -9,7 +9,7 @@ import pytest
 from core.handler import UNKNOWN, Handler, Properties
 from images.build.requirements import RequirementsSpec
 from images.build.spec import BuildSpec, Spec
-from images.build.trainer import TRAINER
+from images.build.trainer import IMAGES, MLFLOW, TRAINER, ImageSpec
 from images.handler import ImageHandler, JobImageHandler
 from images.targets import containerd
 from tests.unit.images.objects import Listener
@@ -192,6 +192,23 @@ def test_a_preview_says_what_is_built_and_from_what_where_that_is_new(tmp_path: 
     assert seen.lines == [f"is built from {spec.origin}"] * 2
 
 
+def test_a_preview_says_what_a_build_takes_where_there_will_be_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    of, seen = ImageHandler(), Listener()
+    inputs = {**MLFLOW.inputs, "target": _TARGET}
+    of.preview(None, inputs, inputs, seen)
+    [told] = seen.lines
+    assert told.startswith(f"is built from {MLFLOW.context / 'Dockerfile.mlflow'}: ")
+    assert told.endswith(MLFLOW.estimate)
+    of.preview({**inputs, "built": MLFLOW.reference}, inputs, inputs, seen)
+    MLFLOW.archive.parent.mkdir(parents=True)
+    MLFLOW.archive.touch()
+    of.preview(None, inputs, inputs, seen)
+    assert seen.lines == [told], "it is built already, or as before"
+
+
 @pytest.mark.parametrize(
     ("context", "dockerfile", "named"),
     [("/nowhere", "Dockerfile", "context"), ("", "Nofile", "dockerfile")],
@@ -203,3 +220,8 @@ def test_a_preview_refuses_what_cannot_be_built(
     inputs = {"name": "mine", "context": folder, "dockerfile": dockerfile, "contentHash": ""}
     (failure,) = JobImageHandler().check(inputs)
     assert failure.key == named
+
+
+@pytest.mark.parametrize("spec", IMAGES, ids=lambda spec: spec.name)
+def test_what_a_resource_stands_for_is_the_image_that_was_declared(spec: ImageSpec) -> None:
+    assert ImageSpec.of(spec.inputs) == spec

@@ -13,7 +13,6 @@ from scripts.cli.report.series import ALL, Curve, Series
 
 _EACH = 8
 """So many ranks have a line each; of more, their spread is drawn and one of them by choice."""
-_ROWS = 200
 _BARS = 40
 _MOST_CHARTS = 24
 _FEW = 60  # points that each have a mark, without which a single one could not be seen
@@ -116,7 +115,7 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     rows = [[_number(x), *map(_number, each)] for x, each in zip(places, values, strict=True)]
     layout = _layout(curve.axis, escape(curve.name), showlegend=len(data) > 1)
     figure = {"data": data, "layout": layout}
-    return Chart(title, figure, [curve.axis, *names], _thinned(rows), choices, notes)
+    return Chart(title, figure, [curve.axis, *names], rows, choices, notes)
 
 
 def _line(curve: Curve, rank: int, places: Sequence[float], number: int) -> dict[str, Any]:
@@ -186,12 +185,6 @@ def _layout(x: str, y: str, *, height: int = 340, showlegend: bool) -> dict[str,
         "xaxis": {"title": {"text": x}},
         "yaxis": {"title": {"text": y}, "automargin": True},
     }
-
-
-def _thinned(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    if len(rows) <= _ROWS:
-        return [*rows]
-    return [rows[round(each * (len(rows) - 1) / (_ROWS - 1))] for each in range(_ROWS)]
 
 
 def _number(value: float | None) -> str:

@@ -124,7 +124,8 @@ def _line(curve: Curve, rank: int, places: Sequence[float], number: int) -> dict
     look = {"color": _COLORS[number % len(_COLORS)], "dash": _DASHES[number % len(_DASHES)]}
     return {
         "type": "scatter", "name": label(rank), "x": xs, "y": [points[x] for x in xs],
-        "mode": "lines+markers" if len(xs) <= _FEW else "lines",
+        "mode": _mode(len(xs)), "text": [_number(points[x]) for x in xs[:1]],
+        "textposition": "top center",
         "line": {"width": 2, **look}, "marker": {"size": 7, **_mark(number)},
     }  # fmt: skip
 
@@ -135,7 +136,7 @@ def _of_all(
     is_median = name == "median"
     line = {"color": _COLORS[0], "width": 3 if is_median else 1}
     line |= {} if is_median else {"dash": "dot"}
-    mode = "lines+markers" if len(places) <= _FEW and is_median else "lines"
+    mode = _mode(len(places)) if is_median else "lines"
     area = {"fill": "tonexty", "fillcolor": "rgba(0,114,178,0.2)"} if fill else {}
     marker = {"size": 7, **_mark(0)}
     common = {"type": "scatter", "name": name, "x": [*places], "y": [*values]}
@@ -167,6 +168,12 @@ def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
         notes.append(f"The last {len(shown)} epochs.")
     figure = {"data": data, "layout": layout}
     return Chart("Phases of a step, by epoch", figure, ["epoch", *names], rows, notes=notes)
+
+
+def _mode(points: int) -> str:
+    if points == 1:
+        return "markers+text"  # Alone, its axis does not show how much it is.
+    return "lines+markers" if points <= _FEW else "lines"
 
 
 def _mark(number: int) -> dict[str, str]:

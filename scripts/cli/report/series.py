@@ -130,7 +130,7 @@ class _Rank:
             steps = None
             self._reports += 1
         self._steps = steps or 1
-        axis = "epoch" if steps else "report"
+        axis = "epoch" if steps else "report number"
         x = epoch - 1 + (float(step or 0) + 1) / steps if steps else float(self._reports)
         if (loss := figure(event.get("loss"))) is not None:
             self._add("loss", x, loss, axis)
@@ -143,7 +143,9 @@ class _Rank:
 
     def _see_metrics(self, event: Event) -> None:
         self._reports += 1
-        axis = next((name for name in ("step", "epoch") if figure(event.get(name))), "report")
+        axis = next(
+            (name for name in ("step", "epoch") if figure(event.get(name))), "report number"
+        )
         x = figure(event.get(axis)) or float(self._reports)
         for name, value in numbers(event.get("metrics")).items():
             self._add(name, x, value, axis)

@@ -94,7 +94,7 @@ def test_when_the_logs_have_gone_the_epochs_are_left() -> None:
 
 
 def test_a_job_of_which_nothing_is_known_has_a_page_all_the_same() -> None:
-    found = job(None, state="no result", gate=False)
+    found = job(None, gate=False)
     assert "It has reported no numbers." in page("dev", [found])
 
 

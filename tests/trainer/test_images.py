@@ -1,6 +1,8 @@
 """ResNets on folders of pictures, which came in an archive; in the image's own Python."""
 
+import io
 import json
+import shutil
 import subprocess
 import tarfile
 from hashlib import sha256
@@ -29,6 +31,19 @@ for folder, count in (("training", 33), ("testing", 20)):
         Image.new("RGB", (40, 36), color).save(place / f"{number}.{suffix}")
 Path("/out/made/pictures/DATASET").write_text('{"name": "shades"}')
 """
+_COMPARE = """
+from pathlib import Path
+import torch
+from slipway_trainer.pictures import Pictures
+for train in (True, False):
+    how = {"train": train, "limit": None, "size": 32, "device": torch.device("cpu")}
+    files, shards = (Pictures(Path(path), **how) for path in ("/files", "/shards"))
+    every = torch.arange(len(files))
+    assert all(torch.equal(*both) for both in zip(files[every], shards[every], strict=True))
+    assert files.classes == shards.classes == ("dark", "light")
+    print(len(shards))
+"""
+"""Pictures and labels are the same in the same order."""
 
 
 @pytest.fixture(scope="module")
@@ -83,6 +98,61 @@ def test_the_number_of_reading_processes_changes_nothing_and_torch_compile_neith
         assert [each["loss"] for each in after.of("step")] == pytest.approx(
             [each["loss"] for each in before.of("step")], rel=1e-4
         )
+
+
+def sharded(seen: Path) -> None:
+    """Put the pictures into two shards for each folder: each class's first half, and the rest.
+
+    Those for the test have their classes in files, as WebDataset writes them.
+    """
+    for folder in (seen / "pictures/training", seen / "pictures/testing"):
+        halves = [tarfile.open(folder / f"{number}.tar", "w") for number in range(2)]  # noqa: SIM115
+        for kind in [each for each in folder.iterdir() if each.is_dir()]:
+            files = sorted(kind.iterdir())
+            for number, file in enumerate(files):
+                half = halves[2 * number // len(files)]
+                if folder.name == "training":
+                    half.add(file, f"{kind.name}/{file.name}")
+                else:
+                    half.add(file, file.name)
+                    member = tarfile.TarInfo(f"{file.stem}.cls")
+                    member.size = len(kind.name)
+                    half.addfile(member, io.BytesIO(kind.name.encode()))
+            shutil.rmtree(kind)
+        for half in halves:
+            half.close()
+
+
+def test_tar_shards_are_trained_on_as_the_same_pictures_in_folders(
+    image: Opened, data: Path, two: list[Ended], tmp_path: Path
+) -> None:
+    shutil.copytree(data, tmp_path / "seen")
+    sharded(tmp_path / "seen")
+    again = trained(image, tmp_path / "again", tmp_path / "seen", "--workers", "2")
+    assert [rank.code for rank in again] == [0, 0], again[0].errors
+    for before, after in zip(two, again, strict=True):
+        for event in ("step", "epoch"):
+            assert [each["loss"] for each in after.of(event)] == pytest.approx(
+                [each["loss"] for each in before.of(event)], rel=1e-4
+            )
+        assert after.message["accuracy"] == before.message["accuracy"]
+    mounts = {data: "/files", tmp_path / "seen": "/shards"}
+    assert image.run("python3", "-c", _COMPARE, mounts=mounts).split() == ["33", "20"]
+
+
+def test_a_picture_in_a_shard_that_cannot_be_read_is_named_by_its_place(
+    image: Opened, tmp_path: Path
+) -> None:
+    for folder in ("train", "test"):
+        (tmp_path / "seen" / folder).mkdir(parents=True)
+        with tarfile.open(tmp_path / "seen" / folder / "0.tar", "w") as shard:
+            member = tarfile.TarInfo("cat/1.png")
+            member.size = 4
+            shard.addfile(member, io.BytesIO(b"none"))
+    args = ("--data", "/out/seen", *_ARGS, "--workers", "0")
+    [rank] = image.train(tmp_path, Rank(program=_PROGRAM), args=args)
+    assert rank.code == 1
+    assert "the picture at byte 512 of /out/seen/train/0.tar can't be read" in rank.message["error"]
 
 
 def test_a_folder_without_pictures_is_named_with_what_belongs_into_it(

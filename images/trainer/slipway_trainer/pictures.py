@@ -4,20 +4,25 @@
     DIRECTORY/test/CLASS/*.png     test pictures; or `testing`, `val`, `validation`
     DIRECTORY/DATASET              {"name": …}, which results then have; else the directory's name
 
+Each of both folders may have tar shards instead of folders for its classes (`shards`).
 torchvision's ImageFolder lists them. Processes of torch's DataLoader decode them while the model
 trains: pictures travel as bytes, and are normalized on the model's device.
 """
 
 import json
 import tempfile
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import torch
+from PIL import Image
 from torch import Tensor
 from torchvision.datasets import ImageFolder
+from torchvision.datasets.folder import default_loader
 from torchvision.transforms import v2
 
+from slipway_trainer import shards
 from slipway_trainer.datasets import CIFAR10, Data
 
 _FOLDERS = {True: ("train", "training"), False: ("test", "testing", "val", "validation")}
@@ -38,7 +43,8 @@ class Pictures(Data):
         device: Where batches are to be.
 
     Raises:
-        ValueError: a folder is missing, or has other classes than the training pictures.
+        ValueError: a folder is missing, or has other classes than the training pictures, or a
+            shard can't be read.
     """
 
     def __init__(
@@ -46,7 +52,7 @@ class Pictures(Data):
     ) -> None:
         directory = _inner(directory)
         to_size = [v2.Resize(size), v2.CenterCrop(size), v2.PILToTensor()]
-        files = ImageFolder(str(_folder(directory, train)), v2.Compose(to_size))
+        files = _Files(str(_folder(directory, train)), v2.Compose(to_size), loader=_loaded)
         classes, _ = files.find_classes(str(_folder(directory, train=True)))
         if files.classes != classes:
             raise ValueError(
@@ -82,6 +88,33 @@ class Pictures(Data):
         return images, labels.to(self.device, non_blocking=True)
 
 
+class _Files(ImageFolder):  # type: ignore[misc]  # torchvision is inside the image alone
+    """ImageFolder that also lists what is in tar shards."""
+
+    def find_classes(self, directory: str) -> Any:
+        classes = sorted({name for name, _ in shards.samples(Path(directory))})
+        if not classes:
+            return super().find_classes(directory)
+        return classes, {name: index for index, name in enumerate(classes)}
+
+    def make_dataset(self, directory: str, class_to_idx: dict[str, int], **how: Any) -> Any:
+        if places := shards.samples(Path(directory)):
+            return [(place, class_to_idx[name]) for name, place in places]
+        return super().make_dataset(directory, class_to_idx, **how)
+
+
+def _loaded(place: str | shards.Place) -> Any:
+    """Return the picture in a file, or at a place in a shard, in colors."""
+    if isinstance(place, str):
+        return default_loader(place)
+    try:
+        return Image.open(BytesIO(place.read())).convert("RGB")
+    except OSError as error:
+        raise ValueError(
+            f"the picture at byte {place.offset} of {place.file} can't be read: {error}"
+        ) from error
+
+
 def made(cifar10: Path = Path("/data/cifar10")) -> Path:
     """Write 6,000 and 1,000 of the image's pictures as PNG files; return their new directory."""
     directory = Path(tempfile.mkdtemp(prefix="pictures-"))
@@ -112,6 +145,7 @@ def _folder(directory: Path, train: bool) -> Path:
     if found is None:
         raise ValueError(
             f"{directory} has none of the folders {', '.join(_FOLDERS[train])}, with a folder of "
-            "PNG or JPEG files for each class: name the directory that has it with --data"
+            "PNG or JPEG files for each class, or tar shards of these: name the directory that "
+            "has it with --data"
         )
     return found

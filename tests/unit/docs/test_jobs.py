@@ -17,7 +17,8 @@ from jobs.spec.program import DEFAULT_ENTRY, HYPERPARAMETERS, MODULES
 
 _DOCS = Path(__file__).resolve().parents[3] / "docs"
 TEXT = "\n".join(
-    (_DOCS / name).read_text() for name in ("jobs.md", "own-job.md", "resources.md", "files.md")
+    (_DOCS / name).read_text()
+    for name in ("jobs.md", "own-job.md", "resources.md", "files.md", "data.md")
 )
 SMALL = Surroundings(0, Capacity(Decimal("1.9"), 5 * 2**30, 0, 1))
 """What a machine with 2 cores and 6 GB has left for jobs."""

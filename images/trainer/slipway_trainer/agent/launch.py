@@ -98,8 +98,7 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
         if saved is not None:
             saved.fetch()
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
-        text = f"the checkpoints in {parent} can't be read: {artifacts.described(error)}"
-        print(text, file=sys.stderr, flush=True)
+        text = _failed(f"the checkpoints in {parent} can't be read", error)
         return report.EXIT_FAILED, {"rank": own_rank(), "error": text}
     with nullcontext() if saved is None else saved.following(_LOOK_SECONDS):
         code, message = _run(processes, program)
@@ -110,9 +109,15 @@ def _resume(processes: int, program: Sequence[str]) -> tuple[int, dict[str, Any]
         elif code != 0 and saved is not None:
             saved.copy(settled_seconds=0)
     except Exception as error:  # noqa: BLE001 - as above
-        text = f"the checkpoints in {parent} could not be removed: {artifacts.described(error)}"
-        print(text, file=sys.stderr, flush=True)
+        _failed(f"the checkpoints in {parent} could not be removed", error)
     return code, message
+
+
+def _failed(what: str, error: Exception) -> str:
+    """Print what failed and why to standard error, and return it."""
+    text = f"{what}: {artifacts.described(error)}"
+    print(text, file=sys.stderr, flush=True)
+    return text
 
 
 def _set_torchruns_variables() -> None:
@@ -198,8 +203,7 @@ def _copy(
         done = sent.unchanged() if sent.url == target else ()
         listed = artifacts.sync(directory, target, Events(rank), sent=done)
     except Exception as error:  # noqa: BLE001 - every store has errors of its own
-        text = f"{directory} could not be copied to {url}: {artifacts.described(error)}"
-        print(text, file=sys.stderr, flush=True)
+        text = _failed(f"{directory} could not be copied to {url}", error)
         if code == 0 and is_demanded:
             return report.EXIT_FAILED, {"rank": rank, **message, "error": text}
         return code, message
@@ -207,9 +211,7 @@ def _copy(
         try:
             artifacts.prune(url, os.environ["SLIPWAY_RUN_ID"], is_success=code == 0)
         except Exception as error:  # noqa: BLE001 - as above; it is no failure of this run
-            why = artifacts.described(error)
-            text = f"files of earlier runs in {url} could not be removed: {why}"
-            print(text, file=sys.stderr, flush=True)
+            _failed(f"files of earlier runs in {url} could not be removed", error)
     return code, {"rank": rank, **message, "artifacts": listed} if listed else message
 
 

@@ -25,6 +25,7 @@ from scripts.cli.state import JobState, read_state
 BASELINE = "baseline"
 _EARLIER = 3
 """Runs before this one that are compared unless one is named."""
+_PIPE_WIDTH = 200
 _SAME = 0.0005  # of a figure
 _TIME_TO = "seconds to accuracy"
 _BACKWARD = "backward and communication, share of a step"
@@ -69,9 +70,9 @@ def compare(stack: str, job: str, other: str) -> int:
         table.add_column(column, overflow="fold")
     for row in found.rows:
         table.add_row(*row)
-    console = Console(highlight=False, markup=False, emoji=False)
-    options: dict[str, Any] = {} if console.is_terminal else {"width": 160}
-    console.print(table, **options)
+    width = None if Console().is_terminal else _PIPE_WIDTH
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console.print(table)
     for note in found.notes:
         console.print(note, soft_wrap=True)
     return 0

@@ -7,6 +7,7 @@ so whatever a user named is escaped.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import isfinite
 from typing import Any
 
 from scripts.cli.report.series import ALL, Curve, Series
@@ -115,6 +116,9 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     rows = [[_number(x), *map(_number, each)] for x, each in zip(places, values, strict=True)]
     layout = _layout(curve.axis, escape(curve.name), showlegend=len(data) > 1)
     figure = {"data": data, "layout": layout}
+    every = (value for points in curve.by_rank.values() for value in points.values())
+    if not all(map(isfinite, every)):
+        notes = [*notes, "Some values are no finite numbers (NaN): the lines have gaps there."]
     return Chart(title, figure, [curve.axis, *names], rows, choices, notes)
 
 

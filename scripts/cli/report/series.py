@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite, nan
 from statistics import median
 from typing import Any
 
@@ -44,9 +45,9 @@ class Curve:
         return [every[round(each * (len(every) - 1) / (most - 1))] for each in range(most)]
 
     def spread(self, x: float) -> tuple[float, float, float]:
-        """Return the least, the middle and the greatest value of all ranks at a place."""
-        values = [points[x] for points in self.by_rank.values() if x in points]
-        return min(values), median(values), max(values)
+        """Return the least, the middle and the greatest number of all ranks at a place."""
+        values = [points[x] for points in self.by_rank.values() if isfinite(points.get(x, nan))]
+        return (min(values), median(values), max(values)) if values else (nan, nan, nan)
 
 
 @dataclass

@@ -6,10 +6,9 @@ from math import isfinite, nan
 from statistics import median
 from typing import Any
 
-from jobs.judge.exits import moment
 from jobs.judge.progress import figure, numbers
 from jobs.logs.archive import Run
-from jobs.logs.history import Event, epochs, events
+from jobs.logs.history import Event, epochs, events, seconds_between
 
 ALL = -1
 """In place of a rank: what is the same on all of them, or was found by all together."""
@@ -137,9 +136,9 @@ class _Rank:
             self._add("loss", x, loss, axis)
         before, self._before = self._before, event
         if before is not None and before.get("epoch") == epoch:
-            seconds = (moment(str(event["time"])) - moment(str(before["time"]))).total_seconds()
+            seconds = seconds_between(before.get("time"), event.get("time"))
             samples = (figure(event.get("samples")) or 0) - (figure(before.get("samples")) or 0)
-            if seconds > 0 and samples > 0:
+            if seconds is not None and seconds > 0 and samples > 0:
                 self._add(_RATE, x, samples / seconds, axis)
 
     def _see_metrics(self, event: Event) -> None:

@@ -103,4 +103,4 @@ def _entry(at: str | datetime | None, kind: Kind, about: str, text: str) -> Entr
 
 
 def _line(entry: Entry) -> str:
-    return json.dumps(entry, ensure_ascii=False)
+    return json.dumps(entry)

@@ -9,6 +9,7 @@ PYTHON ?= python3
 JOB    ?=
 RANK   ?=
 RUN    ?=
+PORT   ?= 5000
 WITH   ?=
 TO     ?=
 FOLLOW ?= 1
@@ -30,7 +31,7 @@ SPREAD   := -n 3 --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
 COUNTING := export PYTHONPATH="$(CURDIR)/tests/counting" CLI_CALLS="$$(mktemp)" &&
 
 .DEFAULT_GOAL := help
-.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
+.PHONY: help setup tools python test-python browser up preview down rerun logs results fetch report compare ui kubeconfig env check lint types unit test test-long smoke bench-commands bench-train wheel picture
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 12
@@ -71,6 +72,9 @@ results: python ## how each job has ended last; JOB=… for all of one, FORMAT=j
 
 fetch: python ## copy the files of a job's last run to your disk, and check them: JOB=… and TO=directory
 	@$(IN_VENV) scripts.cli fetch "$(STACK)" "$(JOB)" "$(TO)" "$(RUN)"
+
+ui: python ## where the runs are tracked, and the way to the server in the cluster: JOB=… PORT=5000
+	@$(IN_VENV) scripts.cli ui "$(STACK)" "$(JOB)" "$(PORT)"
 
 report: python ## write a page about the jobs' runs, to look at: JOB=… for one, TO=report.html
 	@$(IN_VENV) scripts.cli report "$(STACK)" "$(JOB)" "$(TO)"

@@ -39,12 +39,7 @@ _CAUSES = (
 
 @dataclass(frozen=True)
 class Growth:
-    """Whether a node is made for a pod that has none.
-
-    Args:
-        coming: Whether one is.
-        text: The autoscaler's own words.
-    """
+    """Whether a node is made for a pod that has none, and the autoscaler's own words."""
 
     coming: bool
     text: str

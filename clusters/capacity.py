@@ -1,8 +1,10 @@
 """What a cluster has for jobs."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from core.fields import cores, gibibytes, size
@@ -29,17 +31,20 @@ class Capacity:
         gpus = f", {self.gpus} x nvidia.com/gpu" if self.gpus else ""
         return f"{nodes} with {float(self.cpu):g} cores, {gibibytes(self.memory)}{gpus} for jobs"
 
+    def beside(self, requests: Collection[Mapping[str, str]]) -> Capacity:
+        """Return what is left beside pods with these requests, of which any node may have all."""
+        return replace(
+            self,
+            cpu=self.cpu - sum(cores(each["cpu"]) for each in requests),
+            memory=self.memory - sum(size(each["memory"]) for each in requests),
+        )
+
 
 def left(
     node_cores: int, node_memory: int, requests: Collection[Mapping[str, str]], *, nodes: int = 1
 ) -> Capacity:
     """Return what nodes without GPUs have for jobs beside what others on each of them request."""
-    return Capacity(
-        cpu=Decimal(node_cores) - sum(cores(each["cpu"]) for each in requests),
-        memory=node_memory - sum(size(each["memory"]) for each in requests),
-        gpus=0,
-        nodes=nodes,
-    )
+    return Capacity(Decimal(node_cores), node_memory, gpus=0, nodes=nodes).beside(requests)
 
 
 def machine_cores() -> int:

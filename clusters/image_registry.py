@@ -1,17 +1,20 @@
-"""A private registry that images are pushed to, and that a cluster's nodes pull from."""
+"""Where a cluster's nodes get images from: those that are there already, and a private registry."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import pulumi
 from pydantic import AfterValidator, Field
+from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters.cluster import PullSecret
-from core.fields import CONFIG
+from core.fields import CONFIG, Image
 from images.targets.registry_login import DOCKER_HUB, Login, config, host, stored_login
 from images.targets.target import TargetError
 
@@ -57,6 +60,40 @@ ByDigest = Annotated[
     ),
     AfterValidator(_private),
 ]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Images:
+    """Images that are already where the cluster's nodes can fetch them.
+
+    What is not named is built and pushed to the `registry`, where there is one.
+
+    Args:
+        trainer: What jobs run unless they bring their own.
+        trainer_cuda: The same for jobs with GPUs.
+        training_operator: The operator's, where the stack installs it.
+        tcp_wait: Of the container that waits for a job's master; likewise.
+        mlflow: The tracking server's, where the stack installs it.
+        postgres: Of its PostgreSQL; likewise.
+    """
+
+    trainer: Image | None = None
+    trainer_cuda: Image | None = None
+    training_operator: Image | None = None
+    tcp_wait: Image | None = None
+    mlflow: Image | None = None
+    postgres: Image | None = None
+
+    @property
+    def prebuilt(self) -> dict[str, str]:
+        """Those that are set, by their keys in the stack's YAML."""
+        return {to_camel(key): image for key, image in asdict(self).items() if image is not None}
+
+    def target(self, pushed: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """Return `Cluster.image_target`: `pushed` for what is not prebuilt, None where none is."""
+        if pushed is None or not self.prebuilt:
+            return pushed or {"kind": "there", **self.prebuilt}
+        return {"kind": "there", **self.prebuilt, "otherwise": pushed}
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)

@@ -32,6 +32,8 @@ Limit = float | tuple[float, float]
 _DELETE_UNREACHABLE = "PULUMI_K8S_DELETE_UNREACHABLE"
 """The variable of pulumi-kubernetes itself."""
 IF_GONE = f"If it is gone for good, set {_DELETE_UNREACHABLE}=true"
+UNREACHABLE = (urllib3.exceptions.HTTPError, ApiException, OSError)
+"""The errors while an API server does not run, or not yet."""
 
 
 def may_be_gone() -> bool:
@@ -166,6 +168,13 @@ def api_message(error: Exception) -> str:
         return str(json.loads(error.body or "")["message"])
     except (ValueError, KeyError, TypeError):
         return f"{error.status} {error.reason}"
+
+
+def reason(error: Exception) -> str:
+    """Return one of `UNREACHABLE` in words."""
+    if isinstance(error, ApiException):
+        return f"the API server answers: {api_message(error)}"
+    return f"the API server can't be reached: {error}"
 
 
 def _login(document: Any) -> dict[str, Any] | None:

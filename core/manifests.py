@@ -106,6 +106,15 @@ def holds(thing: Mapping[str, Any], type_: str) -> bool:
     return condition(thing, type_).get("status") == "True"
 
 
+def unready(node: Mapping[str, Any]) -> str | None:
+    """Return why a node is not Ready; None when it is."""
+    if holds(node, "Ready"):
+        return None
+    ready = condition(node, "Ready")
+    why = "is not Ready" if ready else "its kubelet has not reported yet"
+    return str(ready.get("message", why))
+
+
 def troubles(pod: Mapping[str, Any]) -> Iterator[str]:
     """Yield why containers of a pod are not running."""
     for status in (pod.get("status") or {}).get("containerStatuses") or []:

@@ -51,6 +51,11 @@ class Contradiction:
         return any(_within(place, each) or _within(each, place) for each in self.about)
 
 
+def contradiction(path: Path, text: str, *others: str) -> Contradiction:
+    """Return what is wrong at a path, which rests on that value and on those at `others`."""
+    return Contradiction(path, text, frozenset({dotted(path), *others}))
+
+
 def raised(call: Callable[[], object], *errors: type[Exception]) -> str | None:
     """Return the text of the one of these errors that a call raises; None where it raises none."""
     try:

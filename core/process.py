@@ -32,14 +32,9 @@ def run(  # noqa: PLR0913  # what a process takes
 ) -> str:
     """Run a program and return what it printed on standard output.
 
-    Args:
-        command: The program and its arguments; never anything secret.
-        text: What it reads on standard input.
-        variables: Environment variables besides this process's own.
-        cwd: Its working directory.
-        limit: Seconds until it is killed.
-        line: Is given each line as it comes, of standard output and standard error.
-        cancelled: Set once the user pressed Ctrl-C: then it is ended.
+    The command has nothing secret in it. The program reads `text`, has `variables` besides this
+    process's own, and is killed after `limit` seconds, or once `cancelled` is set. `line` is given
+    each line as it comes, of standard output and standard error.
 
     Raises:
         CommandFailed: it can't be started, fails, or takes longer than `limit`.

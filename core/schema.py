@@ -29,12 +29,7 @@ _LIMITS = {
 
 @dataclass(frozen=True)
 class Schema:
-    """One place in a JSON schema.
-
-    Args:
-        node: The schema of that place.
-        definitions: What its references mean.
-    """
+    """One place in a JSON schema, and what its references mean."""
 
     node: Mapping[str, Any]
     definitions: Mapping[str, Any] = field(default_factory=dict, repr=False)

@@ -8,11 +8,13 @@ import copy
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
 from pydantic_core import ErrorDetails, PydanticCustomError
 
+from core.fields import CONFIG
 from core.problem import Contradiction, Path, Problem, choices, dotted, keys, located, quote
 from core.schema import Schema
 
@@ -119,6 +121,21 @@ def _merged(base: Any, written: Any) -> Any:
         return written
     both = {name: _merged(base[name], written[name]) for name in base.keys() & written.keys()}
     return {**base, **written, **both}
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Consistent:
+    """Settings that are judged together once each of them is allowed."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if found := [*self.contradictions()]:
+            raise contradictory(found)
+        return self
+
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield what is not allowed, though each value is by itself."""
+        yield from ()
 
 
 def contradictory(found: Sequence[Contradiction]) -> PydanticCustomError:

@@ -136,6 +136,16 @@ class ImageHandler(ImageResource):
 
     spec = ImageSpec.of
 
+    def preview(
+        self, state: Properties | None, inputs: Properties, shown: Properties, context: Context
+    ) -> Properties:
+        """Say also what a build takes, where there will be one."""
+        spec = ImageSpec.of(inputs)
+        is_new = state is None or state["contentHash"] != inputs["contentHash"]
+        if is_new and not (spec.is_settled and spec.archive.exists()):
+            context.info(f"is built from {spec.context / spec.dockerfile}: {spec.estimate}")
+        return super().preview(state, inputs, shown, context)
+
 
 class JobImageHandler(ImageResource):
     """A job's own image, which pods call by its digest."""

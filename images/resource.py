@@ -31,6 +31,8 @@ KEYS: Mapping[str, str] = {
     "slipway-trainer-cuda": "trainerCuda",
     "slipway-training-operator": "trainingOperator",
     "slipway-tcp-wait": "tcpWait",
+    "slipway-mlflow": "mlflow",
+    "slipway-postgres": "postgres",
 }
 """By which key it names each image that is built here otherwise."""
 
@@ -96,7 +98,7 @@ class JobImage(Image):
 
 @dataclass(frozen=True)
 class Trainer:
-    """One of the trainer's images."""
+    """One of the trainer's images, or another one of this checkout."""
 
     reference: Input[str]
     """What a pod calls it."""
@@ -114,28 +116,33 @@ class TrainerImages:
     @cached_property
     def cpu(self) -> Trainer:
         """The one with Debian's torch, and with MNIST."""
-        return self._declared(TRAINER)
+        return declared(TRAINER, self.target)
 
     @cached_property
     def cifar(self) -> Trainer:
         """The same, with CIFAR-10 besides: an image of its own, so no other job trains again."""
-        return self._declared(TRAINER_CIFAR)
+        return declared(TRAINER_CIFAR, self.target)
 
     @cached_property
     def cuda(self) -> Trainer:
         """The one with torch for CUDA, and with both data sets."""
-        return self._declared(TRAINER_CUDA)
+        return declared(TRAINER_CUDA, self.target)
 
     def for_job(self, *, gpus: bool, cifar: bool) -> Trainer:
         """Return the one for a job that gets GPUs or none, and reads CIFAR-10 or does not."""
         return self.cuda if gpus else self.cifar if cifar else self.cpu
 
-    def _declared(self, spec: ImageSpec) -> Trainer:
-        prebuilt = given(self.target, spec.repository)
-        if prebuilt is not None:
-            return Trainer(prebuilt, prebuilt)
-        image = Image(spec, target=self.target)
-        return Trainer(image.reference, image.built)
+
+def declared(spec: ImageSpec, target: Mapping[str, Any]) -> Trainer:
+    """Return an image of this checkout: a prebuilt one, or else one that is built and brought in.
+
+    It raises `NotPrebuilt` when it can't get in.
+    """
+    prebuilt = given(target, spec.repository)
+    if prebuilt is not None:
+        return Trainer(prebuilt, prebuilt)
+    image = Image(spec, target=target)
+    return Trainer(image.reference, image.built)
 
 
 def helper_images(

@@ -11,14 +11,15 @@ from infra.gpus.component import Gpus, cuda_output
 from infra.namespace import JobNamespace
 from infra.operator.component import TrainingOperator
 from infra.runs import RunContext, train
+from infra.tracking.component import track
 
 
 def main() -> None:
     """Declare everything in the running stack's configuration.
 
     A cluster; the trainer's image in it; the namespace that jobs run in; the training operator;
-    and for each job what it needs, a run, whose result becomes an output, and a gate, which fails
-    the update when the run did not succeed.
+    the tracking server, where the stack has one; and for each job what it needs, a run, whose
+    result becomes an output, and a gate, which fails the update when the run did not succeed.
     """
     configured = settings.load()
     kind = CLUSTERS[configured.cluster.kind]
@@ -46,14 +47,23 @@ def main() -> None:
         goes=kind.own is not None,
         after=namespace,
     )
+    tracking, server = track(
+        configured.tracking,
+        cluster,
+        configured.outputs.storage_class,
+        goes=kind.own is not None,
+        after=[namespace],
+        opts=on_cluster,
+    )
     context = RunContext(
         cluster,
-        [namespace, operator.ready, *own, *volume],
+        [namespace, operator.ready, *own, *volume, *server],
         images,
         configured.capacity,
         gpus,
         estimates.of_jobs(configured.jobs, pools, configured.prices),
         kept=place,
+        tracking=tracking,
         secrets=configured.secrets,
     )
     trained = train(configured.jobs, configured.scripts, context)

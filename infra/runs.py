@@ -20,6 +20,7 @@ from jobs.result import RunResult
 from jobs.sources import declare_images
 from jobs.spec import Script, TrainingJob, inputs, manifest, program, volumes
 from jobs.spec.kept import VOLUME_URL, checkpoints
+from jobs.spec.tracked import of_job
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class RunContext:
         gpus: What is also created before those that request GPUs.
         costs: By job, where it is known.
         kept: Where jobs without `outputs` keep their files (`jobs.spec.kept`).
+        tracking: What runs are sent to (`jobs.spec.tracked`).
         secrets: Those of the stack's configuration that jobs name, in plain text.
     """
 
@@ -43,6 +45,7 @@ class RunContext:
     gpus: pulumi.Resource | None = None
     costs: Mapping[str, TrainingCost] = field(default_factory=dict)
     kept: str | None = None
+    tracking: Mapping[str, str] | None = None
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
@@ -86,6 +89,7 @@ def train(
             ),
             artifacts=_artifacts(job, before),
             place=context.kept,
+            tracking=of_job(context.tracking, pulumi.get_stack(), job.name),
             cost=_only_known(asdict(costs[job.name])) if job.name in costs else None,
             opts=ResourceOptions(depends_on=[*made, *(each.gate for each in before.values())]),
         )

@@ -4,6 +4,7 @@
     slipway:jobs:
       mnist-gloo: {epochs: 2}               an entry of jobs/catalog.yaml, or one's own
     slipway:outputs: {size: 20Gi}           where jobs keep their files
+    slipway:tracking: {kind: mlflow}        where runs are tracked; nowhere without it
     slipway:prices: prices.yaml             a table of one's own, instead of the repository's
     slipway:hfToken: {secure: …}            a secret that a job's `env` names as {config: hfToken}
 
@@ -30,11 +31,13 @@ from infra import kept
 from infra.cost import estimates, prices
 from infra.cost.prices import PriceTable
 from infra.kept import KeptOutputs
+from infra.tracking import settings as trackers
+from infra.tracking.settings import Tracking
 from jobs.config import JobsConfig, lost_inputs, read
 from jobs.rules import Surroundings
 from jobs.spec import SecretKey, TrainingJob
 
-_KEYS = ("cluster", "jobs", "outputs", "prices")
+_KEYS = ("cluster", "jobs", "outputs", "prices", "tracking")
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,7 @@ class Settings(JobsConfig):
         capacity: What it has for jobs; None when that is not known beforehand.
         prices: The user's own; None for the repository's.
         outputs: Where jobs keep their files that say nothing themselves.
+        tracking: Where runs are tracked; None for nowhere.
         secrets: Values of the configuration's secrets that jobs name, by key without `slipway:`.
     """
 
@@ -61,6 +65,7 @@ class Settings(JobsConfig):
     capacity: Capacity | None
     prices: PriceTable | None
     outputs: KeptOutputs
+    tracking: Tracking | None
     secrets: Mapping[str, str] = field(repr=False)
 
 
@@ -93,7 +98,8 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
     """
     hidden, problems = secrets or [], list[Problem]()
     cluster = _cluster(config, stack, problems)
-    around = _surroundings(cluster)
+    tracking = _tracking(config, problems)
+    around = _surroundings(cluster, () if tracking is None else tracking.requests)
     configured = read(_section(config, "slipway:jobs", problems), "slipway:jobs", around)
     problems += configured.problems
     outputs = check(KeptOutputs, _section(config, kept.KEY, problems), kept.KEY)
@@ -115,6 +121,7 @@ def parse(config: Mapping[str, str], stack: str, secrets: list[str] | None = Non
         capacity=around.capacity,
         prices=table,
         outputs=outputs,
+        tracking=tracking,
         secrets={name: config[f"slipway:{name}"] for name in named.values()},
     )
 
@@ -174,6 +181,17 @@ def _section(config: Mapping[str, str], key: str, problems: list[Problem]) -> di
         problems.append(Problem(key, f"{quote(section)} is not allowed; it takes a map"))
         return {}
     return section
+
+
+def _tracking(config: Mapping[str, str], problems: list[Problem]) -> Tracking | None:
+    """Return where runs are tracked; without such settings, or with wrong ones, None."""
+    if trackers.KEY not in config:
+        return None
+    checked = check(Tracking, _section(config, trackers.KEY, problems), trackers.KEY)
+    if isinstance(checked, list):
+        problems += checked
+        return None
+    return checked
 
 
 def _prices(config: Mapping[str, str], problems: list[Problem]) -> PriceTable | None:
@@ -251,14 +269,17 @@ def _uncopied(config: Mapping[str, str], template: Path) -> str:
     return f"is missing; take the settings of {source}: `cp {source} Pulumi.{template.name}`"
 
 
-def _surroundings(cluster: ClusterSettings | None) -> Surroundings:
+def _surroundings(
+    cluster: ClusterSettings | None, others: Sequence[Mapping[str, str]]
+) -> Surroundings:
+    """Return what jobs run in; `others` are the requests of pods that the stack has besides."""
     if cluster is None:
         return Surroundings()
     kind, options = CLUSTERS[cluster.kind], cluster.options
-    gpus = kind.gpus(options)
+    gpus, capacity = kind.gpus(options), kind.capacity(options)
     return Surroundings(
         gpus_per_node=0 if gpus is None else gpus.per_node,
-        capacity=kind.capacity(options),
+        capacity=None if capacity is None else capacity.beside(others),
         pool=gpus,
         reach=reached_alone(options),
         pools=tuple(kind.pools(options)),

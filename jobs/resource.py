@@ -26,13 +26,14 @@ class PyTorchJob(pulumi.CustomResource):
         artifacts: What its inputs are, by name (`jobs.spec.inputs.found`); None without inputs.
         place: Where the stack keeps checkpoints, and rank 0's files unless the job has `outputs`
             (`jobs.spec.kept`); None for nowhere.
+        tracking: Where it is tracked (`jobs.spec.tracked.of_job`); None for nowhere.
         cost: What its nodes cost, for a preview to show (`infra.cost.estimates.of_jobs`).
     """
 
     result: Output[dict[str, Any]]
     """How it ended and what it returned; `state` is Succeeded, Failed, TimedOut or CannotStart."""
 
-    def __init__(  # noqa: PLR0913  # two of a job, four of what is around it, and options
+    def __init__(  # noqa: PLR0913  # two of a job, five of what is around it, and options
         self,
         job: TrainingJob,
         manifest: Mapping[str, Any],
@@ -40,6 +41,7 @@ class PyTorchJob(pulumi.CustomResource):
         kubeconfig: Input[str],
         artifacts: Input[Mapping[str, Any]] | None,
         place: str | None,
+        tracking: Mapping[str, str] | None,
         cost: Mapping[str, Any] | None,
         opts: ResourceOptions,
     ) -> None:
@@ -49,8 +51,9 @@ class PyTorchJob(pulumi.CustomResource):
             "kubeconfig": Output.secret(kubeconfig),
             # Not in the manifest: the same artifact at another place is no other input.
             "artifacts": artifacts,
-            # Neither is this: where files are kept alters no result.
+            # Neither are these: where files are kept, or a run is tracked, alters no result.
             "kept": outputs_url(str(place), job.name) if is_kept else None,
+            "tracking": tracking,
             "cost": cost,
             "result": None,
         }

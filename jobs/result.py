@@ -142,6 +142,7 @@ class RunResult(TrainingReport):
         attempts: The attempts before this one, oldest first.
         goodput: Share of the time since the first attempt's start that went into steps which are in
             the final model, 0 to 1.
+        tracking: The address of its page on the tracking server.
     """
 
     state: State
@@ -159,6 +160,7 @@ class RunResult(TrainingReport):
     failure: FailureDetails | None = None
     attempts: Sequence[Mapping[str, Any]] | None = None
     goodput: float | None = None
+    tracking: str | None = None
 
     @classmethod
     def of(cls, known: Mapping[str, Any]) -> RunResult:

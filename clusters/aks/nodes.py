@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING, Any
 
-from pulumi import Input, Output, Resource, ResourceOptions
+from pulumi import Input, Output, Resource
 from pulumi_azure_native import containerservice as aks
 from pulumi_azure_native import network
 
@@ -50,7 +50,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
         f"{name}-nodes",
         network_security_group_name=f"{name}-nodes",
         **azure.placed,
-        opts=ResourceOptions(parent=azure, depends_on=azure.group),
+        opts=azure.options(),
     )
     around = network.VirtualNetwork(
         name,
@@ -58,7 +58,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
         **azure.placed,
         address_space={"address_prefixes": [settings.addresses]},
         # Its subnet is a resource of its own.
-        opts=ResourceOptions(parent=azure, depends_on=azure.group, ignore_changes=["subnets"]),
+        opts=azure.options(ignore_changes=["subnets"]),
     )
     subnet = network.Subnet(
         f"{name}-nodes",
@@ -69,7 +69,7 @@ def subnet_of(azure: AzureCluster, settings: Network) -> Input[str]:
         network_security_group={"id": guard.id},
         # By which the storage account sees that a request comes from here.
         service_endpoints=[{"service": "Microsoft.Storage"}],
-        opts=ResourceOptions(parent=azure, depends_on=[*azure.group, around]),
+        opts=azure.options(around),
     )
     made: Output[str] = subnet.id
     return made
@@ -145,9 +145,7 @@ def managed_cluster(
         auto_upgrade_profile={"node_os_upgrade_channel": "NodeImage", "upgrade_channel": "none"},
         agent_pool_profiles=[system],
         # After a refresh it lists all pools, in any order: an update would send one of them alone.
-        opts=ResourceOptions(
-            parent=azure, depends_on=[*azure.group, after], ignore_changes=["agentPoolProfiles"]
-        ),
+        opts=azure.options(after, ignore_changes=["agentPoolProfiles"]),
     )
 
 
@@ -169,7 +167,7 @@ def maintenance(azure: AzureCluster, cluster: aks.ManagedCluster) -> None:
             "utc_offset": "+00:00",
             "schedule": {"weekly": {"day_of_week": "Sunday", "interval_weeks": 1}},
         },
-        opts=ResourceOptions(parent=azure, depends_on=[*azure.group, cluster]),
+        opts=azure.options(cluster),
     )
 
 
@@ -192,15 +190,9 @@ def agent_pools(
             tags=azure.tags,
             **_pool(pool, subnet),
             **(_with_gpus(pool) if isinstance(pool, AksGpuNodes) else {}),
-            opts=ResourceOptions(
-                parent=azure,
-                depends_on=[*azure.group, cluster],
-                # The autoscaler changes it. AKS accepts a number that is not within bounds:
-                # https://github.com/Azure/AKS/issues/1758
-                ignore_changes=["count"],
-                replace_on_changes=list(_FIXED),
-                delete_before_replace=True,  # its name is fixed
-            ),
+            # The autoscaler changes it. AKS accepts a number that is not within bounds:
+            # https://github.com/Azure/AKS/issues/1758
+            opts=azure.options(cluster, fixed=_FIXED, ignore_changes=["count"]),
         )
 
 

@@ -14,7 +14,6 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import pulumi
-from pulumi import ResourceOptions
 from pulumi_azure_native import authorization, managedidentity
 from pulumi_azure_native import containerservice as aks
 
@@ -146,7 +145,7 @@ def _identity(azure: AzureCluster, part: str) -> managedidentity.UserAssignedIde
         name,
         resource_name_=name,
         **azure.placed,
-        opts=ResourceOptions(parent=azure, depends_on=azure.group),
+        opts=azure.options(),
     )
 
 
@@ -164,7 +163,7 @@ def _trust(
         subject=f"system:serviceaccount:{JOBS}:{JOB_ACCOUNT}",
         # https://learn.microsoft.com/azure/aks/workload-identity-overview
         audiences=["api://AzureADTokenExchange"],
-        opts=ResourceOptions(parent=azure, depends_on=[*azure.group, jobs]),
+        opts=azure.options(jobs),
     )
 
 
@@ -192,12 +191,7 @@ def _grant(  # noqa: PLR0913  # who may do what where
         scope=scope,
         principal_id=principal,
         principal_type=kind,
-        opts=ResourceOptions(
-            parent=azure,
-            depends_on=azure.group,
-            replace_on_changes=["principalId", "roleDefinitionId", "scope"],
-            delete_before_replace=True,  # its name is fixed
-        ),
+        opts=azure.options(fixed=("principalId", "roleDefinitionId", "scope")),
     )
 
 

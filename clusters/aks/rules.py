@@ -9,8 +9,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from clusters import azure
-from clusters.azure import GPUS, contradiction, cores
-from core.problem import Contradiction, quote
+from clusters.azure import GPUS, cores
+from core.problem import Contradiction, contradiction, quote
 
 if TYPE_CHECKING:
     from clusters.aks.pools import AksGpuNodes

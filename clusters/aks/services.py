@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from ipaddress import IPv4Network
 from typing import TYPE_CHECKING
 
-from pulumi import Input, ResourceOptions
+from pulumi import Input
 from pulumi_azure_native import (
     consumption,
     containerregistry,
@@ -50,7 +50,7 @@ def registry(azure: AzureCluster, settings: Settings) -> containerregistry.Regis
         sku={"name": settings.registry.sku},
         admin_user_enabled=False,
         anonymous_pull_enabled=False,
-        opts=ResourceOptions(parent=azure, depends_on=azure.group),
+        opts=azure.options(),
     )
 
 
@@ -85,7 +85,7 @@ def storage_account(
                 for each in _firewall(settings.api.authorized_ranges)
             ],
         },
-        opts=ResourceOptions(parent=azure, depends_on=azure.group),
+        opts=azure.options(),
     )
     kept = {"enabled": True, "days": settings.storage.retention_days}
     storage.BlobServiceProperties(
@@ -95,7 +95,7 @@ def storage_account(
         resource_group_name=azure.group_name,
         delete_retention_policy=kept,
         container_delete_retention_policy=kept,
-        opts=ResourceOptions(parent=azure, depends_on=[*azure.group, account]),
+        opts=azure.options(account),
     )
     return account, {
         name: storage.BlobContainer(
@@ -104,7 +104,7 @@ def storage_account(
             account_name=settings.storage_name,
             resource_group_name=azure.group_name,
             public_access="None",
-            opts=ResourceOptions(parent=azure, depends_on=[*azure.group, account]),
+            opts=azure.options(account),
         )
         for name in containers
     }
@@ -121,7 +121,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
         workspace_capping={"daily_quota_gb": settings.daily_gib},
         # Its keys are for agents, which are not used.
         features={"disable_local_auth": True},
-        opts=ResourceOptions(parent=azure, depends_on=azure.group),
+        opts=azure.options(),
     )
     for name, resource in resources.items():
         monitor.DiagnosticSetting(
@@ -132,7 +132,7 @@ def diagnostic_logs(azure: AzureCluster, settings: Logs, **resources: Input[str]
             # Tables of their own, whose columns are documented.
             log_analytics_destination_type="Dedicated",
             logs=[{"category": each, "enabled": True} for each in _CATEGORIES[name]],
-            opts=ResourceOptions(parent=azure, depends_on=azure.group),
+            opts=azure.options(),
         )
 
 
@@ -161,7 +161,7 @@ def budget(azure: AzureCluster, settings: Budget, groups: Sequence[str]) -> None
             for kind, percent in _ALERTS
         },
         # It has to begin in the month in which it is made; afterwards that is no difference.
-        opts=ResourceOptions(parent=azure, depends_on=azure.group, ignore_changes=["timePeriod"]),
+        opts=azure.options(ignore_changes=["timePeriod"]),
     )
 
 

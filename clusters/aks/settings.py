@@ -191,7 +191,6 @@ class Settings(AzureSettings):
     budget: Budget | Literal[False]
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield what AKS refuses, though each value is allowed by itself."""
         yield from super().contradictions()
         yield from rules.contradictions(self)
 

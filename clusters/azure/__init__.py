@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from core.problem import Contradiction, dotted, quote
+from core.problem import Contradiction, contradiction, dotted, quote
 from core.problem import Path as Place
 
 if TYPE_CHECKING:
@@ -66,11 +66,6 @@ def network(size: str) -> str:
 def is_reserved(name: str) -> bool:
     """Return whether Azure refuses the name for what has an address in DNS."""
     return any(re.fullmatch(each, name, re.IGNORECASE) for each in _NAMES)
-
-
-def contradiction(path: Place, text: str, *others: str) -> Contradiction:
-    """Return what is wrong at a path, which depends on that value and on those at `others`."""
-    return Contradiction(path, text, frozenset({dotted(path), *others}))
 
 
 def reserved(place: Place, name: str | None) -> Iterator[Contradiction]:

@@ -42,7 +42,18 @@ class AccessHandler(Handler):
         return super().diff(state, inputs, context)
 
     def create(self, inputs: Properties, context: Context) -> tuple[str, Properties]:
-        _wait(inputs, context)
+        """Wait; a time-out has what the cluster did last, and what to do."""
+        until(
+            lambda: ask(inputs["kubeconfig"]),
+            LIMIT_SECONDS,
+            "the cluster",
+            context,
+            every=_POLL_SECONDS,
+            overdue=lambda missing: (
+                f"the cluster {inputs['name']} could not be used within {LIMIT_SECONDS} s: "
+                f"{missing}\nwhat to do: {inputs['advice']}"
+            ),
+        )
         return str(inputs["name"]), {}
 
 
@@ -77,23 +88,3 @@ def ask(kubeconfig: str) -> None:
         raise NotYet(f"it does not answer: {error}") from error
     if not answer.get("status", {}).get("allowed"):
         raise NotYet("it answers, but this account may not make namespaces in it yet")
-
-
-def _wait(inputs: Properties, context: Context) -> None:
-    """Wait until the cluster lets this account in.
-
-    Raises:
-        TimeoutError: after `LIMIT_SECONDS`, with what the cluster did last, and what to do.
-        InterruptedError: the user pressed Ctrl-C.
-    """
-    until(
-        lambda: ask(inputs["kubeconfig"]),
-        LIMIT_SECONDS,
-        "the cluster",
-        context,
-        every=_POLL_SECONDS,
-        overdue=lambda missing: (
-            f"the cluster {inputs['name']} could not be used within {LIMIT_SECONDS} s: {missing}\n"
-            f"what to do: {inputs['advice']}"
-        ),
-    )

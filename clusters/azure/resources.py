@@ -25,8 +25,8 @@ class AzureCluster(pulumi.ComponentResource):
 
     Names are passed as text and not as outputs of the resources that have them, so that a preview
     shows them; each resource depends on `group`, and on what else has to exist before. The
-    settings' subscription pays, whatever `az login` has chosen. `timeout` is that of the group and
-    the lock; Pulumi's own unless set.
+    settings' subscription pays, whatever `az login` has chosen. `timeout` is that of all that has
+    none of its own; Pulumi's unless set.
     """
 
     def __init__(self, token: str, settings: AzureSettings, timeout: str | None = None) -> None:
@@ -40,7 +40,7 @@ class AzureCluster(pulumi.ComponentResource):
             "location": settings.location,
             "tags": self.tags,
         }
-        self.timeouts = pulumi.CustomTimeouts(timeout, timeout, timeout) if timeout else None
+        self.timeout = timeout
         self.provider = Provider(
             f"{settings.name}-azure",
             subscription_id=settings.subscription,
@@ -54,9 +54,30 @@ class AzureCluster(pulumi.ComponentResource):
         super().__init__(token, settings.name, None, opts)
         self.group: list[resources.ResourceGroup] = []
         if settings.own_groups:
-            opts = pulumi.ResourceOptions(parent=self, custom_timeouts=self.timeouts)
-            self.group = [resources.ResourceGroup(settings.name, **self.placed, opts=opts)]
+            own = resources.ResourceGroup(settings.name, **self.placed, opts=self.options())
+            self.group = [own]
         self.register_outputs({})
+
+    def options(
+        self,
+        *after: pulumi.Resource,
+        fixed: Sequence[str] = (),
+        timeout: str | None = None,
+        **more: Any,
+    ) -> pulumi.ResourceOptions:
+        """Return the options of a resource that is made after the group and those named.
+
+        It is replaced when one of its properties `fixed` changes.
+        """
+        limit = self.timeout if timeout is None else timeout
+        return pulumi.ResourceOptions(
+            parent=self,
+            depends_on=[*self.group, *after],
+            replace_on_changes=list(fixed),
+            delete_before_replace=True if fixed else None,  # its name is fixed
+            custom_timeouts=None if limit is None else pulumi.CustomTimeouts(limit, limit, limit),
+            **more,
+        )
 
     def lock(self, scope: pulumi.Input[str]) -> None:
         """Declare that what has that ID can't be deleted, by whatever tool.
@@ -71,13 +92,8 @@ class AzureCluster(pulumi.ComponentResource):
             scope=scope,
             level="CanNotDelete",
             notes="A production stack of Slipway: set production: false and run `pulumi up` first.",
-            opts=pulumi.ResourceOptions(
-                parent=self,
-                depends_on=self.group,
-                # Its parent's protection would refuse to remove it before the parent's own ends.
-                protect=False,
-                custom_timeouts=self.timeouts,
-            ),
+            # Its parent's protection would refuse to remove it before the parent's own ends.
+            opts=self.options(protect=False),
         )
 
 

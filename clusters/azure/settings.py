@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, model_validator
-from pydantic.alias_generators import to_camel
+from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
+from clusters import image_registry
 from clusters.azure import is_reserved, reserved
 from clusters.pools import GpuPool, Taint
 from core.fields import CONFIG, LabelValue, NodeKey
 from core.problem import Contradiction
-from core.validation import contradictory
+from core.validation import Consistent
 
 
 def parsed(parse: Callable[[str], object], takes: str) -> AfterValidator:
@@ -133,35 +132,19 @@ class GpuNodes:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Images:
-    """Prebuilt images that the nodes may pull: Slipway does not build these.
-
-    Args:
-        trainer: What jobs run in.
-        trainer_cuda: What jobs with GPUs run in.
-        training_operator: Kubeflow's training operator.
-        tcp_wait: What a worker waits for its Master with.
-    """
+class Images(image_registry.Images):
+    """Images that are already where the nodes can fetch them, by their full names."""
 
     trainer: Reference | None = None
     trainer_cuda: Reference | None = None
     training_operator: Reference | None = None
     tcp_wait: Reference | None = None
-
-    @property
-    def prebuilt(self) -> dict[str, str]:
-        """Those that are set, by their keys in the stack's YAML."""
-        references = {to_camel(each.name): getattr(self, each.name) for each in fields(self)}
-        return {key: value for key, value in references.items() if value is not None}
-
-    def target(self, pushed: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return `Cluster.image_target`: `pushed` for every image that is not prebuilt."""
-        prebuilt = self.prebuilt
-        return {"kind": "there", **prebuilt, "otherwise": pushed} if prebuilt else pushed
+    mlflow: Reference | None = None
+    postgres: Reference | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class AzureSettings:
+class AzureSettings(Consistent):
     """What the settings of both kinds have in common; the kinds' own classes explain the rest.
 
     Args:
@@ -185,14 +168,7 @@ class AzureSettings:
     login: Login = "azurecli"
     admin_kubeconfig: bool = False
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := [*self.contradictions()]:
-            raise contradictory(found)
-        return self
-
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield what Azure refuses, though each value is allowed by itself."""
         yield from reserved(("name",), self.resource_name)
 
     @property

@@ -6,7 +6,6 @@ https://learn.microsoft.com/rest/api/hybridcontainer/agent-pool/create-or-update
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import pulumi
@@ -42,14 +41,13 @@ _ADVICE = (
     "run `az login`; see that a group of yours is in entra.adminGroups, and that this machine "
     "reaches the cluster's own network; then `pulumi up` again"
 )
-_LIMIT = "30m"  # of whatever does not take longer
 _LINUX = {"osType": "Linux", "osSKU": "CBLMariner"}
 
 
 def provision(settings: Settings) -> Cluster:
     """Declare everything on Azure Local, and return the cluster."""
     checks.before_update(settings, "azure-stack")
-    azure = AzureCluster("slipway:clusters:AzureLocal", settings, _LIMIT)
+    azure = AzureCluster("slipway:clusters:AzureLocal", settings, "30m")
     network = _network(azure, settings.logical_network, settings.custom_location)
     arc = _connected_cluster(azure, settings.entra)
     made = _instance(azure, settings, arc, network)
@@ -98,7 +96,7 @@ def _network(
         vm_switch_name=settings.vm_switch,
         dhcp_options={"dns_servers": list(settings.dns_servers)},
         subnets=[subnet],
-        opts=_options(azure, _FIXED_OF_NETWORK),
+        opts=azure.options(fixed=_FIXED_OF_NETWORK),
     )
     made: pulumi.Output[str] = network.id
     return made
@@ -125,7 +123,7 @@ def _connected_cluster(azure: AzureCluster, entra: Entra | None) -> kubernetes.C
         arc_agent_profile={"agent_auto_upgrade": "Enabled"},
         # Azure RBAC is decided for good when the cluster is made:
         # https://learn.microsoft.com/azure/aks/aksarc/azure-rbac-local
-        opts=_options(azure, ("location", "aadProfile.enableAzureRBAC")),
+        opts=azure.options(fixed=("location", "aadProfile.enableAzureRBAC")),
     )
 
 
@@ -155,14 +153,13 @@ def _instance(
         resource_type="provisionedClusterInstances",
         resource_name_="default",
         properties=_instance_properties(settings, network),
-        opts=_options(azure, _FIXED_OF_CLUSTER, cluster, limit="2h"),
+        opts=azure.options(cluster, fixed=_FIXED_OF_CLUSTER, timeout="2h"),
     )
     if (gpu := settings.gpu) is None:
         return [instance]
     bounds = {"minCount": gpu.min_nodes, "maxCount": gpu.max_nodes} if gpu.grows else {}
-    opts = _options(azure, _FIXED_OF_POOL, instance, limit="1h")
     # An autoscaler changes the number of nodes.
-    opts.ignore_changes = ["properties.count"] if gpu.grows else []
+    ignored = ["properties.count"] if gpu.grows else []
     pool = resources.Resource(
         f"{azure.cluster_name}-gpu",
         **common,
@@ -178,22 +175,9 @@ def _instance(
             "nodeLabels": gpu.all_labels,
             "nodeTaints": [*map(str, gpu.all_taints)],
         },
-        opts=opts,
+        opts=azure.options(instance, fixed=_FIXED_OF_POOL, timeout="1h", ignore_changes=ignored),
     )
     return [instance, pool]
-
-
-def _options(
-    azure: AzureCluster, fixed: Sequence[str], *after: pulumi.Resource, limit: str = _LIMIT
-) -> pulumi.ResourceOptions:
-    """Return the options of what is replaced when one of its properties `fixed` changes."""
-    return pulumi.ResourceOptions(
-        parent=azure,
-        depends_on=[*azure.group, *after],
-        replace_on_changes=list(fixed),
-        delete_before_replace=True,  # its name is fixed
-        custom_timeouts=pulumi.CustomTimeouts(limit, limit, limit),
-    )
 
 
 def _instance_properties(settings: Settings, network: pulumi.Input[str]) -> dict[str, Any]:

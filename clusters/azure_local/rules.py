@@ -7,8 +7,7 @@ from ipaddress import IPv4Address, IPv4Network
 from typing import TYPE_CHECKING
 
 from clusters import azure
-from clusters.azure import contradiction
-from core.problem import Contradiction, quote
+from core.problem import Contradiction, contradiction, quote
 
 if TYPE_CHECKING:
     from clusters.azure_local.settings import LogicalNetwork, Settings

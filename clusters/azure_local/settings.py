@@ -193,7 +193,6 @@ class Settings(AzureSettings):
     disconnected: Disconnected | None = None
 
     def contradictions(self) -> Iterator[Contradiction]:
-        """Yield what AKS on Azure Local refuses, though each value is allowed by itself."""
         yield from super().contradictions()
         yield from rules.contradictions(self)
 

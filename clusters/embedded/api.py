@@ -4,13 +4,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-import urllib3.exceptions
 from kubernetes import client
 
 from clusters.embedded import host, pki
 from clusters.embedded.layout import DNS_DOMAIN, DNS_SERVICE, Layout
 from core import kube, manifests
-from core.manifests import Manifest, condition
+from core.manifests import Manifest, unready
 from core.wait import until_well
 
 LIMIT = (2, 10)
@@ -18,9 +17,6 @@ LIMIT = (2, 10)
 PROVISIONER = "slipway.local/directory"
 """Serves the default StorageClass: `clusters.embedded.provisioner`."""
 _APPLY_LIMIT = 20
-
-UNREACHABLE = (urllib3.exceptions.HTTPError, client.ApiException, OSError)
-"""The errors while the API server does not run, or not yet."""
 
 
 def connect(layout: Layout) -> client.ApiClient:
@@ -32,15 +28,8 @@ def attempt(call: Callable[[], str | None]) -> str | None:
     """Run a check against the API; where it can't be reached, that is the answer."""
     try:
         return call()
-    except UNREACHABLE as error:
-        return reason(error)
-
-
-def reason(error: Exception) -> str:
-    """One of `UNREACHABLE` in words."""
-    if isinstance(error, client.ApiException):
-        return f"the API server answers: {kube.api_message(error)}"
-    return f"the API server can't be reached: {error}"
+    except kube.UNREACHABLE as error:
+        return kube.reason(error)
 
 
 def readiness_problem(api: client.ApiClient) -> str | None:
@@ -54,15 +43,8 @@ def readiness_problem(api: client.ApiClient) -> str | None:
 
 def node_problem(api: client.ApiClient, layout: Layout) -> str | None:
     """What keeps the node from being Ready, or None."""
-
-    def ask() -> str | None:
-        request = kube.Request("GET", f"/api/v1/nodes/{layout.node}")
-        ready = condition(kube.ask(api, request, limit=LIMIT), "Ready")
-        if not ready:
-            return "the kubelet has not reported yet"
-        return None if ready["status"] == "True" else str(ready["message"])
-
-    return attempt(ask)
+    request = kube.Request("GET", f"/api/v1/nodes/{layout.node}")
+    return attempt(lambda: unready(kube.ask(api, request, limit=LIMIT)))
 
 
 def addons() -> list[Manifest]:

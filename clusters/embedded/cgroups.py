@@ -83,6 +83,14 @@ def processes(layout: Layout) -> set[int]:
     return found
 
 
+def named(pid: int) -> str:
+    """Return a process as messages have it, with its program's name: `123 (etcd)`."""
+    try:
+        return f"{pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
+    except OSError:
+        return str(pid)  # it has just ended
+
+
 def _system(layout: Layout) -> Path:
     """The components' group, in the tree that tracks them."""
     return tracking(hierarchies()).root / layout.node / "system"

@@ -25,11 +25,7 @@ RUNTIME_ROOT = Path("/run/slipway")
 
 
 class Layout:
-    """One embedded cluster, named by the directory that holds its data.
-
-    Args:
-        directory: Holds everything that must survive a reboot; absolute.
-    """
+    """One embedded cluster, named by the absolute directory of what must survive a reboot."""
 
     def __init__(self, directory: Path) -> None:
         digest = hashlib.sha256(bytes(directory)).digest()

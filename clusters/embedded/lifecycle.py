@@ -8,7 +8,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from pathlib import Path
 
 from clusters.embedded import (
     api,
@@ -121,7 +120,7 @@ def kill(layout: Layout) -> None:
         for pid in remaining:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        named = ", ".join(map(_named, remaining))
+        named = ", ".join(map(cgroups.named, remaining))
         advice = "they wait for a device or a file system; once that answers, try again"
         return f"{named} after SIGKILL: {advice}" if remaining else None
 
@@ -137,13 +136,6 @@ def remove_groups(layout: Layout) -> None:
 
     # A process leaves its group a moment after it has ended.
     until_well(partial(raised, remove_all, OSError), what="end of its control groups", limit=1)
-
-
-def _named(pid: int) -> str:
-    try:
-        return f"{pid} ({Path(f'/proc/{pid}/comm').read_text().strip()})"
-    except OSError:
-        return f"{pid} (ended)"
 
 
 def _load_images(layout: Layout, reached: Report) -> None:

@@ -20,7 +20,7 @@ from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 from kubernetes.watch import Watch
 
-from clusters.embedded.api import LIMIT, PROVISIONER, UNREACHABLE, reason
+from clusters.embedded.api import LIMIT, PROVISIONER
 from core import kube
 from core.kube import Request
 
@@ -91,8 +91,8 @@ class Provisioner:
                 for change in stream:
                     if change["type"] != "DELETED":
                         act(change["raw_object"])
-            except UNREACHABLE as error:
-                log.warning("will try again: %s", reason(error))
+            except kube.UNREACHABLE as error:
+                log.warning("will try again: %s", kube.reason(error))
                 time.sleep(RETRY)
 
     def _send(self, request: Request, settled: int) -> Any:

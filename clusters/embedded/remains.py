@@ -23,7 +23,7 @@ def remains(layout: Layout) -> Mapping[str, list[str]]:
     interfaces = [layout.host_interface] if (_INTERFACES / layout.host_interface).exists() else []
     processes = sorted(cgroups.processes(layout) | _inside((layout.directory, layout.runtime)))
     return {
-        "processes": [f"process {pid}{_name(pid)}: kill -9 {pid}" for pid in processes],
+        "processes": [f"process {cgroups.named(pid)}: kill -9 {pid}" for pid in processes],
         "network namespaces": [
             f"network namespace {name}: ip netns delete {name}" for name in namespaces
         ],
@@ -46,10 +46,3 @@ def _inside(directories: tuple[Path, ...]) -> set[int]:
                 if any(map(place.is_relative_to, directories)):
                     found.add(int(process.name))
     return found
-
-
-def _name(pid: int) -> str:
-    try:
-        return f" ({(_PROC / str(pid) / 'comm').read_text().strip()})"
-    except OSError:
-        return ""

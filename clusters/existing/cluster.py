@@ -4,19 +4,15 @@ What it has is looked at before anything is declared: whether it answers, whose 
 are, and whether a training operator is there to be used.
 """
 
-from collections.abc import Mapping
-from dataclasses import asdict
-from typing import Any
-
 import pulumi
 import pulumi_kubernetes
-from pydantic.alias_generators import to_camel
 
 from clusters.cluster import JOBS, ONE_AT_A_TIME, Cluster, ExistingOperator
 from clusters.existing.kubeconfig import Choice, choose
 from clusters.existing.look import Found, look
 from clusters.existing.operator import decide, require_alone, require_home, require_namespace
 from clusters.existing.settings import Settings
+from clusters.image_registry import Images
 from clusters.pools import GpuPool
 from core.manifests import stack
 from images.resource import helper_images
@@ -38,7 +34,8 @@ def provision(settings: Settings) -> Cluster:
     operator = _operator(settings, found, namespace)
     _report(settings, choice, operator)
     kubeconfig: pulumi.Output[str] = pulumi.Output.secret(choice.kubeconfig)
-    target, registry = _target(settings), settings.registry
+    registry, prebuilt = settings.registry, settings.images or Images()
+    target = prebuilt.target(None if registry is None else registry.target())
     images, needs = helper_images(target) if operator is None else ({}, [])
     return Cluster(
         kind="kubeconfig",
@@ -98,14 +95,3 @@ def _report(settings: Settings, choice: Choice, operator: ExistingOperator | Non
         deployment = f", {operator.namespace}/{operator.deployment}"
         where = "" if operator.deployment is None else deployment
         pulumi.log.info(f"uses the training operator{version} that is there{where}")
-
-
-def _target(settings: Settings) -> Mapping[str, Any]:
-    """Return how images get in: the prebuilt ones, and a registry for the rest."""
-    pushed = None if settings.registry is None else settings.registry.target()
-    if settings.images is None:
-        assert pushed is not None, "settings have one or the other"  # noqa: S101
-        return pushed
-    prebuilt = asdict(settings.images).items()
-    named = {to_camel(key): image for key, image in prebuilt if image is not None}
-    return {"kind": "there", **named, **({} if pushed is None else {"otherwise": pushed})}

@@ -23,9 +23,7 @@ _FOR_EXEC = "client.authentication.k8s.io/exec"
 class Unusable(pulumi.RunError):
     """The cluster can't be used with the settings; the CLI prints it with no traceback.
 
-    Args:
-        key: Which setting, below `slipway:cluster`; empty for all of it.
-        text: What is wrong, and what to do.
+    `key` is that of a setting below `slipway:cluster`, or empty for all of it.
     """
 
     def __init__(self, key: str, text: str) -> None:
@@ -39,14 +37,10 @@ class Absent(Unusable):
 
 @dataclass(frozen=True)
 class Choice:
-    """A context that was chosen.
+    """A context that was chosen: its kubeconfig, a secret, is YAML with nothing but this one.
 
-    Args:
-        context: Its name.
-        server: The API server's address.
-        files: Where it was found, for messages.
-        kubeconfig: YAML with nothing but this context. A secret.
-        path: The file that was named; None when it is what kubectl takes by itself.
+    `files` is where it was found, in words, and `path` the file that was named; None when it is
+    what kubectl takes by itself.
     """
 
     context: str

@@ -22,6 +22,7 @@ _LABELS = ",".join(f"{key}={value}" for key, value in MANAGED_BY.items())
 _KINDS: Mapping[str, str] = {
     "pytorchjob": "/apis/kubeflow.org/v1",
     "pod": "/api/v1",
+    "deployment": "/apis/apps/v1",
     "configmap": "/api/v1",
     "persistentvolumeclaim": "/api/v1",
 }
@@ -53,8 +54,7 @@ def remains(settings: Settings, stack: str) -> Remains:
         if (why := silence(error)) is not None:
             again = f"should it do so again, see `{see}`"
             return {f"{_UNKNOWN} ({choice.server} does not answer: {why}; {again})": []}
-        reason = api_message(error) if isinstance(error, ApiException) else error
-        return {_WHAT: [f"{choice.server} can't be checked ({reason}): see `{see}`"]}
+        return {_WHAT: [f"{choice.server} can't be checked ({api_message(error)}): see `{see}`"]}
 
 
 def _labeled(api: client.ApiClient, namespace: str, kubectl: str) -> Remains:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from clusters.image_registry import Registry
+from clusters.image_registry import Images, Registry
 from clusters.pools import DEVICE_PLUGIN, Taint
-from core.fields import CONFIG, Count, Image, LabelKey, LabelValue, Positive
-from core.problem import Contradiction
-from core.validation import contradictory
+from core.fields import CONFIG, Count, LabelKey, LabelValue, Positive
+from core.problem import Contradiction, contradiction
+from core.validation import Consistent
 from images.targets.registry_login import host
 
 Path = Annotated[
@@ -34,25 +34,6 @@ Namespace = Annotated[
         "first or last",
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Images:
-    """Images that are already where the cluster's nodes can fetch them.
-
-    What is not named is built and pushed to the `registry`, where there is one.
-
-    Args:
-        trainer: What jobs run unless they bring their own.
-        trainer_cuda: The same for jobs with GPUs.
-        training_operator: The operator's, where the stack installs it.
-        tcp_wait: Of the container that waits for a job's master; likewise.
-    """
-
-    trainer: Image | None = None
-    trainer_cuda: Image | None = None
-    training_operator: Image | None = None
-    tcp_wait: Image | None = None
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
@@ -82,7 +63,7 @@ class Gpus:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings:
+class Settings(Consistent):
     """A cluster that is there, and what in it a stack may use.
 
     Args:
@@ -106,55 +87,45 @@ class Settings:
     disconnected: bool = False
     gpus: Gpus | None = None
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := list(_contradictions(self)):
-            raise contradictory(found)
-        return self
-
-
-def _contradictions(settings: Settings) -> Iterator[Contradiction]:
-    """Yield the settings that contradict each other."""
-    registry, gpus = settings.registry, settings.gpus
-    if registry is None:
-        yield from _missing(settings)
-        if settings.disconnected:
-            text = (
-                "goes with a `registry`, as nodes reach that one alone; name it, or leave this out"
-            )
-            yield Contradiction(("disconnected",), text, frozenset({"disconnected", "registry"}))
-    elif settings.disconnected:
-        yield from _unmirrored(registry, gpus)
-    if gpus is not None and gpus.max_nodes is not None and gpus.max_nodes < gpus.nodes:
-        text = f"{gpus.max_nodes} is less than `gpus.nodes`, {gpus.nodes}; raise it, or lower that"
-        yield Contradiction(("gpus", "maxNodes"), text, frozenset({"gpus.maxNodes", "gpus.nodes"}))
+    def contradictions(self) -> Iterator[Contradiction]:
+        registry, gpus = self.registry, self.gpus
+        if registry is None:
+            yield from _missing(self)
+            if self.disconnected:
+                text = "goes with a `registry`, as nodes reach that one alone; name it, or leave "
+                yield contradiction(("disconnected",), f"{text}this out", "registry")
+        elif self.disconnected:
+            yield from _unmirrored(registry, gpus)
+        if gpus is not None and gpus.max_nodes is not None and gpus.max_nodes < gpus.nodes:
+            text = f"{gpus.max_nodes} is less than `gpus.nodes`, {gpus.nodes}; raise it, or lower "
+            yield contradiction(("gpus", "maxNodes"), f"{text}that", "gpus.nodes")
 
 
 def _unmirrored(registry: Registry, gpus: Gpus | None) -> Iterator[Contradiction]:
     """Yield what the nodes would pull out of a registry that they don't reach."""
-    about, server = frozenset({"disconnected", "registry"}), registry.host
+    about, server = ("disconnected", "registry"), registry.host
     for public, private in registry.mirrors.items():
         if host(private) != server:
             text = f"{private} is not in {server}, which `disconnected` nodes reach alone; copy it"
-            yield Contradiction(("registry", "mirrors", public), text, about)
+            yield contradiction(("registry", "mirrors", public), text, *about)
     if gpus is not None and gpus.device_plugin and DEVICE_PLUGIN not in registry.mirrors:
         text = (
             f"has not {DEVICE_PLUGIN}, which `gpus.devicePlugin` installs; copy it, and say where "
             "it is"
         )
-        yield Contradiction(("registry", "mirrors"), text, about | {"gpus"})
+        yield contradiction(("registry", "mirrors"), text, *about, "gpus")
 
 
 def _missing(settings: Settings) -> Iterator[Contradiction]:
     """Yield the images that are missing, without a registry to push them to."""
-    about = frozenset({"registry", "images", "gpus", "operator"})
+    about = ("registry", "images", "gpus", "operator")
     images = settings.images
     if images is None:
         text = (
             "is missing: say how images get into the cluster, by `registry` (they are built here "
             "and pushed there) or `images` (they are there already)"
         )
-        yield Contradiction(("images",), text, about)
+        yield contradiction(("images",), text, *about)
         return
     needed = {"trainer": (images.trainer, "jobs run it")}
     if settings.gpus is not None:
@@ -165,4 +136,4 @@ def _missing(settings: Settings) -> Iterator[Contradiction]:
     for name, (image, why) in needed.items():
         if image is None:
             text = f"is missing, and {why}; name the image, or a `registry` to push it to"
-            yield Contradiction(("images", name), text, about)
+            yield contradiction(("images", name), text, *about)

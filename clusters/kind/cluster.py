@@ -14,8 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from clusters import training_operator
 from clusters.capacity import Capacity, left, machine_cores, machine_memory
-from clusters.cluster import Cluster, Remains
-from clusters.kind.tool import KindTool
+from clusters.cluster import Cluster
 from clusters.kind_and_minikube import cluster as machine
 from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
 from core.fields import CONFIG, Cpu, Image, Memory
@@ -133,11 +132,6 @@ def provision(settings: Settings) -> Cluster:
     inputs = {"name": settings.name, "config": config(settings), "adopt": settings.adopt}
     target = {"kind": "kind", "cluster": settings.name}
     return machine.declare("kind", "slipway:clusters:Kind", inputs, target)
-
-
-def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """The cluster, if this stack made it and it still exists."""
-    return KindTool({"name": settings.name}).remains()
 
 
 def _kept(settings: Settings) -> dict[str, str]:

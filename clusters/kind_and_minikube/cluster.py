@@ -90,11 +90,7 @@ class _ToolCluster(pulumi.CustomResource):
 def declare(kind: str, token: str, inputs: Mapping[str, Any], target: Mapping[str, Any]) -> Cluster:
     """Declare a cluster, a provider for it, and the operator's images in it.
 
-    Args:
-        kind: Its key in `clusters.CLUSTERS`.
-        token: The resource's type.
-        inputs: What the resource's handler takes; `name` is the cluster's.
-        target: How images get in.
+    `inputs` is what the handler of the type `token` takes; `target` is how images get in.
     """
     outputs = dict.fromkeys(("kubeconfig", "clusterId", "adopted"))
     made = _ToolCluster(

@@ -21,11 +21,9 @@ _START = "Start it (docker: `systemctl start docker`) and see that this user may
 
 @dataclass(frozen=True)
 class Engine:
-    """A container engine, through its own command line.
+    """A container engine, through its own command line, by its name on PATH.
 
-    Args:
-        program: Its name, as found on PATH.
-        path: The value of PATH with a podman of our own; None for one of this machine's.
+    `path` is the value of PATH with a podman of our own; None for one of this machine's.
     """
 
     program: str

@@ -4,9 +4,10 @@ import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from clusters import owner
+from clusters.cluster import Remains
 from clusters.kind_and_minikube.tool import Tool, identity
 from core.context import Context, show_in_summary
 from core.handler import UNKNOWN, Change, Handler, Properties, compare
@@ -120,6 +121,18 @@ class ToolHandler(Handler):
         """
         cls.tool({"name": directory.name}).delete()
         shutil.rmtree(directory, ignore_errors=True)
+
+    @classmethod
+    def remains(cls, settings: Any, _stack: str) -> Remains:
+        """Return the cluster, if Slipway made it and it still exists, with how to remove it."""
+        tool, left = cls.tool(vars(settings)), []
+        if tool.directory.exists():
+            # Without the tool, or its engine, it is unknown whether the cluster exists.
+            is_gone = not tool.needs() and not tool.exists()
+            forget = f"rm -r {tool.directory}"
+            command = forget if is_gone else f"{tool.removal} {tool.name} && {forget}"
+            left.append(f"{tool.program}'s cluster {tool.name}: {command}")
+        return {f"{tool.program} clusters": left}
 
 
 def _require(tool: Tool) -> None:

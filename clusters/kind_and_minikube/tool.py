@@ -1,6 +1,5 @@
 """What kind and minikube have in common: a command line that makes and removes one cluster."""
 
-import ssl
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -9,13 +8,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-import urllib3.exceptions
 import yaml
-from kubernetes import client, config
+from kubernetes import config
 
 from core import kube, toolchain
 from core.context import Context
-from core.manifests import condition, holds
+from core.manifests import unready
 from core.paths import state_dir
 from core.problem import Problem, raised
 from core.process import CommandFailed, run
@@ -23,15 +21,13 @@ from core.process import CommandFailed, run
 _ANSWER_SECONDS = 60.0
 _API_LIMIT = (5, 10)
 """Seconds to connect to the API server, and for its answer."""
-_UNREACHABLE = (urllib3.exceptions.HTTPError, ssl.SSLError, OSError, config.ConfigException)
 
 
 @dataclass(frozen=True)
 class Tool(ABC):
-    """A command-line tool, bound to one cluster.
+    """A command-line tool, bound to one cluster by the inputs of that one's resource.
 
-    Args:
-        inputs: Of the cluster's resource; `name` alone is enough for one that exists.
+    `name` alone is enough for one that exists.
     """
 
     inputs: Mapping[str, Any]
@@ -154,17 +150,6 @@ class Tool(ABC):
         except (CommandFailed, ValueError, OSError) as error:
             return [Problem("cluster", str(error))]
 
-    def remains(self) -> dict[str, list[str]]:
-        """Return the cluster and how to remove it; nothing of one that Slipway has not made."""
-        left = []
-        if self.directory.exists():
-            # Without the tool, or its engine, it is unknown whether the cluster exists.
-            is_gone = not self.needs() and not self.exists()
-            forget = f"rm -r {self.directory}"
-            command = forget if is_gone else f"{self.removal} {self.name} && {forget}"
-            left.append(f"{self.program}'s cluster {self.name}: {command}")
-        return {f"{self.program} clusters": left}
-
 
 def _show(context: Context, line: str) -> None:
     if text := line.strip():
@@ -194,18 +179,13 @@ def _of_nodes(kubeconfig: str, expected: int) -> list[Problem]:
     """Return the problems of the nodes as the API server reports them: too few, or not Ready."""
     try:
         nodes = _get(kubeconfig, "/api/v1/nodes")["items"]
-    except client.ApiException as error:
-        return [Problem("api", f"the API server answers: {kube.api_message(error)}")]
-    except _UNREACHABLE as error:
-        return [Problem("api", f"the API server can't be reached: {error}")]
+    except (*kube.UNREACHABLE, config.ConfigException) as error:
+        return [Problem("api", kube.reason(error))]
     found = [] if nodes else [Problem("nodes", "there is none")]
     if nodes and len(nodes) < expected:
         found.append(Problem("nodes", f"{len(nodes)} of {expected} are there"))
-    for node in nodes:
-        if not holds(node, "Ready"):
-            ready = condition(node, "Ready")
-            message = ready.get("message", "is not Ready" if ready else "has not reported yet")
-            found.append(Problem("nodes", f"{node['metadata']['name']}: {message}"))
+    whys = ((node["metadata"]["name"], unready(node)) for node in nodes)
+    found += [Problem("nodes", f"{name}: {why}") for name, why in whys if why is not None]
     return found
 
 

@@ -5,21 +5,22 @@ https://minikube.sigs.k8s.io
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from pydantic.alias_generators import to_camel
 from pydantic.dataclasses import dataclass
 
 from clusters import training_operator
 from clusters.capacity import Capacity, left
-from clusters.cluster import Cluster, Remains
+from clusters.cluster import Cluster
 from clusters.kind_and_minikube import cluster as machine
 from clusters.kind_and_minikube.cluster import ClusterName, Mount, PortMapping
-from clusters.minikube.tool import CONTAINER_DRIVERS, MinikubeTool
+from clusters.minikube.tool import CONTAINER_DRIVERS
 from core.fields import CONFIG, Memory, size
-from core.problem import Contradiction
-from core.validation import contradictory
+from core.problem import Contradiction, contradiction
+from core.validation import Consistent
 
 _SYSTEM = {"cpu": "850m", "memory": "220Mi"}
 """The requests of the control plane, one CoreDNS and the network plugin on the first node."""
@@ -34,7 +35,7 @@ Driver = Annotated[
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Settings:
+class Settings(Consistent):
     """The settings of `slipway:cluster` for the kind `minikube`.
 
     Args:
@@ -66,18 +67,13 @@ class Settings:
     force: bool = False
     adopt: bool = False
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        found = []
+    def contradictions(self) -> Iterator[Contradiction]:
         if self.ports and self.driver not in CONTAINER_DRIVERS:
             text = f"goes with a driver that has them: one of {', '.join(CONTAINER_DRIVERS)}"
-            found.append(Contradiction(("ports",), text, frozenset({"ports", "driver"})))
+            yield contradiction(("ports",), text, "driver")
         if self.mount is not None and self.mount.read_only:
             text = "minikube mounts for writing only; leave it out, or set it to false"
-            found.append(Contradiction(("mount", "readOnly"), text, frozenset({"mount"})))
-        if found:
-            raise contradictory(found)
-        return self
+            yield contradiction(("mount", "readOnly"), text, "mount")
 
 
 def capacity(settings: Settings) -> Capacity:
@@ -107,11 +103,6 @@ def provision(settings: Settings) -> Cluster:
         machine.require({"mount": settings.mount})
     target = {"kind": "minikube", "profile": settings.name}
     return machine.declare("minikube", "slipway:clusters:Minikube", inputs(settings), target)
-
-
-def remains(settings: Settings, stack: str) -> Remains:  # noqa: ARG001 (every kind's shape)
-    """The profile, if this stack made it and it still exists."""
-    return MinikubeTool(inputs(settings)).remains()
 
 
 def _megabytes(amount: str) -> str:

@@ -42,8 +42,9 @@ class ImageSpec(BuildSpec):
     def of(cls, inputs: Mapping[str, Any]) -> "ImageSpec":
         """Return what the resource with these inputs is made of."""
         datasets = {name: DATASETS[name] for name in inputs["datasets"]}
-        dockerfile = inputs.get("dockerfile", DOCKERFILE)
-        return cls(inputs["name"], Path(inputs["context"]), datasets, dockerfile)
+        name, dockerfile = inputs["name"], inputs.get("dockerfile", DOCKERFILE)
+        estimate = next((each.estimate for each in IMAGES if each.name == name), cls.estimate)
+        return cls(name, Path(inputs["context"]), datasets, dockerfile, estimate)
 
     @property
     def inputs(self) -> dict[str, Any]:
@@ -125,6 +126,18 @@ TRAINER_CUDA = replace(
     dockerfile="Dockerfile.cuda",
     estimate="about 10 minutes at first, and 16 GB",
 )
+MLFLOW = ImageSpec(
+    name="slipway-mlflow",
+    context=CHECKOUT / "images" / "tracking",
+    dockerfile="Dockerfile.mlflow",
+    estimate="about 1 minute at first, and 500 MB",
+)
+POSTGRES = replace(
+    MLFLOW,
+    name="slipway-postgres",
+    dockerfile="Dockerfile.postgres",
+)
+IMAGES = (TRAINER, TRAINER_CIFAR, TRAINER_CUDA, MLFLOW, POSTGRES)
 
 
 def trainer_of(reference: str | None) -> ImageSpec | None:

@@ -9,17 +9,17 @@ from datetime import date
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated
 
 import yaml
-from pydantic import Field, model_validator
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from clusters.pools import NodePool
 from core.fields import CONFIG
 from core.paths import CHECKOUT
 from core.problem import Contradiction, Problem, choices, quote
-from core.validation import check, contradictory
+from core.validation import Consistent, check
 
 DEFAULT = Path(__file__).with_name("azure-prices.yaml")
 KEY = "slipway:prices"
@@ -67,7 +67,7 @@ class Price:
 
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class PriceTable:
+class PriceTable(Consistent):
     """What nodes cost by the hour, and in words what else is paid for and is not in it."""
 
     currency: Annotated[str, Field(pattern="^[A-Z]{3}$", description="three letters such as EUR")]
@@ -75,13 +75,7 @@ class PriceTable:
     prices: tuple[Tariff, ...]
     not_included: tuple[Text, ...] = ()
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := [*self._contradictions()]:
-            raise contradictory(found)
-        return self
-
-    def _contradictions(self) -> Iterator[Contradiction]:
+    def contradictions(self) -> Iterator[Contradiction]:
         """Yield each source that does not exist, and each price that appears twice."""
         seen: dict[tuple[str, ...], int] = {}
         about = frozenset({"prices", "sources"})

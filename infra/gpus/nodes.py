@@ -12,7 +12,7 @@ from kubernetes.client.exceptions import ApiException
 from clusters import autoscaler
 from clusters.pools import GpuPool
 from core.kube import Request, ask, send
-from core.manifests import condition, troubles
+from core.manifests import troubles, unready
 from infra.gpus.manifests import NAMESPACE, PLUGIN
 from jobs.spec.replicas import GPU
 
@@ -56,7 +56,7 @@ def nodes_of(api: ApiClient, pool: GpuPool) -> list[Object]:
 
 def offering(nodes: Sequence[Object]) -> list[Object]:
     """Return the nodes that are Ready and offer a GPU to pods."""
-    return [node for node in nodes if offered(node) > 0 and _unready(node) is None]
+    return [node for node in nodes if offered(node) > 0 and unready(node) is None]
 
 
 def offered(node: Object) -> int:
@@ -121,8 +121,8 @@ def reasons(pool: GpuPool, seen: Seen) -> list[str]:
 
 def _reason(node: Object, pool: GpuPool, seen: Seen) -> str:
     """Return why a node offers no GPU, and what to do."""
-    if (unready := _unready(node)) is not None:
-        return f"is not Ready: {unready}"
+    if (why := unready(node)) is not None:
+        return f"is not Ready: {why}"
     if node["spec"].get("unschedulable"):
         return f"is cordoned; `kubectl uncordon {_name(node)}` ends that"
     if taints := list(_foreign(node, pool)):
@@ -154,12 +154,6 @@ def _of_plugin(node: Object, pool: GpuPool, seen: Seen) -> str:
     state = "; ".join(troubles(plugin)) or plugin["status"].get("phase", "")
     last = f", and says at last {log[-1]!r}" if log else ""
     return f"offers no {GPU}; its device plugin is {state}{last}"
-
-
-def _unready(node: Object) -> str | None:
-    ready = condition(node, "Ready")
-    is_ready = not ready or ready["status"] == "True"
-    return None if is_ready else str(ready.get("message", ready["status"]))
 
 
 def _foreign(node: Object, pool: GpuPool) -> Iterator[str]:

@@ -5,29 +5,22 @@ operator reports ready before it serves the webhook, and the API server calls a 
 it has observed its configuration.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from http import HTTPStatus
-from typing import Any
 
 from kubernetes.client.exceptions import ApiException
-from urllib3.exceptions import HTTPError
 
 from clusters import late_roles
 from clusters.operator_webhook import judges
 from clusters.training_operator import NAME, NAMESPACE
 from core.context import Context
 from core.handler import Change, Handler, Properties
-from core.kube import Request, api_message, ask, connect, send
-from core.manifests import troubles
+from core.kube import Request, ask, connect
 from core.wait import NotYet, until
+from infra.rollout import REQUEST_SECONDS, Rollout, not_ready_on_errors
 from jobs.run import submit
 
 LIMIT_SECONDS = 120
 _POLL_SECONDS = 0.5
-_REQUEST_SECONDS = 5
-_LOG_LINES = 20
-_EVENTS = 10
 _CERTIFICATE = "training-operator-webhook-cert"
 """The Secret that the operator fills with its webhook's certificate."""
 
@@ -88,18 +81,18 @@ class Operator:
         self._job_namespace = inputs["jobNamespace"]
         self._own = "existing" not in inputs
         seen = inputs.get("existing", {"deployment": inputs.get("deployment"), "judges": True})
-        self._deployment = seen.get("deployment")
-        self._namespace = seen.get("namespace", NAMESPACE)
+        namespace, deployment = seen.get("namespace", NAMESPACE), seen.get("deployment")
+        self._rollout = (
+            None if deployment is None else Rollout(self._api, namespace, deployment, own=self._own)
+        )
         self._judges = seen["judges"]
 
     def __str__(self) -> str:
-        return (
-            "PyTorchJobs" if self._deployment is None else f"{self._namespace}/{self._deployment}"
-        )
+        return "PyTorchJobs" if self._rollout is None else str(self._rollout)
 
     def probe(self) -> None:
         """Raise `NotYet` unless the operator is rolled out, and its webhook judges."""
-        with _not_ready_on_errors():
+        with not_ready_on_errors():
             self._probe_rollout()
             if not judges(self._api, self._job_namespace) and self._judges:
                 raise NotYet("the API server does not ask the operator's webhook yet")
@@ -111,101 +104,34 @@ class Operator:
         kubelet brings up to date once a minute, or when the pod's annotations change
         (https://kubernetes.io/docs/concepts/configuration/configmap/#mounted-configmaps-are-updated-automatically).
         """
-        if not self._own:
+        own = self._rollout
+        if not self._own or own is None:
             return
-        with _not_ready_on_errors():
-            secret = self._get(f"secrets/{_CERTIFICATE}")
+        with not_ready_on_errors():
+            secret = own.get(f"secrets/{_CERTIFICATE}")
             if not secret.get("data"):
                 return
             version = secret["metadata"]["resourceVersion"]
             change = {"metadata": {"annotations": {"slipway.dev/certificate": version}}}
-            for pod in self._get("pods", labelSelector=f"control-plane=kubeflow-{NAME}")["items"]:
-                patch = Request("PATCH", self._path(f"pods/{pod['metadata']['name']}"), body=change)
-                ask(self._api, patch, limit=_REQUEST_SECONDS)
+            for pod in own.get("pods", labelSelector=f"control-plane=kubeflow-{NAME}")["items"]:
+                patch = Request("PATCH", own.path(f"pods/{pod['metadata']['name']}"), body=change)
+                ask(self._api, patch, limit=REQUEST_SECONDS)
 
     def explain(self) -> str:
         """Return what the Deployment and its pods show, or why it can't be read."""
-        if self._deployment is None:
+        if self._rollout is None:
             return (
                 "This account can't see its Deployment, so ask whoever has installed it; or see "
                 "whether `kubectl get validatingwebhookconfigurations` lists one for PyTorchJobs"
             )
-        try:
-            found = self._rollout()
-            labels = found["spec"]["selector"]["matchLabels"]
-            selector = ",".join(f"{key}={value}" for key, value in labels.items())
-            pods = self._get("pods", labelSelector=selector)["items"]
-            events = self._get("events")["items"]
-        except (ApiException, HTTPError) as error:
-            return f"Deployment {self} can't be read: {api_message(error)}"
-        lines = [
-            f"Deployment {self}: {each['type']}={each['status']}, {each.get('message', '')}"
-            for each in found["status"].get("conditions", [])
-        ]
-        for pod in pods:
-            name = pod["metadata"]["name"]
-            lines += [f"Pod {name}: {_state(pod)}", *(f"  log: {each}" for each in self._log(name))]
-        uids = {pod["metadata"]["uid"] for pod in pods}
-        about = [event for event in events if event["involvedObject"].get("uid") in uids]
-        lines += [
-            f"Event: {event['type']} {event['reason']}, {event.get('message', '')}"
-            for event in about[-_EVENTS:]
-        ]
-        describe = f"--namespace {self._namespace} describe deployment {self._deployment}"
-        return "\n".join([*lines, f"See also: kubectl {describe}"])
+        return self._rollout.explain()
 
     def _probe_rollout(self) -> None:
-        if self._deployment is None:
+        if self._rollout is None:
             return
         try:
-            deployment = self._rollout()
+            self._rollout.probe()
         except ApiException as error:
             if self._own or error.status != HTTPStatus.FORBIDDEN:
                 raise
-            return  # The webhook's own answer decides, and it is called next.
-        replicas, status = deployment["spec"]["replicas"], deployment["status"]
-        ready = status.get("readyReplicas", 0)
-        is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
-        # Of an existing operator one pod is enough: it may be rolled out at any time.
-        is_up = status.get("updatedReplicas", 0) == ready == replicas if self._own else ready > 0
-        if not (is_new and is_up):
-            raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
-
-    def _rollout(self) -> Any:
-        return self._get(f"deployments/{self._deployment}", "/apis/apps/v1")
-
-    def _get(self, thing: str, group: str = "/api/v1", **query: str) -> Any:
-        request = Request("GET", self._path(thing, group), query)
-        return ask(self._api, request, limit=_REQUEST_SECONDS)
-
-    def _log(self, pod: str) -> list[str]:
-        request = Request("GET", self._path(f"pods/{pod}/log"), {"tailLines": str(_LOG_LINES)})
-        try:
-            text = send(self._api, request, limit=_REQUEST_SECONDS).data
-        except (ApiException, HTTPError):
-            return []  # A container that never ran has none; its state has the reason.
-        return text.decode(errors="replace").splitlines()
-
-    def _path(self, thing: str, group: str = "/api/v1") -> str:
-        return f"{group}/namespaces/{self._namespace}/{thing}"
-
-
-def _state(pod: dict[str, Any]) -> str:
-    """Return the pod's phase, and why its containers do not run."""
-    status = pod["status"]
-    unmet = [
-        condition["message"]
-        for condition in status.get("conditions", [])
-        if condition["status"] != "True" and "message" in condition
-    ]
-    return "; ".join([status["phase"], *troubles(pod), *unmet])
-
-
-@contextmanager
-def _not_ready_on_errors() -> Iterator[None]:
-    try:
-        yield
-    except ApiException as error:
-        raise NotYet(api_message(error)) from error
-    except HTTPError as error:
-        raise NotYet(f"the API server does not answer: {error}") from error
+            # The webhook's own answer decides, and it is called next.

@@ -12,6 +12,7 @@ _SERVED: Mapping[str, Lazy] = {
     "slipway:clusters:Access": Lazy("clusters.azure.access.AccessHandler"),
     "slipway:infra:GpuReady": Lazy("infra.gpus.handler.GpuReadyHandler"),
     "slipway:infra:OperatorReady": Lazy("infra.operator.handler.OperatorReadyHandler"),
+    "slipway:infra:TrackingReady": Lazy("infra.tracking.handler.TrackingReadyHandler"),
     "slipway:jobs:Claim": Lazy("jobs.run.claim.ClaimHandler"),
     "slipway:jobs:Gate": Lazy("jobs.run.gate.GateHandler"),
     "slipway:jobs:PyTorchJob": Lazy("jobs.run.handler.PyTorchJobHandler"),

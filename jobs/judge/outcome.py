@@ -97,7 +97,14 @@ def result(
         exit_codes=codes,
         restarts=sum(replica.restarts for replica in replicas.values()),
         failure=failure,
+        tracking=_tracking(ends.values()),
     )
+
+
+def _tracking(ends: Iterable[Exit | None]) -> str | None:
+    """Return the address of the tracked run, which each replica that reached the server names."""
+    reports = (ended.report or {} for ended in ends if ended is not None)
+    return next((each for one in reports if isinstance(each := one.get("tracking"), str)), None)
 
 
 def _of_rank_0(

@@ -3,9 +3,9 @@
 To create it is to train; what it returned stays in its state, whatever becomes of the object.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from kubernetes.client.exceptions import ApiException
 
@@ -26,8 +26,9 @@ from jobs.run.preview import ask, describe, show
 from jobs.run.provenance import provenance
 from jobs.run.submit import remove, submit
 from jobs.spec.inputs import filled, require
-from jobs.spec.kept import resuming
+from jobs.spec.kept import keeping, resuming
 from jobs.spec.names import RUN_LABEL
+from jobs.spec.tracked import tracked, variables
 from jobs.watch.wait import Wait
 
 _RETURN_SECONDS = 120.0
@@ -157,12 +158,13 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         cost=TrainingCost(**cost) if (cost := inputs.get("cost")) else None,
     )
     logs = archive.of(context.urn)
-    history = History(logs)
+    history, trained_by = History(logs), provenance(inputs)
+    completed = _completing(inputs, trained_by)
     before: list[retry.Attempt] = []
     while True:
         try:
             patient = api.retrying(_RETURN_SECONDS) if before else api
-            job = submit(patient, manifest, context, before, kept=inputs.get("kept"))
+            job = submit(patient, manifest, context, before, completed=completed)
         except ApiException as error:
             if error.status not in _REFUSALS:
                 raise
@@ -172,7 +174,7 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         run_id = job["metadata"]["labels"][RUN_LABEL]
         logs.keep([run_id, *(each["run_id"] for each in before if "run_id" in each)])
         on_cancel, kept = inputs["onCancel"], logs.run(run_id)
-        begun, trained_by = str(job["metadata"].get("creationTimestamp")), provenance(inputs)
+        begun = str(job["metadata"].get("creationTimestamp"))
         history.begin(Record(run_id=run_id, submitted=begun, provenance=trained_by))
         prefix = f"{attempt}: " if retries > 0 else ""
         wait = Wait(api, job, limits, api.age(job), context, on_cancel, kept, prefix)
@@ -186,6 +188,14 @@ def _train(api: JobApi, inputs: Properties, context: Context) -> RunResult:
         api.patch({"metadata": {"annotations": retry.annotations(before)}})
         word = "failed" if result.failure is None or not result.failure.disruption else "was lost"
         context.warn(f"{attempt} {word}: {before[-1]['reason']}. The job is submitted anew")
+
+
+def _completing(
+    inputs: Properties, facts: Mapping[str, Any]
+) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """Return what adds to a PyTorchJob where its files are kept, and where it is tracked."""
+    sent = variables(inputs.get("tracking"), facts)
+    return lambda manifest: tracked(keeping(manifest, inputs.get("kept")), sent)
 
 
 def _id(properties: Properties) -> str:

@@ -17,6 +17,7 @@ from jobs.cost import TrainingCost
 from jobs.plan import described, requested
 from jobs.run.changes import ARTIFACTS, decisive, is_other_content
 from jobs.spec.kept import keeping, program, resuming
+from jobs.spec.tracked import tracked, variables
 
 _IN_PLACE = frozenset(
     {
@@ -151,7 +152,8 @@ def show(inputs: Mapping[str, Any], shown: Mapping[str, Any], context: Context) 
         line += f"; costs {TrainingCost(**cost).most_in_words(seconds)}, until its timeout"
     known, every = inputs.get("checkpoint"), inputs.get("outputsEvery")
     complete = resuming(shown["manifest"], known, every)
-    context.info(f"{line}\n{render(keeping(complete, inputs.get('kept')))}")
+    complete = tracked(keeping(complete, inputs.get("kept")), variables(inputs.get("tracking")))
+    context.info(f"{line}\n{render(complete)}")
 
 
 def render(manifest: Mapping[str, Any]) -> str:

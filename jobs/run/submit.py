@@ -4,7 +4,7 @@ import copy
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -22,7 +22,6 @@ from jobs.judge.first_failure import on_lost_nodes
 from jobs.run import retry
 from jobs.run.changes import bring, decisive
 from jobs.run.retry import Attempt
-from jobs.spec.kept import keeping
 from jobs.spec.names import RUN_LABEL
 from jobs.topology import Topology
 
@@ -47,12 +46,12 @@ def submit(
     context: Context,
     before: Sequence[Attempt] = (),
     *,
-    kept: str | None = None,
+    completed: Callable[[Mapping[str, Any]], Object] = dict,
 ) -> Object:
     """Return the job of `manifest`: the one that runs or ran to success already, or a new one.
 
     `before` has the attempts before this one. Where a process was killed between two attempts, the
-    job that still exists lists them. `kept` is where a new one keeps its files (`jobs.spec.kept`).
+    job that still exists lists them. `completed` adds what can't alter the result to a new one.
 
     Raises:
         ApiException: the API server or the operator's webhook refuses it.
@@ -69,7 +68,7 @@ def submit(
             labels = {HASH_LABEL: digest, RUN_LABEL: run_id, retry.LABEL: str(len(before) + 1)}
             try:
                 marked = _marked(manifest, labels, retry.annotations(before))
-                return api.create(keeping(marked, kept))
+                return api.create(completed(marked))
             except ApiException as error:
                 if error.status != 409:
                     raise

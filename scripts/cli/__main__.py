@@ -23,6 +23,7 @@ _FUNCTIONS = {
     "results": "results:show",
     "logs": "logs:show",
     "fetch": "fetch:fetch",
+    "ui": "ui:show",
     "report": "report:report",
     "compare": "compare:compare",
 }
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     for name in _FUNCTIONS:
         subcommand = subcommands.add_parser(name)
         subcommand.add_argument("stack")
-        if name in {"rerun", "results", "logs", "fetch", "report", "compare"}:
+        if name in {"rerun", "results", "logs", "fetch", "report", "compare", "ui"}:
             subcommand.add_argument("job")
         if name == "results":
             subcommand.add_argument("format", choices=("text", "json"))
@@ -78,6 +79,8 @@ def _parser() -> argparse.ArgumentParser:
             subcommand.add_argument("to", nargs="?", default="")
         if name == "fetch":
             subcommand.add_argument("run", nargs="?", default="", choices=("", "succeeded"))
+        if name == "ui":
+            subcommand.add_argument("port", type=_port)
         if name == "compare":
             subcommand.add_argument("other", nargs="?", default="")
         if name == "logs":
@@ -92,6 +95,12 @@ def _rank(text: str) -> int | None:
         return None
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"RANK is {text!r}; it is a number from 0 on")
+    return int(text)
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or not 0 < int(text) < 2**16:
+        raise argparse.ArgumentTypeError(f"PORT is {text!r}; it is a number from 1 to 65535")
     return int(text)
 
 

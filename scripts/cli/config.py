@@ -84,6 +84,11 @@ def cluster_of(stack: str) -> Mapping[str, Any]:
     return cluster if isinstance(cluster, dict) else {}
 
 
+def tracking_of(stack: str) -> Any:
+    """What the stack's file has at `slipway:tracking`, not validated; None without it."""
+    return _effective(stack).get("slipway:tracking")
+
+
 def jobs_of(stack: str) -> list[str]:
     """The names of the jobs in the stack's file; empty when it can't be read."""
     try:

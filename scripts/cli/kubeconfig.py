@@ -1,10 +1,12 @@
 """`make kubeconfig`: merges a stack's cluster into the user's own kubeconfig, with kubectl.
 
-Nothing else ever touches that file.
+Nothing else ever touches that file: other commands call kubectl with one of their own.
 """
 
 import os
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,17 @@ def named(kubeconfig: str, name: str) -> str:
         },
         sort_keys=False,
     )
+
+
+@contextmanager
+def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
+    """Yield how kubectl is called for a cluster; its files go at the end of the block."""
+    with tempfile.TemporaryDirectory(prefix="slipway-kubectl-") as directory:
+        file = Path(directory, "config")
+        files.write(file, kubeconfig, mode=0o600)
+        # Its cache would be in the user's ~/.kube.
+        places = (f"--kubeconfig={file}", f"--cache-dir={directory}")
+        yield (str(toolchain.path("kubectl")), *places)
 
 
 def explanation(name: str, file: Path, current: str = "") -> str:

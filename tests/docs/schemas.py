@@ -17,6 +17,7 @@ from pydantic.alias_generators import to_camel
 from clusters import CLUSTERS
 from core.paths import CHECKOUT
 from infra.kept import KeptOutputs
+from infra.tracking.settings import Tracking
 from jobs.config import CATALOG
 from jobs.result import RunResult
 from jobs.spec import TrainingJob
@@ -59,6 +60,8 @@ def stack() -> str:
     }
     outputs = _define("outputs", KeptOutputs, definitions)
     outputs["description"] = "Where jobs without `outputs` keep their files."
+    tracking = _define("tracking", Tracking, definitions)
+    tracking["description"] = "Where runs are tracked; nowhere without it."
     config = {
         "slipway:cluster": {
             "description": "Where training runs.",
@@ -66,6 +69,7 @@ def stack() -> str:
         },
         "slipway:jobs": jobs,
         "slipway:outputs": {"$ref": "#/$defs/outputs"},
+        "slipway:tracking": {"$ref": "#/$defs/tracking"},
         "slipway:prices": {"description": "A file with your own prices.", "type": "string"},
     }
     secret = {

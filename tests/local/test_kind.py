@@ -311,11 +311,11 @@ def test_nobody_can_say_that_a_cluster_is_gone_while_its_engine_is_down(here: Ma
 def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> None:
     made(here, inputs())
     command = f"kind delete cluster --name team && rm -r {KindTool({'name': 'team'}).directory}"
-    assert kind.remains(settings(), "slipway/kind") == {
+    assert KIND.remains(settings(), "slipway/kind") == {
         "kind clusters": [f"kind's cluster team: {command}"]
     }
     shutil.rmtree(KindTool({"name": "team"}).directory)
-    assert kind.remains(settings(), "slipway/kind") == {"kind clusters": []}
+    assert KIND.remains(settings(), "slipway/kind") == {"kind clusters": []}
     assert list(containers(here)) == ["team-control-plane"]
 
 

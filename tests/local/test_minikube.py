@@ -281,11 +281,11 @@ def test_without_minikube_a_preview_warns_and_up_refuses_before_anything_is_made
 def test_what_is_left_is_told_of_a_cluster_of_ones_own_alone(here: Machine) -> None:
     made(inputs())
     command = f"minikube delete --profile team && rm -r {MinikubeTool({'name': 'team'}).directory}"
-    assert minikube.remains(settings(), "slipway/minikube") == {
+    assert KIND.remains(settings(), "slipway/minikube") == {
         "minikube clusters": [f"minikube's cluster team: {command}"]
     }
     shutil.rmtree(MinikubeTool({"name": "team"}).directory)
-    assert minikube.remains(settings(), "slipway/minikube") == {"minikube clusters": []}
+    assert KIND.remains(settings(), "slipway/minikube") == {"minikube clusters": []}
     assert list(profiles(here)) == ["team"]
 
 

@@ -1,11 +1,14 @@
 """The trainer's image, opened, to run ranks in as a node would; without a cluster."""
 
+import fcntl
 import json
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 
 from core import toolchain
 from core.context import Silence
+from core.paths import cache_dir
 from images.build.engines import Engine, with_storage
 from images.build.runner import ATTEMPTS, BUSY
 from images.build.trainer import TRAINER_CIFAR
@@ -121,6 +125,23 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
     yield opened
     opened.buildah("rm", "--all")
     opened.buildah("rmi", "--all")
+
+
+def installed(lock: Path) -> Path:
+    """Return a directory with the packages of a lock file, for the image's Python."""
+    directory = cache_dir() / f"{lock.stem}-{sha256(lock.read_bytes()).hexdigest()[:12]}"
+    with directory.with_suffix(".lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if not (directory / "done").exists():
+            platforms = [f"--platform=manylinux{each}_x86_64" for each in ("2014", "_2_28")]
+            command = [
+                sys.executable, "-m", "pip", "install", "--quiet", f"--target={directory}",
+                "--no-deps", "--only-binary=:all:", "--python-version=3.13", *platforms,
+                "--require-hashes", f"--requirement={lock}", "--root-user-action=ignore",
+            ]  # fmt: skip
+            subprocess.run(command, check=True, timeout=600)
+            (directory / "done").touch()
+    return directory
 
 
 def _ended(directory: Path, number: int, end: Mapping[str, Any] | None) -> Ended:

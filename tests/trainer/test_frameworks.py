@@ -3,21 +3,17 @@
 Two processes with the variables of two pods, in the trainer's image with packages of PyPI's.
 """
 
-import fcntl
 import json
-import subprocess
-import sys
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.paths import CHECKOUT, cache_dir
+from core.paths import CHECKOUT
 from jobs.spec import TrainingJob, manifest
 from jobs.spec.names import RUN_LABEL
 from tests import readme
-from tests.trainer.conftest import Opened
+from tests.trainer.conftest import Opened, installed
 
 _LOCK = Path(__file__).with_name("frameworks.lock")
 _SCRIPTS = Path(__file__).with_name("scripts")
@@ -37,20 +33,7 @@ for pid in $pids; do wait $pid; echo $?; done
 
 @pytest.fixture(scope="module")
 def packages() -> Path:
-    """The packages of the lock file, for the image's Python; installed unless they were."""
-    directory = cache_dir() / f"frameworks-{sha256(_LOCK.read_bytes()).hexdigest()[:12]}"
-    with directory.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (directory / "done").exists():
-            platforms = [f"--platform=manylinux{each}_x86_64" for each in ("2014", "_2_28")]
-            command = [
-                sys.executable, "-m", "pip", "install", "--quiet", f"--target={directory}",
-                "--no-deps", "--only-binary=:all:", "--python-version=3.13", *platforms,
-                "--require-hashes", f"--requirement={_LOCK}", "--root-user-action=ignore",
-            ]  # fmt: skip
-            subprocess.run(command, check=True, timeout=600)
-            (directory / "done").touch()
-    return directory
+    return installed(_LOCK)
 
 
 def _variables() -> list[str]:

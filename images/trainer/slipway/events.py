@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 MOST_EPOCHS = 1000
 """Of each number the latest are kept."""
+SPOOL_BYTES = 256 * 2**20
+"""Of events that are not tracked yet: a pod whose disk is full would be evicted."""
 Work = TypeVar("Work", bound=Callable[..., None])
 
 
@@ -41,10 +43,28 @@ class Events:
     def emit(self, event: str, **values: object) -> None:
         """Write one event with the rank and the time (ISO 8601, UTC) as one JSON line."""
         time = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-        line = {"event": event, "rank": self.rank, "time": time, **values}
+        fields = {"event": event, "rank": self.rank, "time": time, **values}
+        line = json.dumps(fields, default=str) + "\n"
         # In one piece: the ranks of one pod share its standard output, which may be unbuffered.
-        sys.stdout.write(json.dumps(line, default=str) + "\n")
+        sys.stdout.write(line)
         sys.stdout.flush()
+        if (spool := os.environ.get("SLIPWAY_EVENTS")) is not None:
+            append(spool, line)
+
+
+def append(spool: str | os.PathLike[str], line: str) -> None:
+    """Append a line to the file that a pod's tracking reads; without room for it, it is left out.
+
+    Tracking must not fail a job: a file that is missing, or a full disk, is no error.
+    """
+    with suppress(OSError):
+        # Without O_CREAT, and in one write: several ranks append to the same file.
+        file = os.open(spool, os.O_WRONLY | os.O_APPEND)
+        try:
+            if os.fstat(file).st_size < SPOOL_BYTES:
+                os.write(file, line.encode())
+        finally:
+            os.close(file)
 
 
 def harmless(work: Work) -> Work:

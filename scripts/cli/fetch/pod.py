@@ -11,15 +11,13 @@ import secrets
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO, Any
 
 import urllib3
 from kubernetes.client import ApiClient
 from kubernetes.client.exceptions import ApiException
 
-from core import files, kube, toolchain
+from core import kube
 from core.context import Silence
 from core.kube import Request
 from core.manifests import troubles
@@ -27,6 +25,7 @@ from core.wait import NotYet, until
 from jobs.spec.kept import keeping
 from jobs.spec.names import CONTAINER
 from jobs.spec.pytorchjob import OF_THE_PROGRAM
+from scripts.cli.kubeconfig import kubectl
 
 LABEL = "slipway.dev/fetch"
 """On the pod: the job whose files it reads."""
@@ -123,11 +122,7 @@ def _require_running(api: ApiClient, request: Request) -> None:
 def output(kubeconfig: str, pod: Mapping[str, Any], command: Sequence[str], to: IO[bytes]) -> None:
     """Write what a command prints in a pod into a file; of one that fails, raise its last words."""
     name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-    with TemporaryDirectory(prefix="slipway-fetch-") as directory:
-        file = Path(directory, "kubeconfig")
-        files.write(file, kubeconfig, mode=0o600)
-        # Its cache would be in the user's ~/.kube.
-        program = (toolchain.path("kubectl"), "--kubeconfig", file, "--cache-dir", directory)
+    with kubectl(kubeconfig) as program:
         line = [*program, "exec", "--namespace", namespace, name, "--", *command]
         ended = subprocess.run(
             line,

@@ -12,6 +12,9 @@ directory is kept alike; those of a program that ended well are removed. Several
 under torchrun, and their messages become the container's one. A single process of the image's own
 programs just replaces this one when nothing is left to do. So this module starts in milliseconds:
 it imports neither torch nor fsspec unless they are needed.
+
+With SLIPWAY_TRACKING a process beside the program sends what it reports to a tracking server, and
+has ten seconds for the rest when the program has ended; the address of the run is in the message.
 """
 
 import argparse
@@ -33,6 +36,7 @@ from slipway.events import Events, own_index, own_rank
 from slipway_trainer import report
 from slipway_trainer.agent import artifacts, messages
 from slipway_trainer.agent.mirror import Mirror
+from slipway_trainer.agent.tracking.process import Tracking
 
 _LAST_LINES = 100
 _LEFT_OPEN_SECONDS = 1.0
@@ -51,7 +55,8 @@ def main(arguments: Sequence[str]) -> int:
     if url is not None or "SLIPWAY_OUTPUT_DIR" in os.environ:
         directory.mkdir(parents=True, exist_ok=True)
     has_more = url is not None or "SLIPWAY_CHECKPOINT_DIR" in os.environ
-    if processes == 1 and not has_more and program[0] == "-m":
+    tracking = Tracking.begun()
+    if processes == 1 and not has_more and tracking is None and program[0] == "-m":
         sys.stdout.flush()
         os.execv(sys.executable, [sys.executable, *program])  # noqa: S606 - that is its purpose
     sent = Mirror(directory, "" if url is None else _destination(url, 1, own_rank()))
@@ -60,6 +65,8 @@ def main(arguments: Sequence[str]) -> int:
         code, message = _resume(processes, program)
     if code == 0:
         message = messages.with_numbers(message, directory)
+    if tracking is not None:
+        message = tracking.end(code, message)
     if url is not None:
         code, message = _copy(directory, url, code, message, sent)
     if message:

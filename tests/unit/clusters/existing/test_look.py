@@ -12,7 +12,8 @@ import yaml
 from clusters.existing.kubeconfig import Choice, Unusable
 from clusters.existing.look import Deployed, Found, look
 from clusters.existing.remains import remains as search
-from clusters.existing.settings import Images, Settings
+from clusters.existing.settings import Settings
+from clusters.image_registry import Images
 from core.manifests import KEPT, MADE_BY
 from tests.unit.fake_api import Answer, FakeApi, served
 

@@ -213,3 +213,10 @@ def test_artifacts_are_those_of_rank_0() -> None:
     good = {"model.pt": {"url": "file:///model.pt", "sha256": "0" * 64, "bytes": 1}}
     found = of(pod(0, state=ended(0, summary(0, artifacts={**good, "bad": {}}))))
     assert found["artifacts"] == good
+
+
+def test_the_tracked_run_is_named_by_any_replica_also_when_the_run_failed() -> None:
+    page = "http://localhost:5000/#/experiments/1/runs/ab"
+    told = json.dumps({"rank": 1, "error": "ValueError: x", "tracking": page})
+    assert of(pod(0, state=RUNNING), pod(1, state=ended(1, told)))["tracking"] == page
+    assert "tracking" not in of(pod(0, state=ended(0, summary(0, tracking=["x"]))), workers=0)

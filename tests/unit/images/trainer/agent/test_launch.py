@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from core.paths import CHECKOUT
+from slipway.events import SPOOL_BYTES, append
 
 _LIMIT_SECONDS = 20
 
@@ -166,6 +168,57 @@ def test_the_exit_code_is_the_programs(launched: Launched, copying: bool) -> Non
         launched.copying()
     code, _, _ = launched.run("raise SystemExit(7)")
     assert code == 7
+
+
+def test_without_tracking_there_is_no_file_and_no_process(launched: Launched) -> None:
+    code, out, err = launched.run(
+        "import os, subprocess\n"
+        "print(os.environ.get('SLIPWAY_EVENTS'))\n"
+        "print(subprocess.check_output(['pgrep', '-cP', str(os.getppid())]).decode())\n"
+    )
+    assert (code, out.split()) == (0, ["None", "1"]), err
+
+
+def test_a_server_that_cannot_be_had_is_a_warning_and_costs_no_time(launched: Launched) -> None:
+    """Here tensorboardX is not installed."""
+    launched.environment["SLIPWAY_TRACKING"] = "tensorboard"
+    began = time.monotonic()
+    code, out, err = launched.run("import slipway; slipway.finish(accuracy=0.9)")
+    assert code == 0, err
+    [warning] = [json.loads(line) for line in out.splitlines()]
+    assert warning["event"] == "warning"
+    assert "name tensorboardX in the job's `requirements`" in warning["warning"]
+    assert launched.message == {"rank": 0, "metrics": {"accuracy": 0.9}}
+    assert time.monotonic() - began < 5
+
+
+def test_a_job_that_is_stopped_has_two_seconds_for_what_is_still_to_be_sent(
+    launched: Launched,
+) -> None:
+    """Kubernetes kills it soon after, and its message and files are to be left before that."""
+    with socket.create_server(("127.0.0.1", 0)) as hanging:
+        url = f"http://127.0.0.1:{hanging.getsockname()[1]}"
+        launched.environment |= {"SLIPWAY_TRACKING": "mlflow", "SLIPWAY_TRACKING_URL": url}
+        began = time.monotonic()
+        code, out, _ = launched.run("import slipway; slipway.log(a=1); raise SystemExit(143)")
+    assert code == 143
+    assert time.monotonic() - began < 5
+    assert '"the run, 1 events did not reach' in out
+    assert "error" in launched.message
+
+
+def test_events_are_kept_for_tracking_where_there_is_room_for_them(tmp_path: Path) -> None:
+    spool = tmp_path / "events.jsonl"
+    append(spool, "lost\n")
+    assert not spool.exists(), "it was removed; the program goes on"
+    spool.touch()
+    append(spool, "one\n")
+    append(spool, "two\n")
+    assert spool.read_text() == "one\ntwo\n"
+    with spool.open("ab") as file:
+        file.truncate(SPOOL_BYTES)
+    append(spool, "lost\n")
+    assert spool.stat().st_size == SPOOL_BYTES
 
 
 def test_it_imports_neither_torch_nor_fsspec(launched: Launched) -> None:

@@ -1,0 +1,144 @@
+"""What a pod's events mean to a tracking server: metrics by step, parameters and tags. Pure.
+
+What all ranks have in common goes by its plain name, `accuracy`; what one rank has is below it,
+`loss/rank_0`. Servers draw the metrics with the same beginning beside one another.
+"""
+
+import math
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+_OF_ALL = ("accuracy", "top5_accuracy", "test_loss")
+_OF_A_RANK = (
+    *("rank_loss", "samples_per_second", "seconds", "cpu_seconds"),
+    *("peak_memory_mib", "gpu_peak_memory_mib"),
+)
+_TAGS = ("world_size", "backend", "torch", "precision", "device", "device_name")
+_FRAME = ("event", "rank", "time", "epoch")
+_NOT_IN_NAMES = re.compile(r"[^\w./ :-]")
+
+
+@dataclass(frozen=True)
+class Point:
+    """A metric's value after so many steps of the complete run; time in milliseconds since 1970."""
+
+    name: str
+    value: float
+    step: int
+    time: int
+
+
+class Figures:
+    """Translates the events of a pod's ranks, in their order."""
+
+    def __init__(self) -> None:
+        self.latest: dict[str, float] = {}
+        """Each metric's last value, by its name."""
+        self.last_step = 0
+        self._done: dict[int, int] = {}
+        self._of_epoch: dict[int, int] = {}
+
+    def points(self, event: Mapping[str, Any]) -> list[Point]:
+        """Return the metrics of an event; none of one that has none, or is no event."""
+        try:
+            time = int(datetime.fromisoformat(event["time"]).timestamp() * 1000)
+            step, found = self._read(event)
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return []
+        return self.at(found, step, time)
+
+    def at(self, found: Mapping[str, Any], step: int, time: int) -> list[Point]:
+        """Return those of `found` that are finite numbers, as the metrics of a step."""
+        points = [
+            Point(_NOT_IN_NAMES.sub("_", name), float(value), step, time)
+            for name, value in found.items()
+            if isinstance(value, (int, float)) and math.isfinite(value)
+        ]
+        self.latest |= {point.name: point.value for point in points}
+        self.last_step = max(self.last_step, step)
+        return points
+
+    def finals(self, message: Mapping[str, Any], time: int) -> list[Point]:
+        """Return what a program's termination message says that no event did."""
+        named = message.get("metrics")
+        known = {name: message.get(name) for name in ("accuracy", "top5_accuracy")}
+        found = {**known, **(named if isinstance(named, dict) else {})}
+        new = {name: value for name, value in found.items() if self.latest.get(name) != value}
+        return self.at(new, self.last_step, time)
+
+    def _read(self, event: Mapping[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Return the step that an event is of, counted over the complete run, and its figures."""
+        rank, step, found = int(event["rank"]), 0, dict[str, Any]()
+        match event["event"]:
+            case "step":
+                if "steps" in event:
+                    self._of_epoch[rank] = event["steps"]
+                step = self._before(event) + event["step"] + 1
+                found = {f"loss/rank_{rank}": event["loss"]}
+            case "epoch":
+                self._done[rank] = step = self._before(event) + event["steps"]
+                found = dict(_of_epoch(event, rank))
+            case "metrics":
+                step = int(event.get("step", event.get("epoch", 0)))
+                suffix = "" if rank == 0 else f"/rank_{rank}"
+                found = {f"{name}{suffix}": value for name, value in event["metrics"].items()}
+            # The same on all ranks:
+            case "validation" if rank == 0:
+                step = self._before(event) + event["step"]
+                classes = event.get("class_accuracies", {})
+                by_class = {f"class_accuracy/{_flat(name)}": each for name, each in classes.items()}
+                found = {name: event[name] for name in _OF_ALL if name in event} | by_class
+            case "goal_reached" if rank == 0:
+                step = self._before(event) + event["step"]
+                found = {"time_to_accuracy_seconds": event["time_to_accuracy_seconds"]}
+        return step, found
+
+    def _before(self, event: Mapping[str, Any]) -> int:
+        """Return the steps before the event's epoch; of a program that resumed, by their length."""
+        of_epoch = self._of_epoch.get(event["rank"])
+        if of_epoch is None:
+            return self._done.get(event["rank"], 0)
+        return int((event["epoch"] - 1) * of_epoch)
+
+
+def _of_epoch(event: Mapping[str, Any], rank: int) -> Iterator[tuple[str, Any]]:
+    for name in _OF_A_RANK:
+        if name in event:
+            yield f"{name}/rank_{rank}", event[name]
+    for name, seconds in event.get("seconds_in", {}).items():
+        yield f"seconds_in/{_flat(name)}/rank_{rank}", seconds
+    if rank == 0 and "loss" in event:
+        yield "loss/all_ranks", event["loss"]
+
+
+def _flat(name: str) -> str:
+    return name.replace("/", "_")
+
+
+def parameters(started: Mapping[str, Any]) -> dict[str, str]:
+    """Return the arguments that a `started` event names."""
+    left_out = {*_FRAME, *_TAGS} - {"backend", "precision"}
+    return {
+        name: str(value)
+        for name, value in started.items()
+        if name not in left_out and value is not None
+    }
+
+
+def tags(event: Mapping[str, Any]) -> dict[str, str]:
+    """Return what tells how a run trained: of its `started` event, or its termination message."""
+    return {name: str(event[name]) for name in (*_TAGS, "dataset") if name in event}
+
+
+def settings(declared: Any, prefix: str = "job") -> dict[str, str]:
+    """Return a job's declared settings as parameters, by their path: `job.workers`."""
+    if not isinstance(declared, Mapping):
+        return {prefix: str(declared)}
+    return {
+        name: value
+        for key, each in declared.items()
+        for name, value in settings(each, f"{prefix}.{key}").items()
+    }

@@ -1,0 +1,218 @@
+"""Reads the events of a pod's ranks from their file and sends them on, while the program runs.
+
+The file is the buffer: what a server did not take stays in it, and is sent again after growing
+pauses; in memory is one batch. A run that has ended has a few seconds for the rest.
+"""
+
+import json
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from slipway_trainer.agent.tracking import dataset, figures
+from slipway_trainer.agent.tracking.sinks import Dataset, RefusedError, Run, Sink
+from slipway_trainer.agent.tracking.usage import Usage
+
+_LOOK_SECONDS, _LONGEST_PAUSE, _PAUSE_AT_END = 1.0, 30.0, 0.5
+_USAGE_SECONDS, _LEAST_SECONDS = 10.0, 1.0
+"""Between two looks at what the container uses, and before one at the end."""
+_MOST_USED = 1000
+"""Figures of the container that wait for a server; then the oldest go."""
+_LINES = 200
+"""In a batch."""
+LARGEST_FILE = 64 * 2**20
+"""Bytes of a file that is sent to the server."""
+
+
+@dataclass(frozen=True)
+class End:
+    """How the program ended: its exit code and its termination message."""
+
+    code: int
+    message: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Batch:
+    """Some lines of the file, read and not sent yet; `until` is where the next ones begin."""
+
+    until: int
+    lines: int = 0
+    points: list[figures.Point] = field(default_factory=list)
+    started: Mapping[str, Any] | None = None
+
+
+class Sender:
+    """Sends what is in `spool` to `sink`.
+
+    Args:
+        run: What is tracked.
+        sink: Where.
+        spool: The file of the ranks' events, a line each.
+    """
+
+    def __init__(self, run: Run, sink: Sink, spool: Path) -> None:
+        self.run, self.sink, self.spool = run, sink, spool
+        self.end = End(1)
+        self.has_ended = threading.Event()
+        self.files_left: list[Path] | None = None
+        self.why = "it has not answered"
+        self._figures = figures.Figures()
+        self._is_open = self._is_closed = False
+        self._sent = self._refused = 0
+        self._has_facts = True
+        self._batch: Batch | None = None
+        self._usage, self._used = Usage(run.rank), deque[figures.Point](maxlen=_MOST_USED)
+        self._began = self._looked = time.monotonic()
+
+    def work(self) -> None:
+        """Send until the program has ended and everything is sent; raises what a library raises."""
+        pause, is_last = _LOOK_SECONDS, False
+        while True:
+            if not is_last:
+                is_last = self.has_ended.is_set()  # what was written before that is read after it
+                self._look(_LEAST_SECONDS if is_last else _USAGE_SECONDS)
+            try:
+                self._open()
+                while self._send_some():
+                    pass
+                if is_last:
+                    self._finish()
+                    return
+                pause = _LOOK_SECONDS
+            except OSError as error:
+                self.why = str(error)
+                pause = min(2 * pause, _LONGEST_PAUSE)
+            if is_last:
+                time.sleep(_PAUSE_AT_END)
+            else:
+                self.has_ended.wait(pause)
+
+    def lost(self) -> str | None:
+        """Return what has not arrived, in a few words; None where everything has."""
+        with self.spool.open("rb") as file:
+            file.seek(self._sent)
+            events = self._refused + sum(1 for _ in file)
+        lost = {
+            "the run": not self._is_open,
+            f"{events} events": events > 0,
+            "parameters": not self._has_facts,
+            f"{len(self.files_left or ())} files": bool(self.files_left),
+            "the end of the run": self._is_open and not self._is_closed,
+        }
+        return ", ".join(what for what, is_lost in lost.items() if is_lost) or None
+
+    def _open(self) -> None:
+        if self._is_open:
+            return
+        try:
+            address = self.sink.open()
+        except RefusedError as error:
+            raise OSError(str(error)) from None  # another attempt may find it put right
+        if address is not None:
+            with suppress(OSError):  # a full disk
+                self.spool.with_suffix(".address").write_text(address)
+        if self.run.is_first:
+            facts = self.run.facts
+            data = dataset.declared(facts.get("data"))
+            self._describe(figures.settings(facts.get("settings", {})), self.run.tags(), data)
+        self._is_open, self.why = True, "there was no time left"
+
+    def _send_some(self) -> bool:
+        """Send a batch, and return whether there was one."""
+        if self._batch is None:
+            self._batch = self._read()
+        if (batch := self._batch) is None:
+            return False
+        if (started := batch.started) is not None:
+            is_declared = dataset.declared(self.run.facts.get("data")) is not None
+            data = None if is_declared else dataset.in_directory(started)
+            self._describe(figures.parameters(started), figures.tags(started), data)
+        self._metrics(batch.points, batch.lines)
+        self._sent, self._batch = batch.until, None
+        return True
+
+    def _metrics(self, points: Sequence[figures.Point], events: int) -> None:
+        try:
+            if points:
+                self.sink.metrics(points)
+        except RefusedError as error:
+            self._refused, self.why = self._refused + events, str(error)
+
+    def _describe(
+        self, params: Mapping[str, str], tags: Mapping[str, str], data: Dataset | None = None
+    ) -> None:
+        try:
+            self.sink.describe(params, tags, data)
+        except RefusedError as error:
+            self._has_facts, self.why = False, str(error)
+
+    def _read(self) -> Batch | None:
+        """Return the next complete lines; None where there is none."""
+        batch = Batch(self._sent)
+        with self.spool.open("rb") as file:
+            file.seek(self._sent)
+            for line in islice(file, _LINES):
+                if not line.endswith(b"\n"):
+                    break
+                batch.until += len(line)
+                batch.lines += 1
+                event = _decoded(line)
+                batch.points += self._figures.points(event)
+                if self.run.is_first and event.get("event") == "started" and event.get("rank") == 0:
+                    batch.started = event
+        batch.points += self._used
+        self._used.clear()
+        return batch if batch.lines or batch.points else None
+
+    def _look(self, seconds: float) -> None:
+        """Add what the container has used to the next batch, after so many seconds."""
+        if (now := time.monotonic()) - self._looked < seconds:
+            return
+        self._looked = now
+        step, at = int(now - self._began), int(time.time() * 1000)
+        self._used += (
+            figures.Point(name, value, step, at) for name, value in self._usage.metrics().items()
+        )
+
+    def _finish(self) -> None:
+        """Send what is known at the program's end: its result, and its files."""
+        end = self.end
+        if self.run.is_first:
+            state = {"state": "Succeeded" if end.code == 0 else "Failed"}
+            self._describe({}, figures.tags(end.message) | state)
+            self._metrics(self._figures.finals(end.message, int(time.time() * 1000)), 1)
+            self._send_files()
+        self.sink.close(is_success=end.code == 0)
+        self._is_closed = True
+
+    def _send_files(self) -> None:
+        """Send the program's files, the smallest first; what fails is not tried again."""
+        if self.files_left is None:
+            sizes = {
+                path: path.stat().st_size for path in self.run.outputs.rglob("*") if path.is_file()
+            }
+            chosen = [path for path in sizes if sizes[path] <= LARGEST_FILE]
+            self.files_left = sorted(chosen, key=lambda path: sizes[path])
+        for path in list(self.files_left):
+            try:
+                self.sink.artifact(path, path.relative_to(self.run.outputs).as_posix())
+                self.files_left.remove(path)
+            except RefusedError as error:
+                self.why = str(error)
+                return
+
+
+def _decoded(line: bytes) -> dict[str, Any]:
+    """Return an event; an empty one for a line that is none."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {}
+    return event if isinstance(event, dict) else {}

@@ -1,0 +1,101 @@
+"""What a pod's container uses: CPU and memory by its cgroup, GPUs by nvidia-smi.
+
+The names are MLflow's for several nodes, which its page of system metrics shows:
+https://mlflow.org/docs/latest/ml/tracking/system-metrics/
+"""
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+_MIB = 2**20
+_GPU_SECONDS = 5.0
+_QUERY = "--query-gpu=index,utilization.gpu,memory.used"
+ROOT = Path("/sys/fs/cgroup")
+
+
+class Usage:
+    """The use of a container between one look and the next.
+
+    Args:
+        pod: Its number in the job.
+        root: Where its cgroup is mounted: version 2, or 1 with its controllers as directories.
+    """
+
+    def __init__(self, pod: int, root: Path = ROOT) -> None:
+        self._prefix, self._root = f"system/pod_{pod}", root
+        self._before = (time.monotonic(), self._cpu_seconds())
+        has_gpu = Path("/dev/nvidiactl").exists()
+        self._nvidia_smi = shutil.which("nvidia-smi") if has_gpu else None
+
+    def metrics(self) -> dict[str, float]:
+        """Return what is known: percent of one core, MiB, and percent of each GPU."""
+        now, before = (time.monotonic(), self._cpu_seconds()), self._before
+        self._before = now
+        found = {}
+        if now[1] is not None and before[1] is not None and now[0] > before[0]:
+            cores = (now[1] - before[1]) / (now[0] - before[0])
+            found["cpu_utilization_percentage"] = 100 * cores
+        if (used := self._memory()) is not None:
+            found["system_memory_usage_megabytes"] = used / _MIB
+        return {
+            f"{self._prefix}/{name}": round(each, 1)
+            for name, each in (found | self._gpus()).items()
+        }
+
+    def _cpu_seconds(self) -> float | None:
+        if (used := _numbers(self._root / "cpu.stat").get("usage_usec")) is not None:
+            return used / 1e6
+        nanoseconds = _number(self._root / "cpuacct/cpuacct.usage")
+        return None if nanoseconds is None else nanoseconds / 1e9
+
+    def _memory(self) -> float | None:
+        """Return the bytes in use, without files that the kernel would drop for others."""
+        for folder, name, cached in (
+            (self._root, "memory.current", "inactive_file"),
+            (self._root / "memory", "memory.usage_in_bytes", "total_inactive_file"),
+        ):
+            if (used := _number(folder / name)) is not None:
+                return used - _numbers(folder / "memory.stat").get(cached, 0)
+        return None
+
+    def _gpus(self) -> dict[str, float]:
+        if self._nvidia_smi is None:
+            return {}
+        command = (self._nvidia_smi, _QUERY, "--format=csv,noheader,nounits")
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_GPU_SECONDS, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return {}
+        return gpus(done.stdout)
+
+
+def gpus(table: str) -> dict[str, float]:
+    """Return what nvidia-smi's lines of index, percent and MiB say; `[N/A]` is left out."""
+    found = {}
+    for line in table.splitlines():
+        index, *values = (word.strip() for word in line.split(","))
+        names = ("utilization_percentage", "memory_usage_megabytes")
+        for name, value in zip(names, values, strict=False):
+            if value.isdecimal():
+                found[f"gpu_{index}_{name}"] = float(value)
+    return found
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    """Return a file's lines of a name and a number."""
+    try:
+        pairs = (line.split() for line in path.read_text().splitlines())
+        return {pair[0]: int(pair[1]) for pair in pairs}
+    except (OSError, ValueError, IndexError):
+        return {}
+
+
+def _number(path: Path) -> int | None:
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,64 @@
+"""Weights & Biases, by its own package, which the job names in its `requirements`.
+
+Each pod has a run of its own there, in a group that is called by the run's id, as W&B has it for
+processes that train together: https://docs.wandb.ai/guides/track/log/distributed-training/
+WANDB_API_KEY and WANDB_MODE are the job's variables.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+
+from slipway_trainer.agent.tracking.dataset import Dataset
+from slipway_trainer.agent.tracking.figures import Point
+from slipway_trainer.agent.tracking.sinks import RefusedError, Run
+
+
+class Wandb:
+    """A pod's run."""
+
+    def __init__(self, run: Run, package: Any) -> None:
+        self._run, self._package = run, package
+        self._there: Any = None
+
+    def open(self) -> str | None:
+        run = self._run
+        if run.url:
+            os.environ.setdefault("WANDB_BASE_URL", run.url)
+        name = f"{run.id}-rank-{run.rank}"
+        self._there = self._package.init(
+            project=run.experiment.replace("/", "-"), group=run.id, id=name, name=name,
+            resume="allow", dir=gettempdir(),
+            settings=self._package.Settings(console="off", silent=True, x_disable_stats=True),
+        )  # fmt: skip
+        # Events of several ranks come with steps of their own, which may go back.
+        self._there.define_metric("*", step_metric="step")
+        address: str | None = self._there.url
+        return address
+
+    def describe(
+        self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
+    ) -> None:
+        data = {} if dataset is None else {"data": vars(dataset)}
+        self._there.config.update({**params, **tags, **data}, allow_val_change=True)
+
+    def metrics(self, points: Sequence[Point]) -> None:
+        for point in points:
+            self._there.log({point.name: point.value, "step": point.step})
+
+    def artifact(self, path: Path, name: str) -> None:
+        self._there.save(str(path), base_path=str(self._run.outputs), policy="now")
+
+    def close(self, *, is_success: bool) -> None:
+        self._there.finish(exit_code=0 if is_success else 1)
+
+
+def sink(run: Run) -> Wandb:
+    """Return a run's sink; raise `RefusedError` without the package."""
+    try:
+        import wandb  # noqa: PLC0415 - only where it is chosen
+    except ModuleNotFoundError as error:
+        raise RefusedError(f"{error}; name wandb in the job's `requirements`") from None
+    return Wandb(run, wandb)

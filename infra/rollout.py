@@ -1,0 +1,119 @@
+"""A Deployment that is waited for: whether all of its pods are the new ones, and ready; or why not.
+
+Pulumi's own wait takes an update of a Deployment for done while its pods fail.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from kubernetes.client import ApiClient
+from kubernetes.client.exceptions import ApiException
+from urllib3.exceptions import HTTPError
+
+from core.kube import Request, api_message, ask, send
+from core.manifests import troubles
+from core.wait import NotYet
+
+REQUEST_SECONDS = 5
+_LOG_LINES = 20
+_EVENTS = 10
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A Deployment in a namespace; nothing of it is changed.
+
+    Args:
+        api: Connected to its cluster.
+        namespace: Where it is.
+        deployment: Its name.
+        own: Whether the stack has made it: of another's one ready pod is enough, as it may be
+            rolled out at any time.
+    """
+
+    api: ApiClient
+    namespace: str
+    deployment: str
+    own: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.deployment}"
+
+    def probe(self) -> None:
+        """Raise `NotYet` unless its pods are ready; or what `core.kube.ask` raises."""
+        deployment = self._read()
+        replicas, status = deployment["spec"]["replicas"], deployment["status"]
+        ready = status.get("readyReplicas", 0)
+        is_new = status.get("observedGeneration", 0) >= deployment["metadata"]["generation"]
+        is_up = status.get("updatedReplicas", 0) == ready == replicas if self.own else ready > 0
+        if not (is_new and is_up):
+            raise NotYet(f"{ready} of {replicas} pods of Deployment {self} are ready")
+
+    def explain(self) -> str:
+        """Return what the Deployment and its pods show, or why it can't be read."""
+        try:
+            found = self._read()
+            labels = found["spec"]["selector"]["matchLabels"]
+            selector = ",".join(f"{key}={value}" for key, value in labels.items())
+            pods = self.get("pods", labelSelector=selector)["items"]
+            events = self.get("events")["items"]
+        except (ApiException, HTTPError) as error:
+            return f"Deployment {self} can't be read: {api_message(error)}"
+        lines = [
+            f"Deployment {self}: {each['type']}={each['status']}, {each.get('message', '')}"
+            for each in found["status"].get("conditions", [])
+        ]
+        for pod in pods:
+            name = pod["metadata"]["name"]
+            lines += [f"Pod {name}: {_state(pod)}", *(f"  log: {each}" for each in self._log(name))]
+        uids = {pod["metadata"]["uid"] for pod in pods}
+        about = [event for event in events if event["involvedObject"].get("uid") in uids]
+        lines += [
+            f"Event: {event['type']} {event['reason']}, {event.get('message', '')}"
+            for event in about[-_EVENTS:]
+        ]
+        describe = f"--namespace {self.namespace} describe deployment {self.deployment}"
+        return "\n".join([*lines, f"See also: kubectl {describe}"])
+
+    def get(self, thing: str, group: str = "/api/v1", **query: str) -> Any:
+        """Return what the API server has at a path of the namespace; raises as `core.kube.ask`."""
+        return ask(self.api, Request("GET", self.path(thing, group), query), limit=REQUEST_SECONDS)
+
+    def path(self, thing: str, group: str = "/api/v1") -> str:
+        """Return the API's path of something in the namespace."""
+        return f"{group}/namespaces/{self.namespace}/{thing}"
+
+    def _read(self) -> Any:
+        return self.get(f"deployments/{self.deployment}", "/apis/apps/v1")
+
+    def _log(self, pod: str) -> list[str]:
+        request = Request("GET", self.path(f"pods/{pod}/log"), {"tailLines": str(_LOG_LINES)})
+        try:
+            text = send(self.api, request, limit=REQUEST_SECONDS).data
+        except (ApiException, HTTPError):
+            return []  # A container that never ran has none; its state has the reason.
+        return text.decode(errors="replace").splitlines()
+
+
+@contextmanager
+def not_ready_on_errors() -> Iterator[None]:
+    """Have an API server's refusal, or one that does not answer, raise `NotYet`."""
+    try:
+        yield
+    except ApiException as error:
+        raise NotYet(api_message(error)) from error
+    except HTTPError as error:
+        raise NotYet(f"the API server does not answer: {error}") from error
+
+
+def _state(pod: dict[str, Any]) -> str:
+    """Return the pod's phase, and why its containers do not run."""
+    status = pod["status"]
+    unmet = [
+        condition["message"]
+        for condition in status.get("conditions", [])
+        if condition["status"] != "True" and "message" in condition
+    ]
+    return "; ".join([status["phase"], *troubles(pod), *unmet])

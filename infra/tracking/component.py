@@ -1,0 +1,109 @@
+"""The tracking server in a Pulumi program: MLflow in the jobs' namespace, where a stack has it."""
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+import pulumi
+from pulumi import Output, ResourceOptions
+
+from clusters.cluster import Cluster
+from core.manifests import digest
+from images.build.trainer import MLFLOW, POSTGRES
+from images.resource import declared
+from infra.declare import declare, declare_all
+from infra.tracking import manifests
+from infra.tracking.settings import Tracking
+from jobs.resource import Claim
+
+_PASSWORD_BYTES = 24
+
+
+class TrackingServer(pulumi.ComponentResource):
+    """MLflow's server, and its PostgreSQL where the settings have one.
+
+    Each of its resources depends on what is `after` them, the namespace of the jobs, since Pulumi
+    can't skip a component whose dependency has failed.
+    """
+
+    ready: pulumi.Resource
+    """What is declared after it finds a server that answers."""
+
+    def __init__(
+        self,
+        settings: Tracking,
+        cluster: Cluster,
+        storage_class: str | None,
+        *,
+        after: Sequence[pulumi.Resource],
+        opts: ResourceOptions,
+    ) -> None:
+        super().__init__("slipway:infra:TrackingServer", "tracking", None, opts)
+        namespace, target = cluster.namespace, cluster.image_target
+        has_database = settings.database == "postgresql"
+        kubeconfig = Output.secret(cluster.kubeconfig)
+        claims = manifests.claims(
+            namespace, settings.size, storage_class, has_database=has_database
+        )
+        image = declared(MLFLOW, target).reference
+        objects = manifests.server(namespace, image, has_database=has_database)
+        child = ResourceOptions(parent=self, depends_on=[*after])
+        needed: list[pulumi.Resource] = [
+            Claim(each, kubeconfig=kubeconfig, after=after) for each in claims
+        ]
+        if has_database:
+            objects = [
+                *manifests.database(namespace, declared(POSTGRES, target).reference),
+                *objects,
+            ]
+            # The first password stays: no other opens the database. It is encrypted in the state.
+            stays = ResourceOptions.merge(child, ResourceOptions(ignore_changes=["data"]))
+            generated = secrets.token_hex(_PASSWORD_BYTES)
+            needed.append(declare(manifests.password(namespace, generated), stays))
+        inside = ResourceOptions.merge(child, ResourceOptions(depends_on=needed))
+        made = declare_all(objects, inside)
+        properties = {
+            "kubeconfig": kubeconfig,
+            "namespace": namespace,
+            "deployments": [
+                each["metadata"]["name"] for each in objects if each["kind"] == "Deployment"
+            ],
+            # Changes with the Deployments, so that their new pods are waited for.
+            "rollout": Output.from_input(objects).apply(digest),
+        }
+        own = ResourceOptions(depends_on=made, additional_secret_outputs=["kubeconfig"])
+        ready = "slipway:infra:TrackingReady"  # see infra.tracking.handler
+        self.ready = pulumi.CustomResource(
+            ready, "tracking", properties, ResourceOptions.merge(child, own)
+        )
+        self.register_outputs({})
+
+
+def track(  # noqa: PLR0913  # what the server is made of, and when
+    settings: Tracking | None,
+    cluster: Cluster,
+    storage_class: str | None,
+    *,
+    goes: bool,
+    after: Sequence[pulumi.Resource],
+    opts: ResourceOptions,
+) -> tuple[Mapping[str, str] | None, list[pulumi.Resource]]:
+    """Declare what it takes to track runs, after the jobs' namespace.
+
+    `storage_class` is that of the server's volumes, the cluster's default one with None, and `goes`
+    says whether the cluster is removed with the stack.
+
+    Returns:
+        The place as `jobs.spec.tracked` has it, None where runs are not tracked; and what has to
+        exist before a job runs.
+    """
+    if settings is None:
+        return None, []
+    if not settings.is_installed:
+        return settings.place, []
+    if not goes:
+        pulumi.log.info(
+            f"tracked runs are kept on the claim {manifests.CLAIM} ({settings.size} of "
+            f"{storage_class or 'the default StorageClass'}), which `make down` deletes with them"
+        )
+    server = TrackingServer(settings, cluster, storage_class, after=after, opts=opts)
+    return settings.place, [server.ready]

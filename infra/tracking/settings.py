@@ -1,0 +1,83 @@
+"""The settings of `slipway:tracking`: where runs appear while they train, and afterwards."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+
+from core.fields import CONFIG, Memory
+from core.problem import Contradiction
+from core.validation import contradictory
+from infra.tracking.manifests import MLFLOW_REQUESTS, PORT, POSTGRES_REQUESTS, SERVER_URL
+
+KEY = "slipway:tracking"
+Url = Annotated[
+    str,
+    Field(
+        # Not with a password in it: pods get it as it is.
+        pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$",
+        description="a server's address, such as https://mlflow.example.org; a password or token "
+        "goes into the `env` of jobs (docs/tracking.md)",
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True, config=CONFIG)
+class Tracking:
+    """The settings of `slipway:tracking`: where runs are tracked.
+
+    Args:
+        kind: MLflow, Weights & Biases, or files for TensorBoard among those that a job keeps.
+        url: Of an existing server: of MLflow, then none is installed, or of Weights & Biases, which
+            is that of wandb.ai unless set.
+        database: What the installed server keeps runs in: a file on its volume, or PostgreSQL
+            beside it, for many runs at the same time.
+        size: Of its volume, and of PostgreSQL's; it may grow.
+    """
+
+    kind: Literal["mlflow", "wandb", "tensorboard"]
+    url: Url | None = None
+    database: Literal["sqlite", "postgresql"] = "sqlite"
+    size: Memory = "10Gi"
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if found := list(_contradictions(self)):
+            raise contradictory(found)
+        return self
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether the stack installs the server."""
+        return self.kind == "mlflow" and self.url is None
+
+    @property
+    def requests(self) -> Sequence[dict[str, str]]:
+        """What each pod of the server requests."""
+        if not self.is_installed:
+            return ()
+        return (MLFLOW_REQUESTS, *([POSTGRES_REQUESTS] if self.database == "postgresql" else []))
+
+    @property
+    def place(self) -> dict[str, str]:
+        """What the runs of the stack are sent to, as `jobs.spec.tracked` takes it."""
+        if self.is_installed:
+            return {"kind": self.kind, "url": SERVER_URL, "address": f"http://localhost:{PORT}"}
+        if self.url is None:
+            return {"kind": self.kind}
+        address = self.url.rstrip("/")
+        return {"kind": self.kind, "url": address, "address": address}
+
+
+def _contradictions(settings: Tracking) -> Iterator[Contradiction]:
+    """Yield the settings that contradict each other."""
+    if settings.kind == "tensorboard" and settings.url is not None:
+        text = "goes with a server, and `kind: tensorboard` writes files alone; leave it out"
+        yield Contradiction(("url",), text, frozenset({"kind", "url"}))
+    if settings.is_installed:
+        return
+    for name, default in (("database", "sqlite"), ("size", "10Gi")):
+        if getattr(settings, name) != default:
+            text = "is for the server that `kind: mlflow` without `url` installs; leave it out"
+            yield Contradiction((name,), text, frozenset({"kind", "url", name}))

@@ -1,0 +1,163 @@
+"""`make ui`: where a stack's runs are tracked, and the way to a tracking server in its cluster."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from tempfile import TemporaryFile
+from typing import NoReturn
+
+from core.validation import check as validate
+from infra.tracking.manifests import NAME, PORT
+from infra.tracking.settings import KEY, Tracking
+from scripts.cli import CommandError
+from scripts.cli.config import check, no_job, own, tracking_of
+from scripts.cli.kubeconfig import kubectl
+from scripts.cli.state import StackState, read_state
+
+_WANDB = "https://wandb.ai"
+_PAUSE_SECONDS = 0.5
+
+
+def show(stack: str, job: str, port: int) -> int:
+    """Print where runs are tracked, of a job the page of its last run; exits with 0.
+
+    A server in the cluster is reached at `port` of this machine until Ctrl-C.
+    """
+    check(stack)
+    settings = _settings(stack)
+    state = read_state(stack, secrets=settings.is_installed)
+    if job and job not in state.jobs:
+        raise CommandError(no_job(stack, job, state.jobs))
+    page = _page(state, job)
+    if not settings.is_installed:
+        print(elsewhere(settings, stack, job, page))
+        return 0
+    if state.kubeconfig is None or state.namespace is None:
+        raise CommandError(f"Stack {stack} has no server yet; `make up STACK={stack}` installs it.")
+    _require_free(port, stack)
+    text = announcement(stack, job, page, port)
+    with suppress(KeyboardInterrupt):  # to stop looking is no failure
+        _forward(state.kubeconfig, state.namespace, port, stack, partial(print, text, flush=True))
+    return 0
+
+
+def announcement(stack: str, job: str, page: str, port: int) -> str:
+    """Return where the server in the cluster is; of a job where its last run is, if known."""
+    server = f"http://localhost:{port}"
+    if not page:
+        runs = f"MLflow with the runs of {stack}: {server} (Ctrl-C ends it)"
+        if not job:
+            return runs
+        return (
+            f"{runs}\nThe last result of {job} names no page: its run is still on, or it ended "
+            f"before runs were tracked. Its runs are in the experiment {stack}/{job}."
+        )
+    return f"The last run of {job}: {server}/#/{page.partition('/#/')[2]} (Ctrl-C ends it)"
+
+
+def elsewhere(settings: Tracking, stack: str, job: str, page: str) -> str:
+    """Return where runs are tracked that no server in the cluster has."""
+    if settings.kind == "tensorboard":
+        directory = job or "DIRECTORY"
+        fetch = f"make fetch JOB={job or 'NAME'} TO={directory} STACK={stack}"
+        return (
+            "Runs leave files for TensorBoard among those that the stack keeps:\n"
+            f"  {fetch}\n  tensorboard --logdir {directory}"
+        )
+    if page:
+        return f"The last run of {job}: {page}"
+    called = {"mlflow": "MLflow", "wandb": "Weights & Biases"}[settings.kind]
+    return f"{called} with the runs of {stack}: {settings.place.get('address', _WANDB)}"
+
+
+def _settings(stack: str) -> Tracking:
+    """Return where the stack's file has runs tracked; raise where it says nothing, or wrongly."""
+    written = tracking_of(stack)
+    file = own(stack).name
+    if written is None:
+        raise CommandError(
+            f"Runs of {stack} are tracked nowhere. To have MLflow in its cluster, add this line to "
+            f"`config` in {file}, and run `make up STACK={stack}`; nothing is trained again for "
+            f"it:\n  {KEY}: {{kind: mlflow}}\nOther ways: docs/tracking.md"
+        )
+    settings = validate(Tracking, written if isinstance(written, dict) else {}, KEY)
+    if isinstance(settings, list):
+        problems = "".join(f"\n  {problem}" for problem in settings)
+        raise CommandError(f"Correct {file} and run the command again:{problems}")
+    return settings
+
+
+def _page(state: StackState, job: str) -> str:
+    """Return the page of a job's last run, as its result has it; empty without one."""
+    result = (state.jobs[job].result if job else None) or {}
+    return str(result.get("tracking") or "")
+
+
+def _require_free(port: int, stack: str) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as kubectl does
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            raise CommandError(
+                f"Port {port} of this machine can't be used ({error.strerror}): another program, "
+                f"such as another `make ui`, may have it. Take another one: `make ui STACK={stack} "
+                f"PORT={port + 1}`."
+            ) from error
+
+
+def _forward(
+    kubeconfig: str, namespace: str, port: int, stack: str, ready: Callable[[], None]
+) -> None:
+    """Forward a port of this machine to the server until Ctrl-C or SIGTERM; raise if it can't.
+
+    `ready` is called once it can be used. kubectl ends when a connection breaks, as when the server
+    is restarted: then it is started again.
+    """
+    before = signal.signal(signal.SIGTERM, _interrupt)
+    ports = ("--address=127.0.0.1", f"service/{NAME}", f"{port}:{PORT}")
+    try:
+        with kubectl(kubeconfig) as command:
+            line = [*command, "port-forward", "--namespace", namespace, *ports]
+            while (words := _forwarded(line, ready)) is None:
+                time.sleep(_PAUSE_SECONDS)
+                ready = _nothing
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    raise CommandError(
+        f"The server of {stack} can't be reached, or no longer: {words}\n`make up STACK={stack}` "
+        "installs it or brings it back; then run the same command again."
+    )
+
+
+def _forwarded(line: Sequence[str], ready: Callable[[], None]) -> str | None:
+    """Run kubectl to its end; return None if it was ready before, otherwise what it complained."""
+    is_ready = False
+    with TemporaryFile("w+") as complaints:
+        with subprocess.Popen(
+            line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=complaints, text=True
+        ) as process:
+            try:
+                assert process.stdout is not None  # noqa: S101 - a pipe
+                for printed in process.stdout:
+                    if printed.startswith("Forwarding") and not is_ready:
+                        is_ready = True
+                        ready()
+            finally:
+                process.terminate()
+        complaints.seek(0)
+        return None if is_ready else complaints.read().strip() or "kubectl gives no reason"
+
+
+def _nothing() -> None:
+    """Announce nothing: it was announced before."""
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt

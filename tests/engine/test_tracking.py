@@ -1,0 +1,153 @@
+"""A tracked run as a person sees it: `make up` with MLflow in the cluster, and `make ui`.
+
+It comes after test_stack_jobs.py, on the same stack, and leaves that as it was.
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+import yaml
+
+from tests.browser.chromium import opened
+from tests.engine.awaiting import await_true
+from tests.engine.stack import LiveStack
+
+RANKS = 4
+# A part of an epoch, in which each rank reports its loss several times.
+BRIEF = {"args": ["--limit-train", "12000"], "minAccuracy": 0.5}
+_START_SECONDS = 120
+_PICTURE = os.environ.get("SLIPWAY_PICTURE")
+"""Where the page of the run is to be drawn: docs/mlflow.png has come from there."""
+
+
+@dataclass(frozen=True)
+class Ui:
+    """What `make ui` has printed, and the server behind it."""
+
+    printed: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        (found,) = re.findall(r"http://localhost:\S+", self.printed)
+        return str(found)
+
+    def ask(self, path: str, **body: Any) -> dict[str, Any]:
+        """Return MLflow's answer to a GET, or to a POST where it has a body."""
+        address = f"http://localhost:{self.port}/api/2.0/mlflow/{path}"
+        method = "POST" if body else "GET"
+        answer = requests.request(method, address, json=body or None, timeout=30)
+        assert answer.status_code == 200, answer.text
+        found: dict[str, Any] = answer.json()
+        return found
+
+
+@pytest.fixture(scope="module")
+def tracked(live_stack: LiveStack) -> Iterator[LiveStack]:
+    """The stack with a tracking server, and a run that was tracked."""
+    file = live_stack.scratch.checkout / "Pulumi.dev.yaml"
+    before = file.read_text()
+    document = yaml.safe_load(before)
+    document["config"]["slipway:tracking"] = {"kind": "mlflow"}
+    document["config"]["slipway:jobs"] = {"mnist-gloo": BRIEF}
+    file.write_text(yaml.safe_dump(document))
+    live_stack.up()
+    yield live_stack
+    file.write_text(before)
+
+
+@contextmanager
+def ui(stack: LiveStack, arguments: str = "") -> Iterator[Ui]:
+    """Run `make ui` until the end of the block, and end it as Ctrl-C does."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = stack.scratch.start(f"exec make ui PORT={port} {arguments}")
+    printed, complained = stack.scratch.output, stack.scratch.errors
+    try:
+        await_true(
+            lambda: "Ctrl-C ends it" in printed.read_text() or process.poll() is not None,
+            _START_SECONDS,
+            complained.read_text,
+        )
+        yield Ui(printed.read_text(), port)
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        process.wait(30)
+    assert port_forwards(port) == "", "it has left kubectl behind"
+
+
+def port_forwards(port: int) -> str:
+    """Return which processes forward a port."""
+    command = ["pgrep", "-af", f"port-forward.* {port}:"]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout
+
+
+def test_the_run_is_there_with_the_loss_of_each_rank(tracked: LiveStack) -> None:
+    result = tracked.job("mnist-gloo")
+    assert result["state"] == "Succeeded", result
+    with ui(tracked, "JOB=mnist-gloo") as server:
+        assert server.address.partition("/#/")[2] == result["tracking"].partition("/#/")[2]
+        experiment = server.ask("experiments/get-by-name?experiment_name=dev/mnist-gloo")
+        ids = [experiment["experiment"]["experiment_id"]]
+        [run] = server.ask("runs/search", experiment_ids=ids)["runs"]
+        assert run["info"]["run_name"] == result["run_id"]
+        assert run["info"]["status"] == "FINISHED"
+        metrics = {each["key"]: each["value"] for each in run["data"]["metrics"]}
+        assert metrics["accuracy"] == pytest.approx(result["accuracy"])
+        losses = {name for name in metrics if re.fullmatch(r"(rank_)?loss/rank_\d+", name)}
+        assert {int(name[-1]) for name in losses} == set(range(RANKS))
+        tags = {each["key"]: each["value"] for each in run["data"]["tags"]}
+        assert result["run_id"] in tags.values()
+        commit = tracked.run("git rev-parse HEAD").output.strip()
+        assert any(value.startswith(commit) for value in tags.values()), tags
+        with opened(width=1280, height=1000) as tab:
+            tab.page.goto(server.address)
+            tab.page.get_by_text(result["run_id"]).first.wait_for()
+            tab.page.get_by_role("tab", name="Model metrics").click()
+            for rank in range(RANKS):
+                tab.page.get_by_text(f"loss/rank_{rank}").first.wait_for()
+            assert all(each.startswith(f"http://localhost:{server.port}/") for each in tab.requests)
+            if _PICTURE is not None:
+                tab.page.screenshot(path=Path(_PICTURE))
+
+
+def test_the_server_is_admitted_where_jobs_run_and_knows_other_names_for_attacks(
+    tracked: LiveStack,
+) -> None:
+    namespace = json.loads(tracked.kubectl("get namespace slipway-jobs --output json"))
+    enforced = namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"]
+    assert enforced == "restricted"
+    with ui(tracked) as server:
+        address = f"http://localhost:{server.port}/api/2.0/mlflow/experiments/get?experiment_id=0"
+        headers = {"Host": "attacker.example"}
+        assert requests.get(address, headers=headers, timeout=30).status_code == 403
+
+
+def test_turning_it_off_leaves_nothing_of_it_and_trains_nothing_again(tracked: LiveStack) -> None:
+    """What is added when a job is submitted is no part of what it trains."""
+    before = tracked.uids()
+    file = tracked.scratch.checkout / "Pulumi.dev.yaml"
+    document = yaml.safe_load(file.read_text())
+    del document["config"]["slipway:tracking"]
+    file.write_text(yaml.safe_dump(document))
+    tracked.up()
+    assert tracked.uids() == {name: before[name] for name in before if "mlflow" not in name}
+    kinds = "deployments,services,persistentvolumeclaims"
+    left = tracked.kubectl(f"--namespace slipway-jobs get {kinds} --output name")
+    assert "mlflow" not in left
+    assert "slipway-tracking" not in left
+    refused = tracked.attempt("make ui")
+    assert refused.code != 0
+    assert "slipway:tracking: {kind: mlflow}" in refused.errors

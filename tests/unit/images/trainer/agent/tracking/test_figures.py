@@ -1,0 +1,118 @@
+"""What a tracking server gets of a rank's events."""
+
+from typing import Any
+
+import pytest
+
+from slipway_trainer.agent.tracking.figures import Figures, parameters, settings, tags
+
+_TIME = "2026-11-25T10:00:00.250+00:00"
+
+
+def event(kind: str, rank: int = 0, **values: Any) -> dict[str, Any]:
+    return {"event": kind, "rank": rank, "time": _TIME, **values}
+
+
+def of(figures: Figures, *events: dict[str, Any]) -> dict[str, tuple[int, float]]:
+    """Return each metric's step and value."""
+    return {
+        point.name: (point.step, point.value) for each in events for point in figures.points(each)
+    }
+
+
+@pytest.mark.parametrize("rank", [0, 3])
+def test_steps_are_counted_over_the_complete_run(rank: int) -> None:
+    figures = Figures()
+    steps = [
+        event("step", rank, epoch=epoch, step=step, steps=118, loss=0.5)
+        for epoch in (1, 2)
+        for step in (0, 50)
+    ]
+    found = [figures.points(each)[0] for each in steps]
+    assert [point.step for point in found] == [1, 51, 119, 169]
+    assert {point.name for point in found} == {f"loss/rank_{rank}"}
+    assert found[0].time == 1795600800250
+
+
+def test_without_an_epochs_length_the_epochs_before_count() -> None:
+    figures = Figures()
+    for count in (30, 20):
+        figures.points(event("epoch", epoch=1, steps=count, seconds=1.0))
+    assert of(figures, event("step", epoch=3, step=4, loss=1.0)) == {"loss/rank_0": (55, 1.0)}
+
+
+def test_what_all_ranks_found_is_sent_once_and_each_ranks_own_times_by_its_rank() -> None:
+    common = {"accuracy": 0.97, "test_loss": 0.1, "class_accuracies": {"T-shirt/top": 0.8}}
+    for rank in (0, 1):
+        own = {"rank_loss": 0.2, "seconds": 3.0, "seconds_in": {"data": 0.1, "forward": 1.0}}
+        found = of(
+            Figures(),
+            event("validation", rank, epoch=1, step=118, **common, elapsed_seconds=4.0),
+            event("epoch", rank, epoch=1, steps=118, loss=0.3, **common, **own),
+        )
+        of_all = {name: value for name, value in found.items() if not name.endswith(f"rank_{rank}")}
+        assert of_all == (
+            {
+                "accuracy": (118, 0.97),
+                "test_loss": (118, 0.1),
+                "class_accuracy/T-shirt_top": (118, 0.8),
+                "loss/all_ranks": (118, 0.3),
+            }
+            if rank == 0
+            else {}
+        )
+        assert found.keys() - of_all.keys() == {
+            f"{name}/rank_{rank}"
+            for name in ("rank_loss", "seconds", "seconds_in/data", "seconds_in/forward")
+        }
+
+
+def test_a_programs_own_numbers_go_by_their_names_and_by_its_own_steps() -> None:
+    logged = {"metrics": {"val_loss": 0.31, "grad norm (mean)": 2}}
+    assert of(Figures(), event("metrics", epoch=2, step=700, **logged)) == {
+        "val_loss": (700, 0.31), "grad norm _mean_": (700, 2.0)
+    }  # fmt: skip
+    found = of(Figures(), event("metrics", 1, epoch=2, metrics={"val_loss": 0.4}))
+    assert found == {"val_loss/rank_1": (2, 0.4)}
+
+
+def test_what_only_the_termination_message_says_is_sent_at_the_end() -> None:
+    figures = Figures()
+    of(figures, event("metrics", step=9, metrics={"val_loss": 0.31}))
+    message = {"rank": 0, "metrics": {"val_loss": 0.31, "perplexity": 12.5}, "accuracy": 0.9}
+    points = figures.finals(message, time=1)
+    assert [(p.name, p.value, p.step) for p in points] == [
+        ("accuracy", 0.9, 9), ("perplexity", 12.5, 9)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {},
+        {"event": "step"},
+        event("step", epoch=1, step=0),
+        event("step", epoch=1, step="x", loss=1.0),
+        event("step", epoch=1, step=0, loss=float("nan")),
+        event("metrics", metrics=None),
+        event("epoch", epoch=1, steps=None),
+        event("of its own", value=1),
+        {**event("metrics", metrics={"a": 1}), "time": "yesterday"},
+    ],
+)
+def test_what_is_no_figure_is_left_out(odd: dict[str, Any]) -> None:
+    assert Figures().points(odd) == []
+
+
+def test_arguments_and_settings_are_parameters_and_what_they_ran_on_tags() -> None:
+    started = event("started", epoch=1, world_size=4, torch="2.6.0", precision="fp32",
+                    backend="gloo", epochs=2, goal=None, device="cpu")  # fmt: skip
+    assert parameters(started) == {"epochs": "2", "backend": "gloo", "precision": "fp32"}
+    assert tags({**started, "dataset": "mnist"}) == {
+        "world_size": "4", "torch": "2.6.0", "precision": "fp32", "backend": "gloo",
+        "device": "cpu", "dataset": "mnist",
+    }  # fmt: skip
+    declared = {"workers": 3, "minAccuracy": {"mnist": 0.97}, "args": ["--x", "1"]}
+    assert settings(declared) == {
+        "job.workers": "3", "job.minAccuracy.mnist": "0.97", "job.args": "['--x', '1']"
+    }  # fmt: skip

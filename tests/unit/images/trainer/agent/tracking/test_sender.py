@@ -1,0 +1,212 @@
+"""Events reach a sink once, in their order, whatever it does meanwhile; what is lost is known."""
+
+import json
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from slipway_trainer.agent.tracking import sender as module
+from slipway_trainer.agent.tracking.dataset import Dataset
+from slipway_trainer.agent.tracking.figures import Point
+from slipway_trainer.agent.tracking.sender import End, Sender
+from slipway_trainer.agent.tracking.sinks import RefusedError, Run
+
+
+class Kept:
+    """A sink that keeps what it gets, and that fails as it is told to, a call at a time."""
+
+    def __init__(self, **fails: list[Exception]) -> None:
+        self.fails = fails
+        self.points: list[Point] = []
+        self.params: dict[str, str] = {}
+        self.tags: dict[str, str] = {}
+        self.data: Dataset | None = None
+        self.files: dict[str, bytes] = {}
+        self.ended: bool | None = None
+
+    def _perhaps(self, call: str) -> None:
+        if errors := self.fails.get(call):
+            raise errors.pop(0)
+
+    def open(self) -> str:
+        self._perhaps("open")
+        return "http://here/#/1"
+
+    def describe(
+        self, params: Mapping[str, str], tags: Mapping[str, str], dataset: Dataset | None
+    ) -> None:
+        self._perhaps("describe")
+        self.params |= params
+        self.tags |= tags
+        self.data = dataset if self.data is None else self.data
+
+    def metrics(self, points: Sequence[Point]) -> None:
+        self._perhaps("metrics")
+        self.points += points
+
+    def artifact(self, path: Path, name: str) -> None:
+        self._perhaps("artifact")
+        self.files[name] = path.read_bytes()
+
+    def close(self, *, is_success: bool) -> None:
+        self._perhaps("close")
+        self.ended = is_success
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_LOOK_SECONDS", "_LONGEST_PAUSE", "_PAUSE_AT_END"):
+        monkeypatch.setattr(module, name, 0.01)
+
+
+Started = Callable[..., Sender]
+
+
+@pytest.fixture
+def started(tmp_path: Path) -> Started:
+    (tmp_path / "outputs").mkdir()
+    (tmp_path / "events.jsonl").touch()
+
+    def make(sink: Kept, rank: int = 0, **facts: object) -> Sender:
+        run = Run("run-1", "dev/mine", rank, facts=facts, outputs=tmp_path / "outputs")
+        return Sender(run, sink, tmp_path / "events.jsonl")
+
+    return make
+
+
+def emit(sender: Sender, *steps: int, **values: object) -> None:
+    frame = {"event": "metrics", "rank": 0, "time": "2026-11-25T10:00:00.250+00:00"}
+    with sender.spool.open("a") as file:
+        for step in steps:
+            file.write(json.dumps({**frame, "step": step, "metrics": {"a": step}, **values}) + "\n")
+
+
+def work(sender: Sender, code: int = 0, **message: object) -> None:
+    sender.end = End(code, message)
+    sender.has_ended.set()
+    sender.work()
+
+
+def test_all_events_arrive_in_their_order_and_the_address_is_known(started: Started) -> None:
+    sink = Kept()
+    sender = started(sink)
+    emit(sender, *range(450))
+    work(sender, metrics={"final": 1})
+    assert [point.step for point in sink.points] == [*range(450), 449]
+    assert sink.points[-1].name == "final"
+    assert (sink.ended, sink.tags["state"], sender.lost()) == (True, "Succeeded", None)
+    assert sender.spool.with_suffix(".address").read_text() == "http://here/#/1"
+
+
+def test_what_comes_while_it_sends_arrives_too(started: Started) -> None:
+    sink = Kept()
+    sender = started(sink)
+    thread = threading.Thread(target=sender.work)
+    thread.start()
+    for step in range(50):
+        emit(sender, step)
+    sender.end = End(3)
+    sender.has_ended.set()
+    thread.join(10)
+    assert [point.step for point in sink.points] == list(range(50))
+    assert (sink.ended, sink.tags["state"]) == (False, "Failed")
+
+
+def test_a_server_that_does_not_answer_for_a_while_loses_nothing(started: Started) -> None:
+    away = [ConnectionError("away")] * 3
+    sink = Kept(open=away[:], metrics=away[:], artifact=away[:], close=away[:], describe=away[:])
+    sender = started(sink, settings={"workers": 1})
+    (sender.run.outputs / "model.pt").write_bytes(b"w")
+    emit(sender, *range(250))
+    work(sender)
+    assert sink.params == {"job.workers": "1"}
+    assert [point.step for point in sink.points] == list(range(250))
+    assert sink.files == {"model.pt": b"w"}
+    assert sender.lost() is None
+
+
+def test_what_a_server_refuses_is_counted_and_the_rest_goes_on(started: Started) -> None:
+    sink = Kept(metrics=[RefusedError("400 bad name")], describe=[RefusedError("400 too long")])
+    sender = started(sink)
+    emit(sender, *range(250))
+    work(sender)
+    assert [point.step for point in sink.points] == list(range(200, 250))
+    assert sender.lost() == "200 events, parameters"
+    assert sender.why == "400 bad name"
+
+
+def test_what_was_not_sent_when_time_is_up_is_counted(started: Started) -> None:
+    sender = started(Kept())
+    emit(sender, 1, 2, 3)
+    assert sender.lost() == "the run, 3 events"
+
+
+def test_files_that_are_too_large_stay_and_those_that_are_refused_are_counted(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LARGEST_FILE", 10)
+    for sink, files, lost in (
+        (Kept(), {"small": b"1", "trace/b": b"22"}, None),
+        (Kept(artifact=[RefusedError("no")]), {}, "2 files"),
+    ):
+        sender = started(sink)
+        outputs = sender.run.outputs
+        (outputs / "trace").mkdir(exist_ok=True)
+        (outputs / "small").write_bytes(b"1")
+        (outputs / "trace/b").write_bytes(b"22")
+        (outputs / "large").write_bytes(b"3" * 11)
+        work(sender)
+        assert (sink.files, sender.lost()) == (files, lost)
+
+
+def test_other_pods_send_their_metrics_alone(started: Started) -> None:
+    sink = Kept()
+    sender = started(sink, rank=1, settings={"workers": 1})
+    (sender.run.outputs / "model.pt").write_bytes(b"w")
+    emit(sender, 7)
+    work(sender, metrics={"final": 1})
+    assert [point.name for point in sink.points] == ["a"]
+    assert (sink.params, sink.tags, sink.files) == ({}, {}, {})
+
+
+def test_lines_that_are_cut_or_no_events_are_passed_over(started: Started) -> None:
+    sink = Kept()
+    sender = started(sink)
+    with sender.spool.open("a") as file:
+        file.write('no JSON\n[1]\n{"event": "step"}\n\n')
+    emit(sender, 5)
+    with sender.spool.open("a") as file:
+        file.write('{"event": "metr')
+    work(sender)
+    assert [point.step for point in sink.points] == [5]
+    assert sender.lost() == "1 events"
+
+
+@pytest.mark.parametrize("is_declared", [False, True])
+def test_the_data_set_is_the_declared_one_or_that_of_the_image(
+    started: Started, tmp_path: Path, is_declared: bool
+) -> None:
+    directory = tmp_path / "mnist"
+    directory.mkdir()
+    (directory / "images").write_bytes(b"abc")
+    url = "https://example.org/digits.tar?x=1"
+    facts = {"data": {"url": url, "sha256": "f" * 64}} if is_declared else {}
+    sink = Kept()
+    sender = started(sink, **facts, settings={"epochs": 2}, revision="abc")
+    emit(sender, 0, event="started", data=str(directory), torch="2.6", lr=0.01)
+    work(sender)
+    assert sink.data == (
+        Dataset("digits.tar", "f" * 64, url)
+        if is_declared
+        else Dataset(
+            "mnist",
+            # printf '%s  images\n' $(printf abc | sha256sum | cut -d' ' -f1) | sha256sum
+            "99984db37a3c04f2e883e7146be34e1c78831813bd6598bf5d93e5fbe8b0ee8c",
+            str(directory),
+        )
+    )
+    assert sink.params["job.epochs"] == "2"
+    assert sink.params["lr"] == "0.01"
+    assert sink.tags.items() >= {"revision": "abc", "torch": "2.6", "run_id": "run-1"}.items()

@@ -1,0 +1,112 @@
+"""What the tracking server is made of, without a cluster."""
+
+import base64
+from typing import Any
+
+import pytest
+
+from core.manifests import MANAGED_BY, Manifest
+from infra.tracking.manifests import (
+    MLFLOW_REQUESTS,
+    POSTGRES_REQUESTS,
+    claims,
+    database,
+    password,
+    server,
+)
+
+
+def deployments() -> list[Manifest]:
+    _, mlflow = server("team", "registry/mlflow:1", has_database=True)
+    _, postgres = database("team", "registry/postgres:1")
+    return [mlflow, postgres]
+
+
+def pod(deployment: Manifest) -> dict[str, Any]:
+    found: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return found
+
+
+def container(deployment: Manifest) -> dict[str, Any]:
+    [found] = pod(deployment)["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def environment(*, has_database: bool) -> dict[str, Any]:
+    _, deployment = server("team", "registry/mlflow:1", has_database=has_database)
+    return {each["name"]: each.get("value") for each in container(deployment)["env"]}
+
+
+@pytest.mark.parametrize("deployment", deployments(), ids=["mlflow", "postgres"])
+def test_the_restricted_level_admits_its_pod_which_has_no_rights(deployment: Manifest) -> None:
+    """https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted."""
+    found, own = pod(deployment), container(deployment)["securityContext"]
+    assert found["securityContext"]["runAsNonRoot"] is True
+    assert found["securityContext"]["runAsUser"] == 65532
+    assert found["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert own["capabilities"] == {"drop": ["ALL"]}
+    assert own["allowPrivilegeEscalation"] is False
+    assert own["readOnlyRootFilesystem"] is True
+    kinds = {kind for each in found["volumes"] for kind in each if kind != "name"}
+    assert kinds <= {"emptyDir", "persistentVolumeClaim", "secret"}
+    assert found["automountServiceAccountToken"] is False
+    assert found["serviceAccountName"] == "slipway-job"
+
+
+@pytest.mark.parametrize("deployment", deployments(), ids=["mlflow", "postgres"])
+def test_the_jobs_network_policy_and_make_down_know_its_pod(deployment: Manifest) -> None:
+    assert MANAGED_BY.items() <= deployment["spec"]["template"]["metadata"]["labels"].items()
+    assert MANAGED_BY.items() <= deployment["metadata"]["labels"].items()
+    assert deployment["metadata"]["namespace"] == "team"
+
+
+def test_it_requests_what_is_taken_off_the_room_for_jobs() -> None:
+    found = [container(each)["resources"]["requests"] for each in deployments()]
+    assert found == [MLFLOW_REQUESTS, POSTGRES_REQUESTS]
+
+
+def test_its_two_pods_are_never_on_one_volume_at_the_same_time() -> None:
+    assert {each["spec"]["strategy"]["type"] for each in deployments()} == {"Recreate"}
+    found = [each["metadata"]["name"] for each in claims("n", "1Gi", None, has_database=True)]
+    assert found == ["slipway-tracking", "slipway-tracking-database"]
+    mounted = [pod(each)["volumes"][0]["persistentVolumeClaim"] for each in deployments()]
+    assert [each["claimName"] for each in mounted] == found
+
+
+def test_its_claim_has_the_size_and_the_class_of_the_settings() -> None:
+    [claim] = claims("team", "20Gi", "fast", has_database=False)
+    assert claim["spec"] == {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "20Gi"}},
+        "storageClassName": "fast",
+    }
+
+
+def test_runs_are_in_sqlite_on_the_volume_or_in_the_database_by_its_secret() -> None:
+    assert environment(has_database=False)["MLFLOW_BACKEND_STORE_URI"].startswith(
+        "sqlite:////data/"
+    )
+    uri = environment(has_database=True)["MLFLOW_BACKEND_STORE_URI"]
+    # Not psycopg, which SQLAlchemy takes by default and the image lacks.
+    assert uri == "postgresql+psycopg2://mlflow:$(DATABASE_PASSWORD)@mlflow-database/postgres"
+    secret = password("team", "hidden")
+    [reference] = [
+        each["valueFrom"]["secretKeyRef"]
+        for each in container(deployments()[0])["env"]
+        if each["name"] == "DATABASE_PASSWORD"
+    ]
+    assert base64.b64decode(secret["data"][reference["key"]]) == b"hidden"
+    assert secret["metadata"]["name"] == reference["name"]
+
+
+def test_it_reports_nothing_to_mlflows_makers() -> None:
+    found = environment(has_database=False)
+    assert found["MLFLOW_DISABLE_TELEMETRY"] == found["DO_NOT_TRACK"] == "true"
+
+
+def test_it_answers_by_its_own_names_and_localhost_alone() -> None:
+    [hosts] = [each for each in container(deployments()[0])["args"] if "allowed-hosts" in each]
+    names = hosts.partition("=")[2].split(",")
+    assert {"localhost:*", "mlflow:5000", "mlflow.team.svc:5000"} <= {*names}
+    assert "*" not in names

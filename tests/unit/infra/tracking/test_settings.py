@@ -1,0 +1,110 @@
+"""The settings of `slipway:tracking`, as part of a stack's."""
+
+import json
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from clusters.capacity import Capacity
+from infra.settings import Settings, SettingsError, parse
+
+ROOM = Capacity(Decimal("1.94"), 5 * 2**30, 0, 1)
+
+
+@pytest.fixture(autouse=True)
+def machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusters.embedded.cluster.capacity", lambda _settings: ROOM)
+
+
+def parsed(tracking: Any = None) -> Settings:
+    told = {} if tracking is None else {"slipway:tracking": json.dumps(tracking)}
+    return parse({"slipway:cluster": json.dumps({"kind": "embedded"}), **told}, "dev")
+
+
+def problems(tracking: Any) -> dict[str, str]:
+    with pytest.raises(SettingsError) as caught:
+        parsed(tracking)
+    return {problem.key: problem.text for problem in caught.value.problems}
+
+
+def test_without_it_nothing_is_tracked_and_all_room_is_for_jobs() -> None:
+    settings = parsed()
+    assert settings.tracking is None
+    assert settings.capacity == ROOM
+
+
+@pytest.mark.parametrize(
+    ("tracking", "place"),
+    [
+        (
+            {"kind": "mlflow"},
+            {"kind": "mlflow", "url": "http://mlflow:5000", "address": "http://localhost:5000"},
+        ),
+        (
+            {"kind": "mlflow", "url": "https://mlflow.example.org/team/"},
+            {
+                "kind": "mlflow",
+                "url": "https://mlflow.example.org/team",
+                "address": "https://mlflow.example.org/team",
+            },
+        ),
+        ({"kind": "wandb"}, {"kind": "wandb"}),
+        ({"kind": "tensorboard"}, {"kind": "tensorboard"}),
+    ],
+)
+def test_runs_are_sent_where_the_settings_say(
+    tracking: dict[str, str], place: dict[str, str]
+) -> None:
+    found = parsed(tracking).tracking
+    assert found is not None
+    assert found.place == place
+    assert found.is_installed == (place.get("url") == "http://mlflow:5000")
+
+
+def test_what_the_server_requests_is_no_room_for_jobs() -> None:
+    beside = [parsed({"kind": "mlflow", "database": each}) for each in ("sqlite", "postgresql")]
+    rooms = [each.capacity for each in beside]
+    assert rooms[0] == Capacity(Decimal("1.89"), 5 * 2**30 - 384 * 2**20, 0, 1)
+    assert rooms[1] == Capacity(Decimal("1.87"), 5 * 2**30 - 448 * 2**20, 0, 1)
+    assert parsed({"kind": "mlflow", "url": "https://mlflow.example.org"}).capacity == ROOM
+
+
+def test_everything_that_is_wrong_is_told_at_once() -> None:
+    found = problems({"kind": "mlfow", "database": "mysql", "size": "10", "apiKey": "x"})
+    assert found.keys() == {
+        f"slipway:tracking.{key}" for key in ("kind", "database", "size", "apiKey")
+    }
+    assert "mlflow, wandb, tensorboard" in found["slipway:tracking.kind"]
+    assert "sqlite, postgresql" in found["slipway:tracking.database"]
+    assert "is missing" in problems({})["slipway:tracking.kind"]
+    assert "it takes a map" in problems("mlflow")["slipway:tracking"]
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["mlflow:5000", "ftp://a.example", "https://me:secret@a.example", "https://a.example?x=1"],
+)
+def test_an_address_is_one_of_a_server_without_a_password(url: str) -> None:
+    assert "`env` of jobs" in problems({"kind": "mlflow", "url": url})["slipway:tracking.url"]
+
+
+@pytest.mark.parametrize(
+    ("tracking", "key"),
+    [
+        ({"kind": "tensorboard", "url": "https://a.example"}, "url"),
+        ({"kind": "wandb", "database": "postgresql"}, "database"),
+        ({"kind": "mlflow", "url": "https://a.example", "size": "1Gi"}, "size"),
+    ],
+)
+def test_what_belongs_to_another_kind_is_refused(tracking: dict[str, str], key: str) -> None:
+    assert "leave it out" in problems(tracking)[f"slipway:tracking.{key}"]
+
+
+def test_it_holds_no_secret() -> None:
+    config = {
+        "slipway:cluster": json.dumps({"kind": "embedded"}),
+        "slipway:tracking": json.dumps({"kind": "mlflow"}),
+    }
+    with pytest.raises(SettingsError, match="a key of its own"):
+        parse(config, "dev", ["slipway:tracking"])

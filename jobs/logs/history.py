@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 from core.files import write
-from jobs.judge.exits import moment
+from jobs.judge.exits import NEVER, moment
 from jobs.judge.progress import figure, numbers, reported
 from jobs.logs.archive import Archive, Log, Run
 from jobs.logs.recording import make_private
@@ -56,13 +56,17 @@ class History:
         """Remember a run, unless it is known: then it is taken up again."""
         if self.find(record.run_id) is None:
             self._save(record)
-            for old in self._files()[:-MOST]:
-                old.unlink(missing_ok=True)
+            with suppress(OSError):
+                for old in self._files()[:-MOST]:
+                    old.unlink(missing_ok=True)
 
     def end(self, run_id: str, result: Mapping[str, Any]) -> None:
         """Add what came of a run."""
         if (record := self.find(run_id)) is not None:
-            curve = epochs(self.archive.run(run_id), _READING_SECONDS)
+            try:
+                curve = epochs(self.archive.run(run_id), _READING_SECONDS)
+            except Exception:  # noqa: BLE001 - whatever its programs printed, the run has ended
+                curve = []
             self._save(replace(record, result=result, epochs=curve))
 
     def find(self, run_id: str) -> Record | None:
@@ -95,7 +99,7 @@ def _read(file: Path) -> Record | None:
 
 def events(log: Log, kinds: Sequence[str] = (), tail: int | None = None) -> Iterator[Event]:
     """Yield the events in a container's log, or those of some kinds, or those at its end."""
-    names = [f'"{kind}"' for kind in kinds]
+    names = [f'"event":{space}"{kind}"' for kind in kinds for space in ("", " ")]
     for line in log.lines(tail):
         if not names or any(name in line.text for name in names):
             event = reported(line.text)
@@ -114,14 +118,14 @@ def epochs(run: Run, limit_seconds: float = float("inf")) -> list[dict[str, Any]
     found: dict[int, dict[int, Event]] = {}
     begun = ""
     for log in run.logs():
+        if time.monotonic() > deadline:
+            return []
         for event in events(log, ("started", "epoch")):
             if event["event"] == "started":
                 begun = min(begun or str(event.get("time")), str(event.get("time")))
             elif isinstance(event.get("epoch"), int) and isinstance(event.get("rank"), int):
                 # An epoch that was trained again, from a checkpoint, counts as it was at last.
                 found.setdefault(event["epoch"], {})[event["rank"]] = event
-            if time.monotonic() > deadline:
-                return []
     return [_merged(epoch, [*of.values()], begun) for epoch, of in sorted(found.items())]
 
 
@@ -137,6 +141,13 @@ def _merged(epoch: int, ranks: Sequence[Event], begun: str) -> dict[str, Any]:
         merged["seconds_in"] = {
             name: round(fmean(each.get(name, 0.0) for each in parts), 3) for name in names
         }
-    ended = max(str(each.get("time")) for each in ranks)
-    seconds = (moment(ended) - moment(begun)).total_seconds() if begun else -1.0
-    return merged | ({"elapsed_seconds": round(seconds, 3)} if seconds >= 0 else {})
+    seconds = seconds_between(begun, max(str(each.get("time")) for each in ranks))
+    return merged | ({} if seconds is None else {"elapsed_seconds": round(seconds, 3)})
+
+
+def seconds_between(first: object, last: object) -> float | None:
+    """Return the seconds between two times that events have; None where one is none."""
+    begun, ended = moment(str(first)), moment(str(last))
+    if NEVER in (begun, ended) or begun.tzinfo is None or ended.tzinfo is None:
+        return None
+    return (ended - begun).total_seconds()

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from core.process import json_map
 from jobs.judge.exits import NEVER, moment
 from jobs.judge.run_state import RunState
 from jobs.result import End
@@ -16,6 +17,7 @@ from jobs.result import End
 _MOST = 5000
 """Entries that are kept: those of a thousand replicas that start, end and are restarted once."""
 _MOST_EVENTS = 500
+_FIELDS = {"time", "kind", "about", "text"}
 Kind = Literal["condition", "container", "failure", "event", "warning", "end"]
 Entry = dict[str, str]
 """`time` (RFC 3339, UTC, by the cluster's clock), `kind`, `about` which object, and `text`."""
@@ -24,13 +26,11 @@ Entry = dict[str, str]
 def entries(file: Path) -> list[Entry]:
     """Return what was kept of a run, each once and in the order of time; none without a file."""
     try:
-        lines = dict.fromkeys(file.read_text(encoding="utf-8").splitlines())
+        lines = dict.fromkeys(file.read_text(encoding="utf-8", errors="replace").splitlines())
     except OSError:
         return []
-    found = []
-    for line in lines:
-        with suppress(ValueError):  # a kill left it half-written
-            found.append(json.loads(line))
+    # A kill may have left one half-written.
+    found = [entry for entry in map(json_map, lines) if entry.keys() >= _FIELDS]
     return sorted(found, key=lambda entry: str(entry["time"]))
 
 
@@ -103,4 +103,4 @@ def _entry(at: str | datetime | None, kind: Kind, about: str, text: str) -> Entr
 
 
 def _line(entry: Entry) -> str:
-    return json.dumps(entry, ensure_ascii=False)
+    return json.dumps(entry)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal
@@ -24,19 +25,15 @@ from scripts.cli.state import JobState, read_state
 BASELINE = "baseline"
 _EARLIER = 3
 """Runs before this one that are compared unless one is named."""
+_PIPE_WIDTH = 200
 _SAME = 0.0005  # of a figure
 _TIME_TO = "seconds to accuracy"
 _BACKWARD = "backward and communication, share of a step"
 _RATE = "samples per second"
-_FROM_RESULT = {
-    "accuracy": "accuracy",
-    "top5_accuracy": "top-5 accuracy",
-    "loss": "loss",
-    "time_to_accuracy_seconds": "seconds to the goal",
-    "training_seconds": "seconds of training",
-    "duration_seconds": "seconds, from start to end",
-    "goodput": "goodput",
-}
+_FROM_RESULT = (
+    "accuracy", "top5_accuracy", "loss", "time_to_accuracy_seconds", "training_seconds",
+    "duration_seconds", "goodput",
+)  # fmt: skip
 Better = Literal["more", "less", "unknown"]
 # By a part of a figure's name; the first one counts.
 _BETTER: Mapping[str, Better] = {
@@ -73,9 +70,9 @@ def compare(stack: str, job: str, other: str) -> int:
         table.add_column(column, overflow="fold")
     for row in found.rows:
         table.add_row(*row)
-    console = Console(highlight=False, markup=False, emoji=False)
-    options: dict[str, Any] = {} if console.is_terminal else {"width": 160}
-    console.print(table, **options)
+    width = None if Console().is_terminal else _PIPE_WIDTH
+    console = Console(width=width, highlight=False, markup=False, emoji=False)
+    console.print(table)
     for note in found.notes:
         console.print(note, soft_wrap=True)
     return 0
@@ -151,38 +148,24 @@ def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, A
 
 def _figures(record: Record, target: float | None) -> dict[str, float]:
     result, epochs = record.result or {}, record.epochs
-    found = {label: figure(result.get(name)) for name, label in _FROM_RESULT.items()}
+    found = {name: figure(result.get(name)) for name in _FROM_RESULT}
     if target is not None:
-        found[f"{_TIME_TO} {target:.4g}"] = next(
-            (
-                figure(each.get("elapsed_seconds"))
-                for each in epochs
-                if each.get("accuracy", 0) >= target
-            ),
-            None,
+        times = (
+            each.get("elapsed_seconds") for each in epochs if each.get("accuracy", 0) >= target
         )
-    found[_RATE] = _mean(epochs, lambda each: figure(each.get("samples_per_second")))
-    found[_BACKWARD] = _mean(epochs, _backward)
+        found[f"{_TIME_TO} {target:.4g}"] = next(times, None)
+    rates = [each["samples_per_second"] for each in epochs if "samples_per_second" in each]
+    found[_RATE] = fmean(rates) if rates else None
+    parts = Counter[str]()
+    for each in epochs:
+        parts.update(each.get("seconds_in") or {})
+    found[_BACKWARD] = parts["backward"] / parts.total() if parts.total() else None
     found |= numbers(result.get("metrics"))
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _best(record: Record) -> float | None:
     return max((each["accuracy"] for each in record.epochs if "accuracy" in each), default=None)
-
-
-def _mean(
-    epochs: Sequence[Mapping[str, Any]], value: Callable[[Mapping[str, Any]], float | None]
-) -> float | None:
-    values = [found for each in epochs if (found := value(each)) is not None]
-    return fmean(values) if values else None
-
-
-def _backward(epoch: Mapping[str, Any]) -> float | None:
-    """Return which share of a step went backward; the wait for other ranks' gradients is in it."""
-    parts = numbers(epoch.get("seconds_in"))
-    total = sum(parts.values())
-    return parts["backward"] / total if total > 0 and "backward" in parts else None
 
 
 def _beside(name: str, mine: float | None, other: float | None, require: Mapping[str, Any]) -> str:

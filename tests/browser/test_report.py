@@ -102,6 +102,15 @@ def test_a_single_point_of_a_single_epoch_has_a_mark(file: Path) -> None:
         assert figure.locator(".scatterlayer .point").count() == 1
 
 
+def test_a_loss_that_is_no_number_is_a_gap_and_a_note(file: Path) -> None:
+    lost = event(9, "step", 0, epoch=2, step=0, steps=3, samples=64, loss=float("nan"))
+    made([rank_log(0, epochs=1, steps=3) + lost, rank_log(1, epochs=1, steps=3)])
+    with opened() as tab:
+        found = show(tab, file, page("dev", [made_page.job()]))
+        assert found["Loss of each rank"][0] == ["rank 0", True, [2, 1, 2 / 3, None]]
+        assert tab.page.get_by_text("the lines have gaps there").is_visible()
+
+
 def test_of_a_hundred_ranks_the_spread_is_drawn_and_one_by_choice(file: Path) -> None:
     made([rank_log(rank) for rank in range(100)])
     with opened(width=390) as tab:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.files import write
 from core.paths import use_extra
@@ -81,6 +82,7 @@ def page(stack: str, sections: Sequence[Section]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    environment.policies["json.dumps_function"] = _as_json
     return environment.get_template(_PAGE).render(
         stack=stack,
         sections=sections,
@@ -90,3 +92,9 @@ def page(stack: str, sections: Sequence[Section]) -> str:
         # Nothing in it may end the element that it stands in.
         plotly=library.read_text(encoding="utf-8").replace("</script", r"<\/script"),
     )
+
+
+def _as_json(value: Any, **options: Any) -> str:
+    """Return JSON that browsers read, too: NaN is null, which plotly draws as a gap."""
+    strict = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    return json.dumps(strict, **options)

@@ -7,13 +7,13 @@ so whatever a user named is escaped.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from math import isfinite
 from typing import Any
 
 from scripts.cli.report.series import ALL, Curve, Series
 
 _EACH = 8
 """So many ranks have a line each; of more, their spread is drawn and one of them by choice."""
-_ROWS = 200
 _BARS = 40
 _MOST_CHARTS = 24
 _FEW = 60  # points that each have a mark, without which a single one could not be seen
@@ -116,7 +116,10 @@ def _curve(curve: Curve, notes: Sequence[str]) -> Chart:
     rows = [[_number(x), *map(_number, each)] for x, each in zip(places, values, strict=True)]
     layout = _layout(curve.axis, escape(curve.name), showlegend=len(data) > 1)
     figure = {"data": data, "layout": layout}
-    return Chart(title, figure, [curve.axis, *names], _thinned(rows), choices, notes)
+    every = (value for points in curve.by_rank.values() for value in points.values())
+    if not all(map(isfinite, every)):
+        notes = [*notes, "Some values are no finite numbers (NaN): the lines have gaps there."]
+    return Chart(title, figure, [curve.axis, *names], rows, choices, notes)
 
 
 def _line(curve: Curve, rank: int, places: Sequence[float], number: int) -> dict[str, Any]:
@@ -125,7 +128,8 @@ def _line(curve: Curve, rank: int, places: Sequence[float], number: int) -> dict
     look = {"color": _COLORS[number % len(_COLORS)], "dash": _DASHES[number % len(_DASHES)]}
     return {
         "type": "scatter", "name": label(rank), "x": xs, "y": [points[x] for x in xs],
-        "mode": "lines+markers" if len(xs) <= _FEW else "lines",
+        "mode": _mode(len(xs)), "text": [_number(points[x]) for x in xs[:1]],
+        "textposition": "top center",
         "line": {"width": 2, **look}, "marker": {"size": 7, **_mark(number)},
     }  # fmt: skip
 
@@ -136,7 +140,7 @@ def _of_all(
     is_median = name == "median"
     line = {"color": _COLORS[0], "width": 3 if is_median else 1}
     line |= {} if is_median else {"dash": "dot"}
-    mode = "lines+markers" if len(places) <= _FEW and is_median else "lines"
+    mode = _mode(len(places)) if is_median else "lines"
     area = {"fill": "tonexty", "fillcolor": "rgba(0,114,178,0.2)"} if fill else {}
     marker = {"size": 7, **_mark(0)}
     common = {"type": "scatter", "name": name, "x": [*places], "y": [*values]}
@@ -170,6 +174,12 @@ def _phases(epochs: Sequence[Mapping[str, Any]]) -> Chart:
     return Chart("Phases of a step, by epoch", figure, ["epoch", *names], rows, notes=notes)
 
 
+def _mode(points: int) -> str:
+    if points == 1:
+        return "markers+text"  # Alone, its axis does not show how much it is.
+    return "lines+markers" if points <= _FEW else "lines"
+
+
 def _mark(number: int) -> dict[str, str]:
     return {
         "symbol": _MARKS[number % len(_MARKS)],
@@ -186,12 +196,6 @@ def _layout(x: str, y: str, *, height: int = 340, showlegend: bool) -> dict[str,
         "xaxis": {"title": {"text": x}},
         "yaxis": {"title": {"text": y}, "automargin": True},
     }
-
-
-def _thinned(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    if len(rows) <= _ROWS:
-        return [*rows]
-    return [rows[round(each * (len(rows) - 1) / (_ROWS - 1))] for each in range(_ROWS)]
 
 
 def _number(value: float | None) -> str:

@@ -1,7 +1,8 @@
 """What the report has of each job: its latest run, and what trained all of its runs."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import yaml
@@ -18,32 +19,10 @@ from scripts.cli.compare import Comparison, of_job, remembered
 from scripts.cli.outcome import Outcome
 from scripts.cli.report import charts, series
 from scripts.cli.report.charts import Chart
-from scripts.cli.report.lines import Lines, newest
+from scripts.cli.report.lines import Line, most, newest
 from scripts.cli.state import JobState, files_left
 
-_FIGURES = {
-    "accuracy": "accuracy",
-    "top5_accuracy": "top-5 accuracy",
-    "loss": "loss",
-    "goal": "goal",
-    "time_to_accuracy_seconds": "seconds to the goal",
-    "samples_seen": "samples",
-    "world_size": "ranks",
-    "backend": "backend",
-    "dataset": "data set",
-    "device": "device",
-    "device_name": "device",
-    "torch": "torch",
-    "duration_seconds": "seconds, from start to end",
-    "training_seconds": "seconds of training",
-    "goodput": "goodput",
-    "restarts": "restarts",
-    "reformations": "worlds that formed anew",
-    "image": "image",
-    "tracking": "tracking",
-    "started": "started",
-    "completed": "ended",
-}
+_SHOWN_ELSEWHERE = frozenset({"state", "reason", "run_id", "artifacts", "failure", "attempts"})
 _LIMITS = ("minAccuracy", "maxDuration", "maxTimeToAccuracy", "require")
 _DIGITS = 12
 
@@ -54,19 +33,17 @@ class Section:
 
     job: str
     run_id: str
-    state: str
-    gate: str
-    missed: Sequence[str]
+    outcome: Outcome
     story: str
     figures: Mapping[str, str]
     files: Mapping[str, Mapping[str, Any]]
     charts: Sequence[Chart]
-    entries: Sequence[Mapping[str, str]]
     timeline: Chart | None
     comparison: Comparison | None
     history: Sequence[Mapping[str, str]]
     ranks: Sequence[int]
-    lines: Lines
+    lines: Sequence[Line]
+    most_lines: int
     settings: str
     command: str
 
@@ -75,11 +52,14 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     """Return what the report has of a job whose run has been declared."""
     kept = archive.of_job(stack, state.name)
     records, runs = remembered(stack, state), kept.runs()
-    result = outcome.result
-    run_id = _latest(records, runs, result)
+    run_id = _latest(records, runs, outcome.result)
     record = next((each for each in records if each.run_id == run_id), None)
-    if result is None or result.get("run_id") not in {None, run_id}:
-        result = None if record is None else record.result  # the state still has the run before
+    if outcome.result is not None and outcome.result.get("run_id") not in {None, run_id}:
+        # The state still has the run before.
+        last = None if record is None else record.result
+        reached = "going on, or interrupted" if last is None else str(last["state"])
+        outcome = replace(outcome, state=reached, result=last, gate="", missed=())
+    result = outcome.result
     latest = kept.run(run_id)
     topology = latest.topology or Topology.of(state.inputs["manifest"])
     found = _series(latest, record, result)
@@ -88,19 +68,17 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
     return Section(
         job=state.name,
         run_id=run_id,
-        state=outcome.state if result is None else str(result.get("state")),
-        gate=outcome.gate,
-        missed=outcome.missed,
+        outcome=outcome,
         story=_story(state.name, result) or outcome.note,
         figures=dict(_figures(result or {})),
         files=files_left(result),
         charts=[*charts.charts(found)],
-        entries=happened,
         timeline=charts.timeline(happened) if happened else None,
         comparison=of_job(stack, state),
         history=[_row(each) for each in reversed(records)],
         ranks=range(topology.world_size),
         lines=newest(runs, topology),
+        most_lines=most(topology),
         settings=as_yaml(state.name, settings or {}, state.gate),
         command=command(stack, state.name, record),
     )
@@ -108,9 +86,7 @@ def section(stack: str, state: JobState, outcome: Outcome) -> Section:
 
 def as_yaml(job: str, settings: Mapping[str, Any], gate: Mapping[str, Any] | None) -> str:
     """Return a job's declaration, as a stack's file has it, with the limits of its gate."""
-    judged = (
-        {key: gate[key] for key in _LIMITS if (gate or {}).get(key) is not None} if gate else {}
-    )
+    judged = {key: value for key in _LIMITS if (value := (gate or {}).get(key)) is not None}
     declared = {key: value for key, value in settings.items() if key in KEYS} | judged
     document = {"config": {"slipway:jobs": {job: declared}}}
     return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True))
@@ -150,15 +126,15 @@ def _story(job: str, result: Mapping[str, Any] | None) -> str:
 
 
 def _figures(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    known = {_FIGURES[name]: result[name] for name in _FIGURES if result.get(name) is not None}
-    codes = result.get("exit_codes") or {}
-    ended = {"exit codes": ", ".join(f"{ranks}: {code}" for ranks, code in codes.items())}
-    classes = {
-        f"accuracy of {name}": each for name, each in (result.get("class_accuracies") or {}).items()
-    }
-    for name, value in {**known, **(result.get("metrics") or {}), **classes, **ended}.items():
-        if value not in (None, ""):
-            yield name, f"{value:.6g}" if isinstance(value, float) else str(value)
+    """Yield the fields of a result (docs/results.md) that are values, or maps of values."""
+    for name, value in result.items():
+        if name in _SHOWN_ELSEWHERE:
+            continue
+        inner = value.items() if isinstance(value, Mapping) else [("", value)]
+        for key, each in inner:
+            if isinstance(each, str | int | float):
+                shown = f"{each:.6g}" if isinstance(each, float) else str(each)
+                yield f"{name} {key}".rstrip(), shown
 
 
 def _row(record: Record) -> dict[str, str]:
@@ -174,14 +150,6 @@ def _row(record: Record) -> dict[str, str]:
         "took": "" if seconds is None else duration(seconds),
         "revision": revision[:_DIGITS] + dirty,
         "image": str(result.get("image") or by.get("image") or ""),
-        "data": _flow(by.get("data")) or str(result.get("dataset") or ""),
-        "settings": _flow({k: v for k, v in (by.get("settings") or {}).items() if k != "data"}),
+        "data": json.dumps(by["data"]) if by.get("data") else str(result.get("dataset") or ""),
+        "settings": json.dumps(by.get("settings") or {}),
     }
-
-
-def _flow(value: Any) -> str:
-    """Return a value as YAML in one line; empty for an empty one."""
-    if not value:
-        return ""
-    text = yaml.safe_dump(value, default_flow_style=True, sort_keys=False, width=10_000)
-    return str(text).strip().removesuffix("...").strip()

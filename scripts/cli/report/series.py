@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite, nan
 from statistics import median
 from typing import Any
 
-from jobs.judge.exits import moment
 from jobs.judge.progress import figure, numbers
 from jobs.logs.archive import Run
-from jobs.logs.history import Event, epochs, events
+from jobs.logs.history import Event, epochs, events, seconds_between
 
 ALL = -1
 """In place of a rank: what is the same on all of them, or was found by all together."""
@@ -44,9 +44,9 @@ class Curve:
         return [every[round(each * (len(every) - 1) / (most - 1))] for each in range(most)]
 
     def spread(self, x: float) -> tuple[float, float, float]:
-        """Return the least, the middle and the greatest value of all ranks at a place."""
-        values = [points[x] for points in self.by_rank.values() if x in points]
-        return min(values), median(values), max(values)
+        """Return the least, the middle and the greatest number of all ranks at a place."""
+        values = [points[x] for points in self.by_rank.values() if isfinite(points.get(x, nan))]
+        return (min(values), median(values), max(values)) if values else (nan, nan, nan)
 
 
 @dataclass
@@ -130,20 +130,22 @@ class _Rank:
             steps = None
             self._reports += 1
         self._steps = steps or 1
-        axis = "epoch" if steps else "report"
+        axis = "epoch" if steps else "report number"
         x = epoch - 1 + (float(step or 0) + 1) / steps if steps else float(self._reports)
         if (loss := figure(event.get("loss"))) is not None:
             self._add("loss", x, loss, axis)
         before, self._before = self._before, event
         if before is not None and before.get("epoch") == epoch:
-            seconds = (moment(str(event["time"])) - moment(str(before["time"]))).total_seconds()
+            seconds = seconds_between(before.get("time"), event.get("time"))
             samples = (figure(event.get("samples")) or 0) - (figure(before.get("samples")) or 0)
-            if seconds > 0 and samples > 0:
+            if seconds is not None and seconds > 0 and samples > 0:
                 self._add(_RATE, x, samples / seconds, axis)
 
     def _see_metrics(self, event: Event) -> None:
         self._reports += 1
-        axis = next((name for name in ("step", "epoch") if figure(event.get(name))), "report")
+        axis = next(
+            (name for name in ("step", "epoch") if figure(event.get(name))), "report number"
+        )
         x = figure(event.get(axis)) or float(self._reports)
         for name, value in numbers(event.get("metrics")).items():
             self._add(name, x, value, axis)

@@ -1,5 +1,6 @@
 """What trained each run is remembered when its logs have gone, and never fails a run."""
 
+import json
 import stat
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 from jobs.logs import archive, history
 from jobs.logs.archive import Archive
 from jobs.logs.history import History, Record, epochs
-from tests.unit.archived_run import COMMIT, event, made, rank_log, remembered
+from tests.unit.archived_run import COMMIT, event, line, made, rank_log, remembered
 
 FIRST, SECOND = "mine-20260101-000000-aaaa", "mine-20260102-000000-bbbb"
 SUCCEEDED = {"state": "Succeeded", "accuracy": 0.92}
@@ -83,6 +84,20 @@ def test_an_epoch_that_was_trained_again_counts_once() -> None:
     again = event(20, "epoch", 0, epoch=2, loss=0.1, samples_per_second=10.0)
     _, second = epochs(made([rank_log(0) + again]))
     assert (second["loss"], second["samples_per_second"]) == (0.1, 10.0)
+
+
+@pytest.mark.parametrize("time", ["never", "2026-01-01T00:00:09", None])
+def test_times_that_are_none_leave_out_when_an_epoch_ended(time: str | None) -> None:
+    odd = json.dumps({"event": "epoch", "rank": 0, "epoch": 1, "loss": 0.5, "time": time})
+    [found] = epochs(made([event(0, "started", 0) + line(1, odd)]))
+    assert found == {"epoch": 1, "loss": 0.5}
+
+
+def test_a_result_is_remembered_whatever_its_programs_printed() -> None:
+    made([event(0, "epoch", 0, epoch=1, loss=10**400)])
+    remembered(FIRST, SUCCEEDED)
+    [record] = History(mine()).records()
+    assert (record.result, record.epochs) == (SUCCEEDED, [])
 
 
 def test_logs_that_take_too_long_to_read_leave_no_epochs() -> None:

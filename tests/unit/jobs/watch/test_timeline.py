@@ -67,7 +67,7 @@ def test_what_an_interrupted_process_wrote_is_not_written_again(file: Path) -> N
     seen = run(("Created", "True", "2026-01-01T00:00:01Z"))
     Timeline(file).see(seen)
     with file.open("a") as half:
-        half.write('{"time": "2026')
+        half.write('1\n{"time": "2026')
     Timeline(file).see(seen)
     assert len(entries(file)) == 1
     Timeline(file).see(run(("Running", "True", "2026-01-01T00:00:05Z")))

@@ -40,15 +40,18 @@ HAPPENED = [
 ]
 
 
-def job(
-    result: Mapping[str, Any] | None = SUCCEEDED, *, state: str = "", gate: bool = True
-) -> Section:
-    """Return the section of dev's job `mine`, whose archive has been made."""
+def state(result: Mapping[str, Any] | None, *, gate: bool = True) -> JobState:
+    """Return what the state has of dev's job `mine`."""
     inputs = {"namespace": "slipway-jobs", "manifest": MANIFEST, "declared": SETTINGS}
     judged = {"job": "mine", "minAccuracy": 0.9, "result": result} if gate else None
-    known = JobState("mine", inputs, result, gate=judged)
-    named = state or str((result or {}).get("state", "no result"))
-    return section("dev", known, Outcome("mine", named, result, "passed" if gate else ""))
+    return JobState("mine", inputs, result, gate=judged)
+
+
+def job(result: Mapping[str, Any] | None = SUCCEEDED, *, gate: bool = True) -> Section:
+    """Return the section of dev's job `mine`, whose archive has been made."""
+    named = str((result or {}).get("state", "no result"))
+    outcome = Outcome("mine", named, result, "passed" if gate else "")
+    return section("dev", state(result, gate=gate), outcome)
 
 
 def usual() -> str:

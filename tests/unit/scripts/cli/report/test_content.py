@@ -30,7 +30,10 @@ def test_every_run_is_named_with_what_trained_it_newest_first() -> None:
     found = job()
     assert [row["run"] for row in found.history] == [RUN, made_page.EARLIER]
     assert found.history[0]["revision"] == COMMIT[:12]
-    assert found.history[0]["settings"] == "{name: mine, script: train.py, epochs: 2, workers: 1}"
+    assert (
+        found.history[0]["settings"]
+        == '{"name": "mine", "script": "train.py", "epochs": 2, "workers": 1}'
+    )
     assert made_page.EARLIER in text
 
 
@@ -64,7 +67,7 @@ def test_a_run_that_failed_has_its_story_and_no_gate() -> None:
     reason = "rank 0 (mine-master-0) exited with code 3"
     failed = {"state": "Failed", "reason": reason, "run_id": RUN, "failure": {"error": "bad shape"}}
     found = job(failed, gate=False)
-    assert (found.state, found.gate) == ("Failed", "")
+    assert (found.outcome.state, found.outcome.gate) == ("Failed", "")
     assert "its error: bad shape" in found.story
     assert "its error: bad shape" in page("dev", [found])
 
@@ -73,8 +76,9 @@ def test_a_run_that_goes_on_has_its_numbers_so_far_and_not_the_result_before_it(
     made([rank_log(0)], run_id=LATER)
     remembered(RUN, SUCCEEDED)
     remembered(LATER, None)
-    found = job(state="running", gate=False)
-    assert (found.state, found.run_id, found.figures) == ("running", LATER, {})
+    found = job()
+    shown = (found.outcome.state, found.outcome.gate, found.run_id, found.figures)
+    assert shown == ("going on, or interrupted", "", LATER, {})
     assert found.charts[0].title == "Loss of each rank"
     page("dev", [found])
 
@@ -90,15 +94,15 @@ def test_when_the_logs_have_gone_the_epochs_are_left() -> None:
 
 
 def test_a_job_of_which_nothing_is_known_has_a_page_all_the_same() -> None:
-    found = job(None, state="no result", gate=False)
+    found = job(None, gate=False)
     assert "It has reported no numbers." in page("dev", [found])
 
 
 def test_lines_of_several_processes_in_a_pod_are_of_the_rank_that_they_name() -> None:
     log = line(1, "[rank1]: Traceback") + line(2, "downloading") + rank_log(1)
     run = made([log], topology=Topology(1, processes=2))
-    shown = lines.newest([run], Topology(1, processes=2)).shown
-    spans = {each.text[:12]: each.span for each in shown}
+    shown = lines.newest([run], Topology(1, processes=2))
+    spans = {each.text[:12]: each.ranks for each in shown}
     assert spans["[rank1]: Tra"] == "1"
     assert spans["downloading"] == "0-1"
     assert {span for text, span in spans.items() if text.startswith("{")} == {"1"}
@@ -109,8 +113,7 @@ def test_the_newest_lines_of_each_rank_stay(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(lines, "_FEWEST", 2)
     run = made([line(1, "a") + line(2, "b") + line(5, "c"), line(3, "d")])
     found = lines.newest([run], Topology(2))
-    assert [each.text for each in found.shown] == ["b", "d", "c"]
-    assert (found.most, found.left_out) == (2, True)
+    assert [each.text for each in found] == ["b", "d", "c"]
 
 
 def test_a_figure_that_is_named_like_markup_is_shown_as_its_name() -> None:

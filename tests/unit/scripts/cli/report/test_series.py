@@ -49,7 +49,10 @@ def test_a_script_that_only_logs_has_its_numbers_by_epoch_or_step_or_in_their_or
     found = of_logs(made([log]))
     assert found.curves["val_loss"].by_rank == {0: {1: 0.5, 2: 0.25}}
     assert (found.curves["drift"].axis, found.curves["drift"].by_rank) == ("step", {0: {100: 1.0}})
-    assert (found.curves["seen"].axis, found.curves["seen"].by_rank) == ("report", {0: {4: 7.0}})
+    assert (found.curves["seen"].axis, found.curves["seen"].by_rank) == (
+        "report number",
+        {0: {4: 7.0}},
+    )
     assert "odd" not in found.curves
 
 

@@ -9,8 +9,15 @@ import pytest
 from jobs.result import FailureDetails, RunResult, TrainingReport
 
 DOCUMENT = Path(__file__).resolve().parents[3] / "docs/results.md"
-_OF_A_RANK = {"rank", "world_size", "samples_seen", "total_samples_seen", "duration_seconds"}
-"""What a rank's message has besides, of which the job's is a sum or another figure."""
+_OF_A_RANK = {
+    "rank",
+    "world_size",
+    "samples_seen",
+    "total_samples_seen",
+    "duration_seconds",
+    "tracking",
+}
+"""What a rank's message has besides, of which the job's is a sum, the first or another figure."""
 _NAME = re.compile(r"`(\w+)`")
 
 

@@ -93,7 +93,7 @@ class Predictions:
         # Those come first of which it was surest.
         chosen = (is_right * 2 - share).argsort()[:_PICTURES]
         pictures, _ = data.placed(*data[self.indices[chosen]])
-        rows = ["<tr><th>picture<th>class<th>predicted<th>share<th>"]
+        rows = ["<tr><th>picture<th>class<th>predicted<th>probability<th>result"]
         for number, picture in zip(chosen.tolist(), pictures.cpu(), strict=True):
             names = (escape(self.classes[int(each[number])]) for each in (target, predicted))
             verdict = "right" if is_right[number] else "wrong"

@@ -64,7 +64,7 @@ def kubectl(kubeconfig: str) -> Iterator[Sequence[str]]:
         file = Path(directory, "config")
         files.write(file, kubeconfig, mode=0o600)
         # Its cache would be in the user's ~/.kube.
-        places = (f"--kubeconfig={file}", f"--cache-dir={directory}")
+        places = ("--kubeconfig", str(file), "--cache-dir", directory)
         yield (str(toolchain.path("kubectl")), *places)
 
 

@@ -141,8 +141,8 @@ def test_the_command_in_the_pod_is_read_by_kubectl(
         tar.addfile(tarfile.TarInfo("net.pt"))
     (tmp_path / "tar").write_bytes(content.getvalue())
     script = f"""
-        [ "$1 $(cat "$2")" = "--kubeconfig a: kubeconfig" ] || exit 1
-        shift 4
+        [ "${{1%%=*}} $(cat "${{1#*=}}")" = "--kubeconfig a: kubeconfig" ] || exit 1
+        shift 2
         [ "$*" = "exec --namespace n fetch-mine -- send url" ] && cat {tmp_path}/tar"""
     assert reads(tmp_path, monkeypatch, script) == ["net.pt"]
 

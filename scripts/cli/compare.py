@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any, Literal
 
@@ -17,9 +17,11 @@ from core.problem import choices
 from jobs.judge.progress import figure, numbers
 from jobs.logs import archive
 from jobs.logs.history import History, Record
+from jobs.run.gate import limits
+from jobs.spec import TrainingJob
 from scripts.cli import CommandError
 from scripts.cli.backend import exists
-from scripts.cli.config import check, no_job
+from scripts.cli.config import check, load_settings, no_job
 from scripts.cli.state import JobState, read_state
 
 BASELINE = "baseline"
@@ -27,6 +29,9 @@ _EARLIER = 3
 """Runs before this one that are compared unless one is named."""
 _PIPE_WIDTH = 200
 _SAME = 0.0005  # of a figure
+_LEGEND = "Better, worse, more and less: this run, the first one, beside each other one."
+_CODE = {"files": "another script", "image": "another image"}
+"""What tells that another program was trained, by its name in `jobs.run.provenance`."""
 _TIME_TO = "seconds to accuracy"
 _BACKWARD = "backward and communication, share of a step"
 _RATE = "samples per second"
@@ -62,7 +67,11 @@ def compare(stack: str, job: str, other: str) -> int:
     jobs = read_state(stack).jobs if exists(stack) else {}
     if job not in jobs:
         raise CommandError(no_job(stack, job, jobs))
-    found = of_job(stack, jobs[job], other)
+    state = jobs[job]
+    if state.gate is None:  # it was missed
+        settings = load_settings(stack)
+        state = with_limits(state, () if settings is None else settings.jobs)
+    found = of_job(stack, state, other)
     if found is None:
         raise CommandError(f"No run of {job} has ended yet; `make up STACK={stack}` trains it.")
     table = Table(title=f"{job}, stack {stack}", title_justify="left")
@@ -102,6 +111,12 @@ def of_job(stack: str, job: JobState, other: str = "") -> Comparison | None:
     return Comparison(found.columns, found.rows, [*note, *found.notes])
 
 
+def with_limits(state: JobState, declared: Sequence[TrainingJob]) -> JobState:
+    """Return a job with the limits of its gate, which has no state where a run has missed it."""
+    known = next((limits(job) for job in declared if job.name == state.name), None)
+    return state if state.gate is not None or known is None else replace(state, gate=known)
+
+
 def remembered(stack: str, job: JobState) -> list[Record]:
     """Return what is known of a job's runs, the oldest first.
 
@@ -137,13 +152,17 @@ def compared(mine: Record, others: Mapping[str, Record], require: Mapping[str, A
     own = _figures(mine, target)
     by_other = [_figures(each, target) for each in others.values()]
     names = list(dict.fromkeys(name for each in (own, *by_other) for name in each))
-    rows = [
+    everyone = (mine, *others.values())
+    states = [str((each.result or {}).get("state")) for each in everyone]
+    failed = [["state", *states]] if set(states) != {"Succeeded"} else []
+    rows = failed + [
         [name, _shown(own.get(name))]
         + [_beside(name, own.get(name), each.get(name), require) for each in by_other]
         for name in names
     ]
     notes = [note for name, each in others.items() if (note := _differs(name, mine, each))]
-    return Comparison(["figure", mine.run_id, *others], rows, notes)
+    legend = [_LEGEND] if others else []
+    return Comparison(["figure", mine.run_id, *others], rows, [*legend, *notes])
 
 
 def _figures(record: Record, target: float | None) -> dict[str, float]:
@@ -191,12 +210,17 @@ def _better(name: str, require: Mapping[str, Any]) -> Better:
 
 
 def _differs(name: str, mine: Record, other: Record) -> str:
-    """Return which settings another run had; empty where they are the same."""
+    """Return in what another run's settings and program differ; empty where they are the same."""
     own, others = (each.provenance.get("settings") or {} for each in (mine, other))
     different = [
         f"{key} {others.get(key, 'unset')} (here {own.get(key, 'unset')})"
         for key in dict.fromkeys([*own, *others])
         if own.get(key) != others.get(key)
+    ]
+    different += [
+        text
+        for key, text in _CODE.items()
+        if name != BASELINE and mine.provenance.get(key) != other.provenance.get(key)
     ]
     return f"{name} was trained with {', '.join(different)}" if different else ""
 

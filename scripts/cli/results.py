@@ -90,6 +90,8 @@ def print_results(
         print(_document(found[job]))
         if left := _files(found[job]):
             print(f"\n{left}; `make fetch JOB={job} STACK={stack}` copies and checks them")
+        if "tracking" in (found[job].result or {}):
+            print(f"\nits page on the tracking server: `make ui JOB={job} STACK={stack}`")
     else:
         _print_table(found)
         if any(map(_files, found.values())):

@@ -49,7 +49,8 @@ def report(stack: str, job: str, to: str) -> int:
 
 def read(stack: str, job: str = "") -> list[Section]:
     """Return what is known of the stack's jobs that have a run, or of one of them."""
-    from scripts.cli.report import content  # noqa: PLC0415 - it takes a second
+    from scripts.cli.compare import with_limits  # noqa: PLC0415 - it takes a second
+    from scripts.cli.report import content  # noqa: PLC0415 - as above
 
     state = read_state(stack) if exists(stack) else None
     if state is None or not state.jobs:
@@ -62,7 +63,7 @@ def read(stack: str, job: str = "") -> list[Section]:
     declared = () if settings is None else settings.jobs
     found = outcomes(state, declared, is_busy=bool(locks(stack)))
     return [
-        content.section(stack, each, found[name])
+        content.section(stack, with_limits(each, declared), found[name])
         for name, each in state.jobs.items()
         if job in {"", name}
     ]

@@ -1,6 +1,7 @@
 """A run is compared with its baseline and the job's earlier runs, each figure in its direction."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,10 @@ import pytest
 
 from jobs.config import CATALOG
 from jobs.logs.history import Record
+from jobs.run.gate import limits
+from jobs.spec.parts import Bounds
 from scripts.cli import CommandError, compare
-from scripts.cli.compare import BASELINE, baseline, compared, of_job
+from scripts.cli.compare import BASELINE, baseline, compared, of_job, with_limits
 from scripts.cli.state import JobState
 from tests.unit.archived_run import made, rank_log, remembered
 
@@ -83,8 +86,31 @@ def test_throughput_and_the_share_that_goes_backward_are_means_of_the_epochs() -
 
 def test_other_settings_are_named() -> None:
     mine, other = record(settings={"epochs": 2, "workers": 1}), record(settings={"epochs": 1})
-    [note] = compared(mine, {"other": other}, {}).notes
+    [legend, note] = compared(mine, {"other": other}, {}).notes
+    assert "this run" in legend
     assert note == "other was trained with epochs 1 (here 2), workers unset (here 1)"
+
+
+def test_another_script_is_named_though_its_settings_are_the_same() -> None:
+    mine = record(settings={"script": "train.py"})
+    known = {"settings": {"script": "train.py"}, "files": ["mine-ab12"]}
+    other = replace(mine, provenance=known)
+    [_, note] = compared(mine, {"other": other}, {}).notes
+    assert note == "other was trained with another script"
+
+
+def test_a_run_that_failed_is_called_so() -> None:
+    failed = replace(record(loss=0.2), result={"state": "Failed", "duration_seconds": 12})
+    assert beside(record(loss=0.1), failed)["state"] == "Failed"
+    assert "state" not in beside(record(loss=0.1), record(loss=0.2))
+
+
+def test_a_limit_that_was_missed_is_still_the_jobs_own() -> None:
+    declared = replace(CATALOG["mnist-gloo"], name="mine", require={"drift": Bounds(max=3)})
+    assert with_limits(job(), [declared]).gate == limits(declared)
+    passed = replace(job(), gate={"require": {"drift": {"max": 2}}})
+    assert with_limits(passed, [declared]) == passed
+    assert with_limits(job(), []).gate is None
 
 
 def test_earlier_runs_are_compared_newest_first_and_one_by_its_id() -> None:

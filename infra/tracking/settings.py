@@ -1,14 +1,15 @@
 """The settings of `slipway:tracking`: where runs appear while they train, and afterwards."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from core.fields import CONFIG, Memory
-from core.problem import Contradiction
-from core.validation import contradictory
+from core.problem import Contradiction, contradiction
+from core.validation import Consistent
 from infra.tracking.manifests import MLFLOW_REQUESTS, PORT, POSTGRES_REQUESTS, SERVER_URL
 
 KEY = "slipway:tracking"
@@ -22,9 +23,11 @@ Url = Annotated[
     ),
 ]
 
+_OF_A_POD = frozenset({"localhost", "127.0.0.1", "::1"})
+
 
 @dataclass(frozen=True, kw_only=True, config=CONFIG)
-class Tracking:
+class Tracking(Consistent):
     """The settings of `slipway:tracking`: where runs are tracked.
 
     Args:
@@ -40,12 +43,6 @@ class Tracking:
     url: Url | None = None
     database: Literal["sqlite", "postgresql"] = "sqlite"
     size: Memory = "10Gi"
-
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if found := list(_contradictions(self)):
-            raise contradictory(found)
-        return self
 
     @property
     def is_installed(self) -> bool:
@@ -69,15 +66,20 @@ class Tracking:
         address = self.url.rstrip("/")
         return {"kind": self.kind, "url": address, "address": address}
 
-
-def _contradictions(settings: Tracking) -> Iterator[Contradiction]:
-    """Yield the settings that contradict each other."""
-    if settings.kind == "tensorboard" and settings.url is not None:
-        text = "goes with a server, and `kind: tensorboard` writes files alone; leave it out"
-        yield Contradiction(("url",), text, frozenset({"kind", "url"}))
-    if settings.is_installed:
-        return
-    for name, default in (("database", "sqlite"), ("size", "10Gi")):
-        if getattr(settings, name) != default:
-            text = "is for the server that `kind: mlflow` without `url` installs; leave it out"
-            yield Contradiction((name,), text, frozenset({"kind", "url", name}))
+    def contradictions(self) -> Iterator[Contradiction]:
+        """Yield what does not fit the kind, and a server that pods can't reach."""
+        if self.kind == "tensorboard" and self.url is not None:
+            text = "goes with a server, and `kind: tensorboard` writes files alone; leave it out"
+            yield contradiction(("url",), text, "kind")
+        elif self.url is not None and urlsplit(self.url).hostname in _OF_A_POD:
+            text = (
+                "would be each pod's own address; name the server's in the network that pods and "
+                "browsers share, or leave it out to have one installed"
+            )
+            yield contradiction(("url",), text)
+        if self.is_installed:
+            return
+        for name, default in (("database", "sqlite"), ("size", "10Gi")):
+            if getattr(self, name) != default:
+                text = "is for the server that `kind: mlflow` without `url` installs; leave it out"
+                yield contradiction((name,), text, "kind", "url")

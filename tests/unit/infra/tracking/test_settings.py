@@ -93,6 +93,7 @@ def test_an_address_is_one_of_a_server_without_a_password(url: str) -> None:
     ("tracking", "key"),
     [
         ({"kind": "tensorboard", "url": "https://a.example"}, "url"),
+        ({"kind": "mlflow", "url": "http://localhost:5000"}, "url"),
         ({"kind": "wandb", "database": "postgresql"}, "database"),
         ({"kind": "mlflow", "url": "https://a.example", "size": "1Gi"}, "size"),
     ],

@@ -138,10 +138,16 @@ def test_logs_are_followed_while_the_run_goes_on_until_it_has_ended(
         attempt = going.end()
     assert attempt.error is None, attempt.text
     assert (said, said_alone) == ("", "")
-    ranks = [texts(each) for each in printed(jobs, job_name)]
-    for rank in (0, 1):
-        mine = [line for line in lines if line.startswith(f"[rank {rank}] ")]
-        assert [line.partition("] ")[2] for line in mine] == ranks[rank]
+    ranks = [
+        [line.partition("] ")[2] for line in lines if line.startswith(f"[rank {rank}] ")]
+        for rank in (0, 1)
+    ]
+    # Right after the end, kubectl has once shown two lines less.
+    await_true(
+        lambda: [texts(each) for each in printed(jobs, job_name)] == ranks,
+        60,
+        lambda: f"{ranks} was read, and is {printed(jobs, job_name)}",
+    )
     assert len(now) < len(lines) == len(ranks[0]) + len(ranks[1])
     assert lines_alone == ranks[1]
 
